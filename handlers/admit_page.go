@@ -67,7 +67,8 @@ func (k *Kit) findMember(c *Call) error {
 	if c.tenants = all; err != nil {
 		return err
 	}
-	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
+	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role),
+		m.TenantName
 	c.Actor.Suspended = m.TenantState != "active"
 	return nil
 }
@@ -87,14 +88,19 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
 		return err
 	})
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == accounts.TenantDeleted) {
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant ||
+		link.TenantState == accounts.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	c.Actor.Session, c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = sessionOf(row), tenant, access.Role(link.Role), link.TenantName
-	c.Actor.Portal = &Portal{ID: *row.LinkID, Brand: link.Brand, Accent: link.Accent, ReturnURL: link.ReturnURL, AllowSecrets: link.AllowSecrets}
+	c.Actor.Session, c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = sessionOf(row), tenant, access.Role(link.Role),
+		link.TenantName
+	c.Actor.Portal = &Portal{
+		ID: *row.LinkID, Brand: link.Brand, Accent: link.Accent, ReturnURL: link.ReturnURL,
+		AllowSecrets: link.AllowSecrets,
+	}
 	c.Actor.Suspended = link.TenantState != "active"
 	return true, k.touch(c, row)
 }

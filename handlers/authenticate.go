@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -262,10 +263,11 @@ func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *
 	}
 	scopes, _ := access.ParseScopes(row.Scopes, access.PlatformScopes())
 	who := &holder{
-		key: row.ID, tenant: row.TenantID, scopes: scopes, expires: row.ExpiresAt, revoked: row.Revoked, state: row.TenantState,
+		key: row.ID, tenant: row.TenantID, scopes: scopes, expires: row.ExpiresAt, revoked: row.Revoked,
+		state: row.TenantState,
 	}
 	who.touched.Store(-int64(touchEvery))
-	if kept != nil && a.room(kept) {
+	if kept != nil && who.state != tenantMoving && a.room(kept) {
 		kept.keys.Store(hash, who)
 	}
 	return who, nil
@@ -291,7 +293,7 @@ func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (string
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	state, err := a.keys.TenantState(ctx, tenant)
-	if err == nil && kept != nil && a.room(kept) {
+	if err == nil && kept != nil && state != tenantMoving && a.room(kept) {
 		kept.tenants.Store(tenant, state)
 	}
 	return state, err
@@ -358,6 +360,10 @@ func (a *Authenticator) flush(ctx context.Context) {
 // KeyUnknown is the code of the error about a key that this database does not have.
 const KeyUnknown = "key_unknown"
 
+// tenantMoving is the state of a tenant in the last step of its move to another home. It is not cached: the next moment
+// the tenant is elsewhere.
+const tenantMoving = "moving"
+
 // HasKey reports whether this database has a key, whatever its state.
 func (a *Authenticator) HasKey(ctx context.Context, text string) (bool, error) {
 	return a.hasKey(ctx, sha256.Sum256([]byte(text)))
@@ -393,8 +399,9 @@ func (a *Authenticator) HasTenant(ctx context.Context, text string) (bool, error
 		if !id.ValidExternal(id.Tenant, text) {
 			return false, nil
 		}
-		_, err = a.findTenant(ctx, text)
-	} else {
+		tenant, err = a.findTenant(ctx, text)
+	}
+	if err == nil {
 		_, err = a.tenantState(ctx, tenant)
 	}
 	if fault.Is(err, fault.ErrNotFound.Code) {
@@ -434,6 +441,21 @@ func VouchedOf(ctx context.Context) *Vouched {
 	return v
 }
 
+type hereKey struct{}
+
+// WithHere is a context of a request whose key or tenant was in this home a moment ago.
+func WithHere(ctx context.Context) context.Context { return context.WithValue(ctx, hereKey{}, true) }
+
+// movedAway is the error of a request whose key or tenant is not here. One that was here a moment ago has moved, or was
+// deleted: sent again, the request finds out.
+func movedAway(ctx context.Context, err error) error {
+	if here, _ := ctx.Value(hereKey{}).(bool); here && (fault.Is(err, KeyUnknown) ||
+		fault.Is(err, fault.ErrNotFound.Code)) {
+		return db.ErrMoving
+	}
+	return err
+}
+
 // caller finds the holder of a request's key: by the key, or by the word of the home that admitted it.
 func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if v := VouchedOf(c.Ctx()); v != nil {
@@ -443,5 +465,6 @@ func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.authenticate(c.Ctx(), text)
+	who, err := a.authenticate(c.Ctx(), text)
+	return who, movedAway(c.Ctx(), err)
 }

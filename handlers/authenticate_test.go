@@ -137,6 +137,36 @@ func try(a *Authenticator) string {
 	return fault.As(err).Code
 }
 
+// The home that a tenant leaves must not go on answering for it: while a cached state holds, its events would find a
+// home without the tenant.
+func TestATenantThatMovesIsLookedUpEachTime(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	a.poll(t.Context())
+	hash := sha256.Sum256([]byte(testKey))
+	row := s.rows[hash]
+	row.TenantState = tenantMoving
+	s.rows[hash] = row
+	s.states[id.UUID{2}] = tenantMoving
+	s.externals = map[string]id.UUID{"acme": {2}}
+	for range 2 {
+		if got := try(a); got != "ok" {
+			t.Errorf("the key: %s", got)
+		}
+		if has, err := a.HasTenant(t.Context(), "acme"); err != nil || !has {
+			t.Errorf("the tenant: %v, %v", has, err)
+		}
+	}
+	delete(s.rows, hash)
+	delete(s.states, id.UUID{2})
+	if got := try(a); got != KeyUnknown {
+		t.Errorf("after the move, the key: %s", got)
+	}
+	if has, err := a.HasTenant(t.Context(), "acme"); err != nil || has {
+		t.Errorf("after the move, the tenant: %v, %v", has, err)
+	}
+}
+
 func TestAnswersAreKeptWhileTheRevisionStands(t *testing.T) {
 	t.Parallel()
 	s, _, a := newStore()

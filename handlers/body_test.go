@@ -45,7 +45,8 @@ func TestABodyIsReadWholeHoweverItArrives(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 10_000)
 	for _, length := range []int64{-1, int64(len(text))} {
 		for name, r := range map[string]io.Reader{
-			"at once": bytes.NewReader(text), "in halves": iotest.HalfReader(bytes.NewReader(text)), "with its end": iotest.DataErrReader(bytes.NewReader(text)),
+			"at once": bytes.NewReader(text), "in halves": iotest.HalfReader(bytes.NewReader(text)),
+			"with its end": iotest.DataErrReader(bytes.NewReader(text)),
 		} {
 			got, err := readAll(r, length)
 			if err != nil || !bytes.Equal(got, text) {

@@ -96,7 +96,8 @@ func TestTheExampleOfARefusalIsOne(t *testing.T) {
 	var p problem
 	dec := json.NewDecoder(strings.NewReader(example))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil || p.Type != problemPage+p.Code || p.Title != http.StatusText(p.Status) || len(p.Errors) != 1 || p.Errors[0].Code != p.Code {
+	if err := dec.Decode(&p); err != nil || p.Type != problemPage+p.Code || p.Title != http.StatusText(p.Status) ||
+		len(p.Errors) != 1 || p.Errors[0].Code != p.Code {
 		t.Errorf("%v: %+v", err, p)
 	}
 }
@@ -106,7 +107,8 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	found := map[string]string{}
 	for _, root := range []string{"../handlers", "../domain", "../db"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.HasSuffix(path, ".gen.go") {
 				return err
 			}
 			for _, other := range notOfTheAPI {

@@ -34,7 +34,8 @@ func (c *Call) StartFlow() string {
 		secret, _ = accounts.NewToken()
 	}
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure wherever the server is reached by https
-		Name: c.kit.sessions.flowCookie(), Value: secret, Path: "/", MaxAge: int(sso.FlowLife.Seconds()), HttpOnly: true, Secure: c.kit.sessions.secure,
+		Name: c.kit.sessions.flowCookie(), Value: secret, Path: "/", MaxAge: int(sso.FlowLife.Seconds()), HttpOnly: true,
+		Secure:   c.kit.sessions.secure,
 		SameSite: http.SameSiteLaxMode,
 	})
 	return secret

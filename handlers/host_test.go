@@ -16,7 +16,8 @@ func TestTheConsoleAnswersOnItsOwnHostAlone(t *testing.T) {
 	ok := func(c *Call) error { return c.AnswerNothing() }
 	var routes []Route
 	for _, path := range []string{"/console", "/console/tenants", "/t/:tenant_id/", "/sign-in", "/api/v1/events", "/static/x", "/healthz"} {
-		routes = append(routes, Route{Method: http.MethodGet, Path: path, Access: Access{Public: true}, Handler: ok}, Route{Method: http.MethodPost, Path: path, Access: Access{Public: true}, Handler: ok})
+		routes = append(routes, Route{Method: http.MethodGet, Path: path, Access: Access{Public: true}, Handler: ok},
+			Route{Method: http.MethodPost, Path: path, Access: Access{Public: true}, Handler: ok})
 	}
 	k.Mount(e, routes)
 	ask := func(method, host, path string, header ...string) int {

@@ -62,8 +62,10 @@ type Kit struct {
 // New makes a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
-		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
+		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now),
+		bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
+		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies,
+		https:       strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
 	if c.BaseURL != "" {
@@ -264,7 +266,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		}
 		defer k.count(call)()
 		if err := r.Handler(call); err != nil {
-			k.Fail(c, err)
+			k.Fail(c, call.ofStoredDay(err))
 		}
 	}
 }
@@ -299,7 +301,8 @@ func (k *Kit) admit(c *Call, a Access) error {
 	}
 	if c.Actor.Platform {
 		if err := k.resolveTenant(c); err != nil {
-			if a.NewTenant && fault.Is(err, fault.ErrNotFound.Code) && id.ValidExternal(id.Tenant, c.Param(TenantParam)) {
+			if a.NewTenant && fault.Is(err, fault.ErrNotFound.Code) && id.ValidExternal(id.Tenant,
+				c.Param(TenantParam)) {
 				c.Actor.NewTenant = c.Param(TenantParam)
 				return nil
 			}
@@ -316,12 +319,12 @@ func (k *Kit) admit(c *Call, a Access) error {
 			return err
 		}
 		if state, err = k.auth.tenantState(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
+			return movedAway(c.Ctx(), err)
 		}
 	}
 	switch {
 	case c.Request.Method == http.MethodGet || state == "active":
-	case state == "moving":
+	case state == tenantMoving:
 		return db.ErrMoving
 	default:
 		return errSuspended
@@ -337,7 +340,7 @@ func (k *Kit) resolveTenant(c *Call) error {
 	}
 	tenantID, err := k.auth.findTenant(c.Ctx(), external)
 	if err != nil {
-		return err
+		return movedAway(c.Ctx(), err)
 	}
 	c.setParam(TenantParam, id.Tenant.Format(tenantID))
 	return nil

@@ -394,7 +394,8 @@ const MalformedID = "id_malformed"
 func (p *pageParser) time(name, value string, into *time.Time) {
 	var at time.Time
 	// A plus sign that was not encoded arrives as a space.
-	if err := at.UnmarshalText([]byte(strings.Replace(value, " ", "+", 1))); err != nil || at.Year() < 1970 || at.Year() > 9999 {
+	if err := at.UnmarshalText([]byte(strings.Replace(value, " ", "+", 1))); err != nil || at.Year() < 1970 ||
+		at.Year() > 9999 {
 		p.refuse(name, event.CodeTimeMalformed, name+" must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
 		return
 	}

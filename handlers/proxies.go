@@ -16,7 +16,10 @@ type Proxies []netip.Prefix
 // commas or white space. The error names the item that can't be read.
 func ParseProxies(list string) (Proxies, error) {
 	var all Proxies
-	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
+	for _, item := range strings.FieldsFunc(list, func(r rune) bool {
+		return r == ',' || r == ' ' || r == '\t' ||
+			r == '\n'
+	}) {
 		p, err := parseProxy(item)
 		if err != nil {
 			return nil, fmt.Errorf("%q %w", item, err)

@@ -73,7 +73,8 @@ func (c *Call) Form() (url.Values, error) {
 
 // Next is where to go after signing in: a path of this server in the request, else the fallback.
 func Next(given, fallback string) string {
-	if len(given) < 2000 && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
+	if len(given) < 2000 && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.ContainsFunc(given,
+		func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		if u, err := url.Parse(given); err == nil && u.Host == "" && u.Scheme == "" {
 			return given
 		}
@@ -101,7 +102,8 @@ func WrongFields(err error) map[string]string {
 
 // NotInput returns errors that the person at the form can't fix. It is nil for an error that belongs beside the form.
 func NotInput(err error) error {
-	if e := fault.As(err); e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict || e.Kind == fault.Limited) {
+	if e := fault.As(err); e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict ||
+		e.Kind == fault.Limited) {
 		return nil
 	}
 	return err
@@ -150,35 +152,48 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	case e == errFresh:
 		_ = c.Redirect("/console/sign-in" + c.back())
 	default:
-		// The time of the request is possibly over, and with it its context. An error page has a little time of its
-		// own.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
-		defer cancel()
-		c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
-		r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
-		if e == errSuspended {
-			r.Title, r.Typed = "This tenant is suspended", c.typed(e)
-		}
-		if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
-			r.Back, r.BackLabel = u, "Back to the page"
-		}
-		if text := forPeople[e.Code]; text != "" {
-			r.Detail = text
-		}
-		if e == errViewOver {
-			r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
-		}
-		shell := c.plainShell
-		if status < http.StatusInternalServerError {
-			shell = c.Shell
-		}
-		err := c.Render(status, layout.Error(shell("", ""), r))
-		if err != nil {
-			k.log.Error("error page not rendered", "error", err)
-			http.Error(gc.Writer, e.Detail, status)
-		}
+		k.errorPage(gc, c, e, status)
 	}
 	gc.Abort()
+}
+
+// errorPage responds with a page that says what is wrong.
+func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
+	// The time of the request is possibly over, and with it its context. An error page has a little time of its
+	// own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
+	defer cancel()
+	c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
+	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
+	c.explain(gc, e, &r)
+	shell := c.plainShell
+	if status < http.StatusInternalServerError {
+		shell = c.Shell
+	}
+	err := c.Render(status, layout.Error(shell("", ""), r))
+	if err != nil {
+		k.log.Error("error page not rendered", "error", err)
+		http.Error(gc.Writer, e.Detail, status)
+	}
+}
+
+// explain adds to an error page what people do about some errors.
+func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
+	if e == errSuspended {
+		r.Title, r.Typed = "This tenant is suspended", c.typed(e)
+	}
+	if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
+		r.Back, r.BackLabel = u, "Back to the page"
+	}
+	if text := forPeople[e.Code]; text != "" {
+		r.Detail = text
+	}
+	if name := gc.Writer.Header().Get("Posthorn-Home"); e.Code == "home_unavailable" && strings.HasPrefix(c.Request.URL.Path, "/console") && name != "" {
+		r.Back, r.BackLabel = "/console/homes?home="+name, "Open the console of home "+name
+	}
+	if e == errViewOver {
+		r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
+	}
 }
 
 // SSOPath is where people sign in with a tenant's identity provider.

@@ -73,7 +73,10 @@ func (s *Sessions) kind(cookie string) account.Kind {
 // options are a cookie's attributes. A portal can be in a frame of the provider's page. Browsers keep no cookie there
 // except for one with SameSite=None, partitioned by the page around it.
 func (s *Sessions) options(kind account.Kind) *sessions.Options {
-	o := &sessions.Options{Path: "/", MaxAge: int(kind.Life().Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode}
+	o := &sessions.Options{
+		Path: "/", MaxAge: int(kind.Life().Seconds()), HttpOnly: true, Secure: s.secure,
+		SameSite: http.SameSiteLaxMode,
+	}
 	if kind == account.Portal && s.secure {
 		o.SameSite, o.Partitioned = http.SameSiteNoneMode, true
 	}
@@ -272,7 +275,8 @@ func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
 }
 
 func sessionOf(row *sql.FindSessionRow) *Session {
-	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now, row.FreshAt), Only: row.SSOTenant}
+	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now,
+		row.FreshAt), Only: row.SSOTenant}
 }
 
 func personOf(row *sql.FindSessionRow) Person {

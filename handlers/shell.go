@@ -32,19 +32,26 @@ func (c *Call) Shell(title, active string) layout.Shell {
 
 // plainShell is Shell without reads of the database, for pages that say that the database is unavailable.
 func (c *Call) plainShell(title, active string) layout.Shell {
-	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
+	s := layout.Shell{
+		Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings,
+		Homes: c.kit.sessions != nil && c.kit.sessions.home != "",
+	}
 	if !c.Actor.Tenant.IsZero() {
 		s.Suspended = c.Actor.Suspended
 		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
 		for _, t := range c.tenants {
 			if t.TenantID != c.Actor.Tenant {
-				s.Tenant.Others = append(s.Tenant.Others, layout.TenantLink{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName})
+				s.Tenant.Others = append(s.Tenant.Others, layout.TenantLink{
+					ID:   id.Tenant.Format(t.TenantID),
+					Name: t.TenantName,
+				})
 			}
 		}
 	}
 	switch a := &c.Actor; {
 	case a.Portal != nil:
-		s.Portal, s.Secrets, s.Brand, s.Accent, s.Return = true, a.Portal.AllowSecrets, a.Portal.Brand, strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
+		s.Portal, s.Secrets, s.Brand, s.Accent, s.Return = true, a.Portal.AllowSecrets, a.Portal.Brand,
+			strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
 	case a.Viewing != nil:
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 		s.View = &layout.View{Until: a.Viewing.Until, Reason: a.Viewing.Reason, Acting: a.Viewing.Acting}
@@ -91,7 +98,10 @@ func (c *Call) unread() int {
 	}
 	var n int64
 	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role)})
+		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{
+			TenantID: c.Actor.Tenant, MemberID: c.Actor.Member,
+			Kinds: notice.NamesFor(c.Actor.Role),
+		})
 		return err
 	})
 	if err != nil {

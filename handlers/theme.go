@@ -48,7 +48,8 @@ func ChooseTheme(c *Call) error {
 // cameFrom is the path of the page that a form was sent from, or the front page if that is not a page of this server.
 func cameFrom(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
-	if err != nil || from.Host != r.Host || len(from.Path) == 0 || from.Path[0] != '/' || len(from.Path) > 1 && (from.Path[1] == '/' || from.Path[1] == '\\') {
+	if err != nil || from.Host != r.Host || len(from.Path) == 0 || from.Path[0] != '/' || len(from.Path) > 1 &&
+		(from.Path[1] == '/' || from.Path[1] == '\\') {
 		return "/"
 	}
 	return from.RequestURI()

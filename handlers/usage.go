@@ -9,7 +9,8 @@ import (
 // Usage is what a tenant can use and has used, as pages show it.
 func Usage(u accounts.Usage, text string) components.UsageProps {
 	return components.UsageProps{
-		Text: text, Resets: quota.Resets(u.Month), Events: u.Events, EventsPerMonth: int64(u.Limits.EventsPerMonth), EventsPerSecond: int64(u.Limits.EventsPerSecond),
-		Endpoints: u.Endpoints, MaxEndpoints: int64(u.Limits.Endpoints), MaxPayload: int64(u.Limits.MaxPayload),
+		Text: text, Resets: quota.Resets(u.Month), Events: u.Events, EventsPerMonth: int64(u.Limits.EventsPerMonth),
+		EventsPerSecond: int64(u.Limits.EventsPerSecond),
+		Endpoints:       u.Endpoints, MaxEndpoints: int64(u.Limits.Endpoints), MaxPayload: int64(u.Limits.MaxPayload),
 	}
 }

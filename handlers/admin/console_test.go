@@ -66,7 +66,8 @@ func newConsole(t *testing.T) *console {
 	}
 	sessions := handlers.NewSessions(w.db, consoleBase)
 	kit := handlers.New(handlers.Config{
-		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, slog.New(slog.DiscardHandler),
+			time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Sessions: sessions, BaseURL: consoleBase, Keys: ring,
 	})
 	engine := kit.NewEngine()
@@ -292,7 +293,8 @@ func TestATenantIsMadeAndItsKeyShownOnce(t *testing.T) {
 	if strings.Contains(w.page("/console/tenants"), "phk_") {
 		t.Error("the key is shown again")
 	}
-	if res := w.send("POST", "/console/tenants", url.Values{"name": {" "}}, w.cookie); res.Code != http.StatusBadRequest && res.Code != http.StatusUnprocessableEntity || !strings.Contains(res.Body.String(), "aria-invalid") {
+	if res := w.send("POST", "/console/tenants", url.Values{"name": {" "}}, w.cookie); res.Code != http.StatusBadRequest &&
+		res.Code != http.StatusUnprocessableEntity || !strings.Contains(res.Body.String(), "aria-invalid") {
 		t.Errorf("an empty name: %d", res.Code)
 	}
 	if n := w.ask("SELECT count(*) FROM audit_log WHERE action = 'tenant.created' AND actor_kind = 'operator' AND actor_id = $1", id.Operator.Format(w.op)); n != 1 {
@@ -305,13 +307,15 @@ func TestSuspendingNeedsAReasonAndIsDoneOnce(t *testing.T) {
 	w := newConsole(t)
 	tenant := w.tenant("Acme")
 	at := "/console/tenants/" + id.Tenant.Format(tenant)
-	if res := w.send("POST", at+"/suspend", url.Values{"reason": {"  "}}, w.cookie); res.Code/100 != 4 || !strings.Contains(res.Body.String(), "Enter a reason") || len(pagetest.Faults(res.Body.String())) > 0 {
+	if res := w.send("POST", at+"/suspend", url.Values{"reason": {"  "}}, w.cookie); res.Code/100 != 4 || !strings.Contains(res.Body.String(), "Enter a reason") ||
+		len(pagetest.Faults(res.Body.String())) > 0 {
 		t.Errorf("without a reason: %d", res.Code)
 	}
 	var both sync.WaitGroup
 	for i := range 2 {
 		both.Go(func() {
-			if res := w.send("POST", at+"/suspend", url.Values{"reason": {fmt.Sprintf("spam %d", i)}}, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != at {
+			if res := w.send("POST", at+"/suspend", url.Values{"reason": {fmt.Sprintf("spam %d", i)}}, w.cookie); res.Code != http.StatusSeeOther ||
+				res.Header().Get("Location") != at {
 				t.Errorf("%d to %s", res.Code, res.Header().Get("Location"))
 			}
 		})
@@ -391,7 +395,8 @@ func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
 	at := "/console/tenants/" + id.Tenant.Format(tenant)
 	for _, wrong := range []url.Values{{"reason": {" "}, "minutes": {"30"}}, {"reason": {"ticket"}, "minutes": {"61"}}, {"reason": {"ticket"}}} {
 		res := w.send("POST", at+"/view-as", wrong, w.cookie)
-		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") ||
+			len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%v: %d %v", wrong, res.Code, pagetest.Faults(res.Body.String()))
 		}
 	}
@@ -409,7 +414,8 @@ func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
 		}
 	}
 	act["reason"] = []string{strings.Repeat("x", 501)}
-	if res := w.send("POST", "/console/view-as/act", act, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), act.Get("reason")) || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+	if res := w.send("POST", "/console/view-as/act", act, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(),
+		act.Get("reason")) || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
 		t.Errorf("acting with too long a reason: %d %v", res.Code, pagetest.Faults(res.Body.String()))
 	}
 	act["reason"] = []string{"they asked"}
@@ -471,7 +477,8 @@ func TestATenantsPageShowsWhatItUsesAndTakesItsDataAlong(t *testing.T) {
 	if page := w.page(at); !strings.Contains(page, "1,234 of 4,000") || !strings.Contains(page, "0 of 50") {
 		t.Error("the page does not show what the tenant uses")
 	}
-	if res := w.send("POST", at+"/export", url.Values{"reason": {" "}}, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "Enter a reason") || len(pagetest.Faults(res.Body.String())) > 0 {
+	if res := w.send("POST", at+"/export", url.Values{"reason": {" "}}, w.cookie); res.Code != http.StatusBadRequest ||
+		!strings.Contains(res.Body.String(), "Enter a reason") || len(pagetest.Faults(res.Body.String())) > 0 {
 		t.Errorf("without a reason: %d", res.Code)
 	}
 	res := w.send("POST", at+"/export", url.Values{"reason": {"they move out"}}, w.cookie)
@@ -499,7 +506,8 @@ func TestATenantIsDeletedAfterItsDataWasTakenAlong(t *testing.T) {
 	refused := func(form url.Values, says string) {
 		t.Helper()
 		res := w.send("POST", at+"/delete", form, w.cookie)
-		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), says) || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), says) ||
+			len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%v: %d", form, res.Code)
 		}
 		if w.ask("SELECT count(*) FROM tenants WHERE state = 'active'") != 1 {

@@ -125,7 +125,10 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 		}
 		v.Wrong["q"] = "No object has this id. Enter a complete id (dlv_, evt_, ep_, or ten_ and 26 characters), or the external id of a tenant or an endpoint. Data older than the tenant's retention period has been deleted."
 	}
-	list := deliveries.CrossTenant{Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows}
+	list := deliveries.CrossTenant{
+		Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since,
+		Until: e.until, After: e.after, Most: pageRows,
+	}
 	if word := word(c, "status", waitingStatuses...); word != "" {
 		s, known := delivery.ParseStatus(word)
 		if !known {
@@ -172,8 +175,10 @@ func further(c *handlers.Call, kind id.Kind, next *id.UUID) string {
 
 func deliveryLine(d deliveries.State, of sql.LabelEndpointsRow) console.DeliveryLine {
 	l := console.DeliveryLine{
-		ID: id.Delivery.Format(d.ID), Type: d.EventType, Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus),
-		LastFailure: d.LastFailure, Created: d.CreatedAt, Tenant: of.TenantName, TenantPath: tenantPath(d.TenantID), Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL),
+		ID: id.Delivery.Format(d.ID), Type: d.EventType, Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts),
+		LastStatus:  int(d.LastStatus),
+		LastFailure: d.LastFailure, Created: d.CreatedAt, Tenant: of.TenantName, TenantPath: tenantPath(d.TenantID),
+		Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL),
 		Event: id.Event.Format(d.EventID),
 	}
 	l.Path = l.TenantPath + "/deliveries/" + l.ID
@@ -234,7 +239,8 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	v := console.DeliveryView{
 		Line: deliveryLine(d, sql.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), Condition: state,
 		Diagnosis: diagnosis.Of(diagnosis.Facts{
-			Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure,
+			Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus),
+			LastFailure:    d.LastFailure,
 			AcceptConflict: ep.AcceptConflict, Timeout: time.Duration(ep.TimeoutSeconds) * time.Second, Wait: d.Wait,
 		}),
 	}
@@ -248,8 +254,12 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 func attemptLine(t sql.Attempt) console.AttemptLine {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	l := console.AttemptLine{
-		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, URL: t.URL, Total: us(t.TotalUs),
-		Phases: components.PhaseProps{DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs), Read: us(t.ReadUs), Scale: us(t.TotalUs)},
+		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, URL: t.URL,
+		Total: us(t.TotalUs),
+		Phases: components.PhaseProps{
+			DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs),
+			Read: us(t.ReadUs), Scale: us(t.TotalUs),
+		},
 	}
 	if t.Error != nil {
 		l.Error = *t.Error
@@ -267,14 +277,21 @@ func (a *admin) listEvents(c *handlers.Call) error {
 		var rows []sql.ScanAllEventsRow
 		var next *id.UUID
 		err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
-			rows, next, err = deliveries.ListCrossTenantEvents(c.Ctx(), q, deliveries.CrossTenantEvents{Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows})
+			rows, next, err = deliveries.ListCrossTenantEvents(c.Ctx(), q,
+				deliveries.CrossTenantEvents{
+					Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until,
+					After: e.after, Most: pageRows,
+				})
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			l := console.EventLine{ID: id.Event.Format(r.ID), Type: r.Type, Channels: r.Channels, Created: r.ID.Time(), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID)}
+			l := console.EventLine{
+				ID: id.Event.Format(r.ID), Type: r.Type, Channels: r.Channels, Created: r.ID.Time(),
+				Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID),
+			}
 			l.Path = l.TenantPath + "/events/" + l.ID
 			if r.DeliverAt != nil {
 				l.Due = *r.DeliverAt
@@ -314,7 +331,10 @@ func (a *admin) showEvent(c *handlers.Call) error {
 		return err
 	}
 	v := console.EventView{
-		Line: console.EventLine{ID: id.Event.Format(eventID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Tenant: owner.Name, TenantPath: tenantPath(tenant)},
+		Line: console.EventLine{
+			ID: id.Event.Format(eventID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt,
+			Tenant: owner.Name, TenantPath: tenantPath(tenant),
+		},
 		Size: len(e.Data), Gone: e.Data == nil, More: page.Next != nil,
 	}
 	if e.DeliverAt != nil {

@@ -63,7 +63,7 @@ func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
 		`name="of" value="` + id.Tenant.Format(noisy) + `"`, "Pause Noisy?", "Noisy has 1,200 deliveries ready to send, 100% of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
 	}, []string{"All clear", "s3cr3t", "Quiet has"})
 	w.holds("/console/pauses?of="+id.Tenant.Format(noisy)+"&scope=tenant", []string{`value="` + id.Tenant.Format(noisy) + `"`, `value="tenant" selected`}, nil)
-	w.holds("/console/queue", []string{"Waiting, by age", "1,203 ready to send", "since", "its lanes are released", "worker-2"}, nil)
+	w.holds("/console/queue", []string{"Waiting, by age", "1,203 ready to send", "leased", "its lanes are released", "worker-2"}, nil)
 }
 
 // The console shows a killed worker as silent even if no other worker is left to declare it dead.
@@ -119,7 +119,8 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 	if strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">gamma</a>") {
 		t.Error("the page behind Alpha")
 	}
-	for text, to := range map[string]string{id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a), id.Endpoint.Format(ep): "/console/deliveries?endpoint=" + id.Endpoint.Format(ep)} {
+	for text, to := range map[string]string{id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a), id.Endpoint.Format(ep): "/console/deliveries?endpoint=" +
+		id.Endpoint.Format(ep)} {
 		if res := w.send("GET", "/console/tenants?q="+text, nil, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != to {
 			t.Errorf("%s: %d to %s", text, res.Code, res.Header().Get("Location"))
 		}
@@ -142,7 +143,8 @@ func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
 	// A second operator sees on the page who did it, and why.
 	w.holds(at, []string{"Suspended: invoices are not paid", "By Olga", "/console/audit?tenant=" + id.Tenant.Format(acme)}, nil)
 	for _, list := range []string{"audit", "mail", "jobs", "outbox"} {
-		if res := w.send("GET", "/console/"+list+"?tenant=x", nil, w.cookie); res.Code != http.StatusBadRequest || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res := w.send("GET", "/console/"+list+"?tenant=x", nil, w.cookie); res.Code != http.StatusBadRequest ||
+			len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%s of a tenant that is none: %d %v", list, res.Code, pagetest.Faults(res.Body.String()))
 		}
 	}

@@ -26,12 +26,21 @@ const maxPlatformKeys = 200
 
 func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]string) (v console.KeysView, err error) {
 	v = console.KeysView{
-		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What will use this key? Helps you know which one to revoke."},
-		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires."},
-		Wrong:   wrong["scopes"],
+		Name: components.FieldProps{
+			Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true,
+			MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What will use this key? Helps you know which one to revoke.",
+		},
+		Expires: components.FieldProps{
+			Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"),
+			Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires.",
+		},
+		Wrong: wrong["scopes"],
 	}
 	for _, s := range access.PlatformScopes() {
-		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
+		v.Scopes = append(v.Scopes, components.Option{
+			Value: string(s), Label: string(s), Hint: pages.ScopeHints[s],
+			Selected: slices.Contains(form["scopes"], string(s)),
+		})
 	}
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		rows, err := q.ListPlatformKeys(c.Ctx(), maxPlatformKeys)
@@ -44,7 +53,10 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 }
 
 func keyLine(k sql.APIKey, now time.Time) console.KeyLine {
-	l := console.KeyLine{ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: strings.Join(k.Scopes, ", "), Created: k.CreatedAt, State: "live", Tone: components.Good}
+	l := console.KeyLine{
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: strings.Join(k.Scopes, ", "),
+		Created: k.CreatedAt, State: "live", Tone: components.Good,
+	}
 	if k.LastUsedAt != nil {
 		l.Used = *k.LastUsedAt
 	}

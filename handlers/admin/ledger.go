@@ -44,16 +44,23 @@ func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
 		if checks, err = q.ListReconcileProgress(c.Ctx()); err != nil {
 			return err
 		}
-		rows, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{Since: a.Now().UTC().AddDate(0, 0, -platformLedgerDays), Most: 4*pageRows + 1})
+		rows, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{Since: a.Now().UTC().AddDate(0, 0,
+			-platformLedgerDays), Most: 4*pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	v = console.LedgerView{Days: platformLedgerDays, Most: len(rows) > 4*pageRows, Lines: ledgerLines(rows), Found: findings(found, names)}
+	v = console.LedgerView{
+		Days: platformLedgerDays, Most: len(rows) > 4*pageRows, Lines: ledgerLines(rows),
+		Found: findings(found, names),
+	}
 	v.Shell = c.Shell("Books", "books")
 	for _, k := range checks {
-		v.Checks = append(v.Checks, console.ReconcileLine{Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt})
+		v.Checks = append(v.Checks, console.ReconcileLine{
+			Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked,
+			Since: k.RoundAt,
+		})
 	}
 	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
 	// Discrepancies that the job found count too, even if the sums of the table agree.
@@ -123,8 +130,10 @@ func findings(rows []sql.ListDiscrepanciesRow, names map[string]string) []consol
 		var f reconcile.Finding
 		_ = json.Unmarshal(r.Details, &f) // written by the job alone
 		out[i] = console.Discrepancy{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Amount: r.Amount, Found: r.FoundAt, Ended: r.EndedAt, Finding: f,
-			ID: id.Tenant.Format(r.TenantID) + "-" + r.Day.Format(time.DateOnly), Gap: r.Gap, Open: r.Open, Accept: ledgerPath + "/" + id.Tenant.Format(r.TenantID) + "/accept",
+			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Amount: r.Amount,
+			Found: r.FoundAt, Ended: r.EndedAt, Finding: f,
+			ID: id.Tenant.Format(r.TenantID) + "-" + r.Day.Format(time.DateOnly), Gap: r.Gap, Open: r.Open,
+			Accept: ledgerPath + "/" + id.Tenant.Format(r.TenantID) + "/accept",
 		}
 		if r.EndedAt == nil && !r.Open {
 			out[i].Accepted, out[i].By, out[i].Reason = *r.AcceptedAt, doer("operator", *r.AcceptedBy, names), *r.AcceptedReason
@@ -137,7 +146,8 @@ func ledgerLines(rows []sql.ConsoleLedgerRow) []console.LedgerLine {
 	lines := make([]console.LedgerLine, len(rows))
 	for i, r := range rows {
 		lines[i] = console.LedgerLine{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Accepted: r.Accepted, Delivered: r.Delivered, Failed: r.Failed,
+			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Accepted: r.Accepted,
+			Delivered: r.Delivered, Failed: r.Failed,
 			Canceled: r.Canceled, Waiting: r.Waiting, Held: r.Held, Expunged: r.Expunged, Difference: r.Difference,
 		}
 	}

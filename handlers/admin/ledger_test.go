@@ -21,7 +21,8 @@ func TestADifferenceIsAcceptedWithAReasonOnce(t *testing.T) {
 	w.holds("/console/books", []string{"differs by 3", "1 page differs", at, `value="delivered -3"`}, []string{"differs by 3, accepted", "is accounted for"})
 	form := url.Values{"day": {"2026-11-20"}, "gap": {"delivered -3"}}
 	res := w.send("POST", at, form, w.cookie)
-	if body := res.Body.String(); res.Code != http.StatusBadRequest || strings.Count(body, "popover open") != 1 || !strings.Contains(body, "Enter a reason") {
+	if body := res.Body.String(); res.Code != http.StatusBadRequest || strings.Count(body, "popover open") != 1 ||
+		!strings.Contains(body, "Enter a reason") {
 		t.Errorf("without a reason: %d", res.Code)
 	}
 	form.Set("reason", "lost with the disk")

@@ -2,10 +2,12 @@ package admin
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -18,6 +20,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
+	"posthorn/views/pages"
 )
 
 const hostsMost = 200
@@ -25,7 +28,10 @@ const hostsMost = 200
 func (a *admin) listHosts(c *handlers.Call) error {
 	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{SilentSeconds: incidents.Silent.Seconds(), Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
+		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
+			SilentSeconds: incidents.Silent.Seconds(),
+			Part:          v.Part, Failing: v.State != "", Most: hostsMost + 1,
+		})
 		v.Most = len(rows) > hostsMost
 		for _, r := range rows[:min(len(rows), hostsMost)] {
 			v.Hosts = append(v.Hosts, hostLine(r))
@@ -41,7 +47,8 @@ func (a *admin) listHosts(c *handlers.Call) error {
 
 func hostLine(r sql.ConsoleHostsRow) console.HostLine {
 	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: incidents.Host{
-		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, Paused: r.Paused, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
+		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled,
+		Paused: r.Paused, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
 	}}
 	if r.LastFailureAt.Unix() > 0 {
 		line.LastFailure = r.LastFailureAt
@@ -82,8 +89,10 @@ func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpoints
 	for i, r := range rows {
 		of, is := id.Endpoint.Format(r.ID), states[r.ID]
 		lines[i] = console.EndpointLine{
-			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Condition: is.Condition,
-			Failures: r.Failures, LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure), Pause: pauseOfScope(pause.Endpoint, of),
+			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID),
+			Condition: is.Condition,
+			Failures:  r.Failures, LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure),
+			Pause: pauseOfScope(pause.Endpoint, of),
 		}
 		if r.LastFailureAt != nil {
 			lines[i].FailedAt = *r.LastFailureAt
@@ -100,7 +109,10 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			return err
 		}
 		for _, w := range workers {
-			line := console.WorkerLine{ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Silent: w.Silent, Started: w.StartedAt, Lanes: w.Lanes}
+			line := console.WorkerLine{
+				ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Silent: w.Silent,
+				Started: w.StartedAt, Lanes: w.Lanes,
+			}
 			if w.BeatAt != nil {
 				line.Beat = *w.BeatAt
 			}
@@ -120,7 +132,8 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		}
 		for _, s := range shares {
 			v.Shares = append(v.Shares, console.ShareLine{
-				Tenant: s.Name, TenantPath: tenantPath(s.ID), Endpoints: s.Endpoints, Attempts: s.Attempts, OfAttempts: s.AllAttempts, Microseconds: s.Us, OfMicroseconds: s.AllUs,
+				Tenant: s.Name, TenantPath: tenantPath(s.ID), Endpoints: s.Endpoints, Attempts: s.Attempts,
+				OfAttempts: s.AllAttempts, Microseconds: s.Us, OfMicroseconds: s.AllUs,
 			})
 		}
 		lanes, err := q.ConsoleLanes(c.Ctx(), pageRows)
@@ -135,7 +148,8 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		for _, l := range lanes {
 			is := states[l.EndpointID]
 			line := console.LaneLine{
-				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID), URL: egress.Mask(l.URL),
+				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID),
+				URL:       egress.Mask(l.URL),
 				Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
 			}
 			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
@@ -161,7 +175,10 @@ func (a *admin) listJobs(c *handlers.Call) error {
 	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong == "" {
-			jobs, err = q.ConsoleJobs(c.Ctx(), sql.ConsoleJobsParams{Before: before(c, id.Job), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+			jobs, err = q.ConsoleJobs(c.Ctx(), sql.ConsoleJobsParams{
+				Before: before(c, id.Job), State: v.State,
+				Tenant: e.tenant, Most: pageRows + 1,
+			})
 		}
 		if err != nil {
 			return err
@@ -179,8 +196,10 @@ func (a *admin) listJobs(c *handlers.Call) error {
 	tones := map[string]components.Tone{"done": components.Good, "failed": components.Bad, "running": components.Info}
 	for _, j := range jobs {
 		v.Jobs = append(v.Jobs, console.JobLine{
-			ID: id.Job.Format(j.ID), Kind: strings.ReplaceAll(string(j.Kind), "_", " "), State: string(j.State), Tone: tones[string(j.State)], Tenant: j.TenantName,
-			TenantPath: tenantPath(j.TenantID), Done: j.Done, Expected: j.Expected, Reason: j.Reason, Failure: j.Failure, Created: j.CreatedAt,
+			ID: id.Job.Format(j.ID), Kind: pages.JobName(j.Kind), State: string(j.State), Tone: tones[string(j.State)],
+			Tenant:     j.TenantName,
+			TenantPath: tenantPath(j.TenantID), Done: j.Done, Expected: j.Expected, Reason: j.Reason,
+			Failure: j.Failure, Created: j.CreatedAt,
 		})
 	}
 	v.Shell = c.Shell("Jobs", "jobs")
@@ -193,7 +212,10 @@ func (a *admin) listMails(c *handlers.Call) error {
 	var rows []sql.ConsoleMailsRow
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong == "" {
-			rows, err = q.ConsoleMails(c.Ctx(), sql.ConsoleMailsParams{Before: before(c, id.Mail), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+			rows, err = q.ConsoleMails(c.Ctx(), sql.ConsoleMailsParams{
+				Before: before(c, id.Mail), State: v.State,
+				Tenant: e.tenant, Most: pageRows + 1,
+			})
 		}
 		return err
 	})
@@ -208,8 +230,10 @@ func (a *admin) listMails(c *handlers.Call) error {
 			state = "failed"
 		}
 		v.Mails = append(v.Mails, console.MailLine{
-			ID: id.Mail.Format(m.ID), Recipient: account.MaskEmail(m.Recipient), Kind: strings.ReplaceAll(string(m.Kind), "_", " "), State: state,
-			Tone: tones[m.State], Tenant: m.TenantName, Error: m.LastError, Tries: int(m.Tries), Created: m.CreatedAt, Again: m.State == "failed",
+			ID: id.Mail.Format(m.ID), Recipient: account.MaskEmail(m.Recipient),
+			Kind: strings.ReplaceAll(string(m.Kind), "_", " "), State: state,
+			Tone: tones[m.State], Tenant: m.TenantName, Error: m.LastError, Tries: int(m.Tries), Created: m.CreatedAt,
+			Again: m.State == "failed",
 		})
 		if m.TenantID != nil {
 			v.Mails[len(v.Mails)-1].TenantPath = tenantPath(*m.TenantID)
@@ -250,6 +274,17 @@ func operatorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) 
 	return names, err
 }
 
+// auditRefs are the objects and authors of a page of the audit log that belong to tenants.
+func auditRefs(rows []sql.ConsoleAuditRow) (refs []db.AuditRef) {
+	for _, r := range rows {
+		if r.TenantID != nil {
+			refs = append(refs, db.AuditRef{Tenant: *r.TenantID, Kind: r.ObjectKind, ID: r.ObjectID},
+				db.AuditRef{Tenant: *r.TenantID, Kind: r.ActorKind, ID: r.ActorID})
+		}
+	}
+	return refs
+}
+
 // doer names an actor: an operator's name, or else the kind of the actor and its id.
 func doer(kind, of string, names map[string]string) string {
 	return cmp.Or(names[of], strings.TrimSpace(kind+" "+of))
@@ -270,7 +305,15 @@ func (a *admin) listAudit(c *handlers.Call) error {
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}
-		rows, err = q.ConsoleAudit(c.Ctx(), sql.ConsoleAuditParams{Before: before(c, id.Audit), Action: v.Action, Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1})
+		rows, err = q.ConsoleAudit(c.Ctx(), sql.ConsoleAuditParams{
+			Before: before(c, id.Audit), Action: v.Action,
+			Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1,
+		})
+		if err != nil {
+			return err
+		}
+		found, err := db.AuditNames(c.Ctx(), q, auditRefs(rows))
+		maps.Copy(names, found)
 		return err
 	})
 	if err != nil {
@@ -279,8 +322,10 @@ func (a *admin) listAudit(c *handlers.Call) error {
 	rows, v.Next = older(c, id.Audit, rows, func(r sql.ConsoleAuditRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		line := console.AuditLine{
-			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, ActorName: names[r.ActorID], Action: r.Action, Object: strings.TrimSpace(r.ObjectKind + " " + r.ObjectID),
-			Tenant: r.TenantName, Address: r.Address, Reason: r.Reason,
+			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, ActorName: names[r.ActorID],
+			Action: r.Action, Object: r.ObjectID,
+			ObjectName: pages.ObjectName(r.ObjectKind, r.ObjectID, names, r.Details), Tenant: r.TenantName,
+			Address: r.Address, Reason: r.Reason,
 		}
 		if r.TenantID != nil {
 			line.TenantPath = tenantPath(*r.TenantID)

@@ -13,7 +13,10 @@ import (
 // the tenant, which lists, retries, and discards them through the API.
 func (a *admin) listRejected(c *handlers.Call) error {
 	e := readCrossTenant(c, id.Event)
-	v := console.RejectedView{Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")), Wrong: e.wrong["tenant"]}
+	v := console.RejectedView{
+		Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")),
+		Wrong: e.wrong["tenant"],
+	}
 	var rows []sql.RejectedCrossTenantRow
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
@@ -21,12 +24,18 @@ func (a *admin) listRejected(c *handlers.Call) error {
 			return err
 		}
 		for _, r := range reasons {
-			v.Reasons = append(v.Reasons, console.RejectedReason{RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), Code: r.Code, Count: r.N, Oldest: r.Oldest, Newest: r.Newest})
+			v.Reasons = append(v.Reasons, console.RejectedReason{
+				RejectedTenant: rejectedTenant(r.TenantID, r.Tenant),
+				Code:           r.Code, Count: r.N, Oldest: r.Oldest, Newest: r.Newest,
+			})
 		}
 		if v.Wrong != "" {
 			return nil
 		}
-		rows, err = q.RejectedCrossTenant(c.Ctx(), sql.RejectedCrossTenantParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
+		rows, err = q.RejectedCrossTenant(c.Ctx(), sql.RejectedCrossTenantParams{
+			Before: before(c, id.Event),
+			Tenant: e.tenant, Code: v.Code, Most: pageRows + 1,
+		})
 		return err
 	})
 	if err != nil {
@@ -35,7 +44,8 @@ func (a *admin) listRejected(c *handlers.Call) error {
 	rows, v.Next = older(c, id.Event, rows, func(r sql.RejectedCrossTenantRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		v.Lines = append(v.Lines, console.RejectedLine{
-			RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, Rejected: r.RejectedAt,
+			RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), ID: id.Event.Format(r.ID), Type: r.Type,
+			Size: int(r.Size), Code: r.Code, Detail: r.Detail, Rejected: r.RejectedAt,
 		})
 	}
 	v.Shell = c.Shell("Outbox", "outbox")

@@ -19,7 +19,10 @@ func TestWhatTheOutboxRejectedIsCountedAndNamedWithoutWhatItCarries(t *testing.T
 	acme, umbrella, nobody := w.tenant("Acme"), w.tenant("Umbrella"), db.NewID()
 	reject := func(tenant id.UUID, kind, code string, n int) (last string) {
 		for i := range n {
-			eventID := id.New(time.Now().Add(time.Duration(i)*time.Millisecond), [10]byte{byte(len(code)), byte(len(kind)), tenant[15]})
+			eventID := id.New(time.Now().Add(time.Duration(i)*time.Millisecond), [10]byte{
+				byte(len(code)),
+				byte(len(kind)), tenant[15],
+			})
 			w.exec("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '{\"card\":\"s3cr3t\"}', $4, 'Add the type <first>.')", eventID, tenant, kind, code)
 			last = id.Event.Format(eventID)
 		}

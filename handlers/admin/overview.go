@@ -38,13 +38,22 @@ func (a *admin) see(c *handlers.Call) (s seen, err error) {
 		if s.totals, err = q.ConsoleTotals(c.Ctx(), silent); err != nil {
 			return err
 		}
-		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), sql.ConsoleOldestDueParams{SilentSeconds: silent, Most: 20}); err != nil {
+		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), sql.ConsoleOldestDueParams{
+			SilentSeconds: silent,
+			Most:          20,
+		}); err != nil {
 			return err
 		}
-		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{SilentSeconds: silent, Failing: true, Most: glance}); err != nil {
+		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
+			SilentSeconds: silent, Failing: true,
+			Most: glance,
+		}); err != nil {
 			return err
 		}
-		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), sql.ConsoleBacklogsParams{SilentSeconds: silent, Most: pageRows}); err != nil {
+		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), sql.ConsoleBacklogsParams{
+			SilentSeconds: silent,
+			Most:          pageRows,
+		}); err != nil {
 			return err
 		}
 		s.shares, err = q.ConsoleShares(c.Ctx(), pageRows)
@@ -62,13 +71,18 @@ func (a *admin) overview(c *handlers.Call) error {
 	v := console.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Tenants: t.Tenants, Suspended: t.Suspended, Endpoints: t.Endpoints,
 		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
-		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed, Rejected: t.Rejected,
+		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed,
+		Rejected: t.Rejected,
 	}
-	facts := incidents.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, Discrepancies: t.BooksDiffer, Rejected: t.Rejected, Mails: t.MailsFailed}
+	facts := incidents.Facts{
+		Workers: t.Workers, WorkersLost: t.WorkersLost, Discrepancies: t.BooksDiffer,
+		Rejected: t.Rejected, Mails: t.MailsFailed,
+	}
 	for _, o := range s.oldest {
 		line := console.OldestLine{
-			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond), Lanes: o.Lanes,
-			URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
+			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
+			Lanes: o.Lanes,
+			URL:   egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
 		}
 		v.Oldest = append(v.Oldest, line)
 		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
@@ -92,7 +106,10 @@ func loads(s seen) []console.LoadLine {
 	byTenant := map[id.UUID]*console.LoadLine{}
 	of := func(tenantID id.UUID, name string) *console.LoadLine {
 		if byTenant[tenantID] == nil {
-			byTenant[tenantID] = &console.LoadLine{Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID), ID: id.Tenant.Format(tenantID)}
+			byTenant[tenantID] = &console.LoadLine{
+				Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID),
+				ID: id.Tenant.Format(tenantID),
+			}
 		}
 		return byTenant[tenantID]
 	}
@@ -124,7 +141,10 @@ func findingLinks(f incidents.Finding, v console.OverviewView) []components.Link
 	case incidents.LateTenant:
 		return []components.LinkProps{link("Open tenant", v.Oldest[f.At].Path), queue}
 	case incidents.DownHost:
-		return []components.LinkProps{link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)), link("Pause host", pauseOfScope(pause.Host, v.Hosts[f.At].Name))}
+		return []components.LinkProps{
+			link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)),
+			link("Pause host", pauseOfScope(pause.Host, v.Hosts[f.At].Name)),
+		}
 	case incidents.Noisy:
 		l := v.Loads[f.At]
 		return []components.LinkProps{link("Open tenant", l.Path), link("Pause tenant", pauseOfScope(pause.Tenant, l.ID)), queue}

@@ -19,10 +19,16 @@ func (a *admin) ways(f pages.Form, next string) pages.Form {
 	if a.SSO != nil {
 		f.Ways = append(f.Ways, pages.Link{Label: "Sign in with SSO", Href: ssoPath + nextQuery(next)})
 	}
-	if a.passkeys != nil {
-		f.Passkey = &pages.PasskeyWay{Label: "Sign in with a passkey", Action: Root + "/sign-in/passkey", Options: Root + "/sign-in/passkey/options", Next: next}
-	}
+	f.Passkey = a.passkeyWay("Sign in with a passkey", next)
 	return f
+}
+
+// passkeyWay is the button that signs in with a passkey. A server without a host name has none.
+func (a *admin) passkeyWay(label, next string) *pages.PasskeyWay {
+	if a.passkeys == nil {
+		return nil
+	}
+	return &pages.PasskeyWay{Label: label, Action: Root + "/sign-in/passkey", Options: Root + "/sign-in/passkey/options", Next: next}
 }
 
 func (a *admin) passkeyOptions(c *handlers.Call) error {
@@ -49,7 +55,8 @@ func (a *admin) signInPasskey(c *handlers.Call) error {
 	var token string
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{
-			Operator: &operator.ID, Life: account.Operator.Life(), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+			Operator: &operator.ID, Life: account.Operator.Life(), Address: c.Actor.Address,
+			Agent: c.Request.UserAgent(),
 		})
 		if err != nil {
 			return err
@@ -101,13 +108,18 @@ func (a *admin) renderHome(c *handlers.Call, status int, typed, wrong string) er
 		return err
 	}
 	v := pages.ConsoleHomeView{
-		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP, MayAddPasskey: a.passkeys != nil,
+		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
+		MayAddPasskey: a.passkeys != nil,
 		PasskeyName: components.FieldProps{
-			ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName, Placeholder: "Security key", Width: "medium", Value: typed, Error: wrong,
+			ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName, Placeholder: "Security key", Width: "medium", Value: typed,
+			Error: wrong,
 		},
 	}
 	for _, r := range keys {
-		v.Passkeys = append(v.Passkeys, pages.PasskeyLine{ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt, Used: r.UsedAt})
+		v.Passkeys = append(v.Passkeys, pages.PasskeyLine{
+			ID: passkey.Text(r.CredentialID), Name: r.Name,
+			Created: r.CreatedAt, Used: r.UsedAt,
+		})
 	}
 	return c.Render(status, pages.ConsoleHome(v))
 }
@@ -138,7 +150,10 @@ func (a *admin) addPasskey(c *handlers.Call) error {
 	added, err := a.passkeys.Register(c, form, operator.ID, operator.Email)
 	if err == nil {
 		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-			return accounts.AddOperatorPasskey(c.Ctx(), q, operator.ID, accounts.NewPasskey{ID: added.ID, Credential: added.Credential, Name: name, Address: c.Actor.Address})
+			return accounts.AddOperatorPasskey(c.Ctx(), q, operator.ID, accounts.NewPasskey{
+				ID:         added.ID,
+				Credential: added.Credential, Name: name, Address: c.Actor.Address,
+			})
 		})
 	}
 	if err != nil {
@@ -170,7 +185,8 @@ func (a *admin) removePasskey(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		return accounts.RemoveOperatorPasskey(c.Ctx(), q, c.Actor.Operator.ID, passkey.Parse(form.Get("passkey")), c.Actor.Address)
+		return accounts.RemoveOperatorPasskey(c.Ctx(), q, c.Actor.Operator.ID, passkey.Parse(form.Get("passkey")),
+			c.Actor.Address)
 	})
 	if err != nil {
 		return err

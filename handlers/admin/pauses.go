@@ -63,8 +63,9 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 	v = console.PausesView{
 		Root: pausesPath, Scope: scope,
 		Of: components.FieldProps{
-			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Required: true, Complete: "off", Attrs: map[string]any{"list": "known-pausable"},
-			Hint: "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
+			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Required: true, Complete: "off",
+			Attrs: map[string]any{"list": "known-pausable"},
+			Hint:  "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}
@@ -81,7 +82,10 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 		return err
 	})
 	for _, r := range rows {
-		line := console.PauseLine{ID: id.Pause.Format(r.ID), Scope: r.Scope, Of: pauseOf(r), Reason: r.Reason, By: doer(r.ActorKind, r.ActorID, names), Since: r.CreatedAt}
+		line := console.PauseLine{
+			ID: id.Pause.Format(r.ID), Scope: r.Scope, Of: pauseOf(r), Reason: r.Reason,
+			By: doer(r.ActorKind, r.ActorID, names), Since: r.CreatedAt,
+		}
 		if r.TenantID != nil {
 			line.TenantPath, line.Tenant = tenantPath(*r.TenantID), r.TenantName
 		}
@@ -122,7 +126,8 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		v.Reason.Value, v.Reason.Error, v.Of.Error = w.Get("reason"), handlers.WrongFields(w.reasonErr)["reason"], handlers.WrongFields(wrong)["of"]
+		v.Reason.Value, v.Reason.Error, v.Of.Error = w.Get("reason"), handlers.WrongFields(w.reasonErr)["reason"],
+			handlers.WrongFields(wrong)["of"]
 		v.Shell = c.Shell("Pauses", "pauses")
 		return c.Render(http.StatusBadRequest, console.Pauses(v))
 	}

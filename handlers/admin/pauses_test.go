@@ -24,7 +24,8 @@ func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
 		{"host", "https://Down.example.com/", "paused for the host down.example.com"},
 		{"endpoint", id.Endpoint.Format(ep), "paused for the endpoint https://down.example.com/hooks"},
 	} {
-		if res := w.send("POST", "/console/pauses", url.Values{"scope": {tt.scope}, "of": {tt.of}, "reason": {"flood of " + tt.scope}}, w.cookie); res.Code != http.StatusSeeOther {
+		if res := w.send("POST", "/console/pauses", url.Values{"scope": {tt.scope}, "of": {tt.of}, "reason": {"flood of " + tt.scope}},
+			w.cookie); res.Code != http.StatusSeeOther {
 			t.Fatalf("%s: %d %s", tt.scope, res.Code, res.Body)
 		}
 		for _, path := range append([]string{"/pauses", "/tenants/" + id.Tenant.Format(acme)}, paths...) {
@@ -85,7 +86,8 @@ func TestAPauseNeedsAReasonAndSomethingToPause(t *testing.T) {
 		"a scope that is none": {"scope": {"moon"}, "reason": {"x"}},
 	} {
 		res := w.send("POST", "/console/pauses", form, w.cookie)
-		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") ||
+			len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%s: %d %v", name, res.Code, pagetest.Faults(res.Body.String()))
 		}
 	}

@@ -28,6 +28,7 @@ type Deps struct {
 	Now         func() time.Time
 	// Export sends everything of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
+	Homes  Homes // nil: the installation has no homes
 }
 
 // admin holds the handlers.
@@ -40,7 +41,10 @@ type admin struct {
 
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
-	a := &admin{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now), passkeys: passkey.New(d.DB, d.URL, account.Operator)}
+	a := &admin{
+		Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now),
+		passkeys: passkey.New(d.DB, d.URL, account.Operator),
+	}
 	routes := append(a.routes(), a.ssoRoutes()...)
 	for i, r := range routes {
 		if r.Access.Operator {
@@ -100,6 +104,7 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/health", a.listHosts),
 		page("GET", "/health/endpoints", a.listSickEndpoints),
 		page("GET", "/queue", a.showQueue),
+		page("GET", "/homes", a.showHomes),
 		page("GET", "/pauses", a.listPauses),
 		page("POST", "/pauses", a.pauseDispatch),
 		page("POST", "/pauses/:pause_id/resume", a.resumeDispatch),
@@ -140,7 +145,10 @@ func fresh(r handlers.Route) handlers.Route {
 }
 
 func open(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
+	return handlers.Route{
+		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm,
+		Handler: h,
+	}
 }
 
 // home shows who is signed in, and how well the account is protected.
@@ -149,7 +157,10 @@ func (a *admin) home(c *handlers.Call) error {
 }
 
 func page(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm, Timeout: lookFor, Handler: h}
+	return handlers.Route{
+		Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm,
+		Timeout: lookFor, Handler: h,
+	}
 }
 
 // before is where a page of a list starts: after the id in the address, or at the newest row. An invalid id is the

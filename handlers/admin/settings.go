@@ -34,7 +34,10 @@ func settingGroups(fields []settings.Field, own []byte, above ...[]byte) []conso
 func settingField(f settings.Field, own []byte, above ...[]byte) console.SettingField {
 	text, _ := f.Own(own)
 	holds := f.Value(above...)
-	out := console.SettingField{FieldProps: components.FieldProps{ID: "set-" + f.Name, Name: f.Name, Label: f.Label, Hint: f.Hint, Value: text}}
+	out := console.SettingField{FieldProps: components.FieldProps{
+		ID: "set-" + f.Name, Name: f.Name, Label: f.Label,
+		Hint: f.Hint, Value: text,
+	}}
 	if f.Words != nil {
 		out.Options = []components.Option{{Value: "", Label: "Default: " + holds, Selected: text == ""}}
 		for _, word := range f.Words {
@@ -42,7 +45,8 @@ func settingField(f settings.Field, own []byte, above ...[]byte) console.Setting
 		}
 		return out
 	}
-	out.Type, out.Unit, out.Width, out.Min, out.Max, out.Placeholder = "number", f.Unit, "medium", strconv.Itoa(f.Low), strconv.Itoa(f.High), holds
+	out.Type, out.Unit, out.Width, out.Min, out.Max, out.Placeholder = "number", f.Unit, "medium", strconv.Itoa(f.Low),
+		strconv.Itoa(f.High), holds
 	if f.Zero != "" {
 		out.Min = "0"
 		if out.Hint != "" {
@@ -106,7 +110,8 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form, settings.Fields())}, c.Author())
+	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form,
+		settings.Fields())}, c.Author())
 	if err == nil {
 		c.Flash("Settings saved.")
 		return c.Redirect(Root + "/settings")

@@ -28,10 +28,14 @@ func (w *console) seen(path string) string {
 func TestPlatformSettingsAreKeptWithinTheirRangesAndAudited(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
-	form := url.Values{"seen": {w.seen("/console/settings")}, settings.EventsPerSecond: {"9"}, settings.RetentionDays: {"30"}, settings.Digest: {"off"}, "health.gone": {""}}
+	form := url.Values{
+		"seen": {w.seen("/console/settings")}, settings.EventsPerSecond: {"9"}, settings.RetentionDays: {"30"}, settings.Digest: {"off"},
+		"health.gone": {""},
+	}
 	wrong := url.Values{"seen": form["seen"], settings.RetentionDays: {"0"}, settings.Digest: {"perhaps"}}
 	res := w.send("POST", "/console/settings", wrong, w.cookie)
-	if body := res.Body.String(); res.Code != http.StatusBadRequest || strings.Count(body, "aria-invalid") != 2 || !strings.Contains(body, "from 1 to 3650") || len(pagetest.Faults(body)) > 0 {
+	if body := res.Body.String(); res.Code != http.StatusBadRequest || strings.Count(body, "aria-invalid") != 2 ||
+		!strings.Contains(body, "from 1 to 3650") || len(pagetest.Faults(body)) > 0 {
 		t.Errorf("out of range: %d %v", res.Code, pagetest.Faults(body))
 	}
 	if res := w.send("POST", "/console/settings", form, w.cookie); res.Code != http.StatusSeeOther {
@@ -41,7 +45,8 @@ func TestPlatformSettingsAreKeptWithinTheirRangesAndAudited(t *testing.T) {
 		t.Errorf("%d entries in the audit log", n)
 	}
 	res = w.send("POST", "/console/settings", form, w.cookie)
-	if body := res.Body.String(); res.Code != http.StatusConflict || !strings.Contains(body, "Someone else changed") || !strings.Contains(body, `value="30"`) {
+	if body := res.Body.String(); res.Code != http.StatusConflict || !strings.Contains(body, "Someone else changed") ||
+		!strings.Contains(body, `value="30"`) {
 		t.Errorf("over a newer version: %d", res.Code)
 	}
 	if days := w.ask("SELECT retention_days FROM tenants WHERE id = $1", w.tenant("New")); days != 30 {
@@ -62,7 +67,8 @@ func TestATenantsLimitsLieOverThePlatforms(t *testing.T) {
 	for name, text := range map[string]string{"retention_days": "3651", settings.MaxPayload: "1"} {
 		wrong := url.Values{"seen": form["seen"], "retention_days": {"7"}}
 		wrong.Set(name, text)
-		if res := w.send("POST", at+"/limits", wrong, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res := w.send("POST", at+"/limits", wrong, w.cookie); res.Code != http.StatusBadRequest ||
+			!strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%s=%s: %d", name, text, res.Code)
 		}
 	}
@@ -98,7 +104,8 @@ func TestAShorterRetentionOfATenantAsksFirst(t *testing.T) {
 	w.exec("INSERT INTO books (tenant_id, day, events) VALUES ($1, current_date - 50, 1234), ($1, current_date - 3, 7)", tenant)
 	days := func() int { return w.ask("SELECT retention_days FROM tenants WHERE id = $1", tenant) }
 	form := url.Values{"seen": {w.seen(at)}, "retention_days": {"30"}}
-	if res := w.send("POST", at+"/limits", form, w.cookie); res.Code != http.StatusConflict || !strings.Contains(res.Body.String(), "1,234 events are older than 30 days") || days() != 90 {
+	if res := w.send("POST", at+"/limits", form, w.cookie); res.Code != http.StatusConflict || !strings.Contains(res.Body.String(),
+		"1,234 events are older than 30 days") || days() != 90 {
 		t.Errorf("it did not ask: %d, %d days", res.Code, days())
 	}
 	form.Set("delete_beyond", "60") // confirmed for another number
@@ -114,7 +121,8 @@ func TestAShorterRetentionOfATenantAsksFirst(t *testing.T) {
 func TestPlatformKeysAreShownOnceAndRevokedOnce(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
-	if res := w.send("POST", "/console/keys", url.Values{"name": {" "}}, w.cookie); res.Code != http.StatusBadRequest || len(pagetest.Faults(res.Body.String())) > 0 {
+	if res := w.send("POST", "/console/keys", url.Values{"name": {" "}}, w.cookie); res.Code != http.StatusBadRequest ||
+		len(pagetest.Faults(res.Body.String())) > 0 {
 		t.Errorf("without a name or scopes: %d %v", res.Code, pagetest.Faults(res.Body.String()))
 	}
 	res := w.send("POST", "/console/keys", url.Values{"name": {"billing"}, "scopes": {"tenants:write", "events:write"}}, w.cookie)
@@ -154,9 +162,11 @@ func TestAnActionOnAVanishedObjectSaysSo(t *testing.T) {
 		if !r.Access.Operator || !strings.Contains(r.Path, "/:") {
 			continue
 		}
-		path := regexp.MustCompile(`:([a-z_]+)`).ReplaceAllStringFunc(r.Path, func(name string) string { return kinds[name[1:]].Format(db.NewID()) })
+		path := regexp.MustCompile(`:([a-z_]+)`).ReplaceAllStringFunc(r.Path,
+			func(name string) string { return kinds[name[1:]].Format(db.NewID()) })
 		res := w.send(r.Method, path, map[string]url.Values{"POST": form}[r.Method], w.cookie)
-		if res.Code != http.StatusNotFound && res.Code != http.StatusConflict || len(pagetest.Faults(res.Body.String())) > 0 {
+		if res.Code != http.StatusNotFound && res.Code != http.StatusConflict ||
+			len(pagetest.Faults(res.Body.String())) > 0 {
 			t.Errorf("%s %s: %d", r.Method, r.Path, res.Code)
 		}
 		tried++

@@ -116,7 +116,10 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		return operator, err
 	}
 	if right && operator.DisabledAt == nil {
-		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error { return accounts.Succeeded(c.Ctx(), q, "operator password", operator.Email) })
+		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+			return accounts.Succeeded(c.Ctx(), q, "operator password",
+				operator.Email)
+		})
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
@@ -136,7 +139,10 @@ func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) erro
 	}
 	var token string
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
-		if token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{Operator: &operator.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent()}); err != nil || pending {
+		if token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{
+			Operator: &operator.ID, Life: life,
+			Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		}); err != nil || pending {
 			return err
 		}
 		return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.succeeded")
@@ -174,11 +180,13 @@ func codeField() components.FieldProps {
 	return components.FieldProps{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Mono: true, Width: "medium", Focus: true}
 }
 
-func codeForm(c *handlers.Call) pages.Form {
-	return pages.Form{
+func (a *admin) codeForm(c *handlers.Call) pages.Form {
+	f := pages.Form{
 		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
 		Action: "/console/sign-in/code", Submit: "Sign in", Fields: []components.FieldProps{codeField()}, Links: []pages.Link{{Label: "Start over", Href: "/console/sign-in"}},
 	}
+	f.Passkey = a.passkeyWay("Use a passkey instead", Root)
+	return f
 }
 
 func (a *admin) showCode(c *handlers.Call) error {
@@ -189,7 +197,7 @@ func (a *admin) showCode(c *handlers.Call) error {
 	if session == nil || operator.TotpAt == nil {
 		return c.Redirect("/console/sign-in")
 	}
-	return render(c, codeForm(c), nil)
+	return render(c, a.codeForm(c), nil)
 }
 
 func (a *admin) signInCode(c *handlers.Call) error {
@@ -205,7 +213,7 @@ func (a *admin) signInCode(c *handlers.Call) error {
 		return c.Redirect("/console/sign-in")
 	}
 	if err := a.takeCode(c, *operator, form.Get("code")); err != nil {
-		return render(c, codeForm(c), err)
+		return render(c, a.codeForm(c), err)
 	}
 	if err := a.finish(c, session, operator.ID, nil); err != nil {
 		return err
@@ -214,7 +222,9 @@ func (a *admin) signInCode(c *handlers.Call) error {
 }
 
 // finish makes a pending session a full one, with a new token.
-func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID, also func(*sql.Queries) error) error {
+func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID,
+	also func(*sql.Queries) error,
+) error {
 	var token string
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
 		if also != nil {
@@ -284,7 +294,10 @@ func (a *admin) showSetup(c *handlers.Call) error {
 
 func (a *admin) peek(c *handlers.Call, token string) (link sql.OneTimeLink, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: accounts.LinkOperator})
+		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{
+			Hash:    accounts.HashToken(token),
+			Purpose: accounts.LinkOperator,
+		})
 		return err
 	})
 	if db.IsMissing(err) {
@@ -346,7 +359,9 @@ func (a *admin) seed(c *handlers.Call, operator *sql.Operator) ([]byte, error) {
 	return seed, accounts.StartOperatorTOTP(c.Ctx(), a.DB, operator.ID, a.Keys.Seal(seed, id.UUID{}, operator.ID))
 }
 
-func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *sql.Operator, seed []byte, err error) {
+func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *sql.Operator,
+	seed []byte, err error,
+) {
 	session, operator, err = a.pending(c)
 	if err != nil || session == nil || operator.TotpAt != nil {
 		return v, nil, operator, nil, err
@@ -356,7 +371,8 @@ func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Se
 	}
 	size, path, err := credential.QR(seed, operator.Email)
 	v = pages.SetupView{
-		Shell: c.Shell("Second factor", ""), Action: "/console/setup/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path}, Code: codeField(),
+		Shell: c.Shell("Second factor", ""), Action: "/console/setup/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path},
+		Code: codeField(),
 	}
 	return v, session, operator, seed, err
 }
@@ -418,5 +434,8 @@ func (a *admin) showCodes(c *handlers.Call) error {
 	if !found {
 		return c.Redirect(Root)
 	}
-	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: Root}))
+	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
+		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"),
+		Next: Root,
+	}))
 }

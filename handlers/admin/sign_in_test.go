@@ -42,7 +42,8 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, cookies: map[string]*http.Cookie{}}
 	var err error
-	if w.db, err = db.Open(t.Context(), dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp), db.Options{MaxConns: 4}); err != nil {
+	if w.db, err = db.Open(t.Context(), dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
+		db.Options{MaxConns: 4}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.db.Close)
@@ -51,9 +52,15 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().Add(w.ahead) }
-	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, DB: w.db, Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base})
+	kit := handlers.New(handlers.Config{
+		Log: slog.New(slog.DiscardHandler), Now: now, DB: w.db,
+		Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base,
+	})
 	engine := kit.NewEngine()
-	deps := admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}
+	deps := admin.Deps{
+		DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler),
+		Now: now,
+	}
 	for _, c := range change {
 		c(&deps)
 	}
@@ -61,10 +68,16 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	w.engine = engine
 	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
 		operatorID := db.NewID()
-		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{ID: operatorID, Email: "op@example.com", CreatedAt: operatorID.Time()}); err != nil {
+		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
+			ID: operatorID, Email: "op@example.com",
+			CreatedAt: operatorID.Time(),
+		}); err != nil {
 			return err
 		}
-		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &operatorID, Email: "op@example.com", Life: account.OperatorLife})
+		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{
+			Purpose:  accounts.LinkOperator,
+			Operator: &operatorID, Email: "op@example.com", Life: account.OperatorLife,
+		})
 		return err
 	})
 	if err != nil {
@@ -97,7 +110,8 @@ func (w *world) want(method, path string, form url.Values, status int, part stri
 	w.t.Helper()
 	got := w.send(method, path, form)
 	where := got.Header().Get("Location")
-	if got.Code != status || status == http.StatusSeeOther && where != part || status != http.StatusSeeOther && !strings.Contains(got.Body.String(), part) {
+	if got.Code != status || status == http.StatusSeeOther && where != part || status != http.StatusSeeOther &&
+		!strings.Contains(got.Body.String(), part) {
 		w.t.Fatalf("%s %s: %d %q, want %d %q: %s", method, path, got.Code, where, status, part, got.Body)
 	}
 	return got.Body.String()

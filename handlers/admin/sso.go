@@ -56,7 +56,8 @@ func (a *admin) startSSO(c *handlers.Call) error {
 	}
 	browser, p := c.StartFlow(), a.SSO.Provider
 	state, err := accounts.StartSSO(c.Ctx(), a.DB, accounts.SSOFlow{
-		Browser: accounts.HashToken(browser), Issuer: p.Issuer, ClientID: p.ClientID, Next: handlers.Next(c.Query("next"), Root),
+		Browser: accounts.HashToken(browser), Issuer: p.Issuer, ClientID: p.ClientID, Next: handlers.Next(c.Query("next"),
+			Root),
 	})
 	if err != nil {
 		return err
@@ -108,7 +109,8 @@ func (a *admin) arrive(c *handlers.Call) (token string, err error) {
 		return "", errGroup
 	}
 	return accounts.SignInOperatorBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
-		Issuer: p.Issuer, ClientID: p.ClientID, Claims: claims, Address: c.Actor.Address, Agent: c.Request.UserAgent(), Now: a.Now(),
+		Issuer: p.Issuer, ClientID: p.ClientID, Claims: claims, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		Now: a.Now(),
 	}, sso.Config{}.VerifiedEmail(claims), named)
 }
 

@@ -104,7 +104,10 @@ func TestTheProviderNamesOperators(t *testing.T) {
 				return err
 			}
 			if email != "op@example.com" {
-				if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{ID: db.NewID(), Email: email, CreatedAt: time.Now()}); err != nil {
+				if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
+					ID: db.NewID(), Email: email,
+					CreatedAt: time.Now(),
+				}); err != nil {
 					return err
 				}
 			}
@@ -112,7 +115,10 @@ func TestTheProviderNamesOperators(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := q.SetOperatorPassword(t.Context(), sql.SetOperatorPasswordParams{ID: row.ID, Password: &hash}); err != nil {
+			if err := q.SetOperatorPassword(t.Context(), sql.SetOperatorPasswordParams{
+				ID:       row.ID,
+				Password: &hash,
+			}); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,8 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	var rows []sql.ConsoleTenantsRow
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{
-			Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1, SilentSeconds: incidents.Silent.Seconds(),
+			Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1,
+			SilentSeconds: incidents.Silent.Seconds(),
 		})
 		return err
 	})
@@ -48,7 +49,8 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 			waiting = components.Count(10_000) + "+"
 		}
 		v.Tenants = append(v.Tenants, console.TenantLine{
-			Name: r.Name, Path: tenantPath(r.ID), Suspended: r.State == "suspended", Endpoints: r.Endpoints, Disabled: r.Disabled, Waiting: waiting, Created: r.CreatedAt,
+			Name: r.Name, Path: tenantPath(r.ID), Suspended: r.State == "suspended", Endpoints: r.Endpoints, Disabled: r.Disabled,
+			Waiting: waiting, Created: r.CreatedAt,
 		})
 	}
 	return v, nil
@@ -56,18 +58,23 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 
 // listTenants shows the tenants. A search for an id redirects to its object.
 func (a *admin) listTenants(c *handlers.Call) error {
+	var missing error
 	if text := strings.TrimSpace(c.Query("q")); strings.Contains(text, "_") {
-		to, err := a.search(c, text)
+		var to string
+		to, missing = a.search(c, text)
 		switch {
-		case err == nil:
+		case missing == nil:
 			return c.Redirect(to)
-		case !db.IsMissing(err):
-			return err
+		case !db.IsMissing(missing):
+			return missing
 		}
 	}
 	v, err := a.tenants(c)
 	if err != nil {
 		return err
+	}
+	if to := a.elsewhere(c, &v, missing); to != "" {
+		return c.Redirect(to)
 	}
 	var made newKey
 	if _, err := c.TakeOnce(tenantsPath, &made); err != nil {
@@ -131,7 +138,10 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if suspended, err = suspension(c, q, row); err != nil {
 			return err
 		}
-		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Tenant: &tenantID, Most: tenantEndpoints}); err != nil {
+		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{
+			Tenant: &tenantID,
+			Most:   tenantEndpoints,
+		}); err != nil {
 			return err
 		}
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
@@ -140,21 +150,27 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if exported, err = deliveries.StandingExport(c.Ctx(), q, tenantID); err != nil {
 			return err
 		}
-		if used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, settings.Number(settings.MaxEndpoints),
+			settings.Number(settings.MaxPayload), a.Now()); err != nil {
 			return err
 		}
 		if lines, err = endpointLines(c, q, endpoints); err != nil {
 			return err
 		}
-		pages, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{TenantID: &tenantID, Since: a.Now().UTC().AddDate(0, 0, -tenantLedgerDays), Most: tenantLedgerDays + 1})
+		pages, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{
+			TenantID: &tenantID,
+			Since:    a.Now().UTC().AddDate(0, 0, -tenantLedgerDays), Most: tenantLedgerDays + 1,
+		})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	v = console.TenantView{
-		ID: id.Tenant.Format(tenantID), Name: row.Name, Path: tenantPath(tenantID), Suspended: row.State == "suspended", Created: row.CreatedAt,
-		Strict: row.StrictTypes, Ledger: ledgerLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
+		ID: id.Tenant.Format(tenantID), Name: row.Name, Path: tenantPath(tenantID), Suspended: row.State == "suspended",
+		Created: row.CreatedAt,
+		Strict:  row.StrictTypes, Ledger: ledgerLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant,
+			id.Tenant.Format(tenantID)),
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
@@ -188,7 +204,9 @@ func (a *admin) showTenant(c *handlers.Call) error {
 }
 
 // refuseTenant shows a tenant's page again with errors. mark sets them.
-func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView, fields map[string]string)) error {
+func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView,
+	fields map[string]string),
+) error {
 	v, err := a.tenant(c)
 	if err != nil {
 		return gone(err)

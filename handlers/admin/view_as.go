@@ -23,7 +23,10 @@ func viewForm() console.ViewForm {
 		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason with each page that you open.",
 	}}
 	for _, life := range access.ViewLives() {
-		f.Lives = append(f.Lives, components.Option{Value: strconv.Itoa(int(life.Minutes())), Label: fmt.Sprintf("%d minutes", int(life.Minutes()))})
+		f.Lives = append(f.Lives, components.Option{
+			Value: strconv.Itoa(int(life.Minutes())),
+			Label: fmt.Sprintf("%d minutes", int(life.Minutes())),
+		})
 	}
 	return f
 }
@@ -98,7 +101,8 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 		return gone(err)
 	}
 	v := console.ActView{Tenant: row.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
-		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason.", Value: w.Get("reason"), Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
+		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason.", Value: w.Get("reason"),
+		Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
 	}}
 	v.Shell = c.Shell("Change something for "+row.Name, "tenants")
 	return c.Render(http.StatusBadRequest, console.Act(v))

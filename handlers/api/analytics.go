@@ -15,7 +15,10 @@ import (
 // getAnalytics responds with a series of numbers about the tenant's attempts, as JSON or as CSV.
 func (a *api) getAnalytics(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{
-		Name: "analytics", Whole: true, Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByEndpoint},
+		Name: "analytics", Whole: true, Filters: []handlers.Filter{
+			handlers.BySince, handlers.ByUntil, handlers.ByType,
+			handlers.ByEndpoint,
+		},
 		Choices: []handlers.Choice{
 			{Name: "by", Words: []string{"hour", "day", "minute"}},
 			{Name: "group", Words: []string{"none", "endpoint", "type", "status_class"}},
@@ -69,8 +72,10 @@ func wantsCSV(c *handlers.Call, format string) bool {
 
 func analyticsView(r analytics.Row) AnalyticsRow {
 	out := AnalyticsRow{
-		Start: Time(r.Bucket), Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()), Failed: int(r.Failed()), Retries: int(r.Retries),
-		MeanMs: milliseconds(r.Mean()), P50Ms: milliseconds(r.Quantile(0.5)), P95Ms: milliseconds(r.Quantile(0.95)), P99Ms: milliseconds(r.Quantile(0.99)),
+		Start: Time(r.Bucket), Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()),
+		Failed: int(r.Failed()), Retries: int(r.Retries),
+		MeanMs: milliseconds(r.Mean()), P50Ms: milliseconds(r.Quantile(0.5)), P95Ms: milliseconds(r.Quantile(0.95)),
+		P99Ms: milliseconds(r.Quantile(0.99)),
 	}
 	out.EndpointID.SetNull()
 	if !r.Endpoint.IsZero() {
@@ -100,8 +105,10 @@ func analyticsCSV(rows []analytics.Row) []byte {
 			endpoint = id.Endpoint.Format(r.Endpoint)
 		}
 		table = append(table, []string{
-			r.Bucket.UTC().Format(time.RFC3339), endpoint, r.Type, r.Class, count(r.Total()), count(r.Total() - r.Failed()), count(r.Failed()),
-			count(r.Retries), lasting(r.Mean()), lasting(r.Quantile(0.5)), lasting(r.Quantile(0.95)), lasting(r.Quantile(0.99)),
+			r.Bucket.UTC().Format(time.RFC3339), endpoint, r.Type, r.Class, count(r.Total()),
+			count(r.Total() - r.Failed()), count(r.Failed()),
+			count(r.Retries), lasting(r.Mean()), lasting(r.Quantile(0.5)), lasting(r.Quantile(0.95)),
+			lasting(r.Quantile(0.99)),
 		})
 	}
 	return analytics.CSV(table)

@@ -50,7 +50,9 @@ func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, n
 
 // looked is cut for a query that examines at most scan rows. The query returns the rows that match, one more than the
 // page holds, and the last row that it examined. The page ends after its last row, or where the query stopped.
-func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64, matches bool)) (page []T, next string) {
+func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64,
+	matches bool),
+) (page []T, next string) {
 	page = make([]T, 0, min(len(rows), p.Limit))
 	for _, r := range rows {
 		uuid, place, matches := of(r)

@@ -48,9 +48,11 @@ func (a *api) getAttempt(c *handlers.Call) error {
 	}
 	v := attemptView(m.Attempt)
 	return c.Answer(http.StatusOK, AttemptWithRequest{
-		ID: v.ID, Number: v.Number, Late: v.Late, Status: v.Status, Failure: v.Failure, Error: v.Error, StartedAt: v.StartedAt, Phases: v.Phases,
-		URL: v.URL, Format: v.Format, Signature: v.Signature, ResponseHeaders: v.ResponseHeaders, ResponseExcerpt: v.ResponseExcerpt,
-		Request: m.request(c.Actor.Scopes.Has(access.EventsRead)),
+		ID: v.ID, Number: v.Number, Late: v.Late, Status: v.Status, Failure: v.Failure, Error: v.Error,
+		StartedAt: v.StartedAt, Phases: v.Phases,
+		URL: v.URL, Format: v.Format, Signature: v.Signature, ResponseHeaders: v.ResponseHeaders,
+		ResponseExcerpt: v.ResponseExcerpt,
+		Request:         m.request(c.Actor.Scopes.Has(access.EventsRead)),
 	})
 }
 
@@ -63,7 +65,10 @@ func (a *api) readAttempt(c *handlers.Call, q *sql.Queries, of, attemptID id.UUI
 	if m.Attempt, err = deliveries.Attempt(c.Ctx(), q, d.Delivery, attemptID); err != nil {
 		return m, err
 	}
-	if m.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: d.EndpointID}); err != nil {
+	if m.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{
+		TenantID: c.Actor.Tenant,
+		ID:       d.EndpointID,
+	}); err != nil {
 		return m, err
 	}
 	if m.settings, err = endpoints.OpenSettings(m.endpoint, a.Keys); err != nil {
@@ -81,7 +86,8 @@ func (m madeAttempt) request(withBody bool) SentRequest {
 	wire := signature.ParseWire(m.Format, m.endpoint.Prefix)
 	message := queue.SentMessage(&m.event, m.delivery, wire)
 	v := SentRequest{
-		Sent: reached(m.Failure), Headers: []HandoutHeader{}, Timestamp: Time(signedAt(wire.Format, m.CreatedAt)), Body: nullable.NewNullNullable[string](),
+		Sent: reached(m.Failure), Headers: []HandoutHeader{}, Timestamp: Time(signedAt(wire.Format, m.CreatedAt)),
+		Body: nullable.NewNullNullable[string](),
 	}
 	for _, h := range queue.SentHeaders(m.settings, wire, message, m.delivery, m.Attempt) {
 		v.Headers = append(v.Headers, HandoutHeader{Name: h.Name, Value: h.Value})

@@ -10,7 +10,10 @@ import (
 )
 
 func (a *api) listAuditLog(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "audit-log", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByAction}})
+	p, err := c.Page(handlers.List{Name: "audit-log", Filters: []handlers.Filter{
+		handlers.BySince, handlers.ByUntil,
+		handlers.ByAction,
+	}})
 	if err != nil {
 		return err
 	}
@@ -19,7 +22,8 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 		return err
 	}
 	ask := sql.ScanAuditDownParams{
-		TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: int32(p.Limit + 1), Most: int32(p.Limit + 1),
+		TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: int32(p.Limit + 1),
+		Most: int32(p.Limit + 1),
 	}
 	if p.Action != "" {
 		ask.Scan = maxScan
@@ -39,13 +43,17 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	found, next := looked(rows, p, ask.Scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	found, next := looked(rows, p, ask.Scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) {
+		return r.ID, r.Place,
+			r.Matches
+	})
 	return c.Answer(http.StatusOK, AuditPage{Data: views(found, auditView), NextCursor: cursorOrNull(next)})
 }
 
 func auditView(r sql.ScanAuditDownRow) AuditEntry {
 	return AuditEntry{
-		ID: id.Audit.Format(r.ID), At: Time(r.At), ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, ActorName: r.ActorName, Action: r.Action,
+		ID: id.Audit.Format(r.ID), At: Time(r.At), ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID,
+		ActorName: r.ActorName, Action: r.Action,
 		ObjectKind: r.ObjectKind, ObjectID: r.ObjectID, Address: r.Address, Reason: r.Reason, Details: r.Details,
 	}
 }

@@ -154,7 +154,10 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 	}
 	var rows []sql.BulkJob
 	err = c.Tx(func(q *sql.Queries) error {
-		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{Ascending: p.Ascending, After: after, Most: p.Limit + 1})
+		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{
+			Ascending: p.Ascending,
+			After:     after, Most: p.Limit + 1,
+		})
 		return err
 	})
 	if err != nil {
@@ -184,7 +187,8 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 	v := bulkJobView(job)
 	if o := outcome; o != nil {
 		v.Outcome.Set(BulkOutcome{
-			Made: int(o.Made), Delivered: int(o.Delivered), Failed: int(o.Failed), Canceled: int(o.Canceled), Waiting: int(o.Waiting), Exact: o.Exact,
+			Made: int(o.Made), Delivered: int(o.Delivered), Failed: int(o.Failed), Canceled: int(o.Canceled),
+			Waiting: int(o.Waiting), Exact: o.Exact,
 		})
 	}
 	return c.Answer(http.StatusOK, v)
@@ -212,8 +216,11 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 
 func bulkJobView(j sql.BulkJob) BulkJob {
 	v := BulkJob{
-		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected), ExpectedExact: j.Exact,
-		Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)), Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
+		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected),
+		ExpectedExact: j.Exact,
+		Done:          int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)),
+		Pace:    nullable.NewNullNullable[int](),
+		Reason:  j.Reason,
 		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
 		CreatedAt: Time(j.CreatedAt), StartedAt: orNullAt(j.StartedAt), EndedAt: orNullAt(j.EndedAt),
 	}

@@ -24,7 +24,8 @@ func TestThePlatformShowsItsOwnCatalogueWhereOperatorsSaySo(t *testing.T) {
 	w.sql(`UPDATE platform SET settings = settings || '{"features":{"catalogue":"public"}}'`)
 	for path, with := range map[string]string{"/api/v1/catalogue": acme.key, "/api/v1/tenants/" + id.Tenant.Format(own) + "/catalogue": w.platform} {
 		got := w.do("GET", path, with, nil).want(http.StatusOK)
-		if text := string(got.Body); !strings.Contains(text, `"order.completed"`) || strings.Contains(text, "acme.secret") || !strings.Contains(text, `"2"`) {
+		if text := string(got.Body); !strings.Contains(text, `"order.completed"`) || strings.Contains(text, "acme.secret") ||
+			!strings.Contains(text, `"2"`) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}

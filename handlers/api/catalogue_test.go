@@ -113,7 +113,10 @@ func TestAnEndpointThatIsPinnedGetsItsPayloadVersion(t *testing.T) {
 	second := w.active(tn, map[string]any{"payload_version": "2"})
 	all := w.active(tn, nil)
 	for version, want := range map[string]map[string]bool{
-		"1": {first: true, all: true}, "2": {second: true, all: true}, "3": {all: true}, "": {first: true, second: true, all: true},
+		"1": {first: true, all: true}, "2": {second: true, all: true}, "3": {all: true}, "": {
+			first: true, second: true,
+			all: true,
+		},
 	} {
 		body := map[string]any{}
 		if version != "" {

@@ -53,18 +53,21 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheTotalsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2, func(time.Duration) error { t.Error("a tenant that lives is erased"); return nil }); err != nil {
+	if _, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2,
+		func(time.Duration) error { t.Error("a tenant that lives is erased"); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.do("DELETE", "/api/v1/tenants/"+s.TenantB, s.Platform, nil).want(204)
 	for _, after := range []time.Duration{time.Hour, 0} {
-		if due, err := maintenance.TenantsToErase(t.Context(), w.db, after); err != nil || slices.Contains(due, gone) != (after == 0) {
+		if due, err := maintenance.TenantsToErase(t.Context(), w.db, after); err != nil ||
+			slices.Contains(due, gone) != (after == 0) {
 			t.Errorf("after %s: %v, %v", after, due, err)
 		}
 	}
 	batches := 0
 	erase := func() bool {
-		done, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2, func(time.Duration) error { batches++; return nil })
+		done, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2,
+			func(time.Duration) error { batches++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

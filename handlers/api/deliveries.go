@@ -23,7 +23,8 @@ var deliveryFilters = handlers.List{
 	Name:     "deliveries",
 	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", allFailed},
 	Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint,
+		handlers.ByArchived,
 		handlers.ByWait, handlers.ByJob,
 	},
 }
@@ -69,7 +70,10 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 		if err != nil || eventID.Time().Before(floor) {
 			return orNotFound(err)
 		}
-		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID})
+		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{
+			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(),
+			ID: eventID,
+		})
 		if err == nil && !exists {
 			err = fault.ErrNotFound
 		}
@@ -85,7 +89,9 @@ func orNotFound(err error) error {
 	return err
 }
 
-func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions, first func(*sql.Queries) error) error {
+func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions,
+	first func(*sql.Queries) error,
+) error {
 	after, err := p.AfterID()
 	if err != nil {
 		return err
@@ -129,7 +135,10 @@ func (a *api) getDelivery(c *handlers.Call) error {
 		if attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, attemptsShown); err != nil {
 			return err
 		}
-		expunged, err = q.EventExpunged(c.Ctx(), sql.EventExpungedParams{TenantID: c.Actor.Tenant, CreatedAt: d.EventID.Time(), ID: d.EventID})
+		expunged, err = q.EventExpunged(c.Ctx(), sql.EventExpungedParams{
+			TenantID:  c.Actor.Tenant,
+			CreatedAt: d.EventID.Time(), ID: d.EventID,
+		})
 		return err
 	})
 	if err != nil {
@@ -137,21 +146,27 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	}
 	v := deliveryView(d)
 	return c.Answer(http.StatusOK, DeliveryWithAttempts{
-		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
-		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt, Wait: v.Wait,
+		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status,
+		Reason:       v.Reason,
+		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure,
+		NextAttemptAt: v.NextAttemptAt, Wait: v.Wait,
 		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf,
 		ReplayedBy: v.ReplayedBy, ReplayedAt: v.ReplayedAt, DeadLetter: v.DeadLetter, JobID: v.JobID,
-		PausedBy: v.PausedBy, PausedSince: v.PausedSince, Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
+		PausedBy: v.PausedBy, PausedSince: v.PausedSince, Attempts: views(attempts, attemptView),
+		PayloadExpunged: expunged,
 	})
 }
 
 func deliveryView(d deliveries.State) Delivery {
 	v := Delivery{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), EventType: d.EventType,
-		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()), Reason: orNullText(d.Reason.String()),
-		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus), LastFailure: orNullText(d.LastFailure.String()),
-		NextAttemptAt: orNullAt(d.NextAt), CreatedAt: Time(d.CreatedAt), SettledAt: orNullAt(d.SettledAt), ArchivedAt: orNullAt(d.ArchivedAt),
-		ReplayOf: nullable.NewNullNullable[string](), JobID: nullable.NewNullNullable[string](),
+		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()),
+		Reason:       orNullText(d.Reason.String()),
+		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus),
+		LastFailure:   orNullText(d.LastFailure.String()),
+		NextAttemptAt: orNullAt(d.NextAt), CreatedAt: Time(d.CreatedAt), SettledAt: orNullAt(d.SettledAt),
+		ArchivedAt: orNullAt(d.ArchivedAt),
+		ReplayOf:   nullable.NewNullNullable[string](), JobID: nullable.NewNullNullable[string](),
 	}
 	v.PausedBy, v.PausedSince = nullable.NewNullNullable[string](), nullable.NewNullNullable[Time]()
 	if d.Paused != nil {
@@ -167,9 +182,11 @@ func deliveryView(d deliveries.State) Delivery {
 	if d.ReplayOf != nil {
 		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))
 	}
-	v.DeadLetter, v.ReplayedBy, v.ReplayedAt = d.DeadLetter, nullable.NewNullNullable[string](), nullable.NewNullNullable[Time]()
+	v.DeadLetter, v.ReplayedBy, v.ReplayedAt = d.DeadLetter, nullable.NewNullNullable[string](),
+		nullable.NewNullNullable[Time]()
 	if d.ReplayedBy != nil {
-		v.ReplayedBy, v.ReplayedAt = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayedBy)), orNullTime(d.ReplayedBy.Time())
+		v.ReplayedBy, v.ReplayedAt = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayedBy)),
+			orNullTime(d.ReplayedBy.Time())
 	}
 	return v
 }
@@ -193,10 +210,13 @@ func waitView(w condition.Wait) DeliveryWait {
 func attemptView(t sql.Attempt) Attempt {
 	v := Attempt{
 		ID: id.Attempt.Format(t.ID), Number: int(t.Number), Late: t.Late, Status: orNullStatus(t.Status),
-		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: Time(t.CreatedAt), URL: t.URL, Format: string(signature.ParseWire(t.Format, "").Format),
-		Signature: t.Signature, ResponseHeaders: orNull(t.ResponseHeaders), ResponseExcerpt: nullable.NewNullNullable[string](),
+		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: Time(t.CreatedAt), URL: t.URL,
+		Format:    string(signature.ParseWire(t.Format, "").Format),
+		Signature: t.Signature, ResponseHeaders: orNull(t.ResponseHeaders),
+		ResponseExcerpt: nullable.NewNullNullable[string](),
 		Phases: Phases{
-			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs), ReadUs: int(t.ReadUs),
+			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs),
+			ReadUs:  int(t.ReadUs),
 			TotalUs: int(t.TotalUs),
 		},
 	}

@@ -32,7 +32,10 @@ func (instant) EmitFirst(context.Context, func(*sql.Queries) (id.UUID, bool, err
 type oneKey struct{}
 
 func (oneKey) FindKey(context.Context, [sha256.Size]byte) (sql.FindKeyRow, error) {
-	return sql.FindKeyRow{ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active", ExpiresAt: time.Now().Add(time.Hour)}, nil
+	return sql.FindKeyRow{
+		ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active",
+		ExpiresAt: time.Now().Add(time.Hour),
+	}, nil
 }
 func (oneKey) TenantState(context.Context, id.UUID) (string, error) { return "active", nil }
 func (oneKey) FindTenant(context.Context, string) (id.UUID, error)  { return id.UUID{2}, nil }
@@ -58,7 +61,10 @@ func BenchmarkEmitEvent(b *testing.B) {
 	go func() { _ = auth.Run(ctx) }()
 	defer cancel()
 	time.Sleep(50 * time.Millisecond) // the first poll
-	kit := handlers.New(handlers.Config{Authenticator: auth, Log: log, Now: time.Now, KeyRate: handlers.Rate{PerSecond: 100_000_000}})
+	kit := handlers.New(handlers.Config{
+		Authenticator: auth, Log: log, Now: time.Now,
+		KeyRate: handlers.Rate{PerSecond: 100_000_000},
+	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{Emitter: instant{}, Log: log, Now: time.Now}))
 	body := `{"type":"order.completed","data":{"id":"ord_1234567890","total":1234,"currency":"EUR","items":[{"sku":"a","n":1},{"sku":"b","n":2}],"note":"` + strings.Repeat("x", 300) + `"}}`

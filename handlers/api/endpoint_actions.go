@@ -86,20 +86,24 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 
 // setState applies a rule about an endpoint's state and audits the change. also is what else belongs to the same
 // transaction.
-func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries) error) (change endpoint.Change, e endpoints.Full, err error) {
+func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change,
+	error), also func(*sql.Queries) error,
+) (change endpoint.Change, e endpoints.Full, err error) {
 	err = c.Tx(func(q *sql.Queries) error {
 		var from endpoint.Status
 		var changed bool
-		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
-			var refused error
-			from = s
-			change, refused = rule(s)
-			return change, refused
-		})
+		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
+			func(s endpoint.Status) (endpoint.Change, error) {
+				var refused error
+				from = s
+				change, refused = rule(s)
+				return change, refused
+			})
 		if err != nil || !changed {
 			return err
 		}
-		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil ||
+			also == nil {
 			return err
 		}
 		return also(q)
@@ -160,7 +164,8 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, TestAccepted{
-		ID: id.Event.Format(r.ID), CreatedAt: Time(r.ID.Time()), Deliveries: r.Deliveries, DeliveryID: id.Delivery.Format(sent),
+		ID: id.Event.Format(r.ID), CreatedAt: Time(r.ID.Time()), Deliveries: r.Deliveries,
+		DeliveryID: id.Delivery.Format(sent),
 	})
 }
 
@@ -181,5 +186,6 @@ func (a *api) testEmission(in TestInput) (event.Emission, error) {
 	}
 	body = append(body[:len(body)-1], `,"data":`...) // Marshal would re-encode the data
 	body = append(append(body, data...), '}')
-	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload, Reserved: kind == endpoint.TestType}, a.Now())
+	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload, Reserved: kind == endpoint.TestType},
+		a.Now())
 }

@@ -106,7 +106,8 @@ func TestAPolicyOutOfRangeIsRefusedWithTheRange(t *testing.T) {
 			for path, key := range map[string]string{"/api/v1/tenant": tn.key, "/api/v1/platform": w.platform} {
 				a := w.do("PATCH", path, key, body)
 				a.problem(400, "out_of_range", "health_policy."+r.Name)
-				if !strings.Contains(string(a.Body), fmt.Sprintf("from %s", strings.TrimSpace(strings.Split(strings.Split(r.Sentence(), "from ")[1], " to ")[0]))) {
+				if !strings.Contains(string(a.Body),
+					fmt.Sprintf("from %s", strings.TrimSpace(strings.Split(strings.Split(r.Sentence(), "from ")[1], " to ")[0]))) {
 					t.Errorf("%s: no range: %s", body, a.Body)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/inbox"
 	"posthorn/domain/signature"
 )
 
@@ -17,17 +18,23 @@ func (in EndpointInput) apply(defaults endpoint.Settings, policy egress.Policy) 
 	if in.Kind != nil {
 		defaults.Kind = endpoint.Kind(*in.Kind)
 	}
+	if defaults.Kind == endpoint.Inbox {
+		defaults = inbox.Settings(defaults)
+	}
 	return in.patch().apply(defaults, policy)
 }
 
 // patch is the input for a new endpoint as a change of the defaults.
 func (in EndpointInput) patch() EndpointPatch {
 	p := EndpointPatch{
-		ExternalID: in.ExternalID, Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
-		Format: in.Format, Prefix: in.Prefix, Preset: in.Preset, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
-		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
+		ExternalID: in.ExternalID, Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter,
+		Channels: in.Channels,
+		Format:   in.Format, Prefix: in.Prefix, Preset: in.Preset, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy,
+		RetryClientErrors: in.RetryClientErrors,
+		TimeoutSeconds:    in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
-		AcceptConflict: in.AcceptConflict, CircuitBreaker: in.CircuitBreaker, SendTraceparent: in.SendTraceparent, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
+		AcceptConflict: in.AcceptConflict, CircuitBreaker: in.CircuitBreaker, SendTraceparent: in.SendTraceparent,
+		Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
 	}
 	if in.URL != "" {
 		p.URL = &in.URL
@@ -39,7 +46,10 @@ func (in EndpointInput) patch() EndpointPatch {
 		p.Wire = nullable.NewNullableWithValue(*in.Wire)
 	}
 	if k := in.Kafka; k != nil {
-		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, CACertificate: k.CACertificate, SASL: k.SASL}
+		p.Kafka = &KafkaPatch{
+			BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS,
+			CACertificate: k.CACertificate, SASL: k.SASL,
+		}
 	}
 	if in.CustomHeaders != nil {
 		headers := make(map[string]*string, len(*in.CustomHeaders))
@@ -290,7 +300,9 @@ func (p EndpointPatch) headers(s *endpoint.Settings) error {
 }
 
 // newSecret creates the requested secret, or imports the given one.
-func newSecret(w signature.Wire, wanted *SecretType, given *string, byDefault endpoint.SecretType, random [32]byte) (endpoint.Secret, error) {
+func newSecret(w signature.Wire, wanted *SecretType, given *string, byDefault endpoint.SecretType,
+	random [32]byte,
+) (endpoint.Secret, error) {
 	kind := byDefault
 	if wanted != nil {
 		kind = endpoint.SecretType(*wanted)

@@ -117,7 +117,8 @@ func TestATopicIsChangedInParts(t *testing.T) {
 	if a := patch(map[string]any{"kafka": map[string]any{"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "***"}}}).want(http.StatusOK); a.text("status") != "active" {
 		t.Errorf("the same again: %s", a.Body)
 	}
-	if a := patch(map[string]any{"kafka": map[string]any{"topic": "refunds"}}).want(http.StatusOK); a.text("status") != "unverified" || a.text("url") != "kafka://b1.example.com:9092/refunds" || a.text("kafka.sasl.username") != "posthorn" {
+	if a := patch(map[string]any{"kafka": map[string]any{"topic": "refunds"}}).want(http.StatusOK); a.text("status") != "unverified" || a.text("url") != "kafka://b1.example.com:9092/refunds" ||
+		a.text("kafka.sasl.username") != "posthorn" {
 		t.Errorf("another topic: %s", a.Body)
 	}
 	for what, body := range map[string]map[string]any{

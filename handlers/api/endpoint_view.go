@@ -36,16 +36,22 @@ func maskedView(e endpoints.Full, now time.Time) Endpoint {
 func endpointView(e endpoints.Full, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
-		ID: id.Endpoint.Format(e.ID), ExternalID: orNullText(s.ExternalID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
+		ID: id.Endpoint.Format(e.ID), ExternalID: orNullText(s.ExternalID), Kind: EndpointKind(s.Kind), URL: s.URL,
+		Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
 		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, TypeField: TypeField(s.TypeField),
 		RotationSignatures: RotationSignatures(s.Format.Rotation(s.Rotation)), RetryClientErrors: s.RetryClientErrors,
-		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNullZero(s.EffectiveBurst()),
+		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit),
+		Burst:    orNullZero(s.EffectiveBurst()),
 		Ordering: Ordering(s.Ordering), PayloadVersion: orNullText(s.PayloadVersion), AcceptConflict: s.AcceptConflict,
 		CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
-		Verification: VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
-		StatusReason: e.StatusReason, StatusAt: Time(e.StatusAt), VerifiedAt: orNullAt(e.VerifiedAt), CreatedAt: Time(e.CreatedAt),
-		UpdatedAt: Time(e.UpdatedAt), CustomHeaders: make(map[string]*string, len(s.Headers)), SensitiveHeaders: s.Headers.Marked(),
-		Filter: nullable.NewNullNullable[Filter](), LastVerification: nullable.NewNullNullable[Verification](),
+		Verification: VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata,
+		Status:       EndpointStatus(e.Status),
+		StatusReason: e.StatusReason, StatusAt: Time(e.StatusAt), VerifiedAt: orNullAt(e.VerifiedAt),
+		CreatedAt: Time(e.CreatedAt),
+		UpdatedAt: Time(e.UpdatedAt), CustomHeaders: make(map[string]*string, len(s.Headers)),
+		SensitiveHeaders: s.Headers.Marked(),
+		Filter:           nullable.NewNullNullable[Filter](),
+		LastVerification: nullable.NewNullNullable[Verification](),
 	}
 	if v.Metadata == nil {
 		v.Metadata = map[string]string{}
@@ -81,8 +87,9 @@ func wireView(s endpoint.Settings) nullable.Nullable[WireSettings] {
 // conditionView is how an endpoint is, in all.
 func conditionView(c condition.Condition) EndpointCondition {
 	v := EndpointCondition{
-		State: EndpointState(c.State), Detail: c.Detail(), Cause: orNullText(c.Cause), PausedScope: orNullText(string(c.Scope)),
-		Since: orNullTime(c.Since), NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
+		State: EndpointState(c.State), Detail: c.Detail(), Cause: orNullText(c.Cause),
+		PausedScope: orNullText(string(c.Scope)),
+		Since:       orNullTime(c.Since), NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
 		Held: int(c.Held), HeldExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
 	}
 	for _, a := range c.Actions() {
@@ -117,9 +124,15 @@ func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 	if !ok {
 		return nullable.NewNullNullable[Kafka]()
 	}
-	v := Kafka{BootstrapServers: k.Servers, Topic: k.Topic, TLS: k.TLS, CACertificate: orNullText(k.CA), SASL: nullable.NewNullNullable[KafkaSASL]()}
+	v := Kafka{
+		BootstrapServers: k.Servers, Topic: k.Topic, TLS: k.TLS, CACertificate: orNullText(k.CA),
+		SASL: nullable.NewNullNullable[KafkaSASL](),
+	}
 	if k.SASL != nil {
-		v.SASL = nullable.NewNullableWithValue(KafkaSASL{Mechanism: KafkaMechanism(k.SASL.Mechanism), Username: k.SASL.Username})
+		v.SASL = nullable.NewNullableWithValue(KafkaSASL{
+			Mechanism: KafkaMechanism(k.SASL.Mechanism),
+			Username:  k.SASL.Username,
+		})
 	}
 	return nullable.NewNullableWithValue(v)
 }
@@ -129,10 +142,14 @@ func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 	r := e.Health
 	v := EndpointHealth{
 		ConsecutiveFailures: int(r.ConsecutiveFailures), AuthStreak: int(r.AuthStreak), Exhausted: int(r.Exhausted),
-		FirstFailureAt: orNullAt(r.FirstFailureAt), LastFailureAt: orNullAt(r.LastFailureAt), LastSuccessAt: orNullAt(r.LastSuccessAt),
-		DisableAt: nullable.NewNullNullable[Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
+		FirstFailureAt: orNullAt(r.FirstFailureAt), LastFailureAt: orNullAt(r.LastFailureAt),
+		LastSuccessAt: orNullAt(r.LastSuccessAt),
+		DisableAt:     nullable.NewNullNullable[Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
 		Warnings: []EndpointWarning{}, HeldExact: true,
-		Breaker: Breaker{State: BreakerState(endpoints.Breaker(r.EndpointHealth).At(now).String()), OpenedAt: orNullAt(r.OpenedAt), NextProbeAt: orNullAt(r.NextProbeAt)},
+		Breaker: Breaker{
+			State:    BreakerState(endpoints.Breaker(r.EndpointHealth).At(now).String()),
+			OpenedAt: orNullAt(r.OpenedAt), NextProbeAt: orNullAt(r.NextProbeAt),
+		},
 	}
 	if health.Holds(endpoint.Status(e.Status)) {
 		v.Held, v.HeldExact = int(r.Held), r.HeldExact
@@ -140,11 +157,13 @@ func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 	}
 	verdict := endpoints.Verdict(r.EndpointHealth, r.Policy, now)
 	if !verdict.DisableAt.IsZero() {
-		v.DisableAt, v.DisableReason = orNullTime(verdict.DisableAt), nullable.NewNullableWithValue(DisableReason(verdict.Reason))
+		v.DisableAt, v.DisableReason = orNullTime(verdict.DisableAt),
+			nullable.NewNullableWithValue(DisableReason(verdict.Reason))
 	}
 	for _, w := range verdict.Warn {
 		warning := EndpointWarning{
-			Reason: DisableReason(w.Reason), Stage: EndpointWarningStage(w.Stage), FailuresLeft: w.Left, Detail: r.Policy.Sentence(w.Reason),
+			Reason: DisableReason(w.Reason), Stage: EndpointWarningStage(w.Stage), FailuresLeft: w.Left,
+			Detail:    r.Policy.Sentence(w.Reason),
 			DisableAt: nullable.NewNullNullable[Time](),
 		}
 		if !w.DisableAt.IsZero() {
@@ -157,7 +176,8 @@ func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 
 func verificationView(v sql.Verification) Verification {
 	out := Verification{
-		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: Time(v.RequestedAt), DoneAt: orNullAt(v.DoneAt),
+		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: Time(v.RequestedAt),
+		DoneAt:     orNullAt(v.DoneAt),
 		LastDetail: v.LastDetail, LastStatus: nullable.NewNullNullable[int](),
 	}
 	if v.LastStatus != nil && *v.LastStatus != 0 {

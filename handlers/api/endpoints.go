@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"posthorn/db/endpoints"
+	"posthorn/db/listen"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -36,7 +37,9 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 }
 
 // makeEndpoint stores a new endpoint and audits it.
-func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, random [32]byte) (e endpoints.Full, secret endpoint.Secret, err error) {
+func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, random [32]byte) (e endpoints.Full,
+	secret endpoint.Secret, err error,
+) {
 	defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 	if err != nil {
 		return e, secret, err
@@ -45,7 +48,15 @@ func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, r
 	if err != nil {
 		return e, secret, err
 	}
+	if settings.Kind == endpoint.Inbox && in.URL != "" {
+		return e, secret, endpoint.CheckURLStays(defaults.Settings, settings)
+	}
 	if secret, err = newSecret(settings.Wire(), in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
+		return e, secret, err
+	}
+	if settings.Kind == endpoint.Inbox {
+		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+		e, err = listen.Inboxes{Keys: a.Keys, BaseURL: a.BaseURL}.Create(c.Ctx(), q, c.Actor.Tenant, n, c.Author())
 		return e, secret, err
 	}
 	create := endpoints.Create
@@ -94,8 +105,14 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	}
 	now := a.Now()
 	rows, next := cut(rows, p, func(e endpoints.Full) []byte { return e.ID[:] })
-	rows = slices.DeleteFunc(rows, func(e endpoints.Full) bool { return p.Condition != "" && e.Condition(now).State != p.Condition })
-	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e endpoints.Full) Endpoint { return maskedView(e, now) }), NextCursor: cursorOrNull(next)})
+	rows = slices.DeleteFunc(rows, func(e endpoints.Full) bool {
+		return p.Condition != "" &&
+			e.Condition(now).State != p.Condition
+	})
+	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e endpoints.Full) Endpoint {
+		return maskedView(e,
+			now)
+	}), NextCursor: cursorOrNull(next)})
 }
 
 func endpointStatuses() []string {
@@ -134,9 +151,10 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	}
 	var after endpoints.Full
 	err = c.Tx(func(q *sql.Queries) error {
-		after, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
-			return in.apply(s, a.Egress)
-		})
+		after, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID,
+			func(s endpoint.Settings) (endpoint.Settings, error) {
+				return in.apply(s, a.Egress)
+			})
 		return err
 	})
 	if err != nil {

@@ -114,7 +114,8 @@ func TestFiftyEndpointsAreTheMostHoweverManyAskAtOnce(t *testing.T) {
 	var created, refused atomic.Int32
 	parallel(t, 60, func(int) {
 		a := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`)
-		for a.Status == http.StatusServiceUnavailable { // sixty wait for one lock; on a busy machine some are asked to come again
+		// sixty wait for one lock; on a busy machine some are asked to come again
+		for a.Status == http.StatusServiceUnavailable {
 			a = w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`)
 		}
 		switch {
@@ -406,7 +407,8 @@ func TestAVerificationOpensWhatWaitedForItAndIsDoneElsewhere(t *testing.T) {
 			w.setStatus(ep, status)
 			w.do("POST", "/api/v1/endpoints/"+ep+"/verify", tn.key, nil).want(http.StatusAccepted)
 			pending := one[[16]byte](w, "SELECT id FROM verifications WHERE state = 'pending'")
-			if _, err := endpoints.OpenVerified(t.Context(), w.db, tn.uuid, endpointID, pending, http.StatusOK); err != nil {
+			if _, err := endpoints.OpenVerified(t.Context(), w.db, tn.uuid, endpointID, pending,
+				http.StatusOK); err != nil {
 				t.Fatal(err)
 			}
 			a := w.do("GET", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusOK)

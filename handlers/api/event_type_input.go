@@ -14,8 +14,9 @@ import (
 func (in EventTypeInput) entry() catalogue.Entry {
 	e := catalogue.Entry{Name: in.Name, Check: catalogue.Off}
 	EventTypePatch{
-		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example, SchemaCheck: in.SchemaCheck,
-		Deprecated: in.Deprecated, Versions: in.Versions,
+		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
+		SchemaCheck: in.SchemaCheck,
+		Deprecated:  in.Deprecated, Versions: in.Versions,
 	}.apply(&e)
 	return e
 }
@@ -56,8 +57,9 @@ func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
 
 func eventTypeView(t sql.EventType) EventType {
 	out := EventType{
-		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck), Deprecated: t.Deprecated,
-		Versions: map[string]EventTypeVersion{}, CreatedAt: Time(t.CreatedAt), UpdatedAt: Time(t.UpdatedAt),
+		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck),
+		Deprecated: t.Deprecated,
+		Versions:   map[string]EventTypeVersion{}, CreatedAt: Time(t.CreatedAt), UpdatedAt: Time(t.UpdatedAt),
 	}
 	e, _ := endpoints.EventTypeEntry(t) // an entry that can't be read is shown without its versions
 	out.Schema, out.Example = jsonOrNull(e.Schema), jsonOrNull(e.Example)

@@ -217,7 +217,10 @@ func (a *api) listEvents(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	found, next := looked(rows, p, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	found, next := looked(rows, p, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) {
+		return r.ID, r.Place,
+			r.Matches
+	})
 	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
 }
 
@@ -234,13 +237,17 @@ func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
 			return err
 		}
 		rows, err := q.EventsOfExternalID(c.Ctx(), sql.EventsOfExternalIDParams{
-			TenantID: c.Actor.Tenant, ExternalID: p.EventID, Since: low.Time(), Until: high.Time(), Most: int32(p.Limit),
+			TenantID: c.Actor.Tenant, ExternalID: p.EventID, Since: low.Time(), Until: high.Time(),
+			Most: int32(p.Limit),
 		})
 		for _, r := range rows {
-			if deliveries.MatchesEvent(p.Type, p.Channel, r.Type, r.Channels) && (p.TraceID == "" || trace.ID(r.Traceparent) == p.TraceID) {
+			if deliveries.MatchesEvent(p.Type, p.Channel, r.Type, r.Channels) &&
+				(p.TraceID == "" || trace.ID(r.Traceparent) == p.TraceID) {
 				found = append(found, sql.ScanEventsDownRow{
-					ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels, Version: r.Version,
-					OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID, Traceparent: r.Traceparent,
+					ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels,
+					Version:    r.Version,
+					OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID,
+					Traceparent: r.Traceparent,
 				})
 			}
 		}
@@ -282,8 +289,10 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 
 func eventView(e sql.ScanEventsDownRow) Event {
 	return Event{
-		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key), Channels: orEmpty(e.Channels),
-		Version: orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt), EventID: orNull(e.ExternalID),
+		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key),
+		Channels: orEmpty(e.Channels),
+		Version:  orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt),
+		EventID: orNull(e.ExternalID),
 		TraceID: orNullText(trace.ID(e.Traceparent)),
 	}
 }
@@ -303,7 +312,10 @@ func (a *api) getEvent(c *handlers.Call) error {
 		if eventID.Time().Before(floor) {
 			return fault.ErrNotFound
 		}
-		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID})
+		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{
+			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(),
+			ID: eventID,
+		})
 		return err
 	})
 	if err != nil {

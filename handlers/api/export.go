@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
@@ -88,7 +89,10 @@ type export struct {
 const exportPage = 200
 
 func (x *export) write() error {
-	x.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	x.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w,
+			flate.BestSpeed)
+	})
 	for _, part := range []struct {
 		file string
 		fill func() error
@@ -103,6 +107,7 @@ func (x *export) write() error {
 		{"events.ndjson", x.events},
 		{"rejected.ndjson", x.rejected},
 		{"deliveries.ndjson", x.deliveries},
+		{"history.ndjson", x.history},
 		{"bulk_jobs.ndjson", x.bulkJobs},
 		{"notices.ndjson", x.notices},
 		{"audit_log.ndjson", x.auditLog},
@@ -146,7 +151,9 @@ func (x *export) line(v any) error {
 }
 
 // exportPages writes a list, page by page.
-func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *sql.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
+func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *sql.Queries, after P) ([]R, error),
+	of func(R) P, view func(R) V,
+) error {
 	for {
 		var rows []R
 		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *sql.Queries) (err error) {
@@ -175,7 +182,8 @@ func (x *export) tenant() error {
 		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
 			return err
 		}
-		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
+		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant,
+			x.deps.Settings.MaxPayload, x.deps.Now())
 		return err
 	})
 	if err != nil {
@@ -188,15 +196,21 @@ func (x *export) tenant() error {
 }
 
 func (x *export) members() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListMembersRow, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListMembersRow,
+		error,
+	) {
 		return q.ListMembers(ctx, sql.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(m sql.ListMembersRow) id.UUID { return m.ID }, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) })
+	}, func(m sql.ListMembersRow) id.UUID { return m.ID },
+		func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) })
 }
 
 func (x *export) invitations() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListInvitationsRow, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListInvitationsRow,
+		error,
+	) {
 		return q.ListInvitations(ctx, sql.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(i sql.ListInvitationsRow) id.UUID { return i.ID }, func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) })
+	}, func(i sql.ListInvitationsRow) id.UUID { return i.ID },
+		func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) })
 }
 
 func (x *export) keys() error {
@@ -206,34 +220,60 @@ func (x *export) keys() error {
 }
 
 func (x *export) portalLinks() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.PortalLink, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.PortalLink,
+		error,
+	) {
 		return q.ListPortalLinks(ctx, sql.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
 	}, func(l sql.PortalLink) id.UUID { return l.ID }, portalLinkView)
 }
 
 func (x *export) bulkJobs() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.BulkJob, error) {
-		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{Ascending: true, After: after, Most: exportPage})
+		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{
+			Ascending: true, After: after,
+			Most: exportPage,
+		})
 	}, func(j sql.BulkJob) id.UUID { return j.ID }, bulkJobView)
+}
+
+// history lists the days whose rows are in no other file, newest first.
+func (x *export) history() error {
+	return exportPages(x, x.At.AddDate(1, 0, 0), func(ctx context.Context, q *sql.Queries,
+		before time.Time,
+	) ([]sql.HistoryDay, error) {
+		return q.ListHistory(ctx, sql.ListHistoryParams{TenantID: x.Tenant.ID, Before: before, Most: exportPage})
+	}, func(r sql.HistoryDay) time.Time { return r.Day }, historyView)
 }
 
 func (x *export) eventTypes() error {
 	return exportPages(x, "", func(ctx context.Context, q *sql.Queries, after string) ([]sql.EventType, error) {
-		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{
+			TenantID: x.Tenant.ID, After: after,
+			Most: exportPage,
+		})
 	}, func(t sql.EventType) string { return t.Name }, eventTypeView)
 }
 
 func (x *export) endpoints() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]endpoints.Full, error) {
-		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{Ascending: true, After: after, Most: exportPage})
-	}, func(e endpoints.Full) id.UUID { return e.ID }, func(e endpoints.Full) Endpoint { return endpointView(e, x.deps.Now()) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]endpoints.Full,
+		error,
+	) {
+		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
+			Ascending: true, After: after,
+			Most: exportPage,
+		})
+	}, func(e endpoints.Full) id.UUID { return e.ID }, func(e endpoints.Full) Endpoint {
+		return endpointView(e,
+			x.deps.Now())
+	})
 }
 
 func (x *export) events() error {
 	return x.Events(x.call.Ctx(), func(rows []sql.ExportEventsRow) error {
 		for _, e := range rows {
 			text, err := eventText(sql.Event{
-				ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Data: e.Data, Key: e.Key, Channels: e.Channels, Version: e.Version, OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
+				ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Data: e.Data, Key: e.Key, Channels: e.Channels,
+				Version: e.Version, OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
 			})
 			if err != nil {
 				return err
@@ -265,7 +305,8 @@ func (x *export) rejected() error {
 	return x.Rejected(x.call.Ctx(), func(rows []sql.ExportRejectedRow) error {
 		for _, r := range rows {
 			if err := x.line(exportedRejected{rejectedView(sql.RejectedDownRow{
-				ID: r.ID, Type: r.Type, Size: r.Size, Key: r.Key, IdempotencyKey: r.IdempotencyKey, Code: r.Code, Detail: r.Detail, RejectedAt: r.RejectedAt,
+				ID: r.ID, Type: r.Type, Size: r.Size, Key: r.Key, IdempotencyKey: r.IdempotencyKey, Code: r.Code,
+				Detail: r.Detail, RejectedAt: r.RejectedAt,
 			}), r.Data}); err != nil {
 				return err
 			}
@@ -293,12 +334,21 @@ func (x *export) deliveries() error {
 
 func (x *export) notices() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.NoticeRow, error) {
-		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
+		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{
+			TenantID: x.Tenant.ID, Low: after, High: id.Last,
+			Most: exportPage,
+		})
 	}, func(n sql.NoticeRow) id.UUID { return n.ID }, noticeView)
 }
 
 func (x *export) auditLog() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ScanAuditUpRow, error) {
-		return q.ScanAuditUp(ctx, sql.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
-	}, func(r sql.ScanAuditUpRow) id.UUID { return r.ID }, func(r sql.ScanAuditUpRow) AuditEntry { return auditView(sql.ScanAuditDownRow(r)) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ScanAuditUpRow,
+		error,
+	) {
+		return q.ScanAuditUp(ctx, sql.ScanAuditUpParams{
+			TenantID: &x.Tenant.ID, Low: after, High: id.Last,
+			Scan: exportPage, Most: exportPage,
+		})
+	}, func(r sql.ScanAuditUpRow) id.UUID { return r.ID },
+		func(r sql.ScanAuditUpRow) AuditEntry { return auditView(sql.ScanAuditDownRow(r)) })
 }

@@ -51,7 +51,9 @@ func newExportWorld(t *testing.T) *exportWorld {
 	}
 	w.server.Start()
 	t.Cleanup(w.server.Close)
-	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context,
+		network, address string,
+	) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetReadBuffer(256 << 10)
@@ -158,6 +160,39 @@ func TestAnExportWhoseReaderLeavesIsNotSent(t *testing.T) {
 		w.left(n)
 	}
 	w.whole()
+}
+
+func TestAThirdConcurrentExportIsToldToComeAgain(t *testing.T) {
+	t.Parallel()
+	w := newExportWorld(t)
+	one, _ := w.begin()
+	_, _ = w.begin()
+	ask := func() (*http.Response, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", w.server.URL+"/api/v1/tenants/"+w.tenant.id+"/export", strings.NewReader(`{"reason":"they move out"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+w.platform)
+		res, err := w.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+		return res, string(body)
+	}
+	if res, body := ask(); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" ||
+		!strings.Contains(body, "exports_limit") {
+		t.Errorf("a third export: %d %s", res.StatusCode, body)
+	}
+	_ = one.Body.Close()
+	deadline := time.Now().Add(20 * time.Second)
+	for res, _ := ask(); res.StatusCode != http.StatusOK; res, _ = ask() {
+		if time.Now().After(deadline) {
+			t.Fatal("no export starts after one of two has ended")
+		}
+	}
 }
 
 func TestAnExportWithoutItsDatabaseBreaksOff(t *testing.T) {

@@ -91,7 +91,10 @@ func TestATenantIsCreatedWithWhatItIsCreatedForOrNotAtAll(t *testing.T) {
 	w := newWorld(t)
 	set := func(text string) {
 		t.Helper()
-		if err := w.db.Console(t.Context(), func(q *sql.Queries) error { return q.SetPlatformSettings(t.Context(), []byte(text)) }); err != nil {
+		if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+			return q.SetPlatformSettings(t.Context(),
+				[]byte(text))
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

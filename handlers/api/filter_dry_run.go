@@ -65,7 +65,10 @@ func (in DryRunInput) rule(s endpoint.Settings) (routing.Rule, error) {
 		s.Filter = string(text)
 	}
 	s, err := s.CheckSubscription()
-	return routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active, Version: s.PayloadVersion}, err
+	return routing.Rule{
+		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active,
+		Version: s.PayloadVersion,
+	}, err
 }
 
 func (in DryRunInput) limit() (int, error) {
@@ -95,7 +98,8 @@ func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole boo
 		}
 		v := route.Evaluate(past)
 		one := DryRunVerdict{
-			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
+			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched,
+			Unsure: v.Unsure, Detail: v.Detail,
 		}
 		one.Clause.SetNull()
 		if v.Clause != filter.ClauseNone {

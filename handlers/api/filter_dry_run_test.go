@@ -43,7 +43,8 @@ func TestADryRunShowsWhichPastEventsAFilterTakes(t *testing.T) {
 	} {
 		v := by[event]
 		clause, _ := v.Clause.Get()
-		if string(clause) != want.clause || v.Matched != (want.clause == "") || !strings.Contains(v.Detail, want.says) || v.Unsure != (event == gone) {
+		if string(clause) != want.clause || v.Matched != (want.clause == "") || !strings.Contains(v.Detail, want.says) ||
+			v.Unsure != (event == gone) {
 			t.Errorf("%s: %+v", want.says, v)
 		}
 	}

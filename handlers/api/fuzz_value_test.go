@@ -18,6 +18,7 @@ type fuzzer struct {
 	ids     map[string][]string // by prefix, or by the name of a path parameter with a kind of its own; the newest last
 	kept    map[string]bool     // ids that no request names: the caller's own key and tenant
 	cursors []string
+	last    *answer // to the latest request
 }
 
 // chance is true once in n times, on average.
@@ -83,7 +84,7 @@ func (f *fuzzer) id(name, path string) string {
 		kind = "listener"
 	case name == "endpoint_id" && strings.Contains(path, "/inbox"):
 		kind = "inbox"
-	case name == "rejected_id", name == "name" && path != "":
+	case name == "rejected_id", name == "day" && path != "", name == "name" && path != "":
 		kind = name
 	}
 	if len(f.ids[kind]) == 0 {
@@ -201,7 +202,8 @@ func (f *fuzzer) array(name string, v *openapi3.Schema, wrong, depth int) any {
 
 func (f *fuzzer) text(v *openapi3.Schema) string {
 	if v.Format == "date-time" {
-		return time.Now().Add(time.Duration(f.Int64N(int64(90*24*time.Hour))) - 45*24*time.Hour).UTC().Format(time.RFC3339)
+		return time.Now().Add(time.Duration(f.Int64N(int64(90*24*time.Hour))) - 45*24*time.Hour).UTC().Format(
+			time.RFC3339)
 	}
 	if f.chance(2) {
 		return pick(f, "order.completed", "order.*", "shop", "Acme", "a", "x-1", "ada@example.com", "https://hooks.example.com/b")
@@ -234,5 +236,8 @@ func (f *fuzzer) anything(depth int) any {
 	if depth == 0 {
 		return map[string]any{}
 	}
-	return map[string]any{strings.ToValidUTF8(pick(f, nasty...), "?"): f.anything(depth - 1), "a": []any{f.anything(depth - 1)}}
+	return map[string]any{
+		strings.ToValidUTF8(pick(f, nasty...), "?"): f.anything(depth - 1),
+		"a": []any{f.anything(depth - 1)},
+	}
 }

@@ -45,18 +45,26 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 	out := Health{
 		At: Time(now.UTC()), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,
 		Findings: make([]HealthFinding, len(s.Findings)), ActiveEndpoints: h.ActiveEndpoints,
-		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries), FailedDeliveriesDay: int(h.FailedDeliveries),
-		P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen,
+		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries),
+		FailedDeliveriesDay: int(h.FailedDeliveries),
+		P50Ms:               milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled,
+		BreakersOpen:    h.BreakersOpen,
 		WarningsRunning: h.Warnings, OldestDueSeconds: int(h.OldestDue.Seconds()),
-		MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters), Alerts: []HealthAlert{}, TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
+		MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters), Alerts: []HealthAlert{}, TopTypes: []HealthType{},
+		TopEndpoints: []HealthEndpoint{},
 	}
 	for i, f := range s.Findings {
-		out.Findings[i] = HealthFinding{Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail, EndpointID: orNullText(f.Endpoint)}
+		out.Findings[i] = HealthFinding{
+			Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail,
+			EndpointID: orNullText(f.Endpoint),
+		}
 	}
 	for _, a := range s.Alerts {
 		out.Alerts = append(out.Alerts, HealthAlert{
-			EndpointID: a.Endpoint, Name: a.Name, Severity: HealthSeverity(a.Severity.String()), Code: a.Code, Detail: a.Detail, Action: a.Action,
-			Attempts: int(a.Attempts), Failed: int(a.Failed), Problem: orNullText(string(a.Problem)), Response: orNullText(a.Response.String()),
+			EndpointID: a.Endpoint, Name: a.Name, Severity: HealthSeverity(a.Severity.String()), Code: a.Code,
+			Detail: a.Detail, Action: a.Action,
+			Attempts: int(a.Attempts), Failed: int(a.Failed), Problem: orNullText(string(a.Problem)),
+			Response:      orNullText(a.Response.String()),
 			ResponseCount: int(a.Response.Count),
 		})
 	}
@@ -74,7 +82,8 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 	}
 	for _, r := range h.Top {
 		out.TopEndpoints = append(out.TopEndpoints, HealthEndpoint{
-			EndpointID: id.Endpoint.Format(r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Attempts: int(r.Total()), Failed: int(r.Failed()),
+			EndpointID: id.Endpoint.Format(r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Attempts: int(r.Total()),
+			Failed: int(r.Failed()),
 		})
 	}
 	return out

@@ -44,14 +44,16 @@ func part[T any](into map[string]any, name string, given nullable.Nullable[T]) {
 
 func policyView(p health.Policy) HealthPolicy {
 	return HealthPolicy{
-		Gone: p.Gone, AuthFailures: p.AuthFailures, UnhealthyHours: p.UnhealthyHours, UnhealthyFailures: p.UnhealthyFailures,
-		FailuresOver: p.FailuresOver, FailuresHours: p.FailuresHours, TLSHours: p.TLSHours, Exhausted: p.Exhausted,
+		Gone: p.Gone, AuthFailures: p.AuthFailures, UnhealthyHours: p.UnhealthyHours,
+		UnhealthyFailures: p.UnhealthyFailures,
+		FailuresOver:      p.FailuresOver, FailuresHours: p.FailuresHours, TLSHours: p.TLSHours, Exhausted: p.Exhausted,
 	}
 }
 
 func platformView(all []byte) Platform {
 	v := Platform{
-		HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes, all), Settings: map[string]string{},
+		HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes,
+			all), Settings: map[string]string{},
 	}
 	for _, f := range settings.Fields() {
 		if text, said := f.Own(all); said {
@@ -85,8 +87,12 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	if minutes, err := in.OverdueMinutes.Get(); err == nil {
 		texts[settings.OverdueMinutes] = strconv.Itoa(minutes)
 	}
-	all, err := accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Health: in.HealthPolicy.parts(), Texts: texts}, c.Author())
-	if e := fault.As(err); e != nil && in.OverdueMinutes.IsSpecified() && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
+	all, err := accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{
+		Health: in.HealthPolicy.parts(),
+		Texts:  texts,
+	}, c.Author())
+	if e := fault.As(err); e != nil && in.OverdueMinutes.IsSpecified() && len(e.Fields) == 1 &&
+		e.Fields[0].Name == settings.OverdueMinutes {
 		return fault.InvalidField("overdue_minutes", e.Code, e.Detail)
 	}
 	if e := fault.As(err); e != nil {

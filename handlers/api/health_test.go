@@ -66,14 +66,16 @@ func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
 	failed := w.onlyDelivery(other, nil)
 	w.settle(failed, 3, 1)
 	h := w.health(tn)
-	if h.Severity != "critical" || h.Day.Attempts != 990 || h.Day.Succeeded != 920 || h.Hour.Attempts != 30 || h.Hour.Succeeded != 20 ||
+	if h.Severity != "critical" || h.Day.Attempts != 990 || h.Day.Succeeded != 920 || h.Hour.Attempts != 30 ||
+		h.Hour.Succeeded != 20 ||
 		h.RetriesDay != 60 || h.ActiveEndpoints != 2 || h.FailedDeliveriesDay != 0 || h.P50Ms < 50 || h.P50Ms > 100 {
 		t.Errorf("%+v", h)
 	}
 	if p, _ := h.DominantProblem.Get(); p != "server_error" || !strings.Contains(h.Action, "returning server errors") || len(h.Findings) != 2 {
 		t.Errorf("%+v", h)
 	}
-	if len(h.TopEndpoints) != 1 || h.TopEndpoints[0].EndpointID != bad || h.TopEndpoints[0].Failed != 70 || strings.Contains(h.TopEndpoints[0].URL, "secret") {
+	if len(h.TopEndpoints) != 1 || h.TopEndpoints[0].EndpointID != bad || h.TopEndpoints[0].Failed != 70 ||
+		strings.Contains(h.TopEndpoints[0].URL, "secret") {
 		t.Errorf("%+v", h.TopEndpoints)
 	}
 	if len(h.TopTypes) != 1 || h.TopTypes[0].Type != "order.open" || h.TopTypes[0].Attempts != 70 {
@@ -100,7 +102,8 @@ func TestHealthCountsWhatIsDueAndWhatWasDisabled(t *testing.T) {
 	waiting := w.onlyDelivery(tn, nil)
 	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
 	w.sql("UPDATE endpoints SET status_at = now() - interval '1 hour'")
-	if h := w.health(tn); h.Severity != "critical" || h.Findings[0].Code != "oldest_due" || h.OldestDueSeconds < 1200 || h.OldestDueSeconds > 1260 {
+	if h := w.health(tn); h.Severity != "critical" || h.Findings[0].Code != "oldest_due" || h.OldestDueSeconds < 1200 ||
+		h.OldestDueSeconds > 1260 {
 		t.Errorf("due: %+v", h)
 	}
 	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(http.StatusOK)
@@ -127,7 +130,8 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
 	w.sql("UPDATE endpoints SET status_at = now() - interval '1 hour'")
 	h := w.health(tn)
-	if p, _ := h.DominantProblem.Get(); p != "auth" || h.BreakersOpen != 1 || h.WarningsRunning != 1 || h.OldestDueSeconds != 0 {
+	if p, _ := h.DominantProblem.Get(); p != "auth" || h.BreakersOpen != 1 || h.WarningsRunning != 1 ||
+		h.OldestDueSeconds != 0 {
 		t.Errorf("%+v", h)
 	}
 }

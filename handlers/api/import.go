@@ -43,16 +43,18 @@ func (a *api) importAll(c *handlers.Call) error {
 	}
 	out := Imported{DryRun: im.dry, Results: []ImportResult{}}
 	for _, t := range in.EventTypes {
-		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name}, func(q *sql.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
+		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name},
+			func(q *sql.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
 	}
 	for _, text := range in.Endpoints {
 		name, body, err := splitExternal(text)
-		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name}, func(q *sql.Queries, r *ImportResult) error {
-			if err != nil {
-				return err
-			}
-			return im.endpoint(q, name, body, r)
-		}))
+		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name},
+			func(q *sql.Queries, r *ImportResult) error {
+				if err != nil {
+					return err
+				}
+				return im.endpoint(q, name, body, r)
+			}))
 	}
 	for _, r := range out.Results {
 		if r.Problem != nil {
@@ -127,7 +129,8 @@ var errNoExternal = fault.InvalidField(externalID, "external_id_needed", "Each e
 // splitExternal separates an endpoint's external id from its other fields.
 func splitExternal(text json.RawMessage) (name string, body []byte, err error) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields[externalID], &name) != nil || !id.ValidExternal(id.Endpoint, name) {
+	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields[externalID], &name) != nil ||
+		!id.ValidExternal(id.Endpoint, name) {
 		return "", nil, errNoExternal
 	}
 	delete(fields, externalID)
@@ -147,7 +150,10 @@ func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *Impor
 		return err
 	}
 	in.ExternalID = nullable.NewNullableWithValue(name)
-	there, err := q.ImportedEndpoint(im.call.Ctx(), sql.ImportedEndpointParams{TenantID: im.call.Actor.Tenant, ExternalID: name})
+	there, err := q.ImportedEndpoint(im.call.Ctx(), sql.ImportedEndpointParams{
+		TenantID:   im.call.Actor.Tenant,
+		ExternalID: name,
+	})
 	switch {
 	case db.IsMissing(err):
 		var random [32]byte
@@ -173,9 +179,10 @@ func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput
 	if err != nil {
 		return err
 	}
-	after, err := endpoints.Editor{Keys: im.Keys, By: im.call.Author()}.Edit(ctx, q, tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
-		return in.patch().apply(s, im.Egress)
-	})
+	after, err := endpoints.Editor{Keys: im.Keys, By: im.call.Author()}.Edit(ctx, q, tenant, endpointID,
+		func(s endpoint.Settings) (endpoint.Settings, error) {
+			return in.patch().apply(s, im.Egress)
+		})
 	r.ID = new(id.Endpoint.Format(endpointID))
 	if r.Action = "unchanged"; err == nil && len(after.Settings.Diff(before.Settings)) > 0 {
 		r.Action = "updated"
@@ -186,7 +193,8 @@ func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput
 // patch is the input for a new event type as a change.
 func (in EventTypeInput) patch() EventTypePatch {
 	return EventTypePatch{
-		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example, SchemaCheck: in.SchemaCheck,
-		Deprecated: in.Deprecated, Versions: in.Versions,
+		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
+		SchemaCheck: in.SchemaCheck,
+		Deprecated:  in.Deprecated, Versions: in.Versions,
 	}
 }

@@ -113,8 +113,9 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 	}
 	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r sql.ListInboxRequestsRow) InboxRequest {
 		return inboxRequestView(sql.InboxRequestRow{
-			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge, Answer: r.Answer,
-			Good: r.Good, Code: r.Code, SecretHint: r.SecretHint,
+			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge,
+			Answer: r.Answer,
+			Good:   r.Good, Code: r.Code, SecretHint: r.SecretHint,
 		})
 	}), NextCursor: cursorOrNull("")})
 }
@@ -157,7 +158,8 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 
 func inboxRequestView(r sql.InboxRequestRow) InboxRequest {
 	v := InboxRequest{
-		ID: id.Received.Format(r.ID), ReceivedAt: Time(r.ReceivedAt), Method: r.Method, Verification: r.Challenge, Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
+		ID: id.Received.Format(r.ID), ReceivedAt: Time(r.ReceivedAt), Method: r.Method, Verification: r.Challenge,
+		Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
 	}
 	v.Signature.Good, v.Signature.Code, v.Signature.Detail = r.Good, orNullText(r.Code), orNullText(r.Detail)
 	v.Signature.SecretHint = orNullText(r.SecretHint)

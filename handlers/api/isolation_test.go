@@ -97,6 +97,8 @@ var probeBodies = map[string]string{
 	"DELETE /portal-links/:portal_link_id":              ``,
 	"GET /tenant":                                       ``,
 	"GET /usage":                                        ``,
+	"GET /history":                                      ``,
+	"POST /history/:day/restore":                        ``,
 	"PATCH /tenant":                                     `{"name":"A"}`,
 }
 
@@ -148,7 +150,8 @@ func prepare(t *testing.T, url string) {
 			SELECT tenant_id, endpoint_id, gen_random_uuid(), 'POST', $2, $3, 1, false, '200', true FROM inboxes WHERE endpoint_id = $1`, w.uuid(id.Endpoint, box), name, []byte(name))
 		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
 		if owner == b {
-			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep, w.do("POST", "/api/v1/listeners", b.key, `{}`).want(201).text("id")}, []string{key}, []string{name + ".type"}
+			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep, w.do("POST", "/api/v1/listeners", b.key, `{}`).want(201).text("id")}, []string{key},
+				[]string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 			s.Theirs["endpoint_id"] = append(s.Theirs["endpoint_id"], box)
 			s.Theirs["attempt_id"] = []string{w.outer(id.Attempt, one[string](w, "SELECT id::text FROM attempts WHERE delivery_id = $1", w.uuid(id.Delivery, deliveries[3])))}
@@ -170,6 +173,8 @@ func prepare(t *testing.T, url string) {
 			}
 		}
 		if owner == b {
+			w.sql("INSERT INTO history_days (tenant_id, day, state) VALUES ($1, '2020-02-02', 'stored')", owner.uuid.String())
+			s.Theirs["day"] = []string{"2020-02-02"}
 			s.Theirs["member_id"] = people[:]
 			s.Theirs["invitation_id"] = ids(w.do("GET", "/api/v1/invitations", b.key, nil).want(200))
 			s.Theirs["portal_link_id"] = ids(w.do("GET", "/api/v1/portal-links", b.key, nil).want(200))
@@ -201,7 +206,9 @@ func newScene(t *testing.T) (url string, s scene) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(append(source, db.NewID().Time().Format("2006-01-02")...))
-	url = dbtest.Clone(t, migrations.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context, url string) error {
+	url = dbtest.Clone(t, migrations.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context,
+		url string,
+	) error {
 		if err := db.MigrateUp(ctx, url); err != nil {
 			return err
 		}
@@ -313,9 +320,10 @@ func (p *prober) run(routes []handlers.Route) {
 func unknown(param string) []string {
 	random := map[string]string{
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
-		"inbox_request_id": id.Received.Format(db.NewID()), "key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
+		"inbox_request_id": id.Received.Format(db.NewID()), "key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()),
+		"tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
 		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()), "portal_link_id": id.PortalLink.Format(db.NewID()),
-		"rejected_id": id.Event.Format(db.NewID()),
+		"rejected_id": id.Event.Format(db.NewID()), "day": "2020-01-01",
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -461,7 +469,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe proves something only if B's objects exist for B.
 	for param, theirs := range s.Theirs {
-		if param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
+		if param == "day" || param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
 			continue // they are in their lists alone
 		}
 		path := map[string]string{

@@ -134,7 +134,8 @@ func (a *api) revokeKey(c *handlers.Call) error {
 
 func keyView(k sql.APIKey) Key {
 	return Key{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes), CreatedAt: Time(k.CreatedAt),
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes),
+		CreatedAt: Time(k.CreatedAt),
 		ExpiresAt: orNullAt(k.ExpiresAt), RevokedAt: orNullAt(k.RevokedAt), LastUsedAt: orNullAt(k.LastUsedAt),
 	}
 }

@@ -105,7 +105,10 @@ func TestWithoutAGoodKeyThereIsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	expired := w.makeKey(accounts.NewKey{Tenant: &acme.uuid, Name: "old", Scopes: access.TenantScopes(), ExpiresAt: &time.Time{}})
+	expired := w.makeKey(accounts.NewKey{
+		Tenant: &acme.uuid, Name: "old", Scopes: access.TenantScopes(),
+		ExpiresAt: &time.Time{},
+	})
 	for name, c := range map[string]struct{ header, code string }{
 		"none":          {"", "key_missing"},
 		"another":       {"Basic abc", "key_missing"},
@@ -218,7 +221,10 @@ func TestForeignKeysAreUnknown(t *testing.T) {
 	foreign := ids(w.do("GET", "/api/v1/keys", other.key, nil))[0]
 	for _, method := range []string{"GET", "DELETE"} {
 		var bodies []string
-		for _, one := range []string{foreign, id.Key.Format(db.NewID()), "key_nonsense", "%00", strings.Replace(foreign, "key_", "evt_", 1), strings.ToUpper(foreign)} {
+		for _, one := range []string{
+			foreign, id.Key.Format(db.NewID()), "key_nonsense", "%00", strings.Replace(foreign, "key_", "evt_", 1),
+			strings.ToUpper(foreign),
+		} {
 			a := w.do(method, "/api/v1/keys/"+one, acme.key, nil, "X-Request-Id", "same").problem(404, "not_found")
 			bodies = append(bodies, string(a.Body))
 		}

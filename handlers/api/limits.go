@@ -67,7 +67,8 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 		if err != nil {
 			return err
 		}
-		used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+		used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload,
+			a.Now())
 		return err
 	})
 	if err != nil {
@@ -82,7 +83,8 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 		}
 	}
 	return c.Answer(http.StatusOK, TenantLimits{Limits: limitsView(used.Limits), Own: OwnLimits{
-		EventsPerSecond: own[settings.EventsPerSecond], EventsPerMonth: own[settings.EventsPerMonth], Endpoints: own[settings.MaxEndpoints],
+		EventsPerSecond: own[settings.EventsPerSecond], EventsPerMonth: own[settings.EventsPerMonth],
+		Endpoints:    own[settings.MaxEndpoints],
 		PayloadBytes: own[settings.MaxPayload],
 	}})
 }

@@ -57,7 +57,8 @@ func (a *api) createListener(c *handlers.Call) error {
 // settings are those of a listener, laid over the tenant's defaults.
 func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error) {
 	patch := EndpointPatch{
-		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels, Format: in.Format,
+		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
+		Format: in.Format,
 		Prefix: in.Prefix, PayloadVersion: in.PayloadVersion,
 	}
 	if err := patch.lay(&s); err != nil {
@@ -139,7 +140,8 @@ func (in ListenerAnswer) result(wrong func(field, detail string)) (r delivery.Re
 	default:
 		var known bool
 		r.Failure, known = delivery.ParseFailure(string(*in.Failure))
-		if !known || slices.Contains([]delivery.Failure{delivery.FailNone, delivery.FailBlocked, delivery.FailInternal}, r.Failure) {
+		if !known || slices.Contains([]delivery.Failure{delivery.FailNone, delivery.FailBlocked, delivery.FailInternal},
+			r.Failure) {
 			wrong("failure", "failure must be dns_error, connect_error, tls_error, timeout, reset, or protocol_error.")
 		}
 	}

@@ -126,7 +126,8 @@ func TestAStreamBringsTheRequestThatAWorkerWouldMake(t *testing.T) {
 	signing := signature.Signing{Format: signature.Standard, Keys: []signature.Key{key}}
 	m := signature.Message{EventID: event, DeliveryID: h.DeliveryID, EndpointID: listener, Type: h.EventType}
 	want := signature.Of(signing.Headers(nil, m, []byte(h.Body), signature.Send{At: time.Unix(stamp, 0), Attempt: 1}))
-	if head["webhook-signature"] != want || head["webhook-id"] != event || head["Content-Type"] != signature.ContentType || stamp != attempt.Time().Unix() || !strings.Contains(h.Body, `{"note":"<ä>"}`) {
+	if head["webhook-signature"] != want || head["webhook-id"] != event || head["Content-Type"] != signature.ContentType || stamp != attempt.Time().Unix() ||
+		!strings.Contains(h.Body, `{"note":"<ä>"}`) {
 		t.Errorf("handed out %+v, want the signature %s", h, want)
 	}
 	if got := w.do("GET", "/api/v1/deliveries/"+h.DeliveryID, acme.key, nil).want(http.StatusOK).text("status"); got != "held" {
@@ -142,7 +143,10 @@ func TestAStreamBringsTheRequestThatAWorkerWouldMake(t *testing.T) {
 	if len(d.Attempts) != 1 || d.Attempts[0].ID != h.AttemptID || d.AttemptCount != 1 {
 		t.Errorf("attempts: %+v", d.Attempts)
 	}
-	w.answers(acme, listener, api.Handout{DeliveryID: h.DeliveryID, AttemptID: id.Attempt.Format(id.New(time.Now(), [10]byte{1}))}, `"status":200`).
+	w.answers(acme, listener, api.Handout{
+		DeliveryID: h.DeliveryID,
+		AttemptID:  id.Attempt.Format(id.New(time.Now(), [10]byte{1})),
+	}, `"status":200`).
 		problem(http.StatusConflict, "answer_unexpected")
 	w.do("DELETE", "/api/v1/endpoints/"+listener, acme.key, nil).want(http.StatusNoContent)
 	if name, _ := r.next(); name != "gone" {

@@ -47,7 +47,8 @@ func (a *api) listMembers(c *handlers.Call) error {
 	}
 	rows, next := cut(rows, p, func(m sql.ListMembersRow) []byte { return m.ID[:] })
 	return c.Answer(http.StatusOK, MemberPage{
-		Data: views(rows, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) }), NextCursor: cursorOrNull(next),
+		Data:       views(rows, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) }),
+		NextCursor: cursorOrNull(next),
 	})
 }
 
@@ -103,7 +104,10 @@ func (a *api) removeMember(c *handlers.Call) error {
 
 func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql.GetMemberRow, err error) {
 	err = c.Tx(func(q *sql.Queries) error {
-		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: member, To: to, By: c.Author(), May: maySetRole(c)})
+		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
+			Tenant: c.Actor.Tenant, Member: member, To: to,
+			By: c.Author(), May: maySetRole(c),
+		})
 		return err
 	})
 	return row, err
@@ -111,7 +115,8 @@ func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql
 
 func memberView(m sql.GetMemberRow) Member {
 	return Member{
-		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp, Disabled: m.Disabled, CreatedAt: Time(m.CreatedAt),
+		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp,
+		Disabled: m.Disabled, CreatedAt: Time(m.CreatedAt),
 	}
 }
 
@@ -135,7 +140,8 @@ func (a *api) createInvitation(c *handlers.Call) error {
 	var row sql.GetInvitationRow
 	err = c.Tx(func(q *sql.Queries) error {
 		row, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
-			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL, Keys: a.Keys,
+			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL,
+			Keys: a.Keys,
 		})
 		return err
 	})
@@ -172,7 +178,11 @@ func (a *api) listInvitations(c *handlers.Call) error {
 	}
 	rows, next := cut(rows, p, func(i sql.ListInvitationsRow) []byte { return i.ID[:] })
 	return c.Answer(http.StatusOK, InvitationPage{
-		Data: views(rows, func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) }), NextCursor: cursorOrNull(next),
+		Data: views(rows, func(i sql.ListInvitationsRow) Invitation {
+			return invitationView(
+				sql.GetInvitationRow(i))
+		}),
+		NextCursor: cursorOrNull(next),
 	})
 }
 
@@ -195,6 +205,7 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 
 func invitationView(i sql.GetInvitationRow) Invitation {
 	return Invitation{
-		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired, CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
+		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired,
+		CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
 	}
 }

@@ -105,7 +105,8 @@ func newLine(t *testing.T, database string, rewrite func(sql string) string) *li
 			go l.relay(client)
 		}
 	}()
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: listener.Addr().String(), Path: "/" + to.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: listener.Addr().String(), Path: "/" +
+		to.Database, RawQuery: "sslmode=disable"}
 	l.url = u.String()
 	return l
 }
@@ -251,7 +252,10 @@ func mutant(t *testing.T, wanted func(string) bool, policies bool, below string)
 	}
 	w := startWorld(t, t.Cleanup, database, newLine(t, database, withoutTenant(wanted)).url)
 	p := &prober{w: w, s: s, quick: true}
-	p.run(slices.DeleteFunc(api.Routes(api.Deps{}), func(r handlers.Route) bool { return !strings.HasPrefix(r.Path, "/api/v1"+below) }))
+	p.run(slices.DeleteFunc(api.Routes(api.Deps{}), func(r handlers.Route) bool {
+		return !strings.HasPrefix(r.Path, "/api/v1"+
+			below)
+	}))
 	return p.violations
 }
 

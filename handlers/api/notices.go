@@ -20,7 +20,8 @@ func (a *api) listNotices(c *handlers.Call) error {
 		words = append(words, string(k))
 	}
 	p, err := c.Page(handlers.List{
-		Name: "notices", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil}, Choices: []handlers.Choice{{Name: "kind", Words: words}},
+		Name: "notices", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil},
+		Choices: []handlers.Choice{{Name: "kind", Words: words}},
 	})
 	if err != nil {
 		return err
@@ -29,7 +30,10 @@ func (a *api) listNotices(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	ask := sql.ListNoticesDownParams{TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1)}
+	ask := sql.ListNoticesDownParams{
+		TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"],
+		Most: int32(p.Limit + 1),
+	}
 	if ask.Kind == anyKind {
 		ask.Kind = ""
 	}
@@ -51,7 +55,8 @@ func (a *api) listNotices(c *handlers.Call) error {
 
 func noticeView(n sql.NoticeRow) Notice {
 	out := Notice{
-		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()), Details: n.Details, CreatedAt: Time(n.CreatedAt),
+		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()),
+		Details: n.Details, CreatedAt: Time(n.CreatedAt),
 	}
 	out.EndpointID.SetNull()
 	if n.EndpointID != nil {

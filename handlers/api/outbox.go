@@ -35,7 +35,8 @@ func (a *api) listRejected(c *handlers.Call) error {
 
 func rejectedView(r sql.RejectedDownRow) RejectedEvent {
 	v := RejectedEvent{
-		ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, RejectedAt: Time(r.RejectedAt), CreatedAt: Time(r.ID.Time()),
+		ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail,
+		RejectedAt: Time(r.RejectedAt), CreatedAt: Time(r.ID.Time()),
 		Key: orNull(r.Key), IdempotencyKey: orNull(r.IdempotencyKey),
 	}
 	return v

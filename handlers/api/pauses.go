@@ -17,7 +17,8 @@ func (a *api) listPauses(c *handlers.Call) error {
 		rows, err := q.ListPauses(c.Ctx())
 		for _, r := range rows {
 			out.Data = append(out.Data, pauseView(sql.DispatchPause{
-				ID: r.ID, Scope: r.Scope, TenantID: r.TenantID, Host: r.Host, EndpointID: r.EndpointID, Reason: r.Reason, CreatedAt: r.CreatedAt,
+				ID: r.ID, Scope: r.Scope, TenantID: r.TenantID, Host: r.Host, EndpointID: r.EndpointID,
+				Reason: r.Reason, CreatedAt: r.CreatedAt,
 			}))
 		}
 		return err
@@ -58,9 +59,17 @@ func (w *wrongFields) pause(in PauseInput) (p pause.Pause) {
 		given *string
 		read  func(text string) error
 	}{
-		{pause.Tenant, "tenant_id", in.TenantID, func(text string) (err error) { p.Tenant, err = id.Tenant.Parse(text); return err }},
+		{pause.Tenant, "tenant_id", in.TenantID, func(text string) (err error) {
+			p.Tenant,
+				err = id.Tenant.Parse(text)
+			return err
+		}},
 		{pause.Host, "host", in.Host, func(text string) (err error) { p.Host, err = pause.ReadHost("host", text); return err }},
-		{pause.Endpoint, "endpoint_id", in.EndpointID, func(text string) (err error) { p.Endpoint, err = id.Endpoint.Parse(text); return err }},
+		{pause.Endpoint, "endpoint_id", in.EndpointID, func(text string) (err error) {
+			p.Endpoint,
+				err = id.Endpoint.Parse(text)
+			return err
+		}},
 	} {
 		switch {
 		case part.of != p.Scope && part.given != nil:

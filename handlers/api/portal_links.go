@@ -34,9 +34,11 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	}
 	v := portalLinkView(row)
 	return c.Answer(http.StatusCreated, PortalLinkCreated{
-		ID: v.ID, Role: PortalLinkCreatedRole(v.Role), BrandName: v.BrandName, Accent: v.Accent, ReturnURL: v.ReturnURL, SessionSeconds: v.SessionSeconds,
-		AllowSecrets: v.AllowSecrets, CreatedAt: v.CreatedAt, OpenUntil: v.OpenUntil, OpenedAt: v.OpenedAt, RevokedAt: v.RevokedAt,
-		URL: a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
+		ID: v.ID, Role: PortalLinkCreatedRole(v.Role), BrandName: v.BrandName, Accent: v.Accent, ReturnURL: v.ReturnURL,
+		SessionSeconds: v.SessionSeconds,
+		AllowSecrets:   v.AllowSecrets, CreatedAt: v.CreatedAt, OpenUntil: v.OpenUntil, OpenedAt: v.OpenedAt,
+		RevokedAt: v.RevokedAt,
+		URL:       a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
 	})
 }
 
@@ -48,7 +50,10 @@ func checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
 	set(&asked.Accent, in.Accent)
 	set(&asked.ReturnURL, in.ReturnURL)
 	set(&asked.SessionSeconds, in.SessionSeconds)
-	link := accounts.NewPortalLink{Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds}
+	link := accounts.NewPortalLink{
+		Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL,
+		SessionSeconds: asked.SessionSeconds,
+	}
 	set(&link.AllowSecrets, in.AllowSecrets)
 	var wrong wrongFields
 	if in.BrandName != nil && *in.BrandName != "" {
@@ -106,8 +111,10 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 
 func portalLinkView(l sql.PortalLink) PortalLink {
 	return PortalLink{
-		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL,
-		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: Time(l.CreatedAt), OpenUntil: Time(l.OpenUntil),
-		OpenedAt: orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
+		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent,
+		ReturnURL:      l.ReturnURL,
+		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: Time(l.CreatedAt),
+		OpenUntil: Time(l.OpenUntil),
+		OpenedAt:  orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
 	}
 }

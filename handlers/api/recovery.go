@@ -86,7 +86,10 @@ func (a *api) replayEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusAccepted, EventReplayed{Deliveries: views(made.Deliveries, deliveryView), Skipped: skippedView(made.Skipped)})
+	return c.Answer(http.StatusAccepted, EventReplayed{
+		Deliveries: views(made.Deliveries, deliveryView),
+		Skipped:    skippedView(made.Skipped),
+	})
 }
 
 func skippedView(skipped map[bulk.Skip]int64) BulkSkipped {

@@ -16,6 +16,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/handlers/openid"
 )
 
 // Emitter stores events durably before it returns; *emit.Committer is one.
@@ -37,6 +38,7 @@ type Deps struct {
 	Now      func() time.Time
 	Closing  <-chan struct{} // closed when the process is about to stop: streams end then; nil: never
 	Exporter Exporter        // nil: one of its own
+	OpenID   *openid.Client  // asks providers for their configuration
 }
 
 // Settings are the platform's limits; a zero field means the default.
@@ -256,6 +258,8 @@ func (a *api) accountRoutes() []handlers.Route {
 
 		route("GET", "/notices", access.WebhooksRead, a.listNotices),
 		route("GET", "/usage", access.EventsRead, a.getUsage),
+		route("GET", "/history", access.WebhooksRead, a.listHistory),
+		route("POST", "/history/:day/restore", access.WebhooksWrite, a.restoreHistory),
 		route("GET", "/audit-log", access.MembersWrite, a.listAuditLog),
 	}
 }
@@ -284,6 +288,9 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("DELETE", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.deleteTenant),
 		route("GET", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.getTenantLimits),
 		route("PATCH", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.updateTenantLimits),
+		route("GET", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.getTenantSSO),
+		route("PATCH", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.updateTenantSSO),
+		route("DELETE", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.removeTenantSSO),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/export", access.TenantsWrite, a.exportTenant).Endless(),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/suspend", access.TenantsWrite, a.suspendTenant),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/resume", access.TenantsWrite, a.resumeTenant),

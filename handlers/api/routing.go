@@ -28,7 +28,8 @@ func (a *api) explainEvent(c *handlers.Call) error {
 	}
 	x := read.Explain()
 	out := EventRouting{
-		EventID: id.Event.Format(eventID), Type: read.Type, CreatedAt: Time(read.CreatedAt), Expunged: read.Data == nil, Direct: x.Direct,
+		EventID: id.Event.Format(eventID), Type: read.Type, CreatedAt: Time(read.CreatedAt), Expunged: read.Data == nil,
+		Direct:  x.Direct,
 		Matched: x.Matched, Summary: x.Summary, Data: make([]RoutingVerdict, len(x.Verdicts)), Truncated: read.More,
 	}
 	for i, v := range x.Verdicts {

@@ -53,7 +53,8 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 			secret, err = newSecret(endpoints.Wire(e), in.SecretType, in.Secret, typeAfter(e, newest), random)
 			return secret, err
 		}
-		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, endpoints.Rotation{Overlap: overlap, Choose: choose}); err != nil {
+		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
+			endpoints.Rotation{Overlap: overlap, Choose: choose}); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.rotate_secret", endpointID, map[string]any{
@@ -86,7 +87,8 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	var newest endpoints.SecretState
 	err = c.Tx(func(q *sql.Queries) error {
 		var changed bool
-		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil || !changed {
+		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil ||
+			!changed {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.switch_secret", endpointID, map[string]string{"secret": id.Secret.Format(newest.ID)})

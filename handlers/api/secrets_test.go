@@ -252,7 +252,8 @@ func TestSecretsAreFoundNowhereButInTheAnswerThatShowsThemOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	sealed := one[[]byte](w, "SELECT custom_headers FROM endpoints")
-	if text, err := w.ring.Open(sealed, tn.uuid, endpointID); err != nil || !strings.Contains(string(text), canaries["header"]) || !strings.Contains(string(text), canaries["marked"]) || !strings.Contains(string(text), "red") {
+	if text, err := w.ring.Open(sealed, tn.uuid, endpointID); err != nil || !strings.Contains(string(text),
+		canaries["header"]) || !strings.Contains(string(text), canaries["marked"]) || !strings.Contains(string(text), "red") {
 		t.Errorf("stored headers: %s, %v", text, err)
 	}
 }

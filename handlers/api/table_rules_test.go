@@ -28,6 +28,8 @@ var tableRules = map[string]tableRule{
 	"outbox_rejected":     {file: "rejected.ndjson"},
 	"deliveries":          {file: "deliveries.ndjson"},
 	"attempts":            {file: "deliveries.ndjson"},
+	"history_days":        {file: "history.ndjson"},
+	"history_parts":       {why: "names of objects in the operators' storage"},
 	"bulk_jobs":           {file: "bulk_jobs.ndjson"},
 	"notices":             {file: "notices.ndjson"},
 	"audit_log":           {file: "audit_log.ndjson", stays: "it is append-only: who did what to whom, the deletion included"},

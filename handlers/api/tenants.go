@@ -42,8 +42,10 @@ func (a *api) createTenant(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
-		ID: v[0].ID, ExternalID: v[0].ExternalID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
-		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, RetryPolicy: v[0].RetryPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
+		ID: v[0].ID, ExternalID: v[0].ExternalID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes,
+		RetentionDays:       v[0].RetentionDays,
+		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, RetryPolicy: v[0].RetryPolicy,
+		Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
@@ -159,7 +161,8 @@ func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 		a.checkRetention(&wrong, *in.RetentionDays)
 	}
 	change := accounts.TenantChange{
-		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads, Health: in.HealthPolicy.parts(), Digest: in.Digest,
+		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads,
+		Health: in.HealthPolicy.parts(), Digest: in.Digest,
 	}
 	if in.ExternalID.IsSpecified() {
 		external := ""
@@ -243,7 +246,9 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 func tenantView(t sql.Tenant) Tenant {
 	told := notice.ReadSettings(t.Settings)
 	return Tenant{
-		ID: id.Tenant.Format(t.ID), ExternalID: orNull(t.ExternalID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
-		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
+		ID: id.Tenant.Format(t.ID), ExternalID: orNull(t.ExternalID), Name: t.Name, State: TenantState(t.State),
+		StrictTypes:   t.StrictTypes,
+		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings),
+		Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
 	}
 }

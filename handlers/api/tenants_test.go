@@ -297,11 +297,13 @@ func TestATenantReadsWhatItMayUseAndHears429Beyond(t *testing.T) {
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":"`+strings.Repeat("x", 1024)+`"}`).problem(413, "payload_too_large", "data")
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"k"}`).want(202)
 	batch := w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":2},{"type":"a","data":3}]}`).want(207)
-	if batch.get("accepted") != 1.0 || batch.get("refused") != 1.0 || !strings.Contains(string(batch.Body), `"status":429`) || !strings.Contains(string(batch.Body), "events_per_month_limit") {
+	if batch.get("accepted") != 1.0 || batch.get("refused") != 1.0 || !strings.Contains(string(batch.Body), `"status":429`) ||
+		!strings.Contains(string(batch.Body), "events_per_month_limit") {
 		t.Errorf("an item beyond the limit fails alone: %s", batch.Body)
 	}
 	over := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":4}`).problem(429, "events_per_month_limit")
-	if over.Header.Get("Retry-After") == "" || over.Header.Get("Ratelimit-Limit") != "2" || over.Header.Get("Ratelimit-Remaining") != "0" || over.Header.Get("Ratelimit-Reset") != over.Header.Get("Retry-After") {
+	if over.Header.Get("Retry-After") == "" || over.Header.Get("Ratelimit-Limit") != "2" || over.Header.Get("Ratelimit-Remaining") != "0" ||
+		over.Header.Get("Ratelimit-Reset") != over.Header.Get("Retry-After") {
 		t.Errorf("%v", over.Header)
 	}
 	w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":2}]}`).problem(429, "events_per_month_limit")

@@ -29,7 +29,8 @@ func TestAPresetSetsTheWireOfAnEndpointAndTheFieldsBesideItChangeIt(t *testing.T
 	second := w.do("POST", "/api/v1/endpoints", a.key, `{"url":"https://f.example.com/hooks"}`).want(201)
 	path = "/api/v1/endpoints/" + second.text("id")
 	changed := w.do("PATCH", path, a.key, also).want(200)
-	if text := string(changed.Body); strings.Contains(text, "the old one") || !strings.Contains(text, `"own_secret":true`) || !strings.Contains(text, `"header_prefix":"svix-"`) {
+	if text := string(changed.Body); strings.Contains(text, "the old one") || !strings.Contains(text, `"own_secret":true`) ||
+		!strings.Contains(text, `"header_prefix":"svix-"`) {
 		t.Errorf("changed: %s", text)
 	}
 	// Sent back without its secret, the second signature keeps it.

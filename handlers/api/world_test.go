@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/handlers/openid"
 )
 
 // world is a Posthorn API with its own database.
@@ -59,6 +61,16 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
+// localOnly reaches what tests start, and no other provider.
+type localOnly struct{}
+
+func (localOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Hostname() != "127.0.0.1" {
+		return nil, errors.New("not of this test: " + r.URL.Host)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // newWorld starts a world. change can alter the API's dependencies.
 func newWorld(t *testing.T, change ...func(*api.Deps)) *world {
 	t.Helper()
@@ -86,7 +98,11 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: w.ring, BaseURL: "https://hooks.example.com", Log: logger, Now: time.Now}
+	local := &http.Client{Transport: localOnly{}}
+	deps := api.Deps{
+		OpenID: openid.New(local, time.Now),
+		DB:     d, Emitter: committer, Egress: allow, Keys: w.ring, BaseURL: "https://hooks.example.com", Log: logger, Now: time.Now,
+	}
 	for _, c := range change {
 		c(&deps)
 	}
@@ -231,7 +247,10 @@ func (w *world) do(method, path, key string, body any, header ...string) *answer
 func (w *world) serve(r *http.Request) (*answer, *httptest.ResponseRecorder) {
 	recorder := httptest.NewRecorder()
 	w.engine.ServeHTTP(recorder, r)
-	return &answer{t: w.t, what: r.Method + " " + r.URL.Path, Status: recorder.Code, Header: recorder.Header(), Body: recorder.Body.Bytes()}, recorder
+	return &answer{
+		t: w.t, what: r.Method + " " + r.URL.Path, Status: recorder.Code, Header: recorder.Header(),
+		Body: recorder.Body.Bytes(),
+	}, recorder
 }
 
 // want checks the status.
@@ -252,7 +271,8 @@ func (a *answer) problem(status int, code string, fields ...string) *answer {
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
 		a.t.Errorf("%s: content type %q", a.what, got)
 	}
-	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || p.Type != "/docs/errors/"+code || p.RequestID != a.Header.Get("X-Request-Id") {
+	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || p.Type != "/docs/errors/"+code ||
+		p.RequestID != a.Header.Get("X-Request-Id") {
 		a.t.Errorf("%s: want code %s, got %s", a.what, code, a.Body)
 	}
 	var named []string

@@ -104,7 +104,8 @@ func decode(phc string) (c costed, err error) {
 	if c.salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil {
 		return c, errNoHash
 	}
-	if c.hash, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(c.hash) != hashSize || c.memory == 0 || c.passes == 0 || c.lanes == 0 {
+	if c.hash, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(c.hash) != hashSize ||
+		c.memory == 0 || c.passes == 0 || c.lanes == 0 {
 		return c, errNoHash
 	}
 	return c, nil

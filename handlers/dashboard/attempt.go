@@ -36,7 +36,8 @@ func (k deliveryData) attemptDetail(t sql.Attempt, deliveryID string) pages.Atte
 	d := pages.AttemptDetail{
 		AttemptRow: attemptRow(kind, t, 0), Detail: said.Detail, Fix: said.Fix, Hidden: !k.payloads, URL: t.URL,
 		Record: kind == endpoint.Kafka, NotRendered: t.Failure == delivery.FailInternal,
-		Unsent: t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS || t.Failure == delivery.FailBlocked,
+		Unsent: t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS ||
+			t.Failure == delivery.FailBlocked,
 	}
 	if t.Error != nil {
 		d.Error = *t.Error

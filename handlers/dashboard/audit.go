@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
@@ -29,10 +30,14 @@ var auditActions = []string{
 func (a *dashboard) listAudit(c *handlers.Call) error {
 	ask := readListQuery(c, id.Audit)
 	v := pages.AuditView{
-		Root: path(c, ""), Actions: auditActions, Action: ask.filter.Get("action"), Since: ask.filter.Get("since"), Until: ask.filter.Get("until"),
+		Root: path(c, ""), Actions: auditActions, Action: ask.filter.Get("action"), Since: ask.filter.Get("since"),
+		Until: ask.filter.Get("until"),
 	}
 	status := http.StatusOK
-	p, err := c.Page(handlers.List{Name: "audit-log", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByAction}})
+	p, err := c.Page(handlers.List{Name: "audit-log", Filters: []handlers.Filter{
+		handlers.BySince, handlers.ByUntil,
+		handlers.ByAction,
+	}})
 	if err != nil {
 		if v.Wrong, err = wrongQuery(err); err != nil {
 			return err
@@ -60,19 +65,26 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	var found []sql.ScanAuditDownRow
 	var names map[string]string
 	err = c.Tx(func(q *sql.Queries) error {
-		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
+		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{
+			TenantID: &c.Actor.Tenant, Low: low, High: high,
+			Action: p.Action, Scan: scan, Most: rows + 1,
+		})
 		if err == nil {
-			names, err = actorNames(c, q)
+			names, err = auditNames(c, q, auditRefs(c, found))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	page, next := looked(found, scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	page, next := looked(found, scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) {
+		return r.ID, r.Place,
+			r.Matches
+	})
 	for _, r := range page {
 		row := auditRow(r, v.Root)
-		if name := names[r.ActorID]; name != "" {
+		row.Name = pages.ObjectName(r.ObjectKind, r.ObjectID, names, r.Details)
+		if name := pages.ActorName(r.ActorKind, names[r.ActorID]); name != "" {
 			row.Who = name
 		} else if r.ActorName != "" && c.Actor.Portal == nil {
 			row.Who = operatorName(r.ActorName)
@@ -91,27 +103,24 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 // operatorName is an operator's name on a tenant's pages.
 func operatorName(email string) string { return "Operator " + email }
 
-// namedKeys bounds the keys whose names a page of the audit log reads.
-const namedKeys = 250
+// auditRefs are the objects and authors of a page of the audit log.
+func auditRefs(c *handlers.Call, rows []sql.ScanAuditDownRow) (refs []db.AuditRef) {
+	for _, r := range rows {
+		refs = append(refs, db.AuditRef{Tenant: c.Actor.Tenant, Kind: r.ObjectKind, ID: r.ObjectID},
+			db.AuditRef{Tenant: c.Actor.Tenant, Kind: r.ActorKind, ID: r.ActorID})
+	}
+	return refs
+}
 
-// actorNames are the names of members and API keys by the ids in the audit log. Sign-in links see no members.
-func actorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
-	names := map[string]string{}
+// notForPortals are the kinds whose names a person with a sign-in link doesn't see: the provider's people and keys.
+var notForPortals = []string{"member", "invitation", "key", "portal_link"}
+
+// auditNames are the names of objects and authors, by id, as far as the person is allowed to see them.
+func auditNames(c *handlers.Call, q *sql.Queries, refs []db.AuditRef) (map[string]string, error) {
 	if c.Actor.Portal != nil {
-		return names, nil
+		refs = slices.DeleteFunc(refs, func(r db.AuditRef) bool { return slices.Contains(notForPortals, r.Kind) })
 	}
-	members, err := q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range members {
-		names[id.Member.Format(m.ID)] = m.Name + " (" + m.Email + ")"
-	}
-	keys, err := q.ListKeysDown(c.Ctx(), sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: namedKeys})
-	for _, k := range keys {
-		names[id.Key.Format(k.ID)] = "API key " + k.Name
-	}
-	return names, err
+	return db.AuditNames(c.Ctx(), q, refs)
 }
 
 // objectPages are the paths of objects by kind.
@@ -119,7 +128,8 @@ var objectPages = map[string]string{"delivery": "/deliveries/", "event": "/event
 
 func auditRow(r sql.ScanAuditDownRow, root string) pages.AuditRow {
 	v := pages.AuditRow{
-		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: r.ActorKind, WhoID: r.ActorID, ObjectKind: r.ObjectKind, Object: r.ObjectID,
+		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: r.ActorKind, WhoID: r.ActorID,
+		ObjectKind: r.ObjectKind, Object: r.ObjectID,
 		Address: r.Address, Reason: r.Reason, Details: details(r.Details),
 	}
 	if to := objectPages[r.ObjectKind]; to != "" && r.ObjectID != "" && r.Action != "endpoint.deleted" {

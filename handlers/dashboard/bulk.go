@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -101,7 +102,10 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 	if err != nil {
 		return b, err
 	}
-	b.Filter = bulk.Filter{Status: p.Status, Endpoint: form.Get("endpoint"), Type: p.Type, Channel: p.Channel, Since: orNil(p.Since), Until: orNil(p.Until), Archived: p.Archived}
+	b.Filter = bulk.Filter{
+		Status: p.Status, Endpoint: form.Get("endpoint"), Type: p.Type, Channel: p.Channel,
+		Since: orNil(p.Since), Until: orNil(p.Until), Archived: p.Archived,
+	}
 	return b, nil
 }
 
@@ -135,7 +139,9 @@ func (a *dashboard) confirmBulk(c *handlers.Call) error {
 	return a.showConfirm(c, http.StatusOK, b, nil, form)
 }
 
-func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string, form url.Values) error {
+func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string,
+	form url.Values,
+) error {
 	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
@@ -155,9 +161,13 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 		return err
 	}
 	v := pages.BulkConfirmView{
-		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Repeats: e.Repeats, Skipped: pages.Skips(e.Skipped), Filter: filter,
+		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Repeats: e.Repeats,
+		Skipped: pages.Skips(e.Skipped), Filter: filter,
 		Fields: b.fields, Wrong: wrong,
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Recorded in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: reason.Max},
+		Reason: components.FieldProps{
+			Name: "reason", Label: "Reason", Optional: true, Hint: "Recorded in the audit log.", Value: form.Get("reason"), Error: wrong["reason"],
+			MaxLength: reason.Max,
+		},
 		Pace: components.FieldProps{
 			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "per second", Width: "short",
 			Hint: "Leave empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
@@ -257,7 +267,7 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		names, err := actorNames(c, q)
+		names, err := askers(c, q, found...)
 		for _, j := range found {
 			v.Rows = append(v.Rows, bulkJob(j, names))
 		}
@@ -270,10 +280,21 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.BulkJobs(v))
 }
 
+// askers are the names of those who started jobs, by id.
+func askers(c *handlers.Call, q *sql.Queries, jobs ...sql.BulkJob) (map[string]string, error) {
+	var refs []db.AuditRef
+	for _, j := range jobs {
+		refs = append(refs, db.AuditRef{Tenant: c.Actor.Tenant, Kind: j.AskedKind, ID: j.AskedBy})
+	}
+	return auditNames(c, q, refs)
+}
+
 func bulkJob(j sql.BulkJob, names map[string]string) pages.BulkJob {
 	v := pages.BulkJob{
-		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact, Reason: j.Reason,
-		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, AskedName: names[j.AskedBy], Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
+		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact,
+		Reason:  j.Reason,
+		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, AskedName: pages.ActorName(j.AskedKind,
+			names[j.AskedBy]), Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
 	}
 	if j.Pace != nil {
 		v.Pace = int(*j.Pace)
@@ -292,7 +313,7 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 		if err != nil {
 			return err
 		}
-		names, err := actorNames(c, q)
+		names, err := askers(c, q, j)
 		if err != nil {
 			return err
 		}

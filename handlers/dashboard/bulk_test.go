@@ -134,7 +134,8 @@ func TestFailuresSinceYesterdayAreOneClickAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if day, err := time.Parse(time.RFC3339, at); err != nil || time.Since(day) < 24*time.Hour || time.Since(day) > 48*time.Hour {
+	if day, err := time.Parse(time.RFC3339, at); err != nil || time.Since(day) < 24*time.Hour ||
+		time.Since(day) > 48*time.Hour {
 		t.Errorf("yesterday begins at %s", at)
 	}
 	owner.post(tn.path+"/deliveries/bulk", url.Values{"all": {"true"}, "action": {"replay"}, "status": {"dead_letter"}, "since": {at}}).want(200, "Replay 1 delivery")

@@ -33,7 +33,8 @@ func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err 
 	})
 	return pages.DeleteTenantView{
 		Shell: c.Shell("Delete tenant", "settings"), Root: path(c, "/settings"),
-		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting, Closed: !c.Actor.May(access.DeleteTenant),
+		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting,
+		Closed: !c.Actor.May(access.DeleteTenant),
 		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Recorded in the audit log."},
 		ExportReason: components.FieldProps{
@@ -58,7 +59,8 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 		if e := fault.As(err); e == nil || e.Kind != fault.Conflict {
 			return err
 		}
-		return a.refuseDelete(c, http.StatusConflict, form, func(v *pages.DeleteTenantView) { v.Wrong = fault.As(err).Detail })
+		return a.refuseDelete(c, http.StatusConflict, form,
+			func(v *pages.DeleteTenantView) { v.Wrong = fault.As(err).Detail })
 	}
 	return a.refuseDelete(c, http.StatusBadRequest, form, func(v *pages.DeleteTenantView) {
 		if v.Reason.Error = wrong; !matches {
@@ -86,7 +88,9 @@ func (a *dashboard) exportTenant(c *handlers.Call) error {
 }
 
 // refuseDelete shows the form as it was filled in, with its errors.
-func (a *dashboard) refuseDelete(c *handlers.Call, status int, form url.Values, say func(*pages.DeleteTenantView)) error {
+func (a *dashboard) refuseDelete(c *handlers.Call, status int, form url.Values,
+	say func(*pages.DeleteTenantView),
+) error {
 	v, err := a.deleteView(c)
 	if err != nil {
 		return err

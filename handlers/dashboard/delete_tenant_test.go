@@ -146,7 +146,7 @@ func TestATenantsDefaultScheduleIsChosenInItsSettings(t *testing.T) {
 	tn := w.tenant("Acme")
 	owner, page := tn.of[access.Owner], tn.path+"/settings"
 	form := url.Values{"name": {"Acme"}, "retention_days": {"30"}, "retry_policy": {"quick"}}
-	owner.get(page).want(200, "Default retry schedule", "As on the platform")
+	owner.get(page).want(200, "Default retry schedule", "Platform default")
 	owner.post(page, form).to(page)
 	if got := one[string](w, "SELECT settings #>> '{endpoints,retry_policy}' FROM tenants WHERE id = $1", tn.id.String()); got != "quick" {
 		t.Errorf("the default is %q", got)

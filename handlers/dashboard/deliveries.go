@@ -34,7 +34,8 @@ var deliveryFilters = handlers.List{
 	Name:     "deliveries",
 	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", bulk.AllFailed},
 	Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByWait, handlers.ByJob,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByWait,
+		handlers.ByJob,
 		handlers.ByArchived,
 	},
 }
@@ -42,7 +43,10 @@ var deliveryFilters = handlers.List{
 // listDeliveries shows a page of deliveries. A search for an id redirects to its object.
 func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	ask := readListQuery(c, id.Delivery, "q")
-	v := pages.DeliveriesView{Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{}}
+	v := pages.DeliveriesView{
+		Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter),
+		Wrong: map[string]string{},
+	}
 	if v.Filter.Search = ask.extra.Get("q"); v.Filter.Search != "" {
 		to, err := a.found(c, v.Filter.Search)
 		switch {
@@ -113,7 +117,10 @@ func deliveryFilter(q url.Values) pages.DeliveryFilter {
 
 // deliveryList is the query of a page.
 func deliveryList(p handlers.Page) deliveries.ListOptions {
-	l := deliveries.ListOptions{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived, Wait: p.Wait}
+	l := deliveries.ListOptions{
+		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until,
+		Archived: p.Archived, Wait: p.Wait,
+	}
 	if !p.Endpoint.IsZero() {
 		l.Endpoint = &p.Endpoint
 	}
@@ -132,7 +139,9 @@ func deliveryList(p handlers.Page) deliveries.ListOptions {
 	return l
 }
 
-func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.DeliveriesView) error {
+func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+	v *pages.DeliveriesView,
+) error {
 	list := v.Root + "/deliveries"
 	l := deliveryList(p)
 	l.Most, l.After = rows, ask.after
@@ -158,7 +167,8 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 	case l.Ascending:
 		v.Older = ask.at(list, "after", id.Delivery.Format(ask.before))
 		if n := len(found.Rows); n > 0 {
-			v.Newer, v.Older = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID)), ask.at(list, "after", id.Delivery.Format(found.Rows[n-1].ID))
+			v.Newer, v.Older = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID)),
+				ask.at(list, "after", id.Delivery.Format(found.Rows[n-1].ID))
 		}
 	case more:
 		v.Older = ask.at(list, "after", id.Delivery.Format(*found.Next))
@@ -175,8 +185,13 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 }
 
 // deliveryRows is the part of the page that is refreshed. Its rows stay the same when others are added.
-func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliveries.State, ask listQuery) (pages.DeliveryListView, error) {
-	v := pages.DeliveryListView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter)}
+func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliveries.State,
+	ask listQuery,
+) (pages.DeliveryListView, error) {
+	v := pages.DeliveryListView{
+		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries),
+		Plain: deliveryFilter(ask.filter),
+	}
 	v.Here = ask.at(v.Root+"/deliveries", "", "")
 	ids := make([]id.UUID, len(found))
 	texts := make([]string, len(found))
@@ -203,15 +218,20 @@ func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliv
 
 func deliveryRow(d deliveries.State, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
 	r := pages.DeliveryRow{
-		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown, Reason: d.Reason,
-		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt), Wait: d.WaitReason(),
+		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown,
+		Reason:   d.Reason,
+		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt,
+		Next: orZero(d.NextAt), Wait: d.WaitReason(),
 		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID], Dead: d.DeadLetter,
 	}
 	if d.ReplayedBy != nil {
 		r.ReplayedBy, r.Replayed = id.Delivery.Format(*d.ReplayedBy), d.ReplayedBy.Time()
 	}
 	if r.Endpoint.ID == "" {
-		r.Endpoint = pages.EndpointLabel{ID: id.Endpoint.Format(d.EndpointID), Description: id.Endpoint.Format(d.EndpointID), Gone: true}
+		r.Endpoint = pages.EndpointLabel{
+			ID:          id.Endpoint.Format(d.EndpointID),
+			Description: id.Endpoint.Format(d.EndpointID), Gone: true,
+		}
 	}
 	return r
 }

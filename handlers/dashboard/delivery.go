@@ -48,10 +48,14 @@ func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k de
 		if k.attempts, err = deliveries.Attempts(c.Ctx(), q, k.Delivery, attemptsShown+1); err != nil {
 			return err
 		}
-		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
+		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{
+			TenantID: c.Actor.Tenant,
+			ID:       k.EndpointID,
+		}); err != nil {
 			return err
 		}
-		if k.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
+		if k.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, k.EventID); err != nil &&
+			!fault.Is(err, fault.ErrNotFound.Code) {
 			return err
 		}
 		if k.payloads, err = a.readsPayloads(c, q); err != nil {
@@ -62,7 +66,10 @@ func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k de
 				return err
 			}
 		}
-		same, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &k.EventID, Endpoint: &k.EndpointID, Most: othersShown})
+		same, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{
+			Event:    &k.EventID,
+			Endpoint: &k.EndpointID, Most: othersShown,
+		})
 		for _, d := range same.Rows {
 			if d.ID != deliveryID {
 				k.others = append(k.others, d)
@@ -106,7 +113,10 @@ func (a *dashboard) neighbors(c *handlers.Call, v *pages.DeliveryView) error {
 	}
 	return c.Tx(func(q *sql.Queries) error {
 		for _, up := range []bool{false, true} {
-			found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: &ep, After: u, Ascending: up, Most: 1})
+			found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{
+				Endpoint: &ep, After: u,
+				Ascending: up, Most: 1,
+			})
 			if err != nil {
 				return err
 			}
@@ -132,7 +142,8 @@ func (k deliveryData) compared(chosen *pages.AttemptDetail, with int) *pages.Com
 	for _, t := range k.attempts {
 		if int(t.Number) == with {
 			other := k.attemptDetail(t, "")
-			return &pages.Comparison{From: with, To: chosen.Number, Lines: compare.Lines(responseLines(other), responseLines(*chosen))}
+			return &pages.Comparison{From: with, To: chosen.Number, Lines: compare.Lines(responseLines(other),
+				responseLines(*chosen))}
 		}
 	}
 	return nil
@@ -207,8 +218,10 @@ func (k deliveryData) view(acts bool, chosen int, now time.Time) pages.DeliveryV
 		v.Wait = *k.Wait
 	}
 	v.Diagnosis = diagnosis.Of(diagnosis.Facts{
-		Kind: endpoint.Kind(k.endpoint.Kind), Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
-		AcceptConflict: k.endpoint.AcceptConflict, Timeout: time.Duration(k.endpoint.TimeoutSeconds) * time.Second, Wait: k.Wait,
+		Kind: endpoint.Kind(k.endpoint.Kind), Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts),
+		LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
+		AcceptConflict: k.endpoint.AcceptConflict, Timeout: time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
+		Wait: k.Wait,
 	})
 	for _, d := range k.others {
 		v.Others = append(v.Others, deliveryRow(d, labels))
@@ -221,7 +234,10 @@ func (k deliveryData) view(acts bool, chosen int, now time.Time) pages.DeliveryV
 }
 
 func endpointLabel(e sql.Endpoint) pages.EndpointLabel {
-	return pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.DeletedAt != nil}
+	return pages.EndpointLabel{
+		ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description,
+		Gone: e.DeletedAt != nil,
+	}
 }
 
 // fillAttempts lists the attempts, newest first, on one scale, and shows the selected one in full. The newest is the
@@ -250,9 +266,13 @@ func (k deliveryData) fillAttempts(v *pages.DeliveryView, chosen int) {
 func attemptRow(kind endpoint.Kind, t sql.Attempt, scale time.Duration) pages.AttemptRow {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	return pages.AttemptRow{
-		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, Total: us(t.TotalUs),
-		Phases: components.PhaseProps{DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs), Read: us(t.ReadUs), Scale: scale},
-		Title:  diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, 0).Title,
+		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure,
+		Total: us(t.TotalUs),
+		Phases: components.PhaseProps{
+			DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs),
+			Read: us(t.ReadUs), Scale: scale,
+		},
+		Title: diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, 0).Title,
 	}
 }
 
@@ -270,7 +290,10 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		}
 		reason, wrong := reasonOf(form, false)
 		if wrong != "" {
-			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
+			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, ReasonInput: components.ReasonInput{
+				Reason: reason,
+				Wrong:  wrong,
+			}})
 		}
 		act := act
 		if act == deliveries.ActReplay && form.Get("again") == "true" {

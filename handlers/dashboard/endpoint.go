@@ -101,7 +101,10 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 	}
 	var feed []deliveries.State
 	err = c.Tx(func(q *sql.Queries) (err error) {
-		if _, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID}); err != nil {
+		if _, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{
+			TenantID: c.Actor.Tenant,
+			ID:       endpointID,
+		}); err != nil {
 			return err
 		}
 		feed, err = newest(c, q, &endpointID)
@@ -153,10 +156,12 @@ func (a *dashboard) read(c *handlers.Call) (e endpoints.Full, err error) {
 func (a *dashboard) head(c *handlers.Call, e endpoints.Full, tab string) pages.EndpointHead {
 	url := egress.Mask(e.URL)
 	return pages.EndpointHead{
-		Shell: c.Shell(titleOf(e, url), "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
+		Shell: c.Shell(titleOf(e, url), "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID),
+		URL:         url,
 		Description: e.Description, Status: endpoint.Status(e.Status), Condition: e.Condition(a.Now()), Tab: tab,
 		InQueue: e.Health.Waiting, InQueueMore: !e.Health.WaitingExact,
-		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets), Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
+		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets),
+		Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
 	}
 }
 
@@ -189,7 +194,10 @@ func facts(e endpoints.Full) pages.EndpointFacts {
 var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
 
 func verificationView(c *handlers.Call, e sql.Endpoint, v *sql.Verification) pages.VerificationView {
-	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind, URL: egress.Mask(e.URL)}
+	out := pages.VerificationView{
+		Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind,
+		URL: egress.Mask(e.URL),
+	}
 	if c.Actor.May(access.ChangeEndpoints) && slices.Contains(verifiable, endpoint.Status(e.Status)) {
 		out.Verify = endpointPath(c, e.ID) + "/verify"
 	}

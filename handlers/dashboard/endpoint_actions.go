@@ -34,7 +34,9 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 
 // setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also is what
 // else belongs to the same transaction.
-func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries, id.UUID) error) error {
+func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error),
+	also func(*sql.Queries, id.UUID) error,
+) error {
 	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
@@ -42,16 +44,18 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 	err = c.Tx(func(q *sql.Queries) error {
 		var from endpoint.Status
 		var change endpoint.Change
-		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
-			var refused error
-			from = s
-			change, refused = rule(s)
-			return change, refused
-		})
+		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
+			func(s endpoint.Status) (endpoint.Change, error) {
+				var refused error
+				from = s
+				change, refused = rule(s)
+				return change, refused
+			})
 		if err != nil || !changed {
 			return err
 		}
-		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil ||
+			also == nil {
 			return err
 		}
 		return also(q, endpointID)
@@ -164,11 +168,14 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		return err
 	}
 	form.Kind = string(e.Settings.Kind) // not in the form: it stays
-	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: a.head(c, e, "settings"), Form: form}))
+	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: a.head(c, e,
+		"settings"), Form: form}))
 }
 
 // changeEndpoint changes the settings of an endpoint, and audits which.
-func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
+func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings,
+	error),
+) error {
 	return c.Tx(func(q *sql.Queries) error {
 		_, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
 		return err

@@ -37,7 +37,9 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 
 // filterView is the editor of a filter. The events that a filter matches reveal their content, so trying one needs
 // the permission to read events.
-func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Settings) (v pages.FilterView, err error) {
+func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Settings) (v pages.FilterView,
+	err error,
+) {
 	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
 	err = c.Tx(func(q *sql.Queries) error {
 		v.Tries, err = a.readsPayloads(c, q)
@@ -114,12 +116,18 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.dryRun(c, tried, events, whole)}
+	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.dryRun(c, tried,
+		events, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
-func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow, whole bool) *pages.DryRunView {
-	route := routing.Compile(routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active})
+func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow,
+	whole bool,
+) *pages.DryRunView {
+	route := routing.Compile(routing.Rule{
+		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter,
+		Status: endpoint.Active,
+	})
 	end := a.Now().Add(tryTime)
 	out := &pages.DryRunView{Complete: whole}
 	for _, e := range events {
@@ -132,7 +140,8 @@ func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.S
 			out.Matched++
 		}
 		out.Rows = append(out.Rows, pages.DryRunRow{
-			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail, Data: delivery.Clip(string(e.Data), tryShown), At: e.ID.Time(),
+			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail,
+			Data: delivery.Clip(string(e.Data), tryShown), At: e.ID.Time(),
 		})
 	}
 	return out

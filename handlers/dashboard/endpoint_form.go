@@ -31,12 +31,17 @@ func catalogue(c *handlers.Call, q *sql.Queries) ([]string, error) {
 // formOf shows settings in the form.
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
-		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
+		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description,
+		All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
 		Channels: strings.Join(s.Channels, ", "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
-		TypeField: string(s.TypeField), Rotation: string(s.Rotation), RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
-		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
-		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
-		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
+		TypeField: string(s.TypeField), Rotation: string(s.Rotation),
+		RetryJitter:       strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
+		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds),
+		InFlight:  strconv.Itoa(s.MaxInFlight),
+		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering,
+		PayloadVersion: s.PayloadVersion,
+		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
+		Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
 	}
 	var patterns, delays, headers, metadata []string
 	for key, value := range s.Metadata {
@@ -86,8 +91,9 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		RetryDelays: in.Get("retry_delays"), RetryJitter: in.Get("retry_jitter"), TypeField: in.Get("type_field"), Rotation: in.Get("rotation_signatures"),
 		RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
-		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), SendTraceparent: in.Has("send_traceparent"), Verification: in.Get("verification"),
-		WhenHeld: in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
+		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), SendTraceparent: in.Has("send_traceparent"),
+		Verification: in.Get("verification"),
+		WhenHeld:     in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
 		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
 	}, err
 }
@@ -184,7 +190,10 @@ func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 // kafkaOf reads the fields of a topic.
 func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	before, _ := s.Connection.(*endpoint.KafkaConnection)
-	k := &endpoint.KafkaConnection{Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"), CA: in.Get("kafka_ca")}
+	k := &endpoint.KafkaConnection{
+		Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"),
+		CA: in.Get("kafka_ca"),
+	}
 	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
 		k.SASL = &endpoint.SASL{Mechanism: mechanism, Username: in.Get("kafka_username"), Password: in.Get("kafka_password")}
 	}
@@ -201,7 +210,10 @@ func typesOf(in url.Values) []string {
 }
 
 func split(text string) []string {
-	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })...)
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool {
+		return r == ' ' || r == ',' || r == '\n' ||
+			r == '\r' || r == '\t'
+	})...)
 }
 
 // number reads a number. An invalid one is -1, which no setting permits.

@@ -76,7 +76,8 @@ func TestARecordIsShownAsOne(t *testing.T) {
 	} {
 		dlv := w.delivery(w.emit(w.tn, "order.completed", `{"total":129.5}`))
 		w.attempt(dlv, c.a)
-		owner.get(w.root+"/deliveries/"+id.Delivery.Format(dlv)).want(http.StatusOK, c.says...).lacks("cURL", "User-Agent", "canary").keep("kafka-delivery-" + strings.Repeat("i", n+1))
+		owner.get(w.root+"/deliveries/"+id.Delivery.Format(dlv)).want(http.StatusOK, c.says...).lacks("cURL", "User-Agent", "canary").keep("kafka-delivery-" +
+			strings.Repeat("i", n+1))
 	}
 	owner.get(path).want(http.StatusOK).keep("kafka-endpoint")
 	owner.get(w.root+"/endpoints").want(http.StatusOK, "kafka://b1.acme-logistics.com:9094/orders").keep("kafka-list")

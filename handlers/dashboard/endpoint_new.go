@@ -104,7 +104,8 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 		return err
 	}
 	v := pages.CreatedView{
-		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification), Secret: secret.Text, Public: secret.Public,
+		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification),
+		Secret: secret.Text, Public: secret.Public,
 	}
 	v.Verification.First = true
 	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
@@ -119,7 +120,9 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 }
 
 // firstSecret is the given secret, or a new one of the selected type.
-func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
+func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret,
+	error,
+) {
 	switch {
 	case given != "":
 		return importSecret(s.Wire(), kind, given)

@@ -90,7 +90,8 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		return v, err
 	}
 	v = pages.SecretsView{
-		EndpointHead: a.head(c, e, "secrets"), OneSlot: endpoints.SignsOne(e.Endpoint), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
+		EndpointHead: a.head(c, e, "secrets"), OneSlot: endpoints.SignsOne(e.Endpoint),
+		KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
 	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
@@ -133,7 +134,8 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 				secret, err = nextSecret(endpoints.Wire(e), newest, kind, given, random)
 				return secret, err
 			}
-			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, endpoints.Rotation{Overlap: overlap, Choose: choose})
+			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
+				endpoints.Rotation{Overlap: overlap, Choose: choose})
 			if err != nil {
 				return err
 			}
@@ -166,7 +168,9 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 
 // nextSecret is the given secret, or a new one of the selected type. The default is the type of the newest one, if
 // the format knows it.
-func nextSecret(w signature.Wire, newest *sql.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
+func nextSecret(w signature.Wire, newest *sql.EndpointSecret, kind endpoint.SecretType, given string,
+	random [32]byte,
+) (endpoint.Secret, error) {
 	switch {
 	case given != "":
 		return importSecret(w, kind, given)

@@ -99,7 +99,10 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 		return sent, err
 	}
 	body := `{"type":` + string(name) + `,"data":` + data + `}`
-	emission, err := event.Parse([]byte(body), event.Limits{MaxPayload: a.MaxPayload, Reserved: kind == endpoint.TestType}, a.Now())
+	emission, err := event.Parse([]byte(body), event.Limits{
+		MaxPayload: a.MaxPayload,
+		Reserved:   kind == endpoint.TestType,
+	}, a.Now())
 	if err != nil {
 		return sent, err
 	}
@@ -156,7 +159,10 @@ func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*page
 
 func answerOf(v *pages.TrialView, at sql.Attempt) {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
-	v.Phases = components.PhaseProps{DNS: us(at.DNSUs), Connect: us(at.ConnectUs), TLS: us(at.TLSUs), Wait: us(at.WaitUs), Read: us(at.ReadUs)}
+	v.Phases = components.PhaseProps{
+		DNS: us(at.DNSUs), Connect: us(at.ConnectUs), TLS: us(at.TLSUs),
+		Wait: us(at.WaitUs), Read: us(at.ReadUs),
+	}
 	if at.Error != nil {
 		v.Error = *at.Error
 	}

@@ -62,7 +62,8 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 			continue
 		}
 		v.Rows = append(v.Rows, pages.EndpointRow{
-			ID: id.Endpoint.Format(e.ID), Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Condition: is,
+			ID: id.Endpoint.Format(e.ID), Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind),
+			URL: egress.Mask(e.URL), Description: e.Description, Condition: is,
 			EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
 		})
 	}

@@ -46,7 +46,10 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 		v.First = v.Root + "/event-types"
 	}
 	err := c.Tx(func(q *sql.Queries) error {
-		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: after, Most: rows + 1})
+		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{
+			TenantID: c.Actor.Tenant, After: after,
+			Most: rows + 1,
+		})
 		if len(found) > rows {
 			found = found[:rows]
 			v.Older = v.Root + "/event-types?after=" + url.QueryEscape(found[rows-1].Name)
@@ -81,7 +84,10 @@ func (a *dashboard) exportCatalogue(c *handlers.Call) error {
 }
 
 func eventTypeRow(t sql.EventType) pages.EventTypeRow {
-	r := pages.EventTypeRow{Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: t.SchemaCheck, Deprecated: t.Deprecated, Created: t.CreatedAt}
+	r := pages.EventTypeRow{
+		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: t.SchemaCheck,
+		Deprecated: t.Deprecated, Created: t.CreatedAt,
+	}
 	if t.Schema != nil {
 		r.Schema = *t.Schema
 	}
@@ -114,11 +120,17 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 		if err := a.typeVolume(c, q, t.Name, &v); err != nil {
 			return err
 		}
-		found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
+		found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{
+			TenantID: c.Actor.Tenant,
+			Before:   id.Last, Most: choices,
+		})
 		v.More = len(found) == choices
 		for _, e := range found {
 			if filter.MatchType(e.EventTypes, t.Name) {
-				v.Subscribers = append(v.Subscribers, pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description})
+				v.Subscribers = append(v.Subscribers, pages.EndpointLabel{
+					ID:  id.Endpoint.Format(e.ID),
+					URL: maskedURL(e.URL), Description: e.Description,
+				})
 			}
 		}
 		return err
@@ -126,7 +138,8 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v.Row.Schema, v.Row.Example = excerpt([]byte(v.Row.Schema), prettyShown).Text, excerpt([]byte(v.Row.Example), prettyShown).Text
+	v.Row.Schema, v.Row.Example = excerpt([]byte(v.Row.Schema), prettyShown).Text, excerpt([]byte(v.Row.Example),
+		prettyShown).Text
 	v.Shell = c.Shell(v.Row.Name, "event-types")
 	return c.Render(http.StatusOK, pages.EventTypePage(v))
 }
@@ -141,7 +154,10 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *p
 	if err != nil {
 		return err
 	}
-	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: window, By: analytics.Day, EventType: of})
+	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
+		Window: window, By: analytics.Day,
+		EventType: of,
+	})
 	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day.Bucket())
 	return err
 }
@@ -152,7 +168,10 @@ func versionRows(t sql.EventType) ([]pages.VersionRow, error) {
 	var out []pages.VersionRow
 	for _, name := range entries.VersionNames(versions) {
 		one := versions[name]
-		out = append(out, pages.VersionRow{Name: name, Schema: excerpt(one.Schema, prettyShown).Text, Example: excerpt(one.Example, prettyShown).Text})
+		out = append(out, pages.VersionRow{
+			Name: name, Schema: excerpt(one.Schema, prettyShown).Text,
+			Example: excerpt(one.Example, prettyShown).Text,
+		})
 	}
 	return out, err
 }
@@ -178,10 +197,15 @@ func (a *dashboard) editEventType(c *handlers.Call) error {
 	return a.showTypeForm(c, http.StatusOK, row.Name, form, nil)
 }
 
-func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form url.Values, wrong map[string]string) error {
+func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form url.Values,
+	wrong map[string]string,
+) error {
 	v := pages.EventTypeFormView{Root: path(c, ""), Of: of, Wrong: wrong}
 	field := func(name, label, hint string) components.FieldProps {
-		return components.FieldProps{Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name], Optional: true}
+		return components.FieldProps{
+			Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name],
+			Optional: true,
+		}
 	}
 	if of == "" {
 		name := field("name", "Name", "Segments joined by dots, such as order.completed. It can't be changed later.")
@@ -207,7 +231,8 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 	}
 	of := c.Param("name")
 	e := entries.Entry{
-		Name: strings.TrimSpace(form.Get("name")), Description: strings.TrimSpace(form.Get("description")), Group: strings.TrimSpace(form.Get("group")),
+		Name: strings.TrimSpace(form.Get("name")), Description: strings.TrimSpace(form.Get("description")),
+		Group: strings.TrimSpace(form.Get("group")),
 		Check: entries.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
 		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
 	}

@@ -70,9 +70,13 @@ func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
 	viewer.get(tn.path+"/notices").want(200, "No notices")
 	err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
 		for kind, details := range map[notice.Kind]any{
-			notice.EndpointDisabled: notice.EndpointDetails{URL: "https://hooks.example.com/in", Reason: "gone"}, notice.KeyCreated: notice.KeyDetails{Name: "<i>Shop</i>"},
+			notice.EndpointDisabled: notice.EndpointDetails{URL: "https://hooks.example.com/in", Reason: "gone"},
+			notice.KeyCreated:       notice.KeyDetails{Name: "<i>Shop</i>"},
 		} {
-			if _, err := accounts.PostNotice(t.Context(), q, accounts.Notice{Tenant: tn.id, Kind: kind, Key: string(kind), Endpoint: &ep, Details: details}); err != nil {
+			if _, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
+				Tenant: tn.id, Kind: kind,
+				Key: string(kind), Endpoint: &ep, Details: details,
+			}); err != nil {
 				return err
 			}
 		}

@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
@@ -36,13 +38,19 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 // maxScan bounds how many rows a filtered page examines.
 const maxScan = 10_000
 
-var eventFilters = handlers.List{Name: "events", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel}}
+var eventFilters = handlers.List{Name: "events", Filters: []handlers.Filter{
+	handlers.BySince, handlers.ByUntil, handlers.ByType,
+	handlers.ByChannel,
+}}
 
 func (a *dashboard) listEvents(c *handlers.Call) error {
 	ask := readListQuery(c, id.Event)
 	v := pages.EventsView{
 		Root: path(c, ""), Emits: c.Actor.May(access.ChangeEndpoints),
-		Filter: pages.EventFilter{Type: ask.filter.Get("type"), Channel: ask.filter.Get("channel"), Since: ask.filter.Get("since"), Until: ask.filter.Get("until")},
+		Filter: pages.EventFilter{
+			Type: ask.filter.Get("type"), Channel: ask.filter.Get("channel"), Since: ask.filter.Get("since"),
+			Until: ask.filter.Get("until"),
+		},
 	}
 	p, err := c.Page(eventFilters)
 	if err != nil {
@@ -68,7 +76,9 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 	return c.Render(status, pages.Events(v))
 }
 
-func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.EventsView) error {
+func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+	v *pages.EventsView,
+) error {
 	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 	if err != nil {
 		return err
@@ -92,9 +102,15 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 	if err != nil {
 		return err
 	}
-	page, next := looked(found, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	page, next := looked(found, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) {
+		return r.ID, r.Place,
+			r.Matches
+	})
 	for _, e := range page {
-		v.Rows = append(v.Rows, eventRow(sql.Event{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key, Channels: e.Channels, DeliverAt: e.DeliverAt}))
+		v.Rows = append(v.Rows, eventRow(sql.Event{
+			ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key,
+			Channels: e.Channels, DeliverAt: e.DeliverAt,
+		}))
 	}
 	if !next.IsZero() {
 		v.Older, v.Short = ask.at(v.Root+"/events", "after", id.Event.Format(next)), len(page) < rows
@@ -104,7 +120,9 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 
 // looked makes a page of the result of a bounded scan: the rows that match, and the last one that it examined. next
 // is where the next page starts, or zero at the end.
-func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int64, matches bool)) (page []T, next id.UUID) {
+func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int64, matches bool)) (page []T,
+	next id.UUID,
+) {
 	for _, r := range found {
 		eventID, place, matches := of(r)
 		if matches && len(page) == rows {
@@ -122,7 +140,10 @@ func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int
 }
 
 func eventRow(e sql.Event) pages.EventRow {
-	r := pages.EventRow{ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Due: orZero(e.DeliverAt)}
+	r := pages.EventRow{
+		ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt,
+		Due: orZero(e.DeliverAt),
+	}
 	if e.Key != nil {
 		r.Key = *e.Key
 	}
@@ -145,7 +166,10 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 	if err != nil {
 		return v, err
 	}
-	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge)}
+	v = pages.EventView{
+		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries),
+		Expunges: c.Actor.May(access.Expunge),
+	}
 	err = c.Tx(func(q *sql.Queries) error {
 		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		if err != nil {
@@ -193,7 +217,10 @@ func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 	v.Endpoints = []components.Option{{Value: "", Label: "Every endpoint that received it"}}
 	for i, verdict := range v.Routing.Verdicts {
 		e := r.Endpoints[i]
-		label := pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.Gone}
+		label := pages.EndpointLabel{
+			ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description,
+			Gone: e.Gone,
+		}
 		if i == verdictsShown {
 			v.Truncated = true
 			break
@@ -255,14 +282,22 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 
 // expunged says when and why an event's data was destroyed, if that was requested for this event alone.
 func (a *dashboard) expunged(c *handlers.Call, q *sql.Queries, eventID id.UUID) (string, error) {
-	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(eventID)})
+	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{
+		TenantID: &c.Actor.Tenant,
+		Object:   id.Event.Format(eventID),
+	})
 	if db.IsMissing(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	text := "Deleted on " + components.Stamp(said.At) + " by " + said.ActorKind + " " + said.ActorID
+	names, err := auditNames(c, q, []db.AuditRef{{Tenant: c.Actor.Tenant, Kind: said.ActorKind, ID: said.ActorID}})
+	if err != nil {
+		return "", err
+	}
+	by := cmp.Or(pages.ActorName(said.ActorKind, names[said.ActorID]), strings.TrimSpace(said.ActorKind+" "+said.ActorID))
+	text := "Deleted on " + components.Stamp(said.At) + " by " + by
 	if said.Reason != "" {
 		text += ": " + said.Reason
 	}
@@ -281,7 +316,10 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	}
 	reason, wrong := reasonOf(form, true)
 	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", ReasonInput: components.ReasonInput{
+			Reason: reason,
+			Wrong:  wrong,
+		}})
 	}
 	var done deliveries.Expunged
 	err = c.Tx(func(q *sql.Queries) error {
@@ -319,7 +357,10 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	}
 	reason, wrong := reasonOf(form, false)
 	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", ReasonInput: components.ReasonInput{
+			Reason: reason,
+			Wrong:  wrong,
+		}})
 	}
 	var only *id.UUID
 	if text := form.Get("endpoint"); text != "" {

@@ -25,7 +25,8 @@ func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := w.as(access.Owner)
-	for _, page := range append([]string{strings.TrimPrefix(path, w.root), strings.TrimPrefix(path, w.root) + "/settings", "/endpoints/new", "/keys/new"}, pagesOfAll...) {
+	for _, page := range append([]string{strings.TrimPrefix(path, w.root), strings.TrimPrefix(path, w.root) + "/settings", "/endpoints/new", "/keys/new"},
+		pagesOfAll...) {
 		got := owner.get(w.root+page).want(200, "This tenant is suspended", "Suspended since", "invoice &lt;42&gt; is overdue").lacks("Add endpoint</a>")
 		for _, action := range pagetest.Actions(got.Body) {
 			own := strings.Contains(action, "/notices/") || strings.HasSuffix(action, "/leave")

@@ -100,7 +100,9 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 }
 
 // fillInbox lists the requests and shows the selected one, or the newest.
-func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, asked id.UUID, rows []sql.ListInboxRequestsRow, v *pages.InboxView) error {
+func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, asked id.UUID,
+	rows []sql.ListInboxRequestsRow, v *pages.InboxView,
+) error {
 	at := 0
 	for i, r := range rows {
 		if r.ID == asked {
@@ -110,7 +112,8 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, aske
 	for i, r := range rows {
 		text := id.Received.Format(r.ID)
 		v.Rows = append(v.Rows, pages.InboxRow{
-			ID: text, Href: endpointPath(c, endpointID) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge, Good: r.Good,
+			ID: text, Href: endpointPath(c, endpointID) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge,
+			Good:   r.Good,
 			Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
 		})
 	}

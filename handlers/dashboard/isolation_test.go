@@ -27,7 +27,8 @@ func (w *world) things(tn tenant) map[string]string {
 	w.attempt(dlv, tried{status: 500, answer: "no", terminal: 3, reason: 1})
 	var job id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
-		j, err := deliveries.StartBulkJob(w.t.Context(), q, tn.id, db.Author{Kind: "command"}, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
+		j, err := deliveries.StartBulkJob(w.t.Context(), q, tn.id, db.Author{Kind: "command"},
+			deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
 		job = j.ID
 		return err
 	})
@@ -36,7 +37,10 @@ func (w *world) things(tn tenant) map[string]string {
 	}
 	var key id.UUID
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
-		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{Tenant: &tn.id, Name: "k", Scopes: access.TenantScopes()})
+		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{
+			Tenant: &tn.id, Name: "k",
+			Scopes: access.TenantScopes(),
+		})
 		key = row.ID
 		return err
 	})
@@ -100,7 +104,8 @@ func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 		}
 		short := strings.TrimPrefix(r.Path, dashboard.Root)
 		suffix, form := queries[short], forms[short]
-		if got := nobody.send(r.Method, fill(r.Path, theirs.path, foreign), nil); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Location, "/sign-in") {
+		if got := nobody.send(r.Method, fill(r.Path, theirs.path, foreign), nil); got.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(got.Location, "/sign-in") {
 			t.Errorf("%s %s answers nobody %d", r.Method, r.Path, got.Status)
 		}
 		lost := owner.send(r.Method, fill(r.Path, nowhere, foreign)+suffix, form)
@@ -157,7 +162,8 @@ func TestAViewerChangesNothing(t *testing.T) {
 		if r.Method == http.MethodGet || r.Access.Action == access.Read {
 			continue
 		}
-		if got := tn.of[access.Viewer].send(r.Method, fill(r.Path, tn.path, own), nil); got.Status != http.StatusForbidden || !strings.Contains(got.Body, "role_missing") {
+		if got := tn.of[access.Viewer].send(r.Method, fill(r.Path, tn.path, own),
+			nil); got.Status != http.StatusForbidden || !strings.Contains(got.Body, "role_missing") {
 			t.Errorf("%s %s answers a viewer %d", r.Method, r.Path, got.Status)
 		}
 	}

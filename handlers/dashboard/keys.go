@@ -59,7 +59,8 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 
 func keyRow(k sql.APIKey, now time.Time) pages.KeyRow {
 	return pages.KeyRow{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, Created: k.CreatedAt, Used: orZero(k.LastUsedAt), Ends: orZero(k.ExpiresAt),
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, Created: k.CreatedAt,
+		Used: orZero(k.LastUsedAt), Ends: orZero(k.ExpiresAt),
 		Revoked: k.RevokedAt != nil, Expired: k.ExpiresAt != nil && !k.ExpiresAt.After(now),
 	}
 }
@@ -71,11 +72,20 @@ func (a *dashboard) newKey(c *handlers.Call) error {
 func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.KeyFormView{
 		Root: path(c, ""), Wrong: wrong, Closed: !c.Actor.May(access.ManageKeys),
-		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Production", Hint: "What will use this key? Helps you know which one to revoke."},
-		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires."},
+		Name: components.FieldProps{
+			Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true,
+			MaxLength: account.MaxName, Placeholder: "Production", Hint: "What will use this key? Helps you know which one to revoke.",
+		},
+		Expires: components.FieldProps{
+			Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"),
+			Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires.",
+		},
 	}
 	for _, s := range access.TenantScopes() {
-		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
+		v.Scopes = append(v.Scopes, components.Option{
+			Value: string(s), Label: string(s), Hint: pages.ScopeHints[s],
+			Selected: slices.Contains(form["scopes"], string(s)),
+		})
 	}
 	v.Shell = c.Shell("Create API key", "keys")
 	return c.Render(status, pages.KeyForm(v))

@@ -66,7 +66,8 @@ func TestTheSignatureDebuggerTellsWhichPartFails(t *testing.T) {
 	m := signature.Message{EventID: "evt_1", Type: "a.b", CreatedAt: time.Now(), Data: []byte("{\n\"a\": 1}")}
 	body := signature.AppendBody(nil, signature.Standard, m)
 	headers := "POST /in HTTP/1.1\r\n"
-	for _, h := range (signature.Signing{Format: signature.Standard, Keys: []signature.Key{key}}).Headers(nil, m, body, signature.Send{At: time.Now(), Attempt: 1}) {
+	for _, h := range (signature.Signing{Format: signature.Standard, Keys: []signature.Key{key}}).Headers(nil, m, body,
+		signature.Send{At: time.Now(), Attempt: 1}) {
 		headers += "> " + h.Name + ": " + h.Value + "\r\n"
 	}
 	before := w.counts(tn)

@@ -77,13 +77,19 @@ func wrongQuery(err error) (map[string]string, error) {
 // labels are the names of endpoints in lists.
 func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
 	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
-	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{TenantID: c.Actor.Tenant, Ids: slices.Compact(ids)})
+	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{
+		TenantID: c.Actor.Tenant,
+		Ids:      slices.Compact(ids),
+	})
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[id.UUID]pages.EndpointLabel, len(found))
 	for _, e := range found {
-		out[e.ID] = pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Gone: e.Gone}
+		out[e.ID] = pages.EndpointLabel{
+			ID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL),
+			Description: e.Description, Gone: e.Gone,
+		}
 	}
 	return out, nil
 }
@@ -92,8 +98,13 @@ func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map
 const choices = 200
 
 // filterChoices are the endpoints and event types that a filter suggests.
-func (a *dashboard) filterChoices(c *handlers.Call, q *sql.Queries) (endpoints []components.Option, types []string, err error) {
-	found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
+func (a *dashboard) filterChoices(c *handlers.Call, q *sql.Queries) (endpoints []components.Option, types []string,
+	err error,
+) {
+	found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{
+		TenantID: c.Actor.Tenant,
+		Before:   id.Last, Most: choices,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,26 +22,39 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	var members []sql.ListMembersRow
 	var invitations []sql.ListInvitationsRow
 	err = c.Tx(func(q *sql.Queries) error {
-		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers}); err != nil {
+		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{
+			TenantID: c.Actor.Tenant,
+			Most:     maxMembers,
+		}); err != nil {
 			return err
 		}
-		invitations, err = q.ListInvitations(c.Ctx(), sql.ListInvitationsParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		invitations, err = q.ListInvitations(c.Ctx(), sql.ListInvitationsParams{
+			TenantID: c.Actor.Tenant,
+			Most:     maxMembers,
+		})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	manage := c.Actor.May(access.ManageMembers)
-	v = pages.MembersView{Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave"), Links: path(c, "/sign-in-links")}
+	v = pages.MembersView{
+		Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave"),
+		Links: path(c, "/sign-in-links"),
+	}
 	for _, m := range members {
 		line := pages.MemberLine{
-			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp, Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
+			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp,
+			Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
 		}
 		line.MayChange = manage && c.Actor.Role.MaySetRole(access.Role(m.Role), access.Viewer)
 		v.Members = append(v.Members, line)
 	}
 	for _, i := range invitations {
-		v.Invitations = append(v.Invitations, pages.InvitationLine{ID: id.Invitation.Format(i.ID), Email: i.Email, Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired})
+		v.Invitations = append(v.Invitations, pages.InvitationLine{
+			ID: id.Invitation.Format(i.ID), Email: i.Email,
+			Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired,
+		})
 	}
 	v.Roles = rolesFor(c.Actor.Role)
 	v.Email = components.FieldProps{Name: "email", Label: "Email address", Type: "email", Complete: "off", Required: true}
@@ -121,7 +134,8 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.Invite(c.Ctx(), q, accounts.Invitation{
-			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name, May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
+			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name,
+			May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
 		})
 		return err
 	})
@@ -152,7 +166,10 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 		return err
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: memberID, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
+		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
+			Tenant: c.Actor.Tenant, Member: memberID, To: to,
+			By: c.Author(), May: c.Actor.Role.MaySetRole,
+		})
 		return err
 	})
 	if err != nil {
@@ -169,7 +186,8 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	}
 	err := c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
-			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left", May: func(access.Role, access.Role) bool { return true },
+			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left",
+			May: func(access.Role, access.Role) bool { return true },
 		})
 		return err
 	})

@@ -31,7 +31,10 @@ const anyKind = "any"
 func noticeFilters(c *handlers.Call) handlers.List {
 	return handlers.List{
 		Name: "notices", Filters: []handlers.Filter{handlers.ByEndpoint},
-		Choices: []handlers.Choice{{Name: "kind", Words: append([]string{anyKind}, notice.NamesFor(c.Actor.Role)...)}, {Name: "unread", Words: []string{"false", "true"}}},
+		Choices: []handlers.Choice{
+			{Name: "kind", Words: append([]string{anyKind}, notice.NamesFor(c.Actor.Role)...)},
+			{Name: "unread", Words: []string{"false", "true"}},
+		},
 	}
 }
 
@@ -74,8 +77,13 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 	return c.Render(status, pages.Notices(v))
 }
 
-func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.NoticesView) error {
-	list := sql.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
+func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+	v *pages.NoticesView,
+) error {
+	list := sql.PageOfNoticesParams{
+		TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role),
+		Most: rows + 1,
+	}
 	if kind := p.Chosen["kind"]; kind != anyKind {
 		list.Kinds = []string{kind}
 	}
@@ -88,7 +96,10 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Pag
 	seen := id.Last // only members have read notices
 	if v.Reads {
 		var err error
-		if seen, err = q.NoticesSeen(c.Ctx(), sql.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
+		if seen, err = q.NoticesSeen(c.Ctx(), sql.NoticesSeenParams{
+			TenantID: c.Actor.Tenant,
+			MemberID: c.Actor.Member,
+		}); err != nil {
 			return err
 		}
 	}
@@ -130,7 +141,10 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 }
 
 func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
-	r := pages.NoticeRow{ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(), At: n.CreatedAt}
+	r := pages.NoticeRow{
+		ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(),
+		At: n.CreatedAt,
+	}
 	var d struct{ URL, Description, Reason, Delivery, Name, Action, Day string }
 	_ = json.Unmarshal(n.Details, &d) // fields that a kind lacks stay empty
 	for _, text := range []string{d.Description, d.URL, d.Name, d.Day} {
@@ -155,7 +169,10 @@ func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.
 	if c.Actor.Person.ID.IsZero() {
 		return nil, nil
 	}
-	chosen, err := q.PreferencesOf(c.Ctx(), sql.PreferencesOfParams{TenantID: c.Actor.Tenant, Recipient: notice.PersonRecipient(c.Actor.Person.ID)})
+	chosen, err := q.PreferencesOf(c.Ctx(), sql.PreferencesOfParams{
+		TenantID:  c.Actor.Tenant,
+		Recipient: notice.PersonRecipient(c.Actor.Person.ID),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +208,8 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 					wanted[notice.Kind(o.Value)] = on
 				}
 			}
-			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID), wanted, c.Author())
+			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID),
+				wanted, c.Author())
 		})
 		if err != nil {
 			return err

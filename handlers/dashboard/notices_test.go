@@ -22,7 +22,10 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	dev.get(tn.path + "/events").want(200).lacks("nav-count")
 	for i, kind := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
 		err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
-			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{Tenant: tn.id, Kind: kind, Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]}})
+			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
+				Tenant: tn.id, Kind: kind,
+				Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]},
+			})
 			return err
 		})
 		if err != nil {

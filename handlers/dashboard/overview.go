@@ -53,7 +53,8 @@ func (a *dashboard) home(c *handlers.Call) error {
 	}
 	names := namesOf(rows)
 	v := pages.OverviewView{
-		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), MayAct: c.Actor.May(access.ActOnDeliveries),
+		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints),
+		MayKeys: c.Actor.May(access.ManageKeys), MayAct: c.Actor.May(access.ActOnDeliveries),
 		Summary: summary, Conditions: conditions, May: c.Actor.May,
 		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, names), LastDigest: h.LastDigest,
 	}
@@ -61,7 +62,10 @@ func (a *dashboard) home(c *handlers.Call) error {
 	v.Range = chosen.view(root(c) + "/")
 	v.DeadLetters = h.DeadLetters
 	for _, r := range h.Top {
-		v.Failing = append(v.Failing, pages.FailingEndpoint{Href: endpointPath(c, r.Endpoint), URL: names[r.Endpoint], Failed: r.Failed(), Attempts: r.Total()})
+		v.Failing = append(v.Failing, pages.FailingEndpoint{
+			Href: endpointPath(c, r.Endpoint), URL: names[r.Endpoint],
+			Failed: r.Failed(), Attempts: r.Total(),
+		})
 	}
 	// Among the endpoints that fail, one that always fails comes first, then the one with the higher failure rate.
 	slices.SortStableFunc(v.Failing, func(a, b pages.FailingEndpoint) int {
@@ -124,7 +128,8 @@ func feedView(c *handlers.Call, rows []deliveries.State, names map[id.UUID]strin
 	v := pages.FeedView{Poll: root(c) + "/live"}
 	for _, d := range rows {
 		v.Rows = append(v.Rows, pages.FeedRow{
-			Href: root(c) + "/deliveries/" + id.Delivery.Format(d.ID), Type: d.EventType, Endpoint: names[d.EndpointID], Status: d.Shown,
+			Href: root(c) + "/deliveries/" + id.Delivery.Format(d.ID), Type: d.EventType, Endpoint: names[d.EndpointID],
+			Status:     d.Shown,
 			LastStatus: int(d.LastStatus), Failure: d.LastFailure, Attempts: int(d.Attempts), At: d.CreatedAt,
 		})
 	}
@@ -132,8 +137,13 @@ func feedView(c *handlers.Call, rows []deliveries.State, names map[id.UUID]strin
 }
 
 // firstSteps says how far the tenant's setup is. A tenant that delivered something in the last day needs no steps.
-func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []deliveries.State, h endpoints.TenantHealth) pages.FirstSteps {
-	s := pages.FirstSteps{HasEndpoint: len(rows) > 0, HasEvent: len(feed) > 0, HasDelivered: h.Day[health.ClassOK] > 0 || len(feed) == feedRows}
+func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []deliveries.State,
+	h endpoints.TenantHealth,
+) pages.FirstSteps {
+	s := pages.FirstSteps{
+		HasEndpoint: len(rows) > 0, HasEvent: len(feed) > 0,
+		HasDelivered: h.Day[health.ClassOK] > 0 || len(feed) == feedRows,
+	}
 	for _, e := range rows {
 		s.HasActive = s.HasActive || e.Status == string(endpoint.Active)
 		if s.FirstEndpoint == "" || e.Status == string(endpoint.Active) {

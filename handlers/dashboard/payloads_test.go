@@ -31,7 +31,8 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 	w.setting(tn, "viewers_read_payloads", false)
 	pages := []string{
 		"/", "/live", "/events", "/events/" + id.Event.Format(ev), "/deliveries", "/deliveries/" + id.Delivery.Format(dlv), "/deliveries/" + id.Delivery.Format(dlv) + "?attempt=1",
-		"/endpoints/" + id.Endpoint.Format(ep), strings.TrimPrefix(box, tn.path), "/endpoints/" + id.Endpoint.Format(ep) + "/filter", "/deliveries/" + id.Delivery.Format(dlv) + "/live", "/notices", "/audit-log", "/event-types",
+		"/endpoints/" + id.Endpoint.Format(ep), strings.TrimPrefix(box, tn.path), "/endpoints/" + id.Endpoint.Format(ep) + "/filter", "/deliveries/" +
+			id.Delivery.Format(dlv) + "/live", "/notices", "/audit-log", "/event-types",
 	}
 	files := []string{"/events/" + id.Event.Format(ev) + "/data", "/deliveries/" + id.Delivery.Format(dlv) + "/body"}
 	try := tn.path + "/endpoints/" + id.Endpoint.Format(ep) + "/filter/try"
@@ -71,7 +72,10 @@ func (w *world) portalSession(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var link id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
-		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{Tenant: tn.id, Role: role, SessionSeconds: 3600, By: db.Author{Kind: "command"}})
+		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{
+			Tenant: tn.id, Role: role,
+			SessionSeconds: 3600, By: db.Author{Kind: "command"},
+		})
 		link = row.ID
 		return err
 	})

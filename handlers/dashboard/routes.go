@@ -25,13 +25,17 @@ type Deps struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 
-	Emitter            Emitter
-	Egress             egress.Policy
-	EndpointsPerTenant int                                                         // unless the tenant's settings say otherwise; 0 is 50
-	Export             func(c *handlers.Call, tenant id.UUID, reason string) error // answers with everything of a tenant as a file
-	MaxPayload         int                                                         // bytes of an event's data; 0 is 256 KiB
-	OpenID             *openid.Client
-	LookupTXT          func(ctx context.Context, name string) ([]string, error) // of the DNS; nil is the system's resolver
+	Emitter Emitter
+	Egress  egress.Policy
+	// unless the tenant's settings say otherwise; 0 is 50
+	EndpointsPerTenant int
+	// answers with everything of a tenant as a file
+	Export func(c *handlers.Call, tenant id.UUID, reason string) error
+	// bytes of an event's data; 0 is 256 KiB
+	MaxPayload int
+	OpenID     *openid.Client
+	// of the DNS; nil is the system's resolver
+	LookupTXT func(ctx context.Context, name string) ([]string, error)
 }
 
 // dashboard holds the handlers.
@@ -72,7 +76,9 @@ func Routes(d Deps) []handlers.Route {
 		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
-	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes(), a.ssoRoutes())
+	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(),
+		a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes(),
+		a.ssoRoutes())
 }
 
 // maxForm bounds the body of a form.
@@ -80,7 +86,10 @@ const maxForm = 64 << 10
 
 // page is a route for the members who can do an action.
 func page(method, path string, action access.Action, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action}, MaxBody: maxForm, Handler: h}
+	return handlers.Route{
+		Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action},
+		MaxBody: maxForm, Handler: h,
+	}
 }
 
 // own is an action on something of the member's own. It is open while the tenant is suspended.

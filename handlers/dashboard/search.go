@@ -109,7 +109,10 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 // kindOf is what an id names; empty for a text that is none.
 func kindOf(text string) (id.Kind, id.UUID) {
 	prefix, _, _ := strings.Cut(text, "_")
-	for _, kind := range []id.Kind{id.Delivery, id.Event, id.Endpoint, id.Job, id.Key, id.Member, id.Invitation, id.Notice, id.Audit} {
+	for _, kind := range []id.Kind{
+		id.Delivery, id.Event, id.Endpoint, id.Job, id.Key, id.Member, id.Invitation,
+		id.Notice, id.Audit,
+	} {
 		if string(kind) == prefix {
 			if u, err := kind.Parse(text); err == nil {
 				return kind, u
@@ -162,7 +165,10 @@ func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchVie
 		return err
 	}
 	for _, e := range found.Found {
-		v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(sql.Event{ID: e.ID, Type: e.Type, CreatedAt: e.ID.Time(), Key: e.Key, Channels: e.Channels}), Where: whereFound(e)})
+		v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(sql.Event{
+			ID: e.ID, Type: e.Type,
+			CreatedAt: e.ID.Time(), Key: e.Key, Channels: e.Channels,
+		}), Where: whereFound(e)})
 	}
 	v.Looked = int64(found.Looked)
 	if !found.Reached.IsZero() {
@@ -214,7 +220,8 @@ func (a *dashboard) palette(c *handlers.Call) error {
 		}
 		g := layout.PaletteGroup{Label: "Endpoints"}
 		for _, e := range all {
-			g.Entries = append(g.Entries, layout.PaletteEntry{Label: e.Label, Note: e.Value, Href: root(c) + "/endpoints/" + e.Value})
+			g.Entries = append(g.Entries, layout.PaletteEntry{Label: e.Label, Note: e.Value, Href: root(c) + "/endpoints/" +
+				e.Value})
 		}
 		t := layout.PaletteGroup{Label: "Event types"}
 		for _, name := range types {

@@ -134,7 +134,8 @@ func TestListsTakeAPatternOfEventTypes(t *testing.T) {
 				w.attempt(w.delivery(e), tried{status: 422, terminal: 3, reason: 2})
 			}
 		}
-		viewer.get(tn.path+"/deliveries?type=invoice.*"+status).want(200, id.Delivery.Format(w.delivery(paid)), id.Delivery.Format(w.delivery(sent))).lacks("row-" + id.Delivery.Format(w.delivery(late)))
+		viewer.get(tn.path+"/deliveries?type=invoice.*"+status).want(200, id.Delivery.Format(w.delivery(paid)),
+			id.Delivery.Format(w.delivery(sent))).lacks("row-" + id.Delivery.Format(w.delivery(late)))
 	}
 	viewer.get(tn.path+"/events?type=invoice.*").want(200, id.Event.Format(paid), id.Event.Format(sent)).lacks(id.Event.Format(late))
 	viewer.get(tn.path+"/deliveries?type=invoice.*.paid").want(http.StatusBadRequest, "such as order.*")

@@ -35,7 +35,8 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload, a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload,
+			a.Now()); err != nil {
 			return err
 		}
 		members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
@@ -54,7 +55,8 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
 		Contacts: components.FieldProps{
-			Name: "contacts", Label: "Additional recipients", Value: strings.Join(told.Contacts, "\n"), Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
+			Name: "contacts", Label: "Additional recipients", Value: strings.Join(told.Contacts, "\n"),
+			Rows:     max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
 			Optional: true, Placeholder: "ops@example.com",
 			Hint: fmt.Sprintf("One per line, at most %d. They receive all owner notices. Each email has an unsubscribe link.", notice.MaxContacts),
 		},
@@ -63,14 +65,16 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		},
 		RetryOptions: pages.DefaultRetryOptions(retries == endpoint.Custom),
 		Usage:        handlers.Usage(used, "Your limits and usage. Contact the operator of this platform to raise a limit."),
-		Digest:       !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
+		Digest:       !told.NoDigest, StrictTypes: row.StrictTypes,
+		ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Required: true},
 		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + row.Name},
 	}
 	v.Candidates = []components.Option{{Value: "", Label: "Select a member"}}
 	for _, m := range members {
 		if m.ID != c.Actor.Member && !m.Disabled {
-			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
+			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" +
+				m.Email + ")"})
 		}
 	}
 	if c.Actor.May(access.ManageSSO) {
@@ -129,7 +133,8 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 			}
 		}
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
-			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Retries: defaultRetries(form), Seen: form.Get("seen"),
+			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Retries: defaultRetries(form),
+			Seen: form.Get("seen"),
 		}, c.Author())
 		return err
 	})
@@ -195,7 +200,10 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{Contacts: &contacts, Digest: &digest, Seen: form.Get("seen")}, c.Author())
+		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
+			Contacts: &contacts,
+			Digest:   &digest, Seen: form.Get("seen"),
+		}, c.Author())
 		return err
 	})
 	if fault.Is(err, accounts.ErrChanged.Code) {
@@ -230,7 +238,10 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		up := accounts.RoleChange{Tenant: c.Actor.Tenant, Member: memberID, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
+		up := accounts.RoleChange{
+			Tenant: c.Actor.Tenant, Member: memberID, To: access.Owner, By: c.Author(), Reason: "ownership transferred",
+			May: c.Actor.Role.MaySetRole,
+		}
 		owner, err := accounts.ChangeRole(c.Ctx(), q, up)
 		if err != nil {
 			return err
@@ -264,8 +275,12 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.
 		{from, "You transferred the ownership of " + tenant + " to " + to.Email, "choose a new password, and ask " + to.Email + " to make you the owner again."},
 	} {
 		_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
-			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email, Kind: mail.SignInAlert,
-			Data: mail.SignInAlertData{Name: m.Name, What: m.what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Advice: m.advice},
+			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email,
+			Kind: mail.SignInAlert,
+			Data: mail.SignInAlertData{
+				Name: m.Name, What: m.what, At: a.Now().UTC().Truncate(time.Second),
+				Address: c.Actor.Address, Advice: m.advice,
+			},
 		})
 		if err != nil {
 			return err

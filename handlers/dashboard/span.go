@@ -22,8 +22,8 @@ var spans = []struct {
 	words  string
 	each   string
 }{
-	{"1h", time.Hour, analytics.Minute, 2 * time.Minute, "Last hour", "Attempts in 2 minutes"},
-	{"24h", 24 * time.Hour, analytics.Hour, time.Hour, "Last 24 hours", "Attempts by the hour"},
+	{"1h", time.Hour, analytics.Minute, 2 * time.Minute, "Last hour", "Attempts per 2 minutes"},
+	{"24h", 24 * time.Hour, analytics.Hour, time.Hour, "Last 24 hours", "Attempts per hour"},
 	{"7d", 7 * 24 * time.Hour, analytics.Hour, 6 * time.Hour, "Last 7 days", "Attempts in 6 hours"},
 	{"30d", 30 * 24 * time.Hour, analytics.Day, 24 * time.Hour, "Last 30 days", "Attempts by the day"},
 }
@@ -60,7 +60,10 @@ func (s *span) read(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time
 	if s.window, err = analytics.Asked(is.by, until.Add(-is.long), until, now); err != nil {
 		return err
 	}
-	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: s.window, By: is.by, Endpoint: of})
+	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
+		Window: s.window, By: is.by,
+		Endpoint: of,
+	})
 	s.rows = series.Rows()
 	return err
 }
@@ -91,14 +94,19 @@ func (s *span) sum() (all analytics.Cell) {
 func (s *span) view(path string) pages.RangeView {
 	v := pages.RangeView{Title: spans[s.at].words, Each: spans[s.at].each, Days: spans[s.at].by == analytics.Day}
 	for i, one := range spans {
-		v.Choices = append(v.Choices, pages.RangeChoice{Label: one.name, Long: one.words, Href: path + "?range=" + one.name, Active: i == s.at})
+		v.Choices = append(v.Choices, pages.RangeChoice{
+			Label: one.name, Long: one.words, Href: path + "?range=" + one.name,
+			Active: i == s.at,
+		})
 	}
 	return v
 }
 
 // attemptCharts draws a series of attempts by buckets of a length: how many there were, how many of them succeeded,
 // and how long they took.
-func attemptCharts(rows []analytics.Row, w analytics.Window, bucket time.Duration) (volume, success, latency charts.Props) {
+func attemptCharts(rows []analytics.Row, w analytics.Window, bucket time.Duration) (volume, success,
+	latency charts.Props,
+) {
 	byTime := make(map[time.Time]*analytics.Cell, len(rows))
 	for i := range rows {
 		at := rows[i].Bucket.UTC().Truncate(bucket)
@@ -125,12 +133,18 @@ func attemptCharts(rows []analytics.Row, w analytics.Window, bucket time.Duratio
 	volume = charts.Props{ID: "volume", Title: "Attempts", Times: times, Days: days, Whole: true, Empty: none, Series: []charts.Series{
 		{Name: "Succeeded", Class: charts.Accent, Values: delivered}, {Name: "Failed", Class: charts.Failed, Values: failed},
 	}}
-	success = charts.Props{ID: "success", Title: "Success rate", Times: times, Days: days, Small: true, Fill: true, Max: 1, Format: charts.Percent, Empty: none, Series: []charts.Series{
-		{Name: "Succeeded", Class: charts.Good, Values: rate},
-	}}
-	latency = charts.Props{ID: "latency", Title: "Latency", Times: times, Days: days, Small: true, Format: charts.Milliseconds, Empty: none, Series: []charts.Series{
-		{Name: "p95", Class: charts.Second, Values: p95}, {Name: "p50", Class: charts.Accent, Values: p50},
-	}}
+	success = charts.Props{
+		ID: "success", Title: "Success rate", Times: times, Days: days, Small: true, Fill: true, Max: 1,
+		Format: charts.Percent, Empty: none, Series: []charts.Series{
+			{Name: "Succeeded", Class: charts.Good, Values: rate},
+		},
+	}
+	latency = charts.Props{
+		ID: "latency", Title: "Latency", Times: times, Days: days, Small: true, Format: charts.Milliseconds,
+		Empty: none, Series: []charts.Series{
+			{Name: "p95", Class: charts.Second, Values: p95}, {Name: "p50", Class: charts.Accent, Values: p50},
+		},
+	}
 	return volume, success, latency
 }
 

@@ -35,11 +35,13 @@ func (a *dashboard) ssoRoutes() []handlers.Route {
 
 // ssoView is the page as it is stored. A tenant without a provider sees what is usual.
 func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Connection, err error) {
+	v.Settings = path(c, "/settings")
 	var domains []sql.SSODomain
 	err = c.Tx(func(q *sql.Queries) error {
 		conn, err = accounts.ReadSSO(c.Ctx(), q, c.Actor.Tenant)
 		if v.On = err == nil; errors.Is(err, accounts.ErrSSOMissing) {
-			conn.Tenant, conn.Join, conn.Default, conn.Session, err = c.Actor.Tenant, true, access.Viewer, sso.DefaultSession, nil
+			conn.Tenant, conn.Join, conn.Default, conn.Session, err = c.Actor.Tenant, true, access.Viewer,
+				sso.DefaultSession, nil
 		}
 		if err != nil {
 			return err
@@ -63,7 +65,10 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 		v.Owners = append(v.Owners, components.Option{Value: id.Member.Format(o.ID), Label: o.Name + " (" + o.Email + ")"})
 	}
 	for _, d := range domains {
-		v.Domains = append(v.Domains, pages.SSODomain{Domain: d.Domain, Record: sso.RecordName(d.Domain), Text: sso.RecordText(d.Proof), Verified: d.VerifiedAt != nil})
+		v.Domains = append(v.Domains, pages.SSODomain{
+			Domain: d.Domain, Record: sso.RecordName(d.Domain),
+			Text: sso.RecordText(d.Proof), Verified: d.VerifiedAt != nil,
+		})
 	}
 	v.Domain = components.FieldProps{Name: "domain", Label: "Domain", Placeholder: "example.com", Required: true, Width: "medium"}
 	v.Shell = c.Shell("Single sign-on", "settings")
@@ -80,7 +85,10 @@ func fillSSO(v *pages.SSOView, conn accounts.Connection) {
 		Name: "issuer", Label: "Issuer", Value: conn.Issuer, Placeholder: "https://login.example.com", Required: true, Mono: true,
 		Hint: "The URL below which the provider has /.well-known/openid-configuration.",
 	}
-	v.ClientID = components.FieldProps{Name: "client_id", Label: "Client id", Value: conn.ClientID, Required: true, Mono: true, MaxLength: sso.MaxClientID}
+	v.ClientID = components.FieldProps{
+		Name: "client_id", Label: "Client ID", Value: conn.ClientID, Required: true, Mono: true,
+		MaxLength: sso.MaxClientID,
+	}
 	v.Secret = components.FieldProps{Name: "client_secret", Label: "Client secret", Type: "password", Complete: "off", Optional: true, Hint: secretHint}
 	v.Session = components.FieldProps{
 		Name: "session_hours", Label: "Sessions end after", Type: "number", Unit: "hours", Width: "medium", Min: "0.25", Max: "336", Step: "any", Required: true,
@@ -91,7 +99,8 @@ func fillSSO(v *pages.SSOView, conn accounts.Connection) {
 		Hint: "Its values set the members' roles at every sign-in. Owners stay owners. Leave it empty to set roles in Posthorn only.",
 	}
 	v.Roles = components.FieldProps{
-		Name: "role_map", Label: "Roles by value", Value: strings.TrimSpace(conn.Roles.Text()), Rows: max(3, len(conn.Roles)+1), Optional: true, Mono: true,
+		Name: "role_map", Label: "Roles by value", Value: strings.TrimSpace(conn.Roles.Text()), Rows: max(3, len(conn.Roles)+1), Optional: true,
+		Mono:        true,
 		Placeholder: "webhooks-admins = admin\nengineering = developer", Hint: "One per line. The highest role counts.",
 	}
 	v.Default = components.FieldProps{Name: "default_role", Label: "Role of everyone else", Value: string(conn.Default), Hint: "For new members, and for members without a mapped value."}
@@ -124,7 +133,8 @@ func (a *dashboard) changeSSO(c *handlers.Call) error {
 	}
 	to, err := readSSO(form, was)
 	if err == nil {
-		err = a.checkIssuer(c, &to)
+		to.Keys = a.Keys
+		err = a.OpenID.CheckIssuer(c.Ctx(), a.Egress, to.Issuer, a.Log.With("tenant", id.Tenant.Format(c.Actor.Tenant)))
 	}
 	if err == nil {
 		err = accounts.ChangeSSO(c.Ctx(), a.DB, to, c.Author())
@@ -146,7 +156,10 @@ func (a *dashboard) refuseSSO(c *handlers.Call, v pages.SSOView, err error) erro
 	}
 	for name, detail := range handlers.WrongFields(err) {
 		wrong := &v.Wrong
-		for _, f := range []*components.FieldProps{&v.Issuer, &v.ClientID, &v.Secret, &v.Claim, &v.Roles, &v.Default, &v.Session, &v.Glass, &v.Domain} {
+		for _, f := range []*components.FieldProps{
+			&v.Issuer, &v.ClientID, &v.Secret, &v.Claim, &v.Roles, &v.Default,
+			&v.Session, &v.Glass, &v.Domain,
+		} {
 			if f.Name == name {
 				wrong = &f.Error
 			}
@@ -181,24 +194,6 @@ func readSSO(form url.Values, was accounts.Connection) (accounts.NewSSO, error) 
 	return to, to.Check(secret)
 }
 
-// checkIssuer rejects an issuer that can't be a destination of requests, or that does not respond as a provider.
-func (a *dashboard) checkIssuer(c *handlers.Call, to *accounts.NewSSO) error {
-	to.Keys = a.Keys
-	wrong := func(detail string) error { return fault.InvalidField("issuer", "sso_issuer_invalid", detail) }
-	if u, err := a.Egress.CheckURL(to.Issuer); err != nil {
-		return wrong(fault.As(err).Fields[0].Detail)
-	} else if u.RawQuery != "" {
-		return wrong("An issuer has no query. Copy the issuer from your provider's configuration.")
-	}
-	err := a.OpenID.Check(c.Ctx(), to.Issuer)
-	if e := fault.As(err); e != nil && e.Kind == fault.Unavailable {
-		a.Log.Info("issuer rejected", "tenant", id.Tenant.Format(c.Actor.Tenant), "error", e.Cause)
-		return wrong("Posthorn can't read the provider's configuration at " + to.Issuer + "/.well-known/openid-configuration. " +
-			"It must be reachable from the internet, respond within 4 seconds, and name exactly this issuer.")
-	}
-	return err
-}
-
 func (a *dashboard) removeSSO(c *handlers.Call) error {
 	if err := accounts.RemoveSSO(c.Ctx(), a.DB, c.Actor.Tenant, c.Author()); err != nil {
 		return err
@@ -223,7 +218,10 @@ func domainForm(c *handlers.Call) (string, string, error) {
 func (a *dashboard) addDomain(c *handlers.Call) error {
 	domain, typed, err := domainForm(c)
 	if err == nil {
-		err = c.Tx(func(q *sql.Queries) error { return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author()) })
+		err = c.Tx(func(q *sql.Queries) error {
+			return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain,
+				c.Author())
+		})
 	}
 	return a.domainDone(c, typed, err, "Domain added. Add its TXT record to your DNS, then verify it.")
 }

@@ -29,10 +29,14 @@ func ssoWorld(t *testing.T, records map[string][]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit := handlers.New(handlers.Config{DB: w.db, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)), Now: time.Now, BaseURL: base, Sessions: handlers.NewSessions(w.db, base), Keys: w.ring})
+	kit := handlers.New(handlers.Config{
+		DB: w.db, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
+		Now: time.Now, BaseURL: base, Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
+	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
-		DB: w.db, Keys: w.ring, BaseURL: base, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)), Now: time.Now, Egress: policy, OpenID: openid.New(send.NewClient(policy), time.Now),
+		DB: w.db, Keys: w.ring, BaseURL: base, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
+		Now: time.Now, Egress: policy, OpenID: openid.New(send.NewClient(policy), time.Now),
 		LookupTXT: func(_ context.Context, name string) ([]string, error) {
 			if texts, ok := records[name]; ok {
 				return texts, nil

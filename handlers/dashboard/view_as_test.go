@@ -43,7 +43,10 @@ func (o operator) author() db.Author {
 // looksAt lets the operator view a tenant's dashboard.
 func (o operator) looksAt(tn tenant) {
 	o.w.t.Helper()
-	_, err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{Session: o.session, Operator: o.id, Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost}, o.author())
+	_, err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{
+		Session: o.session, Operator: o.id,
+		Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost,
+	}, o.author())
 	if err != nil {
 		o.w.t.Fatal(err)
 	}
@@ -76,7 +79,8 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 			t.Errorf("%s %s is entered %d times in the audit log", r.Method, r.Path, n-entered)
 		}
 		last := one[string](w, "SELECT concat_ws(' ', actor_kind, actor_id, object_id, reason) FROM audit_log WHERE tenant_id = $1 ORDER BY id DESC LIMIT 1", tn.id.String())
-		if want := "operator " + id.Operator.Format(o.id) + " " + "/" + strings.TrimPrefix(strings.TrimPrefix(path, tn.path), "/") + " ticket 4711"; last != want {
+		if want := "operator " + id.Operator.Format(o.id) + " " + "/" + strings.TrimPrefix(strings.TrimPrefix(path, tn.path), "/") +
+			" ticket 4711"; last != want {
 			t.Errorf("%s %s is entered as %q, want %q", r.Method, r.Path, last, want)
 		}
 		if r.Method != http.MethodGet {
@@ -102,7 +106,8 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 			}
 		}
 		for _, secret := range []string{"whsec_A", "phk_"} {
-			if at := strings.Index(got.Body, secret); at >= 0 && len(got.Body) > at+40 && !strings.ContainsAny(got.Body[at:at+40], " <…\"") {
+			if at := strings.Index(got.Body, secret); at >= 0 && len(got.Body) > at+40 &&
+				!strings.ContainsAny(got.Body[at:at+40], " <…\"") {
 				t.Errorf("%s shows a secret", r.Path)
 			}
 		}

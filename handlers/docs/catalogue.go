@@ -41,14 +41,20 @@ func (s *site) types(ctx context.Context) ([]sql.EventType, bool, error) {
 }
 
 func typeView(t sql.EventType) views.EventType {
-	v := views.EventType{Name: t.Name, Group: t.TypeGroup, Deprecated: t.Deprecated, Schema: pretty(t.Schema), Example: pretty(t.Example)}
+	v := views.EventType{
+		Name: t.Name, Group: t.TypeGroup, Deprecated: t.Deprecated, Schema: pretty(t.Schema),
+		Example: pretty(t.Example),
+	}
 	if t.Description != "" {
 		v.About = prose(t.Description)
 	}
 	versions, _ := catalogue.DecodeVersions(t.Versions) // versions that can't be read are left out
 	for _, name := range catalogue.VersionNames(versions) {
 		schema, example := string(versions[name].Schema), string(versions[name].Example)
-		v.Versions = append(v.Versions, views.EventVersion{Name: name, Schema: pretty(&schema), Example: pretty(&example)})
+		v.Versions = append(v.Versions, views.EventVersion{
+			Name: name, Schema: pretty(&schema),
+			Example: pretty(&example),
+		})
 	}
 	return v
 }

@@ -100,7 +100,10 @@ func (c contract) reference(base string) ([]views.Group, error) {
 	}
 	for _, t := range tags.Content {
 		name := value(t, "name")
-		groups = append(groups, views.Group{Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"), About: value(t, "description")})
+		groups = append(groups, views.Group{
+			Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"),
+			About: value(t, "description"),
+		})
 	}
 	for path, item := range members(get(c.root, "paths")) {
 		for _, method := range methods {
@@ -211,7 +214,8 @@ func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Fi
 	for name, property := range members(get(schema, "properties")) {
 		resolved, _ := c.resolve(property)
 		f := views.Field{
-			Name: prefix + name, Required: slices.Contains(required, name), Type: c.kind(resolved), Limits: c.limits(resolved), Depth: depth,
+			Name: prefix + name, Required: slices.Contains(required, name), Type: c.kind(resolved),
+			Limits: c.limits(resolved), Depth: depth,
 		}
 		about := value(property, "description")
 		if about == "" {

@@ -3,14 +3,10 @@ package docs_test
 import (
 	"context"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"html"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,7 +15,6 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"posthorn/client"
 	"posthorn/db/sql"
 	pages "posthorn/docs"
 	"posthorn/handlers"
@@ -156,50 +151,7 @@ func TestTheReferenceShowsEveryOperationWithItsFieldsAndScope(t *testing.T) {
 	}
 }
 
-var (
-	goSample   = regexp.MustCompile(`<div class="docs-sample" data-language="go"><pre tabindex="0"><code>(.*?)</code>`)
-	tags       = regexp.MustCompile(`<[^>]*>`)
-	assignment = regexp.MustCompile(`^[a-z, ]+:= `)
-)
-
-func TestGoExamplesNameWhatTheSDKHas(t *testing.T) {
-	t.Parallel()
-	checked := 0
-	for _, body := range operationPages(t, server(t)) {
-		for _, m := range goSample.FindAllStringSubmatch(body, -1) {
-			source := assignment.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString(m[1], "")), "")
-			expression, err := parser.ParseExpr(source)
-			if err != nil {
-				t.Errorf("%s: %v", source, err)
-				continue
-			}
-			call := expression.(*ast.CallExpr)
-			name := call.Fun.(*ast.SelectorExpr).Sel.Name
-			method, ok := reflect.TypeFor[*client.Client]().MethodByName(name)
-			if !ok || method.Type.NumIn()-1 != len(call.Args) {
-				t.Errorf("the SDK has no such call: %s", source)
-				continue
-			}
-			for i, arg := range call.Args {
-				literal, ok := arg.(*ast.CompositeLit)
-				if !ok {
-					continue
-				}
-				for _, field := range literal.Elts {
-					if key := field.(*ast.KeyValueExpr).Key.(*ast.Ident).Name; method.Type.In(i+1).Kind() == reflect.Struct {
-						if _, ok := method.Type.In(i + 1).FieldByName(key); !ok {
-							t.Errorf("%s: there is no field %s", source, key)
-						}
-					}
-				}
-			}
-			checked++
-		}
-	}
-	if checked < 35 {
-		t.Errorf("%d examples: were they read?", checked)
-	}
-}
+var tags = regexp.MustCompile(`<[^>]*>`)
 
 func TestEveryProblemHasItsPage(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,13 @@ func (c contract) exampleOf(n *yaml.Node) any {
 		}
 		return o
 	}
+	if n.Kind == yaml.SequenceNode {
+		list := make([]any, len(n.Content))
+		for i, one := range n.Content {
+			list[i] = c.exampleOf(one)
+		}
+		return list
+	}
 	var v any
 	_ = n.Decode(&v)
 	return v

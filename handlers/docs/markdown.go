@@ -18,6 +18,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"posthorn/docs"
+	views "posthorn/views/docs"
 )
 
 // guide is a page of docs/.
@@ -26,16 +27,40 @@ type guide struct {
 	source string
 	about  string // its first sentences, as text
 	body   templ.Component
+	parts  []views.Heading // its sections, where there are enough for a table of contents
 }
 
 // markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
 func markdown(folder string) goldmark.Markdown {
 	return goldmark.New(
 		// Alignment as an attribute: the pages' policy lets no style attribute through.
-		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(
+			extension.TableCellAlignAttribute))),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(),
+			parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
 	)
+}
+
+// fewParts is up to how many sections a page is read without a table of contents.
+const fewParts = 2
+
+// parts are the sections of a rendered page, without their code marks.
+func parts(source string) []views.Heading {
+	ids := headings{}
+	var all []views.Heading
+	for _, part := range splitHeadings(source) {
+		line, _, _ := strings.Cut(part, "\n")
+		title := plain(strings.TrimLeft(line, "# "))
+		id := string(ids.Generate([]byte(title), ast.KindHeading))
+		if strings.HasPrefix(line, "## ") {
+			all = append(all, views.Heading{Title: title, ID: id})
+		}
+	}
+	if len(all) <= fewParts {
+		return nil
+	}
+	return all
 }
 
 // prose is Markdown as a component; what can't be rendered shows as it is.
@@ -43,11 +68,20 @@ func prose(source string) templ.Component { return render("", []byte(source)) }
 
 func render(folder string, source []byte) templ.Component {
 	var b bytes.Buffer
-	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
+	if err := markdown(folder).Convert(source, &b,
+		parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return templ.Raw(templ.EscapeString(string(source)))
 	}
-	return templ.Raw(heading.ReplaceAllString(b.String(), `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
+	page := tables.Replace(b.String())
+	return templ.Raw(heading.ReplaceAllString(page, `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
 }
+
+// tables makes a wide table scroll in a frame of its own, which the keyboard reaches. No text of a page can be taken
+// for the tags: it is escaped.
+var tables = strings.NewReplacer(
+	"<table>", `<div class="docs-table" role="group" aria-label="Table" tabindex="0"><table>`,
+	"</table>", "</table></div>",
+)
 
 // heading is a rendered heading below the page's title. No text of a page can be taken for the tag: it is escaped.
 var heading = regexp.MustCompile(`<h([23]) id="([^"]+)">(.*?)</h[23]>`)
@@ -131,18 +165,24 @@ func loadGuides() (map[string]guide, error) {
 		if err != nil {
 			return err
 		}
+		source = evidence.ReplaceAll(source, nil)
 		first, _, _ := strings.Cut(string(source), "\n")
 		title, ok := strings.CutPrefix(first, "# ")
 		if !ok {
 			return fmt.Errorf("docs/%s does not begin with its title", file)
 		}
 		all[strings.TrimSuffix(file, ".md")] = guide{
-			title: title, source: string(source), about: lead(string(source)), body: render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. "))),
+			title: title, source: string(source), about: lead(string(source)), body: render(path.Dir(file),
+				status.ReplaceAll(source, []byte("$1\\. "))),
+			parts: parts(string(source)),
 		}
 		return nil
 	})
 	return all, err
 }
+
+// evidence is a comment that names the test of what a page promises (docs/claims_test.go). Readers don't see it.
+var evidence = regexp.MustCompile(`\n[ ]*<!-- (?:test:|bench:|no claim)[^\n]*-->`)
 
 // status is a line that begins with an HTTP status, which Markdown would take for the number of a list's item.
 var status = regexp.MustCompile(`(?m)^([1-5]\d\d)\. `)

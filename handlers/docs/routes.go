@@ -77,7 +77,10 @@ func Routes(d Deps) []handlers.Route {
 		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, Handler: handler, Timeout: firstPage})
+			routes = append(routes, handlers.Route{
+				Method: method, Path: path, Access: handlers.Access{Public: true},
+				Handler: handler, Timeout: firstPage,
+			})
 		}
 	}
 	return routes
@@ -135,15 +138,26 @@ func (c *content) addPages(intro string) {
 
 // show renders the page at the request's path; build says what it holds, or that there is none.
 func (s *site) show(call *handlers.Call, title string, build func(*content) (string, templ.Component)) error {
+	return s.showParts(call, title, func(c *content) (string, templ.Component, []views.Heading) {
+		found, body := build(c)
+		return found, body, nil
+	})
+}
+
+// showParts is show with the table of contents.
+func (s *site) showParts(call *handlers.Call, title string, build func(*content) (string, templ.Component,
+	[]views.Heading),
+) error {
 	c, err := s.content()
 	if err != nil {
 		return err
 	}
-	found, body := build(c)
+	found, body, contents := build(c)
 	if body == nil {
 		return errNoPage
 	}
 	f := c.frame
+	f.Contents = contents
 	f.Title, f.Theme, f.Query = title, handlers.Theme(call.Request), call.Request.URL.Query().Get("q")
 	if found != "" {
 		f.Title = found
@@ -172,7 +186,9 @@ func (s *site) search(call *handlers.Call) error {
 }
 
 func (s *site) reference(call *handlers.Call) error {
-	return s.show(call, referenceTitle, func(c *content) (string, templ.Component) { return "", views.OverviewPage(c.overview) })
+	return s.showParts(call, referenceTitle, func(c *content) (string, templ.Component, []views.Heading) {
+		return "", views.OverviewPage(c.overview), c.overview.Headings()
+	})
 }
 
 func (s *site) group(call *handlers.Call) error {
@@ -193,15 +209,15 @@ func (s *site) operation(call *handlers.Call) error {
 	if strings.HasSuffix(call.Param("operation"), markdownEnd) {
 		return s.markdown(call)
 	}
-	return s.show(call, "", func(c *content) (string, templ.Component) {
+	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
 		for _, g := range c.groups {
 			for _, o := range g.Operations {
 				if o.Page == call.Request.URL.Path {
-					return o.Summary, views.OperationPage(o)
+					return o.Summary, views.OperationPage(o), o.Headings()
 				}
 			}
 		}
-		return "", nil
+		return "", nil, nil
 	})
 }
 
@@ -209,9 +225,10 @@ func (s *site) guide(call *handlers.Call) error {
 	if strings.HasSuffix(call.Param("page"), markdownEnd) {
 		return s.markdown(call)
 	}
-	return s.show(call, "", func(c *content) (string, templ.Component) {
+	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
 		g, ok := c.guides[strings.TrimPrefix(call.Request.URL.Path, "/docs/")]
-		return prosePage(g, ok)
+		title, body := prosePage(g, ok)
+		return title, body, g.parts
 	})
 }
 

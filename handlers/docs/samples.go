@@ -1,10 +1,9 @@
 package docs
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,136 +14,81 @@ import (
 
 // request is an operation's example request: the one source of all its samples.
 type request struct {
-	method, url string
-	body        any  // nil: none
-	empty       bool // the response has no body
+	operation, method string
+	server, url       string // of the server, and of the operation with the values of its path
+	path              []argument
+	body              any  // nil: none
+	empty             bool // the response has no body
+	stream            bool // the response is no JSON
+	list              bool // the response is a page of a list
 }
 
+// argument is a parameter with its example.
+type argument struct{ name, value string }
+
 func (c contract) request(base string, o views.Operation, body, item, op *yaml.Node) request {
-	path := o.Path
-	values := c.pathValues(item, op)
+	r := request{operation: o.ID, method: o.Method, server: base, empty: len(o.Answers) == 1 && o.Answers[0].Status == "204"}
+	path, values := o.Path, c.pathValues(item, op)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		path = strings.ReplaceAll(path, "{"+name+"}", values[name])
 	}
-	r := request{method: o.Method, url: base + path, empty: len(o.Answers) == 1 && o.Answers[0].Status == "204"}
+	r.url = base + path
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(name, "}")
+			r.path = append(r.path, argument{name, values[name]})
+		}
+	}
 	if body != nil {
-		r.body = c.example(body, "", "", false, 0)
+		r.body = c.bodyExample(body, o.BodyOptional)
+	}
+	for status, answer := range members(get(op, "responses")) {
+		answer, _ = c.resolve(answer)
+		content := get(answer, "content")
+		if strings.HasPrefix(status, "2") && content != nil {
+			page, _ := c.resolve(get(content, "application/json", "schema"))
+			r.stream = get(content, "application/json") == nil
+			r.list = get(page, "properties", "next_cursor") != nil && slices.ContainsFunc(o.Parameters,
+				func(p views.Field) bool { return p.Name == "cursor" })
+		}
 	}
 	return r
 }
 
-// samples are the request in each language. The SDK is shown in the language that has one.
+// bodyExample is an example of a body: what must be there, or has an example of its own; else its first field. An
+// optional body without either is nil.
+func (c contract) bodyExample(body *yaml.Node, optional bool) any {
+	v := c.example(body, "", "", false, 0)
+	o, isObject := v.(object)
+	switch {
+	case !isObject || len(o) > 0:
+		return v
+	case optional:
+		return nil
+	}
+	schema, _ := c.resolve(body)
+	for name, property := range members(get(schema, "properties")) {
+		return object{{name, c.example(property, name, "", false, 1)}}
+	}
+	return v
+}
+
+// samples are the request in each language: curl, and the calls of the SDKs.
 func (c contract) samples(base string, o views.Operation, body, item, op *yaml.Node) []views.Sample {
 	r := c.request(base, o, body, item, op)
-	list := []views.Sample{{Label: "curl", Language: "sh", Text: r.curl()}}
-	if text := c.goCode(o, body, item, op); text != "" {
-		list = append(list, views.Sample{Label: "Go", Language: "go", Text: text})
+	list := []views.Sample{
+		{Label: "curl", Language: "sh", Text: r.curl()},
+		{Label: "Go", Language: "go", Text: r.goCode()},
+		{Label: "TypeScript", Language: "ts", Text: r.typeScript()},
+		{Label: "Python", Language: "python", Text: r.python()},
 	}
-	list = append(list, views.Sample{Label: "TypeScript", Language: "ts", Text: r.typeScript()}, views.Sample{Label: "Python", Language: "python", Text: r.python()})
 	for i := range list {
 		list[i].Code = code(list[i].Language, list[i].Text)
 	}
 	return list
 }
 
-func (r request) curl() string {
-	var b strings.Builder
-	b.WriteString("curl ")
-	if r.method != "GET" && (r.method != "POST" || r.body == nil) {
-		b.WriteString("-X " + r.method + " ")
-	}
-	b.WriteString(r.url + " \\\n  -H \"Authorization: Bearer $POSTHORN_API_KEY\"")
-	if r.body != nil {
-		text := strings.ReplaceAll(compact(r.body), "'", `'\''`)
-		b.WriteString(" \\\n  -H 'Content-Type: application/json' \\\n  -d '" + text + "'")
-	}
-	return b.String()
-}
-
-func (r request) typeScript() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "const response = await fetch(%q, {\n", r.url)
-	if r.method != "GET" {
-		fmt.Fprintf(&b, "  method: %q,\n", r.method)
-	}
-	b.WriteString("  headers: {\n    Authorization: `Bearer ${process.env.POSTHORN_API_KEY}`,\n")
-	if r.body != nil {
-		b.WriteString("    \"Content-Type\": \"application/json\",\n  },\n  body: JSON.stringify(" + strings.ReplaceAll(indented(r.body), "\n", "\n  ") + "),\n});\n")
-	} else {
-		b.WriteString("  },\n});\n")
-	}
-	if r.empty {
-		b.WriteString("console.log(response.status);")
-	} else {
-		b.WriteString("console.log(response.status, await response.json());")
-	}
-	return b.String()
-}
-
-func (r request) python() string {
-	var b strings.Builder
-	b.WriteString("import json\nimport os\nimport urllib.request\n\nrequest = urllib.request.Request(\n")
-	fmt.Fprintf(&b, "    %q,\n", r.url)
-	if r.method != "GET" {
-		fmt.Fprintf(&b, "    method=%q,\n", r.method)
-	}
-	b.WriteString("    headers={\n        \"Authorization\": f\"Bearer {os.environ['POSTHORN_API_KEY']}\",\n")
-	if r.body != nil {
-		b.WriteString("        \"Content-Type\": \"application/json\",\n")
-	}
-	b.WriteString("    },\n")
-	if r.body != nil {
-		b.WriteString("    data=json.dumps(" + pythonValue(r.body, "    ") + ").encode(),\n")
-	}
-	b.WriteString(")\nwith urllib.request.urlopen(request) as response:\n")
-	if r.empty {
-		b.WriteString("    print(response.status)")
-	} else {
-		b.WriteString("    print(response.status, json.load(response))")
-	}
-	return strings.ReplaceAll(b.String(), "import json\n", map[bool]string{true: "", false: "import json\n"}[r.empty && r.body == nil])
-}
-
-// pythonValue writes a value of the example as Python does.
-func pythonValue(v any, indent string) string {
-	inner := indent + "    "
-	var parts []string
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		if v {
-			return "True"
-		}
-		return "False"
-	case object:
-		if len(v) == 0 {
-			return "{}"
-		}
-		for _, p := range v {
-			parts = append(parts, inner+quoteJSON(p.name)+": "+pythonValue(p.value, inner)+",\n")
-		}
-		return "{\n" + strings.Join(parts, "") + indent + "}"
-	case []any:
-		for _, one := range v {
-			parts = append(parts, pythonValue(one, indent))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	return compact(v)
-}
-
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil {
-		return ""
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// pathValues are the example values of a path's parameters, in their order.
+// pathValues are the example values of a path's parameters.
 func (c contract) pathValues(item, op *yaml.Node) map[string]string {
 	values := map[string]string{}
 	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
@@ -163,75 +107,86 @@ func (c contract) pathValues(item, op *yaml.Node) map[string]string {
 	return values
 }
 
-// goCode is the call of the SDK. Fields that take more than a literal stay out of it.
-func (c contract) goCode(o views.Operation, body, item, op *yaml.Node) string {
-	values := c.pathValues(item, op)
-	args := []string{"ctx"}
-	for part := range strings.SplitSeq(o.Path, "/") {
-		if name, ok := strings.CutPrefix(part, "{"); ok {
-			args = append(args, fmt.Sprintf("%q", values[strings.TrimSuffix(name, "}")]))
-		}
-	}
-	method := strings.ToUpper(o.ID[:1]) + o.ID[1:]
-	for _, p := range o.Parameters {
-		if p.Where != "path" {
-			args = append(args, "client."+method+"Params{}")
-			break
-		}
-	}
-	if body != nil {
-		_, name := c.resolve(body)
-		if name == "" {
-			return ""
-		}
-		args = append(args, "client."+name+"{"+c.goFields(body)+"}")
-	}
-	result := "response, err := "
-	for _, a := range o.Answers {
-		if a.Status == "204" && len(o.Answers) == 1 {
-			result = "err := "
-		}
-	}
-	return result + "c." + method + "(" + strings.Join(args, ", ") + ")"
-}
-
-func (c contract) goFields(schema *yaml.Node) string {
-	schema, _ = c.resolve(schema)
-	var required []string
-	if r := get(schema, "required"); r != nil {
-		_ = r.Decode(&required)
-	}
-	var parts []string
-	for _, name := range required {
-		property := get(schema, "properties", name)
-		resolved, ref := c.resolve(property)
-		v := c.example(property, name, "", false, 1)
-		switch v := v.(type) {
-		case string:
-			if ref != "" || get(resolved, "enum") != nil || strings.HasPrefix(c.kind(resolved), "time") {
-				continue
-			}
-			parts = append(parts, goName(name)+": "+fmt.Sprintf("%q", v))
-		case object:
-			if name == "data" {
-				parts = append(parts, goName(name)+": json.RawMessage(`"+compact(v)+"`)")
-			}
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-var initialisms = map[string]string{"id": "ID", "url": "URL", "api": "API", "http": "HTTP", "json": "JSON", "tls": "TLS", "dns": "DNS"}
-
-// goName is a field's name in the SDK.
-func goName(name string) string {
+func (r request) curl() string {
 	var b strings.Builder
-	for word := range strings.SplitSeq(name, "_") {
-		if upper, ok := initialisms[word]; ok {
-			b.WriteString(upper)
-		} else if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
+	b.WriteString("curl ")
+	if r.method != "GET" && (r.method != "POST" || r.body == nil) {
+		b.WriteString("-X " + r.method + " ")
+	}
+	b.WriteString(r.url + " \\\n  -H \"Authorization: Bearer $POSTHORN_API_KEY\"")
+	if r.body != nil {
+		text := strings.ReplaceAll(compact(r.body), "'", `'\''`)
+		b.WriteString(" \\\n  -H 'Content-Type: application/json' \\\n  -d '" + text + "'")
 	}
 	return b.String()
+}
+
+// emitting is the operation for which each SDK has a method of its own, which adds an idempotency key.
+const emitting = "emitEvent"
+
+// typeScript is the call of the SDK for TypeScript: one object with the path's parameters and the body.
+func (r request) typeScript() string {
+	input := object{}
+	for _, a := range r.path {
+		input = append(input, pair{a.name, a.value})
+	}
+	if r.body != nil {
+		input = append(input, pair{"body", r.body})
+	}
+	arguments := ""
+	switch {
+	case r.operation == emitting:
+		arguments = typeScriptStyle.write(r.body, "")
+	case len(input) > 0:
+		arguments = typeScriptStyle.write(input, "")
+	}
+	begin := "import { Posthorn } from \"posthorn\";\n\n" +
+		fmt.Sprintf("const posthorn = new Posthorn({ url: %q, key: process.env.POSTHORN_API_KEY ?? \"\" });\n", r.server)
+	switch {
+	case r.operation == emitting:
+		return begin + "const result = await posthorn.emit(" + arguments + ");\nconsole.log(result);"
+	case r.list:
+		if arguments != "" {
+			arguments = ", " + arguments
+		}
+		return begin + fmt.Sprintf("for await (const item of posthorn.iterate(%q%s)) {\n  console.log(item);\n}", r.operation, arguments)
+	case r.empty:
+		return begin + "await posthorn." + r.operation + "(" + arguments + ");"
+	case r.stream:
+		return begin + "const response = await posthorn." + r.operation + "(" + arguments + ");\nconsole.log(response.status, response.body);"
+	}
+	return begin + "const result = await posthorn." + r.operation + "(" + arguments + ");\nconsole.log(result);"
+}
+
+// python is the call of the SDK for Python: the path's parameters, then the body.
+func (r request) python() string {
+	var arguments []string
+	for _, a := range r.path {
+		arguments = append(arguments, quoteJSON(a.value))
+	}
+	if r.body != nil {
+		arguments = append(arguments, pythonStyle.write(r.body, ""))
+	}
+	begin := "import os\n\nfrom posthorn import Posthorn\n\n" + fmt.Sprintf("posthorn = Posthorn(%q, os.environ[\"POSTHORN_API_KEY\"])\n", r.server)
+	name := pythonName(r.operation)
+	if r.operation == emitting {
+		name = "emit"
+	}
+	call := "posthorn." + name + "(" + strings.Join(arguments, ", ") + ")"
+	switch {
+	case r.list:
+		return begin + "for item in posthorn.iterate(" + strings.Join(append([]string{"posthorn." + name}, arguments...), ", ") + "):\n    print(item)"
+	case r.empty:
+		return begin + call
+	case r.stream:
+		return begin + "response = " + call + "\nfor part in response.iter_bytes():\n    print(len(part))"
+	}
+	return begin + "result = " + call + "\nprint(result)"
+}
+
+var wordBegins = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// pythonName is the method of an operation in the SDK for Python (client/python/scripts/generate.py).
+func pythonName(operation string) string {
+	return strings.ToLower(wordBegins.ReplaceAllString(operation, "${1}_$2"))
 }

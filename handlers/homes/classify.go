@@ -9,8 +9,11 @@ import (
 	"net/url"
 	"strings"
 
+	"posthorn/db/seal"
 	"posthorn/domain/account"
+	"posthorn/domain/id"
 	"posthorn/domain/inbox"
+	"posthorn/domain/notice"
 )
 
 // What tells the home of a request.
@@ -22,7 +25,9 @@ const (
 	ofTenant
 	ofToken
 	ofEmail
-	ofBrowser // what the browser's cookie says
+	ofDomain    // the domain of the address in a form
+	ofFormToken // the token in a form
+	ofBrowser   // what the browser's cookie says
 )
 
 // subject is what tells the home of a request.
@@ -32,6 +37,7 @@ type subject struct {
 	key  string // the API key beside a tenant
 	// cookie is that in which a browser remembers the home of the request; empty: it need not.
 	cookie string
+	any    bool // where that home is down, this one responds
 }
 
 // The cookies that name the home of the account, and of the console, that a browser last used. They hold no secret and
@@ -76,12 +82,20 @@ func classifyPage(r *http.Request, path string) subject {
 	switch {
 	case first == "console":
 		return subject{kind: ofBrowser, text: consoleHomeCookie}
+	case first == "status":
+		return subject{kind: ofBrowser, text: homeCookie, any: true}
+	case first == "unsubscribe":
+		return ofSubscription(path)
 	case first == "portal":
 		return subject{kind: ofToken, text: r.URL.Query().Get("token")}
 	case !accountPages[first]:
 		return subject{}
 	case r.Method == http.MethodPost && (path == "/sign-in" || path == "/reset"):
 		return subject{kind: ofEmail}
+	case r.Method == http.MethodPost && path == "/sign-in/sso":
+		return subject{kind: ofDomain}
+	case r.Method == http.MethodPost && tokenForms[path]:
+		return subject{kind: ofFormToken}
 	}
 	if r.URL.RawQuery != "" {
 		query := r.URL.Query()
@@ -93,6 +107,22 @@ func classifyPage(r *http.Request, path string) subject {
 		}
 	}
 	return subject{kind: ofBrowser, text: homeCookie}
+}
+
+// tokenForms are the forms behind links in mails.
+var tokenForms = map[string]bool{"/invitations/accept": true, "/verify-email": true, "/reset/new": true, "/change-email": true}
+
+// ofSubscription finds the tenant that a link to unsubscribe names. The tenant's home checks who has signed it.
+func ofSubscription(path string) subject {
+	payload, ok := seal.ReadToken(segment(strings.TrimPrefix(path, "/unsubscribe/")))
+	if !ok {
+		return subject{}
+	}
+	s, ok := notice.ParseSubscription(payload)
+	if !ok {
+		return subject{}
+	}
+	return subject{kind: ofTenant, text: id.Tenant.Format(s.Tenant)}
 }
 
 // segment is the first part of a path, unescaped.
@@ -122,8 +152,8 @@ func hashOf(text string) string {
 // maxPeek is how much of a form is read to find an address in it.
 const maxPeek = 16 << 10
 
-// peekEmail is the address in a form; the form can be read again. Empty: there is none.
-func peekEmail(r *http.Request) (string, error) {
+// peek is a field of a form; the form can be read again. Empty: the form has none.
+func peek(r *http.Request, field string) (string, error) {
 	if r.Body == nil || r.ContentLength > maxPeek {
 		return "", nil
 	}
@@ -137,8 +167,14 @@ func peekEmail(r *http.Request) (string, error) {
 		return "", err
 	}
 	form, err := url.ParseQuery(string(head))
-	if err != nil {
+	return form.Get(field), err
+}
+
+// peekEmail is the address in a form; the form can be read again. Empty: there is none.
+func peekEmail(r *http.Request) (string, error) {
+	text, err := peek(r, "email")
+	if err != nil || text == "" {
 		return "", err
 	}
-	return account.Email(form.Get("email"))
+	return account.Email(text)
 }

@@ -59,12 +59,15 @@ func (d *directory) forget(of string) {
 	delete(d.all, of)
 }
 
-// question is what a home asks another: whether it has this. One field is set.
+// question is what a home asks another: whether it has this. One field is set, or Email and Member.
 type question struct {
 	Tenant string `json:"tenant,omitempty"` // an id or an external id
 	Key    string `json:"key,omitempty"`    // SHA-256 in hexadecimal
 	Token  string `json:"token,omitempty"`
 	Email  string `json:"email,omitempty"`
+	Member bool   `json:"member,omitempty"` // with Email: the address is that of a member of a tenant
+	Domain string `json:"domain,omitempty"` // of addresses that sign in with a tenant's provider
+	Signed string `json:"signed,omitempty"` // a link to unsubscribe, signed by the home for a tenant that has left it
 }
 
 // name is under what the directory remembers the answer.
@@ -76,6 +79,10 @@ func (q question) name() string {
 		return "key " + q.Key
 	case q.Token != "":
 		return "token " + hashOf(q.Token)
+	case q.Domain != "":
+		return "domain " + q.Domain
+	case q.Signed != "":
+		return "signed " + hashOf(q.Signed)
 	}
 	return "email " + q.Email
 }
@@ -154,5 +161,8 @@ func (r *Router) keep(w http.ResponseWriter, req *http.Request, cookie, home str
 		return
 	}
 	//nolint:gosec // G124: it holds no secret, and plain http is for this machine alone
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: home, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, Secure: r.Secure, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{
+		Name: cookie, Value: home, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
+		Secure: r.Secure, SameSite: http.SameSiteLaxMode,
+	})
 }

@@ -4,7 +4,7 @@ package homes
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,11 +14,14 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/domain/sso"
 	"posthorn/handlers"
 )
 
@@ -29,10 +32,12 @@ type Config struct {
 	Secret  string      // that all homes know
 	DB      *db.DB
 	Keys    *handlers.Authenticator
+	Ring    *seal.Ring
 	Proxies handlers.Proxies
 	Secure  bool // people use https
 	Log     *slog.Logger
 	Now     func() time.Time
+	Release string       // of this program
 	Here    http.Handler // the routes of this home
 	Refuse  func(w http.ResponseWriter, r *http.Request, err error)
 }
@@ -45,6 +50,7 @@ type Router struct {
 	known  *directory
 	asks   chan struct{} // a slot for each question that is asked at the same time
 	doubts bool
+	sights *sights
 }
 
 // The header in which a home signs what it passes on, and the header in which each response names the home that made
@@ -60,7 +66,10 @@ const maxAsks = 64
 
 // New makes a Router.
 func New(c Config) *Router {
-	r := &Router{Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks)}
+	r := &Router{
+		Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks),
+		sights: &sights{all: map[string]home.Seen{}},
+	}
 	for _, h := range c.Others {
 		r.others[h.Name] = newPeer(h)
 		r.names = append(r.names, h.Name)
@@ -100,6 +109,9 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.Refuse(w, req, err)
 	case to.home == "" || to.home == r.Self:
 		r.keep(w, req, to.cookie, r.Self)
+		if to.here {
+			req = req.WithContext(handlers.WithHere(req.Context()))
+		}
 		r.Here.ServeHTTP(w, req)
 	case p.Hops >= home.MaxHops:
 		r.Refuse(w, req, errLoop)
@@ -132,6 +144,7 @@ type destination struct {
 	home string
 	of   string // what the directory knows the home of; empty: nothing
 	key  *handlers.Vouched
+	here bool // this home has it
 	// cookie is that in which the browser remembers the home; empty: it need not.
 	cookie string
 }
@@ -159,8 +172,15 @@ func (r *Router) home(req *http.Request, passed bool) (destination, error) {
 		return to, err
 	case ofEmail:
 		return r.homeOfEmail(req)
+	case ofDomain, ofFormToken:
+		return r.homeOfForm(req, s.kind)
 	case ofBrowser:
-		return r.homeOfBrowser(req, s.text), nil
+		to := r.homeOfBrowser(req, s.text)
+		if state := r.sights.of(to.home).State(); s.any && to.home != "" &&
+			(state == home.Down || state == home.NoDatabase) {
+			return destination{}, nil
+		}
+		return to, nil
 	}
 	return destination{}, nil
 }
@@ -212,7 +232,7 @@ func (r *Router) find(ctx context.Context, q question, known string, ok bool) (d
 	}
 	here, err := r.has(ctx, q)
 	if err != nil || here {
-		return destination{}, err
+		return destination{here: here}, err
 	}
 	if ok && known != "" && known != r.Self {
 		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
@@ -244,27 +264,103 @@ func (r *Router) reachable(ctx context.Context, to destination, q question) (des
 	return to, nil // which says that it is down, or is tried again
 }
 
-// homeOfEmail finds the home of an account: the one that the browser used last, if the account is there; else this one
-// or the first other that has it.
+// homeOfEmail finds the home of an account: first one where it is a member of a tenant, since the tenants of an account
+// can have moved; else any that has it. Of several, it is the one that the browser used last, then this one.
 func (r *Router) homeOfEmail(req *http.Request) (destination, error) {
 	email, err := peekEmail(req)
 	if err != nil || email == "" {
-		return destination{home: r.remembered(req, homeCookie)}, nil //nolint:nilerr // the form is read again, and rejected
+		//nolint:nilerr // the form is read again, and rejected
+		return destination{home: r.remembered(req, homeCookie)}, nil
 	}
-	q := question{Email: email}
+	to, found, err := r.homeOfAccount(req, question{Email: email, Member: true})
+	if err == nil && !found || errors.Is(err, errAsking) {
+		to, _, err = r.homeOfAccount(req, question{Email: email})
+	}
+	return to, err
+}
+
+func (r *Router) homeOfAccount(req *http.Request, q question) (to destination, found bool, err error) {
 	last := r.remembered(req, homeCookie)
 	if last != "" && last != r.Self {
 		if found, err := r.others[last].ask(req.Context(), r, q); err == nil && found {
-			return destination{home: last, cookie: homeCookie}, nil
+			return destination{home: last, cookie: homeCookie}, true, nil
 		}
 	}
 	here, err := r.has(req.Context(), q)
 	if err != nil || here {
-		return destination{cookie: homeCookie}, err
+		return destination{cookie: homeCookie}, here, err
 	}
-	to, err := r.ask(req.Context(), q)
+	to, err = r.ask(req.Context(), q)
+	found = to.home != ""
 	to.of, to.cookie = "", homeCookie // accounts come and go
+	return to, found, err
+}
+
+// homeOfForm finds the home of the token, or of the address's domain, in a form.
+func (r *Router) homeOfForm(req *http.Request, kind kind) (destination, error) {
+	var q question
+	if kind == ofDomain {
+		email, _ := peekEmail(req) // one that is none is rejected where it is read
+		q.Domain = sso.DomainOf(email)
+	} else {
+		q.Token, _ = peek(req, "token")
+	}
+	if q == (question{}) {
+		return destination{home: r.remembered(req, homeCookie)}, nil
+	}
+	to, err := r.homeOf(req.Context(), q)
+	to.cookie = homeCookie
 	return to, err
+}
+
+// SignedElsewhere reports whether another home has signed a link to unsubscribe, for a tenant that has left it since:
+// links in mails outlive a move.
+//
+// The address is that of the person whom the link names; empty: it names none. Such a person can have another id here.
+func (r *Router) SignedElsewhere(ctx context.Context, token string) (email string, signed bool, err error) {
+	to, err := r.ask(ctx, question{Signed: token})
+	if err != nil || to.home == "" {
+		return "", false, err
+	}
+	return email, true, r.others[to.home].call(ctx, r, "recipient", question{Signed: token}, &email)
+}
+
+// recipient is the address of the person whom a link names that this home has signed; empty: it names none.
+func (r *Router) recipient(ctx context.Context, token string) (email string, err error) {
+	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
+	if !ok {
+		return "", fault.ErrNotFound
+	}
+	s, _ := notice.ParseSubscription(payload)
+	person, ok := notice.RecipientPerson(s.Recipient)
+	if !ok {
+		return "", nil
+	}
+	err = r.DB.Account(ctx, func(q *sql.Queries) error {
+		row, err := q.GetPerson(ctx, person)
+		if email = row.Email; db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	return email, err
+}
+
+// signed reports whether this home has signed a link to unsubscribe, for a tenant that has left it.
+func (r *Router) signed(ctx context.Context, token string) (left bool, err error) {
+	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
+	if !ok {
+		return false, nil
+	}
+	s, ok := notice.ParseSubscription(payload)
+	if !ok {
+		return false, nil
+	}
+	err = r.DB.Console(ctx, func(q *sql.Queries) error {
+		left, err = q.HasLeft(ctx, s.Tenant)
+		return err
+	})
+	return left, err
 }
 
 // has reports whether something is in this home.
@@ -279,6 +375,18 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 			found, err = s.HasToken(ctx, accounts.HashToken(q.Token))
 			return err
 		})
+	case q.Domain != "":
+		_, err = accounts.TenantOfDomain(ctx, r.DB, q.Domain)
+		if found = err == nil; fault.Is(err, fault.ErrNotFound.Code) {
+			err = nil
+		}
+	case q.Signed != "":
+		return r.signed(ctx, q.Signed)
+	case q.Member:
+		err = r.DB.Console(ctx, func(s *sql.Queries) error {
+			found, err = s.HasMember(ctx, q.Email)
+			return err
+		})
 	case q.Email != "":
 		err = r.DB.Account(ctx, func(s *sql.Queries) error {
 			found, err = s.HasPerson(ctx, q.Email)
@@ -290,24 +398,6 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 
 // internalRoot is where homes ask each other.
 const internalRoot = "/internal/homes/"
-
-// answer answers another home.
-func (r *Router) answer(w http.ResponseWriter, req *http.Request) {
-	var q question
-	if req.Method != http.MethodPost || req.URL.Path != internalRoot+"find" || json.NewDecoder(http.MaxBytesReader(w, req.Body, 4<<10)).Decode(&q) != nil {
-		r.Refuse(w, req, fault.ErrNotFound)
-		return
-	}
-	ctx, cancel := context.WithTimeout(req.Context(), askWithin)
-	defer cancel()
-	found, err := r.has(ctx, q)
-	if err != nil {
-		r.Refuse(w, req, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(found)
-}
 
 // client is the address that a request comes from.
 func (r *Router) client(req *http.Request) string {

@@ -53,7 +53,8 @@ func newPeer(h home.Home) *peer {
 			DisableCompression: true, TLSHandshakeTimeout: dialWithin,
 		}
 	}
-	return &peer{Home: h, emit: transport(emitWithin), any: transport(anyWithin), passing: make(chan struct{}, maxPassing)}
+	return &peer{Home: h, emit: transport(emitWithin), any: transport(anyWithin), passing: make(chan struct{},
+		maxPassing)}
 }
 
 func (p *peer) isDown(now time.Time) bool { return now.UnixNano() < p.down.Load() }
@@ -76,29 +77,40 @@ func (p *peer) ask(ctx context.Context, r *Router, q question) (found bool, err 
 	if p.isDown(r.Now()) {
 		return false, errDown
 	}
-	body, err := json.Marshal(q)
+	err = p.call(ctx, r, "find", q, &found)
+	p.noted(r.Now(), err)
+	return found, err
+}
+
+// maxReply bounds what a home says to another.
+const maxReply = 64 << 10
+
+// call asks the home something, and reads what it says.
+func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any) error {
+	body, err := json.Marshal(asked)
 	if err != nil {
-		return false, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL.String()+internalRoot+"find", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL.String()+internalRoot+what,
+		bytes.NewReader(body))
 	if err != nil {
-		return false, err
+		return err
 	}
 	passage := home.Passage{From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: 1}
 	req.Header.Set(passageHeader, passage.Sign(r.Secret, req.Method, req.URL.RequestURI()))
 	req.Header.Set("Content-Type", "application/json")
 	res, err := p.any.RoundTrip(req)
-	p.noted(r.Now(), err)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = res.Body.Close() }()
+	p.noted(r.Now(), nil)
 	if res.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("home %s responded with %d", p.Name, res.StatusCode)
+		return fmt.Errorf("home %s responded with %d", p.Name, res.StatusCode)
 	}
-	return found, json.NewDecoder(io.LimitReader(res.Body, 100)).Decode(&found)
+	return json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(said)
 }
 
 // pass passes a request on as a stream, and its response back.

@@ -3,6 +3,7 @@
 package mailbox
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,8 +21,11 @@ import (
 type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
-	Development bool   // /dev/mail is served
-	CronSecret  string // lets an outside scheduler request sweeps; empty: there is no such route
+	Development bool // /dev/mail is served
+	// Elsewhere reports whether another home has signed a link to unsubscribe, for a tenant that has moved here since.
+	// Nil: the installation has no homes.
+	Elsewhere  func(ctx context.Context, token string) (email string, signed bool, err error)
+	CronSecret string // lets an outside scheduler request sweeps; empty: there is no such route
 }
 
 // mailbox holds the handlers.
@@ -51,7 +55,10 @@ func Routes(d Deps) []handlers.Route {
 const maxForm = 16 << 10
 
 func open(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
+	return handlers.Route{
+		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm,
+		Handler: h,
+	}
 }
 
 // onlyHere rejects requests that reached this machine under another name than its own. Another site can point its
@@ -81,7 +88,10 @@ func (a *mailbox) list(c *handlers.Call) error {
 		c.Writer.Header().Set("Refresh", "1") // until they are here
 	}
 	for _, m := range mails {
-		v.Mails = append(v.Mails, pages.MailLine{ID: id.Mail.Format(m.ID), At: m.At, To: m.To, Subject: m.Subject, Kind: string(m.Kind)})
+		v.Mails = append(v.Mails, pages.MailLine{
+			ID: id.Mail.Format(m.ID), At: m.At, To: m.To, Subject: m.Subject,
+			Kind: string(m.Kind),
+		})
 	}
 	return c.Render(http.StatusOK, pages.Mailbox(v))
 }
@@ -100,7 +110,8 @@ func (a *mailbox) show(c *handlers.Call) error {
 		return err
 	}
 	v := pages.MailView{
-		Shell: c.Shell(m.Subject, ""), ID: id.Mail.Format(m.ID), At: m.At, From: m.From, To: m.To, Subject: m.Subject, Text: m.Text,
+		Shell: c.Shell(m.Subject, ""), ID: id.Mail.Format(m.ID), At: m.At, From: m.From, To: m.To, Subject: m.Subject,
+		Text:        m.Text,
 		Unsubscribe: m.Headers["List-Unsubscribe"],
 	}
 	return c.Render(http.StatusOK, pages.Mail(v))

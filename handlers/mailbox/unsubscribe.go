@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
@@ -21,6 +22,15 @@ var errLink = fault.New(fault.NotFound, "link_unknown", "This link is invalid or
 // subscription is what the link identifies. The link is the only proof: everybody who has the mail can stop it.
 func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	payload, ok := a.Keys.OpenToken(accounts.UnsubscribePurpose, c.Param("token"))
+	email := ""
+	if !ok && a.Elsewhere != nil {
+		if payload, ok = seal.ReadToken(c.Param("token")); ok {
+			var err error
+			if email, ok, err = a.Elsewhere(c.Ctx(), c.Param("token")); err != nil {
+				return notice.Subscription{}, err
+			}
+		}
+	}
 	if !ok {
 		return notice.Subscription{}, errLink
 	}
@@ -28,7 +38,31 @@ func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	if !ok {
 		return s, errLink
 	}
-	return s, nil
+	return a.arrived(c, s, email)
+}
+
+// arrived is the subscription of a person who came here with the tenant, or had an account here already, with another
+// id.
+func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string) (notice.Subscription, error) {
+	person, ok := notice.RecipientPerson(s.Recipient)
+	if !ok || email == "" {
+		return s, nil
+	}
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		_, err := q.GetPerson(c.Ctx(), person)
+		if !db.IsMissing(err) {
+			return err
+		}
+		row, err := q.FindPerson(c.Ctx(), email)
+		if err == nil {
+			s.Recipient = notice.PersonRecipient(row.ID)
+		}
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	return s, err
 }
 
 // choices are the kinds that a recipient can select, and whether they get each.
@@ -66,7 +100,10 @@ func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 }
 
 func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done string) error {
-	v := pages.UnsubscribeView{Shell: c.Shell("Email preferences", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind), Label: s.Kind.Label(), Done: done}
+	v := pages.UnsubscribeView{
+		Shell: c.Shell("Email preferences", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind),
+		Label: s.Kind.Label(), Done: done,
+	}
 	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
 		t, err := q.GetTenant(c.Ctx(), s.Tenant)
 		if err != nil {

@@ -38,7 +38,8 @@ const cronSecret = "canary-cron-secret-0123456789"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp), db.Options{MaxConns: 4})
+	d, err := db.Open(t.Context(), dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp),
+		db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,8 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
 	kit := handlers.New(handlers.Config{
-		DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+		DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now),
+		Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
@@ -98,14 +100,18 @@ func (w *world) wanted(kind notice.Kind, contact string) bool {
 const contact = "Ops@Acme.example"
 
 func (w *world) link(kind notice.Kind) string {
-	return w.links.Unsubscribe(notice.Subscription{Tenant: w.tenant, Recipient: notice.AddressRecipient(contact), Kind: kind})
+	return w.links.Unsubscribe(notice.Subscription{
+		Tenant: w.tenant, Recipient: notice.AddressRecipient(contact),
+		Kind: kind,
+	})
 }
 
 func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	link := w.link(notice.Digest)
-	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "Unsubscribe from these emails") || !strings.Contains(body, "Acme") {
+	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "Unsubscribe from these emails") ||
+		!strings.Contains(body, "Acme") {
 		t.Fatalf("%d %s", status, body)
 	}
 	if !w.wanted(notice.Digest, contact) {
@@ -162,7 +168,8 @@ func TestWhoeverHasAMailChoosesAmongAllKinds(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	for kind, want := range map[notice.Kind]bool{
-		notice.DeliveryFailed: true, notice.EndpointDisabled: true, notice.Digest: false, notice.EndpointWarning: false, notice.KeyCreated: false,
+		notice.DeliveryFailed: true, notice.EndpointDisabled: true, notice.Digest: false, notice.EndpointWarning: false,
+		notice.KeyCreated: false,
 	} {
 		if got := w.wanted(kind, contact); got != want {
 			t.Errorf("%s: %v", kind, got)
@@ -180,7 +187,8 @@ func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
 		"signed junk": "/unsubscribe/" + w.links.Keys.Token(accounts.UnsubscribePurpose, []byte("junk")),
 	} {
 		for _, method := range []string{"GET", "POST"} {
-			if status, body := w.ask(method, forged, url.Values{}); status != http.StatusNotFound || !strings.Contains(body, "link_unknown") {
+			if status, body := w.ask(method, forged, url.Values{}); status != http.StatusNotFound ||
+				!strings.Contains(body, "link_unknown") {
 				t.Errorf("%s, %s: %d %s", name, method, status, body)
 			}
 		}
@@ -206,7 +214,8 @@ func TestAnOutsideSchedulerAsksForSweepsWithTheSecretAlone(t *testing.T) {
 		}
 	}
 	sweep := func() bool {
-		did, err := w.db.Sweep(t.Context(), endpoints.SweepDigests, time.Hour, func(id.UUID, string) error { return nil })
+		did, err := w.db.Sweep(t.Context(), endpoints.SweepDigests, time.Hour,
+			func(id.UUID, string) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,8 @@ func Is(err error, e *fault.Error) bool { return fault.Is(err, e.Code) }
 
 // algorithms are the signatures that are accepted: those with a public key.
 var algorithms = []string{
-	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512,
+	oidc.EdDSA,
 }
 
 // Check asks a provider for its configuration now, and returns ErrUnreachable with the cause if it can't be used.
@@ -148,7 +149,10 @@ func (m metadata) check(issuer string) error {
 }
 
 func (m metadata) algorithms() []string {
-	both := slices.DeleteFunc(slices.Clone(algorithms), func(a string) bool { return !slices.Contains(m.Algorithms, a) })
+	both := slices.DeleteFunc(slices.Clone(algorithms), func(a string) bool {
+		return !slices.Contains(m.Algorithms,
+			a)
+	})
 	if len(both) == 0 {
 		return []string{oidc.RS256} // which every provider must support
 	}
@@ -242,7 +246,9 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 }
 
 // complete adds what the provider tells at its userinfo endpoint alone. The ID token has the last word.
-func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token, said map[string]any) (sso.Claims, error) {
+func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token,
+	said map[string]any,
+) (sso.Claims, error) {
 	if d.provider.UserInfoEndpoint() == "" {
 		return read(said, p.RoleClaim)
 	}
@@ -273,7 +279,10 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 // verifier fetches the provider's keys again for each token: a key that the provider withdrew is rejected at once.
 func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
-	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(), Now: c.now})
+	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
+		ClientID:             p.ClientID,
+		SupportedSigningAlgs: d.metadata.algorithms(), Now: c.now,
+	})
 }
 
 // exchangeFault tells a provider that rejects a code from one that can't be reached. The body of its response is kept
@@ -329,7 +338,10 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 	if in.Subject == "" {
 		return sso.Claims{}, errors.New("the token has no subject")
 	}
-	out := sso.Claims{Subject: in.Subject, Email: in.Email, Name: in.Name, SessionID: in.SID, SignedIn: moment(in.AuthTime), Ends: moment(in.Ends)}
+	out := sso.Claims{
+		Subject: in.Subject, Email: in.Email, Name: in.Name, SessionID: in.SID,
+		SignedIn: moment(in.AuthTime), Ends: moment(in.Ends),
+	}
 	switch strings.Trim(string(in.Verified), `"`) { // some providers write a string
 	case "", "null":
 	case "true":

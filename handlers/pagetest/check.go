@@ -173,7 +173,8 @@ func (c *check) policy(n *html.Node) {
 		if strings.HasPrefix(a.Key, "on") || strings.HasPrefix(a.Key, "hx-on") {
 			c.fault("%s has the handler %s", n.Data, a.Key)
 		}
-		if (a.Key == "href" || a.Key == "action" || a.Key == "src" || a.Key == "formaction") && strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
+		if (a.Key == "href" || a.Key == "action" || a.Key == "src" || a.Key == "formaction") &&
+			strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
 			c.fault("%s leads to a script", n.Data)
 		}
 		if a.Val == "about:invalid#TemplFailedSanitizationURL" {

@@ -101,7 +101,8 @@ func (s *Service) remember(c *handlers.Call, session *webauthn.SessionData, publ
 	if err != nil {
 		return err
 	}
-	token, err := accounts.StartPasskey(c.Ctx(), s.db, accounts.PasskeyCeremony{Browser: accounts.HashToken(c.StartFlow()), Kind: s.kind, Session: data})
+	token, err := accounts.StartPasskey(c.Ctx(), s.db,
+		accounts.PasskeyCeremony{Browser: accounts.HashToken(c.StartFlow()), Kind: s.kind, Session: data})
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,8 @@ func (s *Service) ForSignIn(c *handlers.Call) error {
 	if s == nil {
 		return errNone
 	}
-	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(
+		protocol.VerificationRequired))
 	if err != nil {
 		return err
 	}
@@ -136,9 +138,11 @@ func (s *Service) ForNew(c *handlers.Call, of id.UUID, email string) error {
 	}
 	creation, session, err := s.web.BeginRegistration(who,
 		webauthn.WithAuthenticatorSelection(protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(), UserVerification: protocol.VerificationRequired,
+			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification: protocol.VerificationRequired,
 		}),
-		webauthn.WithExclusions(webauthn.Credentials(who.credentials).CredentialDescriptors()), webauthn.WithConveyancePreference(protocol.PreferNoAttestation))
+		webauthn.WithExclusions(webauthn.Credentials(who.credentials).CredentialDescriptors()),
+		webauthn.WithConveyancePreference(protocol.PreferNoAttestation))
 	if err != nil {
 		return err
 	}
@@ -212,7 +216,8 @@ func (s *Service) Verify(c *handlers.Call, form url.Values) (of id.UUID, err err
 	if err != nil {
 		return of, err
 	}
-	credential, err := s.web.ValidateDiscoverableLogin(func([]byte, []byte) (webauthn.User, error) { return who, nil }, session, parsed)
+	credential, err := s.web.ValidateDiscoverableLogin(func([]byte, []byte) (webauthn.User, error) { return who, nil },
+		session, parsed)
 	if err != nil || credential.Authenticator.CloneWarning {
 		return of, ErrRejected
 	}

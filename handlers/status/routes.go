@@ -14,6 +14,7 @@ import (
 	"posthorn/db/ledger"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/home"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -24,6 +25,7 @@ type Deps struct {
 	DB     *db.DB
 	Egress []netip.Prefix // the source addresses of requests to endpoints; nil: the operators publish none
 	Now    func() time.Time
+	Homes  func() []home.Seen // as they are known without asking; nil: the installation has no homes
 }
 
 type status struct {
@@ -86,7 +88,13 @@ func (s *status) show(c *handlers.Call) error {
 	v := pages.StatusView{Shell: c.Shell("Status", ""), Published: s.Egress != nil}
 	for i := len(hours) - 1; i >= 0; i-- {
 		h := hours[i]
-		v.Hours = append(v.Hours, pages.StatusHour{Hour: h.Hour, P50: h.P50, P99: h.P99, Measured: h.Measured > 0, Share: float64(h.OK) / float64(max(h.Attempts, 1))})
+		v.Hours = append(v.Hours, pages.StatusHour{
+			Hour: h.Hour, P50: h.P50, P99: h.P99, Measured: h.Measured > 0,
+			Share: float64(h.OK) / float64(max(h.Attempts, 1)),
+		})
+	}
+	if s.Homes != nil {
+		v.Homes = s.Homes()
 	}
 	return c.Render(http.StatusOK, pages.Status(v))
 }

@@ -35,7 +35,10 @@ const base = "http://127.0.0.1:8080"
 
 func server(t *testing.T, d *db.DB, published []netip.Prefix) http.Handler {
 	t.Helper()
-	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now, Sessions: handlers.NewSessions(d, base), BaseURL: base})
+	kit := handlers.New(handlers.Config{
+		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Sessions: handlers.NewSessions(d, base), BaseURL: base,
+	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, status.Routes(status.Deps{DB: d, Egress: published, Now: time.Now}))
 	return engine
@@ -65,7 +68,8 @@ func open(t *testing.T) *db.DB {
 
 func set(t *testing.T, d *db.DB, word string) {
 	t.Helper()
-	if _, err := accounts.ChangePlatform(t.Context(), d, accounts.PlatformChange{Texts: map[string]string{settings.StatusPage: word}}, db.Author{Kind: "command"}); err != nil {
+	if _, err := accounts.ChangePlatform(t.Context(), d,
+		accounts.PlatformChange{Texts: map[string]string{settings.StatusPage: word}}, db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,7 +115,8 @@ func TestTheAddressesOfRequestsArePublishedWhereThereAreAny(t *testing.T) {
 	}
 	res := get(t, server(t, d, []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32"), netip.MustParsePrefix("2001:db8::/48")}), "/.well-known/posthorn/egress.json", nil)
 	var said struct{ Addresses []string }
-	if err := json.Unmarshal(res.Body.Bytes(), &said); err != nil || strings.Join(said.Addresses, " ") != "203.0.113.7/32 2001:db8::/48" || res.Header().Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal(res.Body.Bytes(), &said); err != nil || strings.Join(said.Addresses, " ") != "203.0.113.7/32 2001:db8::/48" ||
+		res.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", res.Code, res.Body)
 	}
 }
@@ -168,7 +173,8 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 		all.Measured, all.Attempts, all.OK = all.Measured+h.Measured, all.Attempts+h.Attempts, all.OK+h.OK
 		all.P50, all.P99 = max(all.P50, h.P50), max(all.P99, h.P99)
 	}
-	if all.Measured != 11 || all.Attempts != 13 || all.OK != 12 || all.P50 < 40*time.Millisecond || all.P50 > 100*time.Millisecond || all.P99 < 90*time.Millisecond || all.P99 > 101*time.Millisecond {
+	if all.Measured != 11 || all.Attempts != 13 || all.OK != 12 || all.P50 < 40*time.Millisecond ||
+		all.P50 > 100*time.Millisecond || all.P99 < 90*time.Millisecond || all.P99 > 101*time.Millisecond {
 		t.Errorf("%+v", all)
 	}
 }
@@ -197,7 +203,8 @@ func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
 		began := time.Now()
 		for range 10 {
 			all.Go(func() {
-				if res := get(t, h, "/status", nil); res.Code != http.StatusServiceUnavailable || !strings.Contains(res.Body.String(), "</html>") {
+				if res := get(t, h, "/status", nil); res.Code != http.StatusServiceUnavailable ||
+					!strings.Contains(res.Body.String(), "</html>") {
 					t.Errorf("%d %.200s", res.Code, res.Body)
 				}
 			})
@@ -213,7 +220,10 @@ func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
 	slow(server(t, d, nil))
 
 	now := time.Now()
-	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now, Sessions: handlers.NewSessions(d, base), BaseURL: base})
+	kit := handlers.New(handlers.Config{
+		Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Sessions: handlers.NewSessions(d, base), BaseURL: base,
+	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, status.Routes(status.Deps{DB: d, Now: func() time.Time { return now }}))
 	if res := get(t, engine, "/status", nil); res.Code != http.StatusOK {

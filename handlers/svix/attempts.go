@@ -32,7 +32,8 @@ func attemptsOf(d api.DeliveryWithAttempts) []attempt {
 	out := make([]attempt, 0, len(d.Attempts))
 	for _, a := range d.Attempts {
 		v := attempt{
-			ID: a.ID, EndpointID: d.EndpointID, MsgID: d.EventID, URL: a.URL, Status: statusFail, Timestamp: a.StartedAt,
+			ID: a.ID, EndpointID: d.EndpointID, MsgID: d.EventID, URL: a.URL, Status: statusFail,
+			Timestamp:          a.StartedAt,
 			ResponseDurationMs: int64(a.Phases.TotalUs / 1000),
 		}
 		if code, err := a.Status.Get(); err == nil {
@@ -73,7 +74,11 @@ func (s *svix) listAttempts(c *handlers.Call, path string, query url.Values) err
 		}
 		out.Data = append(out.Data, attemptsOf(d)...)
 	}
-	slices.SortStableFunc(out.Data, func(a, b attempt) int { return time.Time(b.Timestamp).Compare(time.Time(a.Timestamp)) })
+	slices.SortStableFunc(out.Data, func(a,
+		b attempt,
+	) int {
+		return time.Time(b.Timestamp).Compare(time.Time(a.Timestamp))
+	})
 	return c.Answer(http.StatusOK, out)
 }
 

@@ -377,7 +377,10 @@ type task struct {
 }
 
 func taskView(tenant, kind string, j api.BulkJob) task {
-	t := task{ID: "qtask_" + tenant + "." + j.ID, Status: "running", Task: kind, Data: map[string]any{"done": j.Done, "expected": j.Expected}, UpdatedAt: j.CreatedAt}
+	t := task{
+		ID: "qtask_" + tenant + "." + j.ID, Status: "running", Task: kind, Data: map[string]any{"done": j.Done, "expected": j.Expected},
+		UpdatedAt: j.CreatedAt,
+	}
 	if at, err := j.EndedAt.Get(); err == nil {
 		t.UpdatedAt, t.Status = at, "finished"
 		if _, err := j.Failure.Get(); err == nil {

@@ -28,7 +28,10 @@ type eventType struct {
 }
 
 func typeView(t api.EventType) (eventType, error) {
-	v := eventType{Name: t.Name, Description: t.Description, Archived: t.Deprecated, Deprecated: t.Deprecated, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt}
+	v := eventType{
+		Name: t.Name, Description: t.Description, Archived: t.Deprecated, Deprecated: t.Deprecated,
+		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+	}
 	if t.Group != "" {
 		v.GroupName = &t.Group
 	}

@@ -104,7 +104,10 @@ func (s *svix) createMessage(c *handlers.Call) error {
 	if _, err := s.call(c, http.MethodPost, tenantPath(c)+"/events", in.emission(key), &made); err != nil {
 		return err
 	}
-	m := message{ID: made.ID, EventID: in.EventID, EventType: in.EventType, Payload: in.Payload, Channels: in.Channels, Timestamp: made.CreatedAt, DeliverAt: in.DeliverAt}
+	m := message{
+		ID: made.ID, EventID: in.EventID, EventType: in.EventType, Payload: in.Payload, Channels: in.Channels,
+		Timestamp: made.CreatedAt, DeliverAt: in.DeliverAt,
+	}
 	if !withContent(c) {
 		m.Payload = json.RawMessage("{}")
 	}
@@ -153,7 +156,8 @@ func (s *svix) listMessages(c *handlers.Call) error {
 			return s.readMessage(c, e.ID, true)
 		}
 		return messageView(api.EventWithData{
-			ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Channels: e.Channels, EventID: e.EventID, DeliverAt: e.DeliverAt,
+			ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Channels: e.Channels, EventID: e.EventID,
+			DeliverAt: e.DeliverAt,
 		}, false), nil
 	})
 }
@@ -245,9 +249,13 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 	return list(s, c, tenantPath(c)+"/deliveries", query, func(d api.Delivery) (endpointMessage, error) {
 		m, err := s.readMessage(c, d.EventID, withContent(c))
 		if missing(err) {
-			m, err = message{ID: d.EventID, EventType: d.EventType, Payload: json.RawMessage("{}"), Timestamp: d.CreatedAt}, nil
+			m, err = message{ID: d.EventID, EventType: d.EventType, Payload: json.RawMessage("{}"), Timestamp: d.CreatedAt},
+				nil
 		}
-		return endpointMessage{message: m, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d)}, err
+		return endpointMessage{
+			message: m, Status: statusOf(d), StatusText: statusTexts[statusOf(d)],
+			NextAttempt: nextAttempt(d),
+		}, err
 	})
 }
 
@@ -271,7 +279,10 @@ func (s *svix) listDestinations(c *handlers.Call) error {
 			e, err = api.Endpoint{ID: d.EndpointID, Status: "disabled", CreatedAt: d.CreatedAt, UpdatedAt: d.CreatedAt}, nil
 		}
 		v, _ := endpointView(e) // never fails
-		return destination{endpointOut: v, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d)}, err
+		return destination{
+			endpointOut: v, Status: statusOf(d), StatusText: statusTexts[statusOf(d)],
+			NextAttempt: nextAttempt(d),
+		}, err
 	})
 }
 
@@ -281,7 +292,8 @@ func (s *svix) resend(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)}, nil); err != nil {
+	if _, err := s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)},
+		nil); err != nil {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, struct{}{})

@@ -36,7 +36,10 @@ func Routes(d Deps) []handlers.Route {
 	s := &svix{Deps: d}
 	var routes []handlers.Route
 	for _, o := range s.operations() {
-		r := handlers.Route{Method: o.Method, Path: root + o.Path, Access: handlers.Access{Public: true}, Handler: answering(o.Handler), MaxBody: maxBody}
+		r := handlers.Route{
+			Method: o.Method, Path: root + o.Path, Access: handlers.Access{Public: true},
+			Handler: answering(o.Handler), MaxBody: maxBody,
+		}
 		switch {
 		case o.Handler == nil:
 			r.Handler = answering(unsupported)

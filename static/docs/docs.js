@@ -25,6 +25,28 @@
     frame.append(pre, button);
   }
 
+  // The navigation shows where the page is in it.
+  const here = document.querySelector(".docs-nav [aria-current]");
+  if (here) {
+    const nav = here.closest(".docs-nav");
+    nav.scrollTop += here.getBoundingClientRect().top - nav.getBoundingClientRect().top - nav.clientHeight / 3;
+  }
+
+  // The table of contents marks the section that is read.
+  const places = [...document.querySelectorAll("[data-contents] a")].map((link) => [link, document.getElementById(decodeURIComponent(link.hash.slice(1)))]).filter(([, to]) => to);
+  const mark = () => {
+    let at = null;
+    for (const [link, to] of places) if (to.getBoundingClientRect().top < 120) at = link;
+    for (const [link] of places) {
+      if (link === at) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  if (places.length) {
+    mark();
+    document.addEventListener("scroll", mark, { passive: true });
+  }
+
   // The language of samples is kept for the next page.
   const kept = "posthorn-docs-language";
   const remember = (value) => { try { localStorage.setItem(kept, value); } catch { /* private browsing */ } };

@@ -107,7 +107,8 @@
   const day = { day: "numeric", month: "short" }, clock = { hour: "2-digit", minute: "2-digit" };
   const formats = { axis: format(clock), row: format({ ...day, ...clock }), exact: format({ ...day, ...clock, year: "numeric", second: "2-digit", timeZoneName: "short" }) };
   const zone = format({ ...clock, timeZoneName: "short" }).formatToParts(new Date()).find((p) => p.type === "timeZoneName")?.value ?? "UTC";
-  const stamp = (at) => `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const utc = format({ ...day, ...clock, year: "numeric", second: "2-digit", timeZone: "UTC" });
+  const stamp = (at) => `${utc.format(at)} UTC`;
   const localize = (el) => {
     const at = new Date(el.dataset.at ?? el.dateTime);
     if (Number.isNaN(at.getTime())) return;
@@ -294,7 +295,10 @@
     freshen();
     localFields(document);
     const tab = document.querySelector(".tabs [aria-current]");
-    if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
+    if (tab) {
+      const strip = tab.closest(".tabs"), ahead = 48; // of the tab after it is seen, too
+      strip.scrollLeft += tab.getBoundingClientRect().right - strip.getBoundingClientRect().right + ahead;
+    }
     dependents(document);
     for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
     // A dialog whose form was refused comes open; here it becomes modal.

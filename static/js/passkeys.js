@@ -8,6 +8,7 @@
   if (!able) return;
   const reveal = () => {
     for (const part of document.querySelectorAll("[data-needs-passkeys]")) part.hidden = false;
+    for (const part of document.querySelectorAll("[data-no-passkeys]")) part.hidden = true;
   };
   reveal();
   document.addEventListener("htmx:afterSettle", reveal);

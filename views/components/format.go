@@ -65,7 +65,7 @@ func Ago(t, now time.Time) string {
 }
 
 // Stamp writes a moment in UTC, to the second: "2026-11-21 22:04:05 UTC".
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+func Stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05") + " UTC" }
 
 // Duration writes how long something took, in three digits at most: "840 µs", "12.3 ms", "1.25 s", "4 min 10 s", "3 h
 // 5 min".

@@ -350,8 +350,9 @@ func (p ConfirmProps) keeper() ButtonProps {
 // reason is the field that asks why. An answer may be as long as in the API.
 func (p ConfirmProps) reason() FieldProps {
 	return FieldProps{
-		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.ReasonInput.Reason, Error: p.ReasonInput.Wrong, Optional: !p.Must, Required: p.Must,
-		Hint: "Recorded in the audit log.", MaxLength: 500, Focus: p.Must || p.ReasonInput.Wrong != "",
+		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.ReasonInput.Reason, Error: p.ReasonInput.Wrong, Optional: !p.Must,
+		Required: p.Must,
+		Hint:     "Recorded in the audit log.", MaxLength: 500, Focus: p.Must || p.ReasonInput.Wrong != "",
 	}
 }
 

@@ -118,6 +118,7 @@ func deliveryColumns(tenants bool) []components.Column {
 	if tenants {
 		columns = append(columns, components.Column{Label: "Tenant"})
 	}
-	return append(columns, components.Column{Label: "Endpoint"}, components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last response"},
+	return append(columns, components.Column{Label: "Endpoint"}, components.Column{Label: "Attempts", Number: true},
+		components.Column{Label: "Last response"},
 		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"})
 }

@@ -442,7 +442,7 @@ func insideKeys(v KeysView) templ.Component {
 						var templ_7745c5c3_Var16 string
 						templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(k.Name)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 93, Col: 14}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 94, Col: 14}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 						if templ_7745c5c3_Err != nil {
@@ -455,7 +455,7 @@ func insideKeys(v KeysView) templ.Component {
 						var templ_7745c5c3_Var17 string
 						templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(k.Prefix)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 95, Col: 42}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 96, Col: 42}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 						if templ_7745c5c3_Err != nil {
@@ -512,7 +512,7 @@ func insideKeys(v KeysView) templ.Component {
 						var templ_7745c5c3_Var20 string
 						templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(k.Scopes)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 101, Col: 23}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 102, Col: 23}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 						if templ_7745c5c3_Err != nil {
@@ -629,7 +629,8 @@ func insideKeys(v KeysView) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "revoke-" + k.ID, Title: "Revoke " + k.Name + "?", Text: "Requests with this key are rejected within a second. This can't be undone: whatever uses it needs another key.", Action: "/console/keys/" + k.ID + "/revoke", Label: "Revoke key", Danger: true}).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "revoke-" + k.ID, Title: "Revoke " + k.Name + "?", Text: "Requests with this key are rejected within a second. This can't be undone: whatever uses it needs another key.",
+								Action: "/console/keys/" + k.ID + "/revoke", Label: "Revoke key", Danger: true}).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -647,7 +648,8 @@ func insideKeys(v KeysView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Platform keys", Columns: []components.Column{{Label: "Name"}, {Label: "State"}, {Label: "Scopes"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Created"}, {Label: "Revoke", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Platform keys", Columns: []components.Column{{Label: "Name"}, {Label: "State"}, {Label: "Scopes"},
+				{Label: "Last used"}, {Label: "Expires"}, {Label: "Created"}, {Label: "Revoke", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

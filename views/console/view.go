@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/reconcile"
 	"posthorn/views/components"
 	"posthorn/views/layout"
+	"posthorn/views/pages"
 )
 
 // OverviewView is the operators' first page: what runs, what waits, who waits the longest.
@@ -58,7 +59,8 @@ type LoadLine struct {
 
 // Compare puts who has more first.
 func (l LoadLine) Compare(o LoadLine) int {
-	return cmp.Or(cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)), cmp.Compare(o.Waiting, l.Waiting), cmp.Compare(l.Tenant, o.Tenant))
+	return cmp.Or(cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)), cmp.Compare(o.Waiting, l.Waiting),
+		cmp.Compare(l.Tenant, o.Tenant))
 }
 
 func (l OldestLine) tone() components.Tone {
@@ -96,6 +98,8 @@ type TenantsView struct {
 	NewKey       string // of the tenant that was just made, shown once
 	NewTenant    string
 	NewTenantURL string
+	Elsewhere    []FoundLine // tenants of other homes that the search has found
+	Silent       []string    // other homes that did not respond to the search
 }
 
 // TenantLine is one tenant.
@@ -137,7 +141,10 @@ type Suspension struct {
 // wrong is what was refused in one of the forms of the page.
 func (v TenantView) wrong() []components.Wrong {
 	minutes := components.FieldProps{Name: "minutes", Error: v.View.Wrong}
-	fields := []components.FieldProps{v.Reason, v.View.Reason, minutes, v.End.Export, v.End.Name, v.End.Reason, v.Limits.Retention}
+	fields := []components.FieldProps{
+		v.Reason, v.View.Reason, minutes, v.End.Export, v.End.Name, v.End.Reason,
+		v.Limits.Retention,
+	}
 	return append(wrongIn(fields...), wrongSettings(v.Limits.Groups)...)
 }
 
@@ -212,9 +219,10 @@ type EndpointLine struct {
 func ownerActions(c condition.Condition) string {
 	var labels []string
 	for _, a := range c.Actions() {
-		labels = append(labels, strings.TrimSuffix(a.Label(), " ..."))
+		label := strings.TrimSuffix(a.Label(), " ...")
+		labels = append(labels, strings.ToLower(label[:1])+label[1:])
 	}
-	return strings.Join(labels, ", ")
+	return strings.Join(labels, ", or ")
 }
 
 // QueueView is what waits and who works on it.
@@ -451,9 +459,9 @@ type AuditView struct {
 
 // AuditLine is one entry of an audit log.
 type AuditLine struct {
-	At                                                            time.Time
-	Actor, ActorID, ActorName, Action, Object, Tenant, TenantPath string
-	Address, Reason                                               string
+	At                                                                        time.Time
+	Actor, ActorID, ActorName, Action, Object, ObjectName, Tenant, TenantPath string
+	Address, Reason                                                           string
 }
 
 func number(n int64) string { return components.Count(n) }
@@ -484,5 +492,17 @@ func endpointColumns(tenants bool) []components.Column {
 	if tenants {
 		columns = append(columns, components.Column{Label: "Tenant"})
 	}
-	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
+	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true},
+		components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{
+			Label: "Pause", HideLabel: true,
+			Shrink: true,
+		})
+}
+
+// who is the author's name; operators are marked, who act for any tenant.
+func (l AuditLine) who() string {
+	if l.Actor == "operator" {
+		return "Operator " + l.ActorName
+	}
+	return pages.ActorName(l.Actor, l.ActorName)
 }

@@ -19,7 +19,11 @@ type Frame struct {
 	Sections    []Section
 	Previous    Link
 	Next        Link
+	Contents    []Heading // of a long page; none of a short one
 }
+
+// Heading is a section of a page, in its table of contents.
+type Heading struct{ Title, ID string }
 
 // Section is a part of the navigation. Groups fold; the one of the shown page is open.
 type Section struct {
@@ -110,6 +114,29 @@ type Answer struct {
 	Example string
 	Code    templ.Component // the example, highlighted
 }
+
+// Headings are the sections of the operation's page.
+func (o Operation) Headings() []Heading {
+	all := []Heading{{"Request", "request"}}
+	if len(o.Parameters) > 0 {
+		all = append(all, Heading{"Parameters", "parameters"})
+	}
+	if len(o.Body) > 0 {
+		all = append(all, Heading{"Body", "body"})
+	}
+	return append(all, Heading{"Responses", "responses"}, Heading{"Errors", "errors"})
+}
+
+// Headings are the nouns of the reference.
+func (v Overview) Headings() []Heading {
+	var all []Heading
+	for _, g := range v.Groups {
+		all = append(all, Heading{g.Title(), g.anchor()})
+	}
+	return all
+}
+
+func (g Group) anchor() string { return g.Path[strings.LastIndexByte(g.Path, '/')+1:] }
 
 func (o Operation) method() string { return "docs-method docs-" + strings.ToLower(o.Method) }
 

@@ -55,7 +55,8 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		l.Body = append(l.Body, text("Most failures:"))
 		table := Block{}
 		for _, e := range s.Endpoints {
-			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), condition.State(e.Status).Word())})
+			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed),
+				thousands(e.Attempts), condition.State(e.Status).Word())})
 		}
 		l.Body = append(l.Body, table)
 	}
@@ -83,7 +84,8 @@ func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 		if i == 0 && first >= 0 {
 			what = "What to do first: "
 		}
-		out = append(out, text("%s", a.Detail), text("%s%s", what, a.Action), button("See "+clip(a.Name, 40), endpointPage(d, a.Endpoint)))
+		out = append(out, text("%s", a.Detail), text("%s%s", what, a.Action), button("See "+clip(a.Name, 40),
+			endpointPage(d, a.Endpoint)))
 	}
 	if s.MoreAlerts > 0 {
 		out = append(out, text("%s attention.", plural(int64(s.MoreAlerts), "more endpoint needs", "more endpoints need")))

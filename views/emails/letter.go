@@ -116,7 +116,8 @@ func (l Letter) choices() []Link {
 	case l.Preferences != "" && l.Preferences == l.Unsubscribe:
 		return slices.DeleteFunc([]Link{l.Docs, {"Unsubscribe from these emails, or change your preferences", l.Preferences}}, func(k Link) bool { return k.URL == "" })
 	}
-	return slices.DeleteFunc([]Link{l.Docs, {"Email preferences", l.Preferences}, {"Unsubscribe from these emails", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
+	return slices.DeleteFunc([]Link{l.Docs, {"Email preferences", l.Preferences}, {"Unsubscribe from these emails", l.Unsubscribe}},
+		func(k Link) bool { return k.URL == "" })
 }
 
 func factsText(all []Fact) string {

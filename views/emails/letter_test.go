@@ -123,7 +123,10 @@ func attr(n *html.Node, name string) string {
 func TestEveryKindHasALetter(t *testing.T) {
 	t.Parallel()
 	for _, k := range notice.Kinds() {
-		l, err := emails.Notice(mail.NoticeData{TenantName: "Acme", Kind: string(k), Details: json.RawMessage("{}"), Unsubscribe: "https://posthorn.example/u"})
+		l, err := emails.Notice(mail.NoticeData{
+			TenantName: "Acme", Kind: string(k), Details: json.RawMessage("{}"),
+			Unsubscribe: "https://posthorn.example/u",
+		})
 		if err != nil || l.Subject == "" || l.Heading == "" || l.Unsubscribe == "" {
 			t.Errorf("%s without details: %+v, %v", k, l, err)
 		}
@@ -162,7 +165,10 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range notice.Kinds() {
-		l, err := emails.Notice(mail.NoticeData{TenantName: "Ac\u2066me\r\nBcc: all@example.com", Kind: string(k), At: at, Details: details, Dashboard: dashboard})
+		l, err := emails.Notice(mail.NoticeData{
+			TenantName: "Ac\u2066me\r\nBcc: all@example.com", Kind: string(k), At: at, Details: details,
+			Dashboard: dashboard,
+		})
 		if err != nil {
 			t.Fatalf("%s: %v", k, err)
 		}
@@ -183,7 +189,8 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 		t.Errorf("an alert: the subject is %+q", alert.Subject)
 	}
 	for _, l := range []emails.Letter{
-		emails.Invitation(mail.InvitationData{Tenant: evil, By: evil}), emails.AccountExists(mail.AccountExistsData{Name: evil, Tenant: evil}),
+		emails.Invitation(mail.InvitationData{Tenant: evil, By: evil}),
+		emails.AccountExists(mail.AccountExistsData{Name: evil, Tenant: evil}),
 	} {
 		if !characters.Line(l.Subject) {
 			t.Errorf("the subject is %+q", l.Subject)

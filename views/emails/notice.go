@@ -64,7 +64,8 @@ func docsPage(d mail.NoticeData) Link {
 		return Link{}
 	}
 	switch notice.Kind(d.Kind) {
-	case notice.EndpointWarning, notice.EndpointDisabled, notice.EndpointRecovered, notice.DeliveryFailed, notice.Digest, notice.HeldExpiring:
+	case notice.EndpointWarning, notice.EndpointDisabled, notice.EndpointRecovered, notice.DeliveryFailed,
+		notice.Digest, notice.HeldExpiring:
 		return Link{"How to recover and replay", base + "/docs/replay"}
 	case notice.SecretRotated:
 		return Link{"How to verify signatures", base + "/docs/verify"}
@@ -280,7 +281,8 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 		Tone:    Careful,
 		Body: []Block{
 			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", failedWhy(f.Reason)},
-				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", lastAnswer(f.LastStatus, f.LastFailure)}, Fact{"When", moment(f.FailedAt)}),
+				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", lastAnswer(f.LastStatus, f.LastFailure)},
+				Fact{"When", moment(f.FailedAt)}),
 			text("It won't be retried. Fix the cause, then replay it."),
 			button("View delivery", d.Dashboard+"/deliveries/"+f.Delivery),
 			button("View endpoint", endpointPage(d, f.Endpoint)),
@@ -312,7 +314,8 @@ func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 		Heading: "A quota is almost used up",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", thousands(q.Used), thousands(q.Limit))}, Fact{"Resets", momentOrNone(q.ResetsAt)}),
+			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", thousands(q.Used), thousands(q.Limit))},
+				Fact{"Resets", momentOrNone(q.ResetsAt)}),
 			text("When the quota is used up, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
 			button("View settings", d.Dashboard+"/settings"),
 		},

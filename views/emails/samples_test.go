@@ -24,12 +24,14 @@ func samples(t *testing.T) map[string]emails.Letter {
 	day := 24 * time.Hour
 	ep := notice.EndpointDetails{
 		Endpoint: "ep_01jd0000000000000000000000", URL: "https://hooks.acme.example/posthorn?token=***", Description: "Orders to the warehouse",
-		Reason: "unhealthy", ConsecutiveFailures: 1234, LastStatus: 503, FirstFailureAt: before(3 * day), LastFailureAt: before(time.Minute),
+		Reason: "unhealthy", ConsecutiveFailures: 1234, LastStatus: 503, FirstFailureAt: before(3 * day),
+		LastFailureAt: before(time.Minute),
 		LastSuccessAt: before(3*day + time.Hour), LastExcerpt: "<html><body>upstream connect error or disconnect/reset before headers</body></html>",
 	}
 	dated, lacking, off, auth, well := ep, ep, ep, ep, ep
 	rejecting := ep
-	rejecting.Reason, rejecting.AuthStreak, rejecting.ConsecutiveFailures, rejecting.FailuresLeft, rejecting.Stage = "auth", 5, 0, 5, "approaching"
+	rejecting.Reason, rejecting.AuthStreak, rejecting.ConsecutiveFailures, rejecting.FailuresLeft, rejecting.Stage = "auth",
+		5, 0, 5, "approaching"
 	rejecting.LastStatus, rejecting.LastExcerpt, rejecting.FailedPermanently, rejecting.Problem = 401, "", 5, "auth"
 	rejecting.Response, rejecting.ResponseCount, rejecting.Attempts = "401", 5, 12
 	soon := at.Add(day)
@@ -48,7 +50,7 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"verify_change":  emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/change-email?token=abc", Expires: at, Change: true}),
 		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: "Ada Lovelace", Tenant: "Acme", Link: "https://posthorn.example/sign-in?next=x", Reset: "https://posthorn.example/reset", Address: "203.0.113.7"}),
 		"email_changed": emails.SignInAlert(mail.SignInAlertData{
-			Name: "Ada", What: "The email address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "write at once to an owner of your tenants.",
+			Name: "Ada", What: "The email address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "contact an owner of your tenants now.",
 		}),
 		"invitation":    emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
 		"sign_in_alert": emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
@@ -67,13 +69,25 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"disabled":        {notice.EndpointDisabled, off},
 		"disabled_auth":   {notice.EndpointDisabled, auth},
 		"disabled_drops":  {notice.EndpointDisabled, dropping},
-		"held_unverified": {notice.HeldExpiring, notice.HeldDetails{Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description, Status: "unverified", Held: 7, ExpiresAt: soon}},
-		"recovered":       {notice.EndpointRecovered, well},
-		"held_expiring":   {notice.HeldExpiring, notice.HeldDetails{Endpoint: ep.Endpoint, URL: ep.URL, Status: "paused", Held: 1200, ExpiresAt: soon}},
-		"secret_rotated":  {notice.SecretRotated, notice.SecretDetails{Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description, Secret: "sec_x", Hint: "…9fQ=", OldUntil: &until, By: "Grace Hopper"}},
-		"secret_at_once":  {notice.SecretRotated, notice.SecretDetails{Endpoint: ep.Endpoint, URL: ep.URL, Secret: "sec_x", By: "key_x"}},
-		"key_created":     {notice.KeyCreated, notice.KeyDetails{Key: "key_x", Name: "deploy", Prefix: "phk_ab12", Scopes: []string{"events:write", "webhooks:read"}, By: "Grace Hopper"}},
-		"delivery_failed": {notice.DeliveryFailed, notice.FailedDetails{Endpoint: ep.Endpoint, URL: ep.URL, Delivery: "dlv_x", Event: "evt_x", EventType: "order.completed", Reason: "exhausted", Attempts: 10, LastFailure: "timeout", FailedAt: at}},
+		"held_unverified": {notice.HeldExpiring, notice.HeldDetails{
+			Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description,
+			Status: "unverified", Held: 7, ExpiresAt: soon,
+		}},
+		"recovered": {notice.EndpointRecovered, well},
+		"held_expiring": {notice.HeldExpiring, notice.HeldDetails{
+			Endpoint: ep.Endpoint, URL: ep.URL, Status: "paused", Held: 1200,
+			ExpiresAt: soon,
+		}},
+		"secret_rotated": {notice.SecretRotated, notice.SecretDetails{
+			Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description,
+			Secret: "sec_x", Hint: "…9fQ=", OldUntil: &until, By: "Grace Hopper",
+		}},
+		"secret_at_once": {notice.SecretRotated, notice.SecretDetails{Endpoint: ep.Endpoint, URL: ep.URL, Secret: "sec_x", By: "key_x"}},
+		"key_created":    {notice.KeyCreated, notice.KeyDetails{Key: "key_x", Name: "deploy", Prefix: "phk_ab12", Scopes: []string{"events:write", "webhooks:read"}, By: "Grace Hopper"}},
+		"delivery_failed": {notice.DeliveryFailed, notice.FailedDetails{
+			Endpoint: ep.Endpoint, URL: ep.URL, Delivery: "dlv_x", Event: "evt_x",
+			EventType: "order.completed", Reason: "exhausted", Attempts: 10, LastFailure: "timeout", FailedAt: at,
+		}},
 		"suspended":       {notice.TenantSuspended, notice.HaltDetails{Reason: "Invoices are overdue", At: at}},
 		"resumed":         {notice.TenantResumed, notice.HaltDetails{At: at}},
 		"paused":          {notice.DispatchPaused, notice.HaltDetails{Reason: "Your receiver is overloaded", At: at}},
@@ -81,7 +95,10 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"quota_warning":   {notice.QuotaWarning, notice.QuotaDetails{Quota: "events a month", Used: 900000, Limit: 1000000, ResetsAt: &soon}},
 		"quota_reached":   {notice.QuotaReached, notice.QuotaDetails{Quota: "events a month", Used: 1000000, Limit: 1000000, ResetsAt: &soon}},
 		"digest_critical": {notice.Digest, digestSample()},
-		"digest_all_well": {notice.Digest, notice.DigestDetails{Day: "2031-03-09", Severity: "ok", SuccessDay: "99.9 %", SuccessHour: "100.0 %", FailedDeliveries: 1, ActiveEndpoints: 2, Attempts: 12000, P50Milliseconds: 40, P95Milliseconds: 220}},
+		"digest_all_well": {notice.Digest, notice.DigestDetails{
+			Day: "2031-03-09", Severity: "ok", SuccessDay: "99.9%", SuccessHour: "100.0%", FailedDeliveries: 1,
+			ActiveEndpoints: 2, Attempts: 12000, P50Milliseconds: 40, P95Milliseconds: 220,
+		}},
 	} {
 		details, err := json.Marshal(n.details)
 		if err != nil {
@@ -101,7 +118,7 @@ func samples(t *testing.T) map[string]emails.Letter {
 
 func digestSample() notice.DigestDetails {
 	return notice.DigestDetails{
-		Day: "2031-03-09", Severity: "critical", ActiveEndpoints: 7, SuccessDay: "91.4 %", SuccessHour: "63.0 %", Attempts: 48210, Retries: 3120,
+		Day: "2031-03-09", Severity: "critical", ActiveEndpoints: 7, SuccessDay: "91.4%", SuccessHour: "63.0%", Attempts: 48210, Retries: 3120,
 		FailedDeliveries: 312, P50Milliseconds: 84, P95Milliseconds: 2400,
 		Action:         "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
 		ActionEndpoint: "ep_01jd0000000000000000000000", DeadLetters: 290,
@@ -119,7 +136,7 @@ func digestSample() notice.DigestDetails {
 		},
 		Findings: []notice.DigestFinding{
 			{Severity: "critical", Code: "endpoint_disabled", Detail: "2 endpoints were disabled in the last 24 hours, and 1 was resumed since: Orders to the warehouse."},
-			{Severity: "critical", Code: "success_hour", Detail: "Only 63.0 % of the attempts of the last hour succeeded (1,260 of 2,000)."},
+			{Severity: "critical", Code: "success_hour", Detail: "63.0% of delivery attempts succeeded in the last hour (1,260 of 2,000)."},
 		},
 		Endpoints: []notice.DigestEndpoint{
 			{Endpoint: "ep_01jd0000000000000000000000", URL: "https://hooks.acme.example/posthorn", Status: "disabled", Failed: 3800, Attempts: 3900},

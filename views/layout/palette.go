@@ -13,7 +13,7 @@ type PaletteEntry struct{ Label, Note, Href string }
 
 // paletteGroups are the pages of the navigation and what the page's own handler adds.
 func (s Shell) paletteGroups(more []PaletteGroup) []PaletteGroup {
-	from := consoleNavigation()
+	from := s.consoleNavigation()
 	if s.Tenant.ID != "" {
 		from = s.tenantNavigation()
 	}

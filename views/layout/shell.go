@@ -26,6 +26,7 @@ type Shell struct {
 	Unread    int       // notices that nobody has read
 	Suspended bool      // the tenant can be read, and not changed
 	View      *View     // an operator looks on; nil for the tenant's own people
+	Homes     bool      // the installation is one of several homes
 	Operator  bool      // an operator's page: their account and sign-out are the console's
 	Status    bool      // there is a status page to lead to
 	Portal    bool      // signed in by a provider's link: no account, no other tenants
@@ -175,8 +176,8 @@ func (s Shell) tenantNavigation() []group {
 }
 
 // consoleNavigation leads through the operators' pages.
-func consoleNavigation() []group {
-	return []group{
+func (s Shell) consoleNavigation() []group {
+	groups := []group{
 		{entries: []entry{
 			{key: "overview", label: "Overview", path: "/console", icon: icons.Pulse},
 			{key: "tenants", label: "Tenants", path: "/console/tenants", icon: icons.Building},
@@ -198,6 +199,10 @@ func consoleNavigation() []group {
 			{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
 		}},
 	}
+	if s.Homes {
+		groups[1].entries = append(groups[1].entries, entry{key: "homes", label: "Homes", path: "/console/homes", icon: icons.Building})
+	}
+	return groups
 }
 
 // frontPage is where the sign leads.

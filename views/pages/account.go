@@ -31,6 +31,9 @@ type AccountView struct {
 	Passkeys      []PasskeyLine
 	PasskeyName   components.FieldProps
 	MayAddPasskey bool // the server has a host name
+
+	PasskeyRequired   bool // after the password
+	MayRequirePasskey bool
 }
 
 // SessionLine is one browser in which the person is signed in.
@@ -63,4 +66,12 @@ type CodesView struct {
 	Shell layout.Shell
 	Codes string // one a line
 	Next  string
+}
+
+// secondFactorOff is where the form goes that turns the second factor off.
+func secondFactorOff(v AccountView) string {
+	if v.TOTP {
+		return "/account/totp/off"
+	}
+	return "/account/passkeys/optional"
 }

@@ -1,8 +1,12 @@
 package pages
 
 import (
+	"cmp"
+	"encoding/json"
+	"slices"
 	"time"
 
+	"posthorn/domain/bulk"
 	"posthorn/views/layout"
 )
 
@@ -25,9 +29,41 @@ type AuditRow struct {
 	Action             string
 	Who, WhoID         string
 	ObjectKind, Object string
+	Name               string // of the object; empty where it is not known
 	Link               string // where the object is; empty: nowhere
 	Address, Reason    string
 	Details            []Fact
 }
 
 func (v AuditView) empty() bool { return v.Action == "" && v.Since == "" && v.Until == "" }
+
+// title is what people call the object; an object without a name is named by its kind.
+func (r AuditRow) title() string { return cmp.Or(r.Name, sentence(r.ObjectKind)) }
+
+// ActorName is an author's name on pages; empty where it is unknown.
+func ActorName(kind, name string) string {
+	if kind == "key" && name != "" {
+		return "API key “" + name + "”"
+	}
+	return name
+}
+
+// selfNamed are the kinds of objects whose id in the audit log is their name.
+var selfNamed = []string{"event_type", "page", "domain", "books"}
+
+// ObjectName is what an entry is about: the object's name now, or what the entry itself says of an object that has been
+// deleted since. Empty where neither is known.
+func ObjectName(kind, object string, names map[string]string, details json.RawMessage) string {
+	name := names[object]
+	switch {
+	case slices.Contains(selfNamed, kind):
+		return object
+	case name == "":
+		var said struct{ Name, Email string }
+		_ = json.Unmarshal(details, &said)
+		return cmp.Or(said.Name, said.Email)
+	case kind == "bulk_job":
+		return JobName(bulk.Kind(name))
+	}
+	return name
+}

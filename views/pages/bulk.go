@@ -195,8 +195,11 @@ type BulkJob struct {
 	Created, Started, Ended time.Time
 }
 
-func (j BulkJob) name() string {
-	w := bulkVerbs[j.Kind]
+func (j BulkJob) name() string { return JobName(j.Kind) }
+
+// JobName is what a job of a kind does, as its heading: "Replay deliveries".
+func JobName(k bulk.Kind) string {
+	w := bulkVerbs[k]
 	return sentence(w.verb) + " " + w.noun
 }
 
@@ -213,7 +216,10 @@ func (j BulkJob) tone() components.Tone {
 }
 
 func (j BulkJob) progress() components.ProgressProps {
-	p := components.ProgressProps{ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done, Total: max(j.Expected, j.Done)}
+	p := components.ProgressProps{
+		ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done,
+		Total: max(j.Expected, j.Done),
+	}
 	if !j.Exact && !j.State.Over() {
 		p.Text = "More than the initial count; the total isn't known."
 		p.Total = 0

@@ -118,7 +118,10 @@ func (l DeliveryListView) news() string {
 // StatusOptions are the states that a list may be narrowed down to, the first for none.
 func StatusOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any status"}}
-	for _, s := range []delivery.Status{delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled} {
+	for _, s := range []delivery.Status{
+		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered,
+		delivery.Failed, delivery.Canceled,
+	} {
 		o = append(o, components.Option{Value: s.String(), Label: sentence(s.String())})
 		if s == delivery.Failed {
 			o = append(o, components.Option{Value: delivery.DeadLetter, Label: "Dead letter (not replayed)"})
@@ -246,7 +249,8 @@ func (v DeliveriesView) presets() (out []preset) {
 
 // replayAll are the fields that ask for a replay of all results; nil where these are not failures.
 func (v DeliveriesView) replayAll() map[string]string {
-	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 || len(v.List.Rows) == 0 {
+	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts ||
+		len(v.Wrong) > 0 || len(v.List.Rows) == 0 {
 		return nil
 	}
 	fields := v.Filter.fields()

@@ -186,7 +186,10 @@ func (v DeliveryView) actions() []DeliveryAction {
 }
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
-	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true, ReasonInput: v.Refused.said("confirm-" + a.Name)}
+	p := components.ConfirmProps{
+		ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true,
+		ReasonInput: v.Refused.said("confirm-" + a.Name),
+	}
 	switch a.Name {
 	case "cancel":
 		p.Title, p.Danger, p.Reason = "Cancel this delivery?", true, false

@@ -187,7 +187,7 @@ func DefaultRetryOptions(own bool) []components.Option {
 	if own {
 		options = append(options, components.Option{Label: "custom: set by the API or the command line", Value: endpoint.Custom})
 	}
-	return append([]components.Option{{Label: "As on the platform", Value: ""}}, options...)
+	return append([]components.Option{{Label: "Platform default", Value: ""}}, options...)
 }
 
 func over(attempts int, total time.Duration) string {

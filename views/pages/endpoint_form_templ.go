@@ -138,7 +138,8 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "kind", Label: "Kind", Value: v.Form.Kind, Error: v.Form.wrong("kind")}, kindOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "kind", Label: "Kind", Value: v.Form.Kind,
+					Error: v.Form.wrong("kind")}, kindOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -206,7 +207,8 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: v.Form.Format, Error: v.Form.wrong("format"), Hint: "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format."}, formatOptions(v.Form.Format)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: v.Form.Format,
+					Error: v.Form.wrong("format"), Hint: "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format."}, formatOptions(v.Form.Format)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -214,7 +216,8 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "verification", Label: "Verification", Value: v.Form.Verification, Error: v.Form.wrong("verification")}, verificationOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "verification", Label: "Verification", Value: v.Form.Verification,
+					Error: v.Form.wrong("verification")}, verificationOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -236,11 +239,13 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "secret_type", Label: "Signature", Value: v.Form.SecretType, Error: v.Form.wrong("secret_type"), Hint: "Key pairs work only with the standard format."}, secretTypeOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "secret_type", Label: "Signature", Value: v.Form.SecretType,
+					Error: v.Form.wrong("secret_type"), Hint: "Key pairs work only with the standard format."}, secretTypeOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "secret", Label: "Your own signing secret", Optional: true, Mono: true, Rows: 2, Error: v.Form.wrong("secret"), Hint: "Only if your receivers already use one. Leave empty to generate one, which is shown once."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "secret", Label: "Your own signing secret", Optional: true, Mono: true,
+					Rows: 2, Error: v.Form.wrong("secret"), Hint: "Only if your receivers already use one. Leave empty to generate one, which is shown once."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -310,7 +315,8 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, Required: !choose, Placeholder: "https://example.com/webhooks", Error: f.wrong("url"), Hint: "Must be a public https:// URL. Redirects aren't followed."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true,
+				Required: !choose, Placeholder: "https://example.com/webhooks", Error: f.wrong("url"), Hint: "Must be a public https:// URL. Redirects aren't followed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -342,12 +348,14 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 			}
 		}
 		if f.Kind == string(endpoint.Inbox) {
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, ReadOnly: true, Error: f.wrong("url"), Hint: "Hosted by Posthorn. It can't be changed."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, ReadOnly: true,
+				Error: f.wrong("url"), Hint: "Hosted by Posthorn. It can't be changed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "description", Label: "Description", Optional: true, Value: f.Description, Error: f.wrong("description"), MaxLength: 1000}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "description", Label: "Description", Optional: true, Value: f.Description, Error: f.wrong("description"),
+			MaxLength: 1000}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -376,11 +384,13 @@ func kafkaFields(f EndpointForm) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_servers", Label: "Bootstrap servers", Mono: true, Rows: 2, Value: f.Kafka.Servers, Placeholder: "broker.example.com:9092", Error: f.Wrong["kafka.bootstrap_servers"], Hint: "host:port, one per line. They and the brokers they advertise must be public."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_servers", Label: "Bootstrap servers", Mono: true, Rows: 2, Value: f.Kafka.Servers,
+			Placeholder: "broker.example.com:9092", Error: f.Wrong["kafka.bootstrap_servers"], Hint: "host:port, one per line. They and the brokers they advertise must be public."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_topic", Label: "Topic", Value: f.Kafka.Topic, Mono: true, MaxLength: 249, Error: f.Wrong["kafka.topic"], Hint: "Must exist already. Posthorn doesn't create topics."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_topic", Label: "Topic", Value: f.Kafka.Topic, Mono: true, MaxLength: 249,
+			Error: f.Wrong["kafka.topic"], Hint: "Must exist already. Posthorn doesn't create topics."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -388,11 +398,13 @@ func kafkaFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_ca", Label: "CA certificate", Optional: true, Mono: true, Rows: 4, Value: f.Kafka.CA, Placeholder: "-----BEGIN CERTIFICATE-----", Error: f.Wrong["kafka.ca_certificate"], Hint: "In PEM format. If set, only this authority is trusted. Leave empty to use the server's trusted authorities."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_ca", Label: "CA certificate", Optional: true, Mono: true, Rows: 4, Value: f.Kafka.CA,
+			Placeholder: "-----BEGIN CERTIFICATE-----", Error: f.Wrong["kafka.ca_certificate"], Hint: "In PEM format. If set, only this authority is trusted. Leave empty to use the server's trusted authorities."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "kafka_mechanism", Label: "Authentication", Value: f.Kafka.Mechanism, Error: f.Wrong["kafka.sasl.mechanism"]}, mechanismOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "kafka_mechanism", Label: "Authentication", Value: f.Kafka.Mechanism, Error: f.Wrong["kafka.sasl.mechanism"]},
+			mechanismOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -403,7 +415,7 @@ func kafkaFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("kafka_mechanism=" + mechanisms())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 91, Col: 71}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 103, Col: 71}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -413,11 +425,13 @@ func kafkaFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_username", Label: "User name", Value: f.Kafka.Username, Mono: true, Complete: "off", Error: f.Wrong["kafka.sasl.username"]}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_username", Label: "User name", Value: f.Kafka.Username, Mono: true, Complete: "off",
+			Error: f.Wrong["kafka.sasl.username"]}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_password", Label: "Password", Type: "password", Complete: "new-password", Error: f.Wrong["kafka.sasl.password"], Hint: passwordHint(f)}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_password", Label: "Password", Type: "password", Complete: "new-password", Error: f.Wrong["kafka.sasl.password"],
+			Hint: passwordHint(f)}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -450,10 +464,11 @@ func whatFields(f EndpointForm) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "scope", Label: "Events", Value: f.scope(), Error: f.wrong("event_types"), ID: "f-event_types"}, []components.Option{
-			{Label: "All events", Value: "all"},
-			{Label: "Selected event types", Value: "some"},
-		}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "scope", Label: "Events", Value: f.scope(), Error: f.wrong("event_types"), ID: "f-event_types"},
+			[]components.Option{
+				{Label: "All events", Value: "all"},
+				{Label: "Selected event types", Value: "some"},
+			}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -475,7 +490,8 @@ func whatFields(f EndpointForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "patterns", Label: patternsLabel(f), Optional: true, Mono: true, Rows: 3, Value: f.Patterns, Placeholder: "order.*", Hint: "One per line. * matches one or more segments, e.g. order.*"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "patterns", Label: patternsLabel(f), Optional: true, Mono: true, Rows: 3,
+			Value: f.Patterns, Placeholder: "order.*", Hint: "One per line. * matches one or more segments, e.g. order.*"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -483,7 +499,8 @@ func whatFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true, Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true,
+			Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -512,7 +529,8 @@ func filterField(f EndpointForm, fixed bool) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, ReadOnly: fixed, Mono: true, Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data, and channels, or a JSON object of values that must match."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, ReadOnly: fixed, Mono: true,
+			Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data, and channels, or a JSON object of values that must match."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -545,19 +563,23 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "rate_limit", Label: "Rate limit", Type: "number", Min: "1", Max: "100000", Value: f.RateLimit, Unit: "requests/s", Error: f.wrong("rate_limit"), Hint: "Empty: no limit."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "rate_limit", Label: "Rate limit", Type: "number", Min: "1", Max: "100000", Value: f.RateLimit, Unit: "requests/s",
+			Error: f.wrong("rate_limit"), Hint: "Empty: no limit."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "burst", Label: "Burst", Type: "number", Min: "1", Max: "100000", Value: f.Burst, Unit: "requests", Error: f.wrong("burst"), Hint: "Empty: twice the rate."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "burst", Label: "Burst", Type: "number", Min: "1", Max: "100000", Value: f.Burst, Unit: "requests",
+			Error: f.wrong("burst"), Hint: "Empty: twice the rate."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "max_in_flight", Label: "Max concurrent requests", Type: "number", Min: "1", Max: "100", Value: f.InFlight, Unit: "requests", Error: f.wrong("max_in_flight")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "max_in_flight", Label: "Max concurrent requests", Type: "number", Min: "1", Max: "100", Value: f.InFlight, Unit: "requests",
+			Error: f.wrong("max_in_flight")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "timeout_seconds", Label: "Timeout", Type: "number", Min: "1", Max: "30", Value: f.Timeout, Unit: "seconds", Error: f.wrong("timeout_seconds")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "timeout_seconds", Label: "Timeout", Type: "number", Min: "1", Max: "30", Value: f.Timeout, Unit: "seconds",
+			Error: f.wrong("timeout_seconds")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -573,11 +595,13 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_delays", Label: "Delays", Value: f.RetryDelays, Mono: true, Unit: "seconds", Error: f.Wrong["retry_policy.delays"], Hint: "1–20 delays in seconds, separated by spaces."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_delays", Label: "Delays", Value: f.RetryDelays, Mono: true, Unit: "seconds",
+			Error: f.Wrong["retry_policy.delays"], Hint: "1–20 delays in seconds, separated by spaces."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_jitter", Label: "Jitter", Value: f.RetryJitter, Mono: true, Error: f.Wrong["retry_policy.jitter"], Hint: "From 0 to 1. Each delay varies by up to this fraction in both directions; 0 means no variation."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_jitter", Label: "Jitter", Value: f.RetryJitter, Mono: true, Error: f.Wrong["retry_policy.jitter"],
+			Hint: "From 0 to 1. Each delay varies by up to this fraction in both directions; 0 means no variation."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -601,8 +625,8 @@ func howFields(f EndpointForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{
-			Name: "send_traceparent", Label: "Send traceparent", Checked: f.SendTraceparent,
-			Hint: "Requests for events that belong to a trace carry its W3C Trace Context in the header traceparent.",
+			Name: "send_traceparent", Label: "Send trace context", Checked: f.SendTraceparent,
+			Hint: "Adds the W3C header traceparent to requests for events that are part of a trace.",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -619,7 +643,8 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "payload_version", Label: "Payload version", Optional: true, Value: f.PayloadVersion, Mono: true, Error: f.wrong("payload_version")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "payload_version", Label: "Payload version", Optional: true, Value: f.PayloadVersion, Mono: true,
+			Error: f.wrong("payload_version")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -630,7 +655,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var14 string
 		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs("format=" + string(signature.XWebhook))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 144, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 169, Col: 56}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 		if templ_7745c5c3_Err != nil {
@@ -640,7 +665,8 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type_field", Label: "Event type field in the body", Value: f.TypeField, Error: f.wrong("type_field"), Hint: "Choose event for receivers that read body.event."}, typeFieldOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type_field", Label: "Event type field in the body", Value: f.TypeField, Error: f.wrong("type_field"), Hint: "Choose event for receivers that read body.event."},
+			typeFieldOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -651,7 +677,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var15 string
 		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(severalSignatures())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 147, Col: 37}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 173, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 		if templ_7745c5c3_Err != nil {
@@ -661,7 +687,8 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "rotation_signatures", Label: "Signatures during a rotation", Value: f.Rotation, Error: f.wrong("rotation_signatures"), Hint: "By default, standard and t-v1 send one for each live secret; x-webhook sends one."}, rotationOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "rotation_signatures", Label: "Signatures during a rotation", Value: f.Rotation, Error: f.wrong("rotation_signatures"), Hint: "By default, standard and t-v1 send one for each live secret; x-webhook sends one."},
+			rotationOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -669,7 +696,8 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers, Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one per line. A value shown as *** stays unchanged."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers,
+			Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one per line. A value shown as *** stays unchanged."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -677,7 +705,8 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata, Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one per line. Visible only to you; receivers don't see it."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata,
+			Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one per line. Visible only to you; receivers don't see it."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -41,7 +41,9 @@ type EndpointRow struct {
 
 // conditionItems are what the reader can do about an endpoint's condition, away from the endpoint's own page. tenant is
 // where the tenant's pages are. What asks for details first leads to the endpoint's page, which asks.
-func conditionItems(c condition.Condition, tenant, endpointID string, may func(access.Action) bool) (items []components.MenuItem) {
+func conditionItems(c condition.Condition, tenant, endpointID string,
+	may func(access.Action) bool,
+) (items []components.MenuItem) {
 	page := tenant + "/endpoints/" + endpointID
 	for _, a := range c.Actions() {
 		item := components.MenuItem{Label: a.Label(), Href: page}

@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	"posthorn/views/charts"
@@ -67,6 +69,22 @@ func (v EventTypeFormView) action() string {
 		return v.Root + "/event-types"
 	}
 	return v.Root + "/event-types/" + v.Of
+}
+
+// indented is a JSON text in lines; what isn't JSON stays as it is.
+func indented(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+func (v EventTypeFormView) submit() string {
+	if v.Of == "" {
+		return "Create event type"
+	}
+	return "Save event type"
 }
 
 func (v EventTypeFormView) title() string {

@@ -103,9 +103,6 @@ func (r VerdictRow) word() string {
 	return "not matched"
 }
 
-// clause names what decided.
-func (r VerdictRow) clause() string { return sentence(string(r.Clause)) }
-
 // EmitView is the form that emits an event.
 type EmitView struct {
 	Shell  layout.Shell

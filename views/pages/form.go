@@ -11,6 +11,8 @@ type Form struct {
 	Shell   layout.Shell
 	Title   string
 	Text    string
+	Command string // to be run by somebody in a terminal; empty: none
+	More    string // what follows the command
 	Note    string // something to know, framed
 	Wrong   string // why the form was refused, where no field is to blame
 	Action  string // where the form goes; empty: there is none

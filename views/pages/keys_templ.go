@@ -79,7 +79,8 @@ func keys(v KeysView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.Manages {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create API key", Href: v.Root + "/keys/new", Icon: icons.Plus, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create API key", Href: v.Root + "/keys/new", Icon: icons.Plus,
+					Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -158,7 +159,7 @@ func keys(v KeysView) templ.Component {
 							var templ_7745c5c3_Var8 string
 							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(k.Name)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 33, Col: 15}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 35, Col: 15}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {
@@ -171,7 +172,7 @@ func keys(v KeysView) templ.Component {
 							var templ_7745c5c3_Var9 string
 							templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(k.Prefix)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 35, Col: 43}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 37, Col: 43}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 							if templ_7745c5c3_Err != nil {
@@ -228,7 +229,7 @@ func keys(v KeysView) templ.Component {
 							var templ_7745c5c3_Var12 string
 							templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(strings.Join(k.Scopes, " "))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 41, Col: 64}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 43, Col: 64}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 							if templ_7745c5c3_Err != nil {
@@ -356,7 +357,8 @@ func keys(v KeysView) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "API keys, newest first", Brief: true, Columns: []components.Column{
-					{Label: "Key"}, {Label: "State"}, {Label: "Scopes"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Created"}, {Label: "Actions", HideLabel: true, Shrink: true},
+					{Label: "Key"}, {Label: "State"}, {Label: "Scopes"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Created"}, {Label: "Actions", HideLabel: true,
+						Shrink: true},
 				}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -441,7 +443,8 @@ func keyForm(v KeyFormView) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Create API key", Text: "Grant only the scopes it needs.", Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Create API key", Text: "Grant only the scopes it needs.",
+			Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -474,7 +477,7 @@ func keyForm(v KeyFormView) templ.Component {
 				var templ_7745c5c3_Var20 templ.SafeURL
 				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/keys"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 92, Col: 72}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 95, Col: 72}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 				if templ_7745c5c3_Err != nil {

@@ -130,7 +130,8 @@ func notices(v NoticesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.Select(components.FieldProps{ID: "filter-kind", Name: "kind", Label: "About", HideLabel: true, Value: v.Filter.Kind}, v.kinds()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{ID: "filter-kind", Name: "kind", Label: "About", HideLabel: true, Value: v.Filter.Kind},
+				v.kinds()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -138,7 +139,8 @@ func notices(v NoticesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "endpoint", Label: "Endpoint", HideLabel: true, Value: v.Filter.Endpoint}, endpointOptions(v.Endpoints, v.Filter.Endpoint)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "endpoint", Label: "Endpoint", HideLabel: true, Value: v.Filter.Endpoint},
+				endpointOptions(v.Endpoints, v.Filter.Endpoint)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -147,7 +149,8 @@ func notices(v NoticesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Reads {
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "unread", Label: "Read", HideLabel: true, Value: v.Filter.unread()}, unreadOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "unread", Label: "Read", HideLabel: true, Value: v.Filter.unread()},
+					unreadOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -253,7 +256,7 @@ func notices(v NoticesView) templ.Component {
 							var templ_7745c5c3_Var11 string
 							templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(r.Title)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 46, Col: 17}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 50, Col: 17}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 							if templ_7745c5c3_Err != nil {
@@ -281,7 +284,7 @@ func notices(v NoticesView) templ.Component {
 								var templ_7745c5c3_Var12 string
 								templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(r.About)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 52, Col: 39}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 56, Col: 39}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 								if templ_7745c5c3_Err != nil {
@@ -304,7 +307,7 @@ func notices(v NoticesView) templ.Component {
 								var templ_7745c5c3_Var13 string
 								templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(r.Detail)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 56, Col: 40}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 60, Col: 40}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 								if templ_7745c5c3_Err != nil {
@@ -372,7 +375,8 @@ func notices(v NoticesView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Notices, newest first", Brief: true, Columns: []components.Column{{Label: "Notice"}, {Label: "Severity"}, {Label: "Time"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Notices, newest first", Brief: true, Columns: []components.Column{{Label: "Notice"},
+					{Label: "Severity"}, {Label: "Time"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -411,7 +415,7 @@ func notices(v NoticesView) templ.Component {
 				var templ_7745c5c3_Var17 templ.SafeURL
 				templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/notices/preferences"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 73, Col: 88}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/notices.templ`, Line: 77, Col: 88}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 				if templ_7745c5c3_Err != nil {

@@ -9,6 +9,7 @@ import (
 type SSOView struct {
 	Shell    layout.Shell
 	Root     string // the page itself
+	Settings string // the page of the tenant's settings
 	On       bool   // a provider is set up
 	Wrong    string // why nothing was saved, where no field is to blame
 	Issuer   components.FieldProps
@@ -47,7 +48,10 @@ func SSORoles() []components.Option {
 
 func (v SSOView) wrongs() map[string]string {
 	wrong := map[string]string{"": v.Wrong}
-	for _, f := range []components.FieldProps{v.Issuer, v.ClientID, v.Secret, v.Claim, v.Roles, v.Default, v.Session, v.Glass, v.Domain} {
+	for _, f := range []components.FieldProps{
+		v.Issuer, v.ClientID, v.Secret, v.Claim, v.Roles, v.Default, v.Session,
+		v.Glass, v.Domain,
+	} {
 		if f.Error != "" {
 			wrong[f.Name] = f.Error
 		}

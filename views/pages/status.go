@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"posthorn/domain/home"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -13,6 +14,7 @@ type StatusView struct {
 	Shell     layout.Shell
 	Hours     []StatusHour // the newest first
 	Published bool         // egress.json is there
+	Homes     []home.Seen  // all homes, this one first; none: the installation has one database
 }
 
 // StatusHour is one hour. Share is that of the attempts that succeeded.
@@ -53,4 +55,25 @@ func (v StatusView) now() (h StatusHour) {
 		}
 	}
 	return h
+}
+
+// hours is what the hours on the page are about.
+func (v StatusView) hours() string {
+	text := "Failed requests include those to receivers that are down."
+	if len(v.Homes) > 0 {
+		text = "Deliveries of the home " + v.Homes[0].Name + ". " + text
+	}
+	return text
+}
+
+func homeTone(s home.State) components.Tone {
+	switch {
+	case s == home.Unknown:
+		return components.Neutral
+	case s == home.NoWorkers:
+		return components.Warning
+	case s.Bad():
+		return components.Bad
+	}
+	return components.Good
 }

@@ -65,7 +65,10 @@ func New(t testing.TB, callback string) *Provider {
 	p.server = httptest.NewServer(mux)
 	t.Cleanup(p.server.Close)
 	p.URL = p.server.URL
-	provider, err := op.NewProvider(&op.Config{CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true},
+	provider, err := op.NewProvider(&op.Config{
+		CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true,
+		AuthMethodPost: true,
+	},
 		&storage{p}, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +82,8 @@ func New(t testing.TB, callback string) *Provider {
 			}
 		}
 		p.mu.Unlock()
-		http.Redirect(w, r, op.AuthCallbackURL(provider)(op.ContextWithIssuer(r.Context(), p.URL), r.URL.Query().Get("id")), http.StatusFound)
+		http.Redirect(w, r, op.AuthCallbackURL(provider)(op.ContextWithIssuer(r.Context(), p.URL), r.URL.Query().Get("id")),
+			http.StatusFound)
 	})
 	mux.Handle("/", p.changed(provider))
 	return p
@@ -259,7 +263,10 @@ func (k *key) Key() any                                    { return k.private }
 func (k *key) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
 
 func (k *key) sign(t testing.TB, claims map[string]any) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: k.private, KeyID: k.id}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{
+		Key:   k.private,
+		KeyID: k.id,
+	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +399,9 @@ func (s *storage) CreateAccessToken(_ context.Context, r op.TokenRequest) (strin
 	return id, time.Now().Add(time.Minute), nil
 }
 
-func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time, error) {
+func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time,
+	error,
+) {
 	return "", "", time.Time{}, errUnknown
 }
 
@@ -441,7 +450,9 @@ func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) 
 	return nil
 }
 
-func (s *storage) SetUserinfoFromScopes(_ context.Context, to *oidc.UserInfo, subject, _ string, scopes []string) error {
+func (s *storage) SetUserinfoFromScopes(_ context.Context, to *oidc.UserInfo, subject, _ string,
+	scopes []string,
+) error {
 	return s.fill(to, subject, scopes)
 }
 
@@ -473,7 +484,9 @@ func (s *storage) fill(to *oidc.UserInfo, subject string, scopes []string) error
 	return nil
 }
 
-func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string, string) error {
+func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string,
+	string,
+) error {
 	return errUnknown
 }
 

@@ -1,0 +1,241 @@
+package homes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"posthorn/db/sql"
+	"posthorn/domain/fault"
+	"posthorn/domain/home"
+	"posthorn/domain/id"
+	"posthorn/domain/incidents"
+)
+
+const (
+	// watchEvery is how often a process asks the other homes how they are.
+	watchEvery = 5 * time.Second
+	// countsFor is how long the counts of a home are shown before it is asked for others.
+	countsFor = 5 * time.Second
+	// foundMost is how many tenants of each home a search finds.
+	foundMost = 20
+)
+
+// sights are what a process knows of all homes.
+type sights struct {
+	mu  sync.Mutex
+	all map[string]home.Seen
+}
+
+func (s *sights) note(name string, got *home.Report, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.all[name]
+	seen.Name = name
+	s.all[name] = seen.After(got, now)
+}
+
+func (s *sights) of(name string) home.Seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.all[name]
+	seen.Name = name
+	return seen
+}
+
+// Watch asks the other homes again and again how they are, so that a page that says so need not wait.
+func (r *Router) Watch(ctx context.Context) error {
+	every := time.NewTicker(watchEvery)
+	defer every.Stop()
+	for {
+		r.see(ctx, r.all(), false)
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// all are the names of all homes, this one first.
+func (r *Router) all() []string { return append([]string{r.Self}, r.names...) }
+
+// see asks homes how they are, together and within askWithin.
+func (r *Router) see(ctx context.Context, names []string, counts bool) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() {
+			if name == r.Self {
+				got := r.report(ctx, counts)
+				r.sights.note(name, &got, r.Now())
+				return
+			}
+			var got home.Report
+			err := r.others[name].call(ctx, r, "state", map[string]bool{"counts": counts}, &got)
+			switch {
+			case err == nil:
+				r.sights.note(name, &got, r.Now())
+			case ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded): // else the process ends
+				r.sights.note(name, nil, r.Now())
+			}
+		})
+	}
+	all.Wait()
+}
+
+// report is what this home says of itself. What can't be read in time is that it has no database.
+func (r *Router) report(ctx context.Context, counts bool) home.Report {
+	ctx, cancel := context.WithTimeout(ctx, askWithin*3/4)
+	defer cancel()
+	out := home.Report{Release: r.Release}
+	var all home.Counts
+	err := r.DB.Console(ctx, func(q *sql.Queries) (err error) {
+		if out.Workers, err = q.HomeWorkers(ctx, incidents.Silent.Seconds()); err != nil || !counts {
+			return err
+		}
+		row, err := q.HomeCounts(ctx, home.WaitingMost)
+		if err != nil {
+			return err
+		}
+		all.Tenants, all.Waiting = row.Tenants, row.Waiting
+		oldest, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{
+			SilentSeconds: incidents.Silent.Seconds(),
+			Most:          1,
+		})
+		for _, o := range oldest {
+			all.Oldest, all.OldestDue = o.Name, max(r.Now().Sub(o.ReadyAt), 0)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		out.Database = true
+		if counts {
+			out.Counts = &all
+		}
+	case counts: // the counts can be what takes long
+		return r.report(context.WithoutCancel(ctx), false)
+	}
+	return out
+}
+
+// States are the homes as this process knows them, this one first. Those that responded last time are asked for new
+// counts, for two seconds at most; of one that did not, the last state is known.
+func (r *Router) States(ctx context.Context) []home.Seen {
+	var stale []string
+	for _, name := range r.all() {
+		if seen := r.sights.of(name); (!seen.Asked || seen.Reached) && r.Now().Sub(seen.CountsAt) > countsFor {
+			stale = append(stale, name)
+		}
+	}
+	r.see(ctx, stale, true)
+	return r.Known()
+}
+
+// Known are the homes as this process knows them without asking.
+func (r *Router) Known() []home.Seen {
+	var out []home.Seen
+	for _, name := range r.all() {
+		seen := r.sights.of(name)
+		seen.Here = name == r.Self
+		out = append(out, seen)
+	}
+	return out
+}
+
+// Find finds tenants of all homes by id, external id, or a part of the name, and names the homes that did not respond
+// within two seconds.
+func (r *Router) Find(ctx context.Context, text string) (found []home.Found, silent []string) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, name := range r.names {
+		all.Go(func() {
+			var got []home.Found
+			err := r.others[name].call(ctx, r, "search", map[string]string{"text": text}, &got)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				silent = append(silent, name)
+				return
+			}
+			for _, f := range got {
+				f.Home = name // whatever it says
+				if _, err := id.Tenant.Parse(f.ID); err == nil {
+					found = append(found, f)
+				}
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(silent)
+	slices.SortFunc(found, func(a, b home.Found) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Home, b.Home), cmp.Compare(a.ID, b.ID))
+	})
+	return found, silent
+}
+
+// search is what this home finds for another.
+func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) {
+	out := []home.Found{}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return out, nil
+	}
+	tenant, _ := id.Tenant.Parse(text) // no id is nobody's
+	err := r.DB.Console(ctx, func(q *sql.Queries) error {
+		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: foundMost})
+		for _, t := range rows {
+			out = append(out, home.Found{
+				Home: r.Self, ID: id.Tenant.Format(t.ID), Name: t.Name, External: t.ExternalID,
+				State: t.State,
+			})
+		}
+		return err
+	})
+	return out, err
+}
+
+// answer answers another home.
+func (r *Router) answer(w http.ResponseWriter, req *http.Request) {
+	var asked struct {
+		question
+		Counts bool   `json:"counts"`
+		Text   string `json:"text"`
+	}
+	if req.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, req.Body, 4<<10)).Decode(&asked) != nil {
+		r.Refuse(w, req, fault.ErrNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), askWithin)
+	defer cancel()
+	var out any
+	var err error
+	switch req.URL.Path {
+	case internalRoot + "find":
+		out, err = r.has(ctx, asked.question)
+	case internalRoot + "state":
+		out = r.report(ctx, asked.Counts)
+	case internalRoot + "recipient":
+		out, err = r.recipient(ctx, asked.Signed)
+	case internalRoot + "search":
+		out, err = r.search(ctx, asked.Text)
+	default:
+		err = fault.ErrNotFound
+	}
+	if err != nil {
+		r.Refuse(w, req, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
