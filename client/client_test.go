@@ -19,7 +19,10 @@ import (
 func TestAnEventGoesFromEmitToAVerifiedReceiverInEveryFormat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, format := range []client.Format{"", client.FormatStandard, client.FormatXWebhook, client.FormatTV1, client.FormatBodyHex, client.FormatRaw} {
+	for _, format := range []client.Format{
+		"", client.FormatStandard, client.FormatXWebhook, client.FormatTV1,
+		client.FormatBodyHex, client.FormatRaw,
+	} {
 		t.Run("format "+string(format), func(t *testing.T) {
 			t.Parallel()
 			on := *w
@@ -38,7 +41,8 @@ func TestAnEventGoesFromEmitToAVerifiedReceiverInEveryFormat(t *testing.T) {
 			verifier = client.Verifier{Format: format, Secrets: []string{"whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI=", endpoint.Secret}}
 			mu.Unlock()
 			eventually(t, "the endpoint has proved itself", func() bool {
-				return must[client.Endpoint](t)(c.GetEndpoint(t.Context(), endpoint.ID)).Status == client.EndpointStatusActive
+				return must[client.Endpoint](t)(c.GetEndpoint(t.Context(),
+					endpoint.ID)).Status == client.EndpointStatusActive
 			})
 			e := must[client.Emission](t)(client.NewEmission("order.completed", map[string]any{"note": "<ä & b>", "total": 4200}))
 			accepted := must[client.Accepted](t)(c.Emit(t.Context(), e))
@@ -75,7 +79,10 @@ func TestListsAreWalkedThroughWhole(t *testing.T) {
 		want = append(want, *r.ID)
 	}
 	var got []string
-	for e, err := range c.Events(t.Context(), client.ListEventsParams{Limit: new(10), Order: new(client.ListEventsParamsOrderAsc)}) {
+	for e, err := range c.Events(t.Context(), client.ListEventsParams{
+		Limit: new(10),
+		Order: new(client.ListEventsParamsOrderAsc),
+	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +130,8 @@ func TestManyEventsGoInAsManyBatchesAsTheyNeed(t *testing.T) {
 	events[7].Type = "no type"
 	results, err := c.EmitAll(t.Context(), events)
 	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || rejected.Total != 1060 || len(rejected.Events) != 1 || rejected.Events[0].Index != 7 ||
+	if !errors.As(err, &rejected) || rejected.Total != 1060 || len(rejected.Events) != 1 ||
+		rejected.Events[0].Index != 7 ||
 		rejected.Events[0].Err.Code != "type_malformed" || !strings.Contains(err.Error(), "1 of 1060 events were rejected") {
 		t.Errorf("the error is %v", err)
 	}
@@ -156,7 +164,8 @@ func TestARefusalIsATypedError(t *testing.T) {
 	for _, f := range e.Fields {
 		fields = append(fields, f.Field)
 	}
-	if e.Status != 400 || e.Code == "" || e.Detail == "" || fmt.Sprint(fields) != "[timeout_seconds url]" && fmt.Sprint(fields) != "[url timeout_seconds]" || !strings.HasPrefix(e.RequestID, "req_") {
+	if e.Status != 400 || e.Code == "" || e.Detail == "" || fmt.Sprint(fields) != "[timeout_seconds url]" && fmt.Sprint(fields) != "[url timeout_seconds]" ||
+		!strings.HasPrefix(e.RequestID, "req_") {
 		t.Errorf("got %+v", e)
 	}
 	if text := err.Error(); !strings.Contains(text, e.Code) || !strings.Contains(text, e.RequestID) {
@@ -244,7 +253,8 @@ func TestALongRetryAfterIsLeftToTheCaller(t *testing.T) {
 	})
 	c := must[*client.Client](t)(client.New(s, "key", client.WithRetries(3, time.Second)))
 	var e *client.Error
-	if _, err := c.GetOwnTenant(t.Context()); !errors.As(err, &e) || e.RetryAfter != 2*time.Minute || tries.Load() != 1 {
+	if _, err := c.GetOwnTenant(t.Context()); !errors.As(err, &e) || e.RetryAfter != 2*time.Minute ||
+		tries.Load() != 1 {
 		t.Errorf("%d tries, got %v", tries.Load(), err)
 	}
 }
@@ -260,7 +270,10 @@ func TestAServerThatIsAwayIsTriedAgain(t *testing.T) {
 			t.Errorf("the port was taken: %v", err)
 			return
 		}
-		s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, `{"id":"ep_1"}`) })}
+		s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = io.WriteString(rw, `{"id":"ep_1"}`)
+		})}
 		t.Cleanup(func() { s.Close() })
 		_ = s.Serve(l)
 	})
@@ -281,7 +294,8 @@ func TestTheKeyGoesNowhereElse(t *testing.T) {
 	})
 	c := must[*client.Client](t)(client.New(s, "key"))
 	var e *client.Error
-	if _, err := c.GetOwnTenant(t.Context()); !errors.As(err, &e) || e.Status != http.StatusTemporaryRedirect || reached.Load() {
+	if _, err := c.GetOwnTenant(t.Context()); !errors.As(err, &e) || e.Status != http.StatusTemporaryRedirect ||
+		reached.Load() {
 		t.Errorf("followed: %t, got %v", reached.Load(), err)
 	}
 }
@@ -330,7 +344,8 @@ func TestWhatMayHaveHappenedIsNotRepeated(t *testing.T) {
 				t.Fatal(err)
 			}
 			var e *client.Error
-			if err := c.call(sdk); !errors.As(err, &e) || e.Status != c.status || e.Code != "" || !strings.Contains(e.Detail, "somebody else's page") {
+			if err := c.call(sdk); !errors.As(err, &e) || e.Status != c.status || e.Code != "" ||
+				!strings.Contains(e.Detail, "somebody else's page") {
 				t.Errorf("got %v", err)
 			}
 			if tries.Load() != c.tries {

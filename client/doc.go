@@ -1,5 +1,5 @@
-// Package client is Posthorn's SDK for Go: it emits events, reads what became of them, manages endpoints, and
-// verifies webhooks on the receiving side.
+// Package client is Posthorn's SDK for Go. It emits events, shows their deliveries, manages endpoints, and verifies
+// webhooks in the receiver.
 //
 //	c, err := client.New("https://posthorn.example.com", os.Getenv("POSTHORN_API_KEY"))
 //	...
@@ -8,27 +8,26 @@
 //
 // # Operations
 //
-// Every operation of the API is a method of [Client], named as in the OpenAPI document, with its types. Beside them
-// stand [Client.Emit] and [Client.EmitAll], which are safe to repeat and repeat themselves; the iterators
-// [Client.Events], [Client.Deliveries], [Client.Endpoints] and so on, which fetch page after page; and
-// [Client.Tenant], for platform keys.
+// Every operation of the API is a method of [Client], named as in the OpenAPI document, with typed input and output.
+// [Client.Emit] and [Client.EmitAll] add an idempotency key and retry. [Client.Events], [Client.Deliveries],
+// [Client.Endpoints], and the other iterators fetch a list page by page. [Client.Tenant] is for platform keys.
 //
-// Optional fields are pointers (new("text") makes one), fields that may be null are [Nullable]: [Value] and [Null]
-// make them, Get reads them.
+// Optional fields are pointers; new("text") makes one. Fields that can be null are [Nullable]: set them with [Value]
+// and [Null], and read them with Get.
 //
 // # Errors
 //
-// A refusal is an [*Error] with the problem's stable code, a sentence that says how to fix it, the fields concerned
-// and the request's id. [Code] reads the code of any error.
+// An error response is an [*Error] with a stable code, a sentence that says how to fix the problem, the fields that are
+// wrong, and the request's id. [Code] returns the code of any error.
 //
-// # Repeating
+// # Retries
 //
-// Requests that change nothing, and emissions, are repeated after a 429, 502, 503 or 504 and after a network error:
-// five times at most unless [WithRetries] says otherwise, with growing pauses, not before the server's Retry-After.
-// Other requests are repeated only where nothing can have happened: after a 429, and when no connection came about.
+// Reads and emissions are retried after a 429, 502, 503, or 504 and after a network error: at most five times, unless
+// [WithRetries] says otherwise, with growing pauses, and not before the time in Retry-After. Other requests are retried
+// only if the first one can't have had an effect: after a 429, and if no connection was established.
 //
-// # Receiving
+// # Receive webhooks
 //
-// [Verify] checks a webhook in the standard format; a [Verifier] does so in any format, with several secrets during
-// a rotation, and reads the event.
+// [Verify] checks a webhook in the standard format. A [Verifier] checks any format, with several secrets during a
+// rotation, and parses the event.
 package client

@@ -130,7 +130,8 @@ func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
 // waitable reports whether an error says that the server is unavailable for a while.
 func (s *listening) waitable(err error) bool {
 	var refused *Error
-	if errors.As(err, &refused) && refused.Status != http.StatusTooManyRequests && refused.Status < http.StatusInternalServerError ||
+	if errors.As(err, &refused) && refused.Status != http.StatusTooManyRequests &&
+		refused.Status < http.StatusInternalServerError ||
 		errors.Is(err, ErrListenerGone) || errors.Is(err, ErrListenedElsewhere) {
 		return false
 	}

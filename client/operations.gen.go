@@ -479,6 +479,33 @@ func (e HealthSeverity) Valid() bool {
 	}
 }
 
+// Defines values for HistoryState.
+const (
+	Back      HistoryState = "back"
+	Exporting HistoryState = "exporting"
+	Leaving   HistoryState = "leaving"
+	Returning HistoryState = "returning"
+	Stored    HistoryState = "stored"
+)
+
+// Valid indicates whether the value is a known member of the HistoryState enum.
+func (e HistoryState) Valid() bool {
+	switch e {
+	case Back:
+		return true
+	case Exporting:
+		return true
+	case Leaving:
+		return true
+	case Returning:
+		return true
+	case Stored:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ImportResultAction.
 const (
 	ImportResultActionCreated   ImportResultAction = "created"
@@ -1025,6 +1052,27 @@ func (e RoutingClause) Valid() bool {
 	case RoutingClauseType:
 		return true
 	case RoutingClauseVersion:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SSORole.
+const (
+	SSOAdmin     SSORole = "admin"
+	SSODeveloper SSORole = "developer"
+	SSOViewer    SSORole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the SSORole enum.
+func (e SSORole) Valid() bool {
+	switch e {
+	case SSOAdmin:
+		return true
+	case SSODeveloper:
+		return true
+	case SSOViewer:
 		return true
 	default:
 		return false
@@ -1935,8 +1983,11 @@ type BreakerState string
 
 // BulkActionInput defines model for BulkActionInput.
 type BulkActionInput struct {
+	// Action What is done to each delivery
 	Action BulkActionInputAction `json:"action"`
-	DryRun *bool                 `json:"dry_run,omitempty"`
+
+	// DryRun Count the deliveries and change nothing
+	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
 	Filter BulkFilter `json:"filter"`
@@ -1948,7 +1999,7 @@ type BulkActionInput struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
-// BulkActionInputAction defines model for BulkActionInput.Action.
+// BulkActionInputAction What is done to each delivery
 type BulkActionInputAction string
 
 // BulkAuthor defines model for BulkAuthor.
@@ -1978,8 +2029,12 @@ type BulkEstimate struct {
 // BulkFilter The filters of the list of deliveries. Requires `status`, or only `ids`.
 type BulkFilter struct {
 	// Archived Only archived deliveries
-	Archived *bool   `json:"archived,omitempty"`
-	Channel  *string `json:"channel,omitempty"`
+	Archived *bool `json:"archived,omitempty"`
+
+	// Channel Deliveries of events on this channel
+	Channel *string `json:"channel,omitempty"`
+
+	// Endpoint The endpoint's id
 	Endpoint *string `json:"endpoint,omitempty"`
 
 	// IDs Ids of deliveries; can't be combined with other fields
@@ -2221,8 +2276,12 @@ type DryRun struct {
 // DryRunInput defines model for DryRunInput.
 type DryRunInput struct {
 	// AllTypes Check events of all types, not only of the subscribed ones
-	AllTypes   *bool     `json:"all_types,omitempty"`
-	Channels   *[]string `json:"channels,omitempty"`
+	AllTypes *bool `json:"all_types,omitempty"`
+
+	// Channels Only events on at least one of these channels
+	Channels *[]string `json:"channels,omitempty"`
+
+	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
@@ -2254,6 +2313,7 @@ type DryRunVerdictClause string
 
 // Emission A field that is not required can also be null.
 type Emission struct {
+	// Channels Endpoints with channels receive the event only if they have one of these; endpoints without channels receive it too
 	Channels *[]string `json:"channels,omitempty"`
 
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
@@ -2276,7 +2336,9 @@ type Emission struct {
 
 	// OccurredAt When it happened; default now
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
-	Type       string     `json:"type"`
+
+	// Type What happened, such as `order.completed`: segments joined by dots. Endpoints subscribe to it
+	Type string `json:"type"`
 
 	// Version Version of the data's shape
 	Version *string `json:"version,omitempty"`
@@ -2318,7 +2380,7 @@ type Endpoint struct {
 	// Kafka For the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind              EndpointKind                    `json:"kind"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
@@ -2435,7 +2497,7 @@ type EndpointCreated struct {
 	// Kafka For the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind             EndpointKind                    `json:"kind"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
@@ -2532,7 +2594,9 @@ type EndpointInput struct {
 	// CustomHeaders At most 20. Values of names that usually contain a secret (`Authorization`, `X-Api-Key`, ...) and of names in
 	// `sensitive_headers` are write-only.
 	CustomHeaders *map[string]string `json:"custom_headers,omitempty"`
-	Description   *string            `json:"description,omitempty"`
+
+	// Description The endpoint's name on pages and in emails
+	Description *string `json:"description,omitempty"`
 
 	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
@@ -2550,11 +2614,15 @@ type EndpointInput struct {
 	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
-	Kind        *EndpointKind      `json:"kind,omitempty"`
-	MaxInFlight *int               `json:"max_in_flight,omitempty"`
-	Metadata    *map[string]string `json:"metadata,omitempty"`
-	Ordering    *Ordering          `json:"ordering,omitempty"`
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	Kind *EndpointKind `json:"kind,omitempty"`
+
+	// MaxInFlight Concurrent requests to this endpoint, at most
+	MaxInFlight *int `json:"max_in_flight,omitempty"`
+
+	// Metadata Your own key-value pairs. Receivers don't see them
+	Metadata *map[string]string `json:"metadata,omitempty"`
+	Ordering *Ordering          `json:"ordering,omitempty"`
 
 	// Paused Create the endpoint paused, with `assume_verified`: nothing is sent to it before `POST /endpoints/{endpoint_id}/resume`. An import of an endpoint that exists leaves its state as it is
 	Paused *bool `json:"paused,omitempty"`
@@ -2598,7 +2666,9 @@ type EndpointInput struct {
 
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
-	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
+
+	// TimeoutSeconds How long a request can take, the response included
+	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -2618,7 +2688,7 @@ type EndpointInput struct {
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -2629,15 +2699,26 @@ type EndpointPage struct {
 
 // EndpointPatch defines model for EndpointPatch.
 type EndpointPatch struct {
-	AcceptConflict *bool                  `json:"accept_conflict,omitempty"`
-	Burst          nullable.Nullable[int] `json:"burst,omitempty"`
-	Channels       *[]string              `json:"channels,omitempty"`
-	CircuitBreaker *bool                  `json:"circuit_breaker,omitempty"`
+	// AcceptConflict Treat 409 as delivered
+	AcceptConflict *bool `json:"accept_conflict,omitempty"`
+
+	// Burst Requests above the rate; null for twice the rate
+	Burst nullable.Nullable[int] `json:"burst,omitempty"`
+
+	// Channels Only events on at least one of these channels
+	Channels *[]string `json:"channels,omitempty"`
+
+	// CircuitBreaker Whether an endpoint that only fails gets one probe at a time
+	CircuitBreaker *bool `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders Replaces all headers. Null, or `***`, keeps the value that is stored under the name.
 	CustomHeaders *map[string]*string `json:"custom_headers,omitempty"`
-	Description   *string             `json:"description,omitempty"`
-	EventTypes    *[]string           `json:"event_types,omitempty"`
+
+	// Description The endpoint's name on pages and in emails
+	Description *string `json:"description,omitempty"`
+
+	// EventTypes Full names, patterns such as `order.*`, or `*`
+	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// ExternalID Null removes it
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
@@ -2647,37 +2728,53 @@ type EndpointPatch struct {
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
-	Format      *Format            `json:"format,omitempty"`
-	Kafka       *KafkaPatch        `json:"kafka,omitempty"`
-	MaxInFlight *int               `json:"max_in_flight,omitempty"`
-	Metadata    *map[string]string `json:"metadata,omitempty"`
-	Ordering    *Ordering          `json:"ordering,omitempty"`
+	Format *Format     `json:"format,omitempty"`
+	Kafka  *KafkaPatch `json:"kafka,omitempty"`
+
+	// MaxInFlight Concurrent requests to this endpoint, at most
+	MaxInFlight *int `json:"max_in_flight,omitempty"`
+
+	// Metadata Your own key-value pairs. Receivers don't see them
+	Metadata *map[string]string `json:"metadata,omitempty"`
+	Ordering *Ordering          `json:"ordering,omitempty"`
 
 	// PayloadVersion Only events of this payload version, and events without a version; null for all
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
-	Prefix         *string                   `json:"prefix,omitempty"`
+
+	// Prefix The prefix of the format's header names
+	Prefix *string `json:"prefix,omitempty"`
 
 	// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
 	// override it. The preset itself is not stored.
-	Preset            *Preset                `json:"preset,omitempty"`
-	RateLimit         nullable.Nullable[int] `json:"rate_limit,omitempty"`
-	RetryClientErrors *bool                  `json:"retry_client_errors,omitempty"`
+	Preset *Preset `json:"preset,omitempty"`
+
+	// RateLimit Requests a second; null for unlimited
+	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
+
+	// RetryClientErrors Retry 4xx responses, which otherwise fail the delivery immediately
+	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or custom delays.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
 
 	// RotationSignatures Null for the format's default
 	RotationSignatures nullable.Nullable[RotationSignatures] `json:"rotation_signatures,omitempty"`
-	SendTraceparent    *bool                                 `json:"send_traceparent,omitempty"`
+
+	// SendTraceparent Send the W3C header `traceparent` with events that are part of a trace
+	SendTraceparent *bool `json:"send_traceparent,omitempty"`
 
 	// SensitiveHeaders If you leave it out, listed names stay listed. A value that is kept stays write-only.
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
-	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
+
+	// TimeoutSeconds How long a request can take, the response included
+	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
 	TypeField *TypeField `json:"type_field,omitempty"`
-	URL       *string    `json:"url,omitempty"`
+
+	// URL A new URL must be verified again
+	URL *string `json:"url,omitempty"`
 
 	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
@@ -2750,6 +2847,7 @@ type EventPage struct {
 
 // EventReplayInput defines model for EventReplayInput.
 type EventReplayInput struct {
+	// EndpointID Send it to this endpoint only; without it, to every endpoint that received it
 	EndpointID *string `json:"endpoint_id,omitempty"`
 
 	// Reason Recorded in the audit log
@@ -2843,7 +2941,10 @@ type EventTypeImported struct {
 
 // EventTypeInput defines model for EventTypeInput.
 type EventTypeInput struct {
-	Deprecated  *bool   `json:"deprecated,omitempty"`
+	// Deprecated Still sent, but new endpoints shouldn't subscribe to it
+	Deprecated *bool `json:"deprecated,omitempty"`
+
+	// Description When the event is sent. Shown to receivers
 	Description *string `json:"description,omitempty"`
 
 	// Example Any JSON value that matches the schema, at most 64 KiB
@@ -2851,7 +2952,9 @@ type EventTypeInput struct {
 
 	// Group The group in the catalog
 	Group *string `json:"group,omitempty"`
-	Name  string  `json:"name"`
+
+	// Name Segments joined by dots, such as `order.completed`. It can't be changed later
+	Name string `json:"name"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
 	// schema, such as `#/$defs/address`, without cycles.
@@ -2873,12 +2976,17 @@ type EventTypePage struct {
 
 // EventTypePatch defines model for EventTypePatch.
 type EventTypePatch struct {
-	Deprecated  *bool   `json:"deprecated,omitempty"`
+	// Deprecated Still sent, but new endpoints shouldn't subscribe to it
+	Deprecated *bool `json:"deprecated,omitempty"`
+
+	// Description When the event is sent. Shown to receivers
 	Description *string `json:"description,omitempty"`
 
 	// Example Any JSON value that matches the schema, at most 64 KiB
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
-	Group   *string                    `json:"group,omitempty"`
+
+	// Group Types of a group are listed together
+	Group *string `json:"group,omitempty"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
 	// schema, such as `#/$defs/address`, without cycles.
@@ -2886,8 +2994,10 @@ type EventTypePatch struct {
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
 	// to the response, `enforce` rejects it.
-	SchemaCheck *SchemaCheck                                   `json:"schema_check,omitempty"`
-	Versions    nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
+	SchemaCheck *SchemaCheck `json:"schema_check,omitempty"`
+
+	// Versions Payload versions by name; null removes one
+	Versions nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
 }
 
 // EventTypeVersion defines model for EventTypeVersion.
@@ -2933,8 +3043,11 @@ type ExpungeEventInput struct {
 
 // ExpungeInput defines model for ExpungeInput.
 type ExpungeInput struct {
+	// Channel Events on this channel
 	Channel *string `json:"channel,omitempty"`
-	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// DryRun Count the events and change nothing
+	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Match Whose data to delete, in the form of an endpoint's filter: an object of paths into the event's data with the values
 	// to match, such as `{"user.id": "42"}`, or an expression. An event on which the expression can't be evaluated does
@@ -3161,6 +3274,44 @@ type HealthType struct {
 	Type     string `json:"type"`
 }
 
+// HistoryDay defines model for HistoryDay.
+type HistoryDay struct {
+	Attempts int64 `json:"attempts"`
+
+	// ByStatus The deliveries by status
+	ByStatus map[string]int64 `json:"by_status"`
+
+	// Bytes In storage, compressed
+	Bytes int64 `json:"bytes"`
+
+	// Day UTC
+	Day string `json:"day"`
+
+	// Delayed The last try failed; it is repeated, and the operators can see why
+	Delayed    bool  `json:"delayed"`
+	Deliveries int64 `json:"deliveries"`
+	Events     int64 `json:"events"`
+
+	// RequestedAt When it was last brought back
+	RequestedAt nullable.Nullable[time.Time] `json:"requested_at"`
+
+	// State `exporting`: all rows are in the database and are being copied. `leaving`: rows are being deleted from the database. `stored`: no rows
+	// are in the database. `returning`: rows are being brought back. `back`: all rows are in the database again.
+	State HistoryState `json:"state"`
+
+	// StoredAt When the last of its rows left
+	StoredAt nullable.Nullable[time.Time] `json:"stored_at"`
+}
+
+// HistoryList defines model for HistoryList.
+type HistoryList struct {
+	Data []HistoryDay `json:"data"`
+}
+
+// HistoryState `exporting`: all rows are in the database and are being copied. `leaving`: rows are being deleted from the database. `stored`: no rows
+// are in the database. `returning`: rows are being brought back. `back`: all rows are in the database again.
+type HistoryState string
+
 // ImportInput defines model for ImportInput.
 type ImportInput struct {
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. In a dry run, try the entries as if it existed
@@ -3224,6 +3375,7 @@ type InboxAnswer string
 
 // InboxInput defines model for InboxInput.
 type InboxInput struct {
+	// Description The inbox's name on pages
 	Description *string `json:"description,omitempty"`
 
 	// EventTypes Default: all
@@ -3292,11 +3444,14 @@ type InvitationRole string
 
 // InvitationInput defines model for InvitationInput.
 type InvitationInput struct {
-	Email string              `json:"email"`
-	Role  InvitationInputRole `json:"role"`
+	// Email Where the invitation is sent
+	Email string `json:"email"`
+
+	// Role The role of the new member
+	Role InvitationInputRole `json:"role"`
 }
 
-// InvitationInputRole defines model for InvitationInput.Role.
+// InvitationInputRole The role of the new member
 type InvitationInputRole string
 
 // InvitationPage defines model for InvitationPage.
@@ -3344,9 +3499,13 @@ type KafkaInput struct {
 	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
 	// SASL Leave out, or null, if the brokers require no authentication
-	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
-	TLS   *bool                             `json:"tls,omitempty"`
-	Topic string                            `json:"topic"`
+	SASL nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
+
+	// TLS Connect with TLS
+	TLS *bool `json:"tls,omitempty"`
+
+	// Topic The topic that records are written to
+	Topic string `json:"topic"`
 }
 
 // KafkaMechanism defines model for KafkaMechanism.
@@ -3354,15 +3513,20 @@ type KafkaMechanism string
 
 // KafkaPatch defines model for KafkaPatch.
 type KafkaPatch struct {
+	// BootstrapServers Addresses of brokers, as host:port
 	BootstrapServers *[]string `json:"bootstrap_servers,omitempty"`
 
 	// CACertificate Null removes it
 	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
 	// SASL Null removes it
-	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
-	TLS   *bool                             `json:"tls,omitempty"`
-	Topic *string                           `json:"topic,omitempty"`
+	SASL nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
+
+	// TLS Connect with TLS
+	TLS *bool `json:"tls,omitempty"`
+
+	// Topic The topic that records are written to
+	Topic *string `json:"topic,omitempty"`
 }
 
 // KafkaSASL defines model for KafkaSASL.
@@ -3377,7 +3541,9 @@ type KafkaSASLInput struct {
 
 	// Password Write-only. In a change, leave it out or send `***` to keep the stored one, unless servers, TLS, its certificate, mechanism, or user name change.
 	Password *string `json:"password,omitempty"`
-	Username string  `json:"username"`
+
+	// Username The user name at the brokers
+	Username string `json:"username"`
 }
 
 // Key defines model for Key.
@@ -3416,9 +3582,12 @@ type KeyCreated struct {
 
 // KeyInput defines model for KeyInput.
 type KeyInput struct {
+	// ExpiresAt When the key stops working; without it, it never expires
 	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at,omitempty"`
-	Name      string                       `json:"name"`
-	Scopes    []Scope                      `json:"scopes"`
+
+	// Name What uses the key, such as `billing service`
+	Name   string  `json:"name"`
+	Scopes []Scope `json:"scopes"`
 }
 
 // KeyPage defines model for KeyPage.
@@ -3468,8 +3637,11 @@ type ListenerAnswerFailure string
 
 // ListenerInput defines model for ListenerInput.
 type ListenerInput struct {
-	Channels    *[]string `json:"channels,omitempty"`
-	Description *string   `json:"description,omitempty"`
+	// Channels Only events on at least one of these channels
+	Channels *[]string `json:"channels,omitempty"`
+
+	// Description The listener's name on pages
+	Description *string `json:"description,omitempty"`
 
 	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
@@ -3482,9 +3654,13 @@ type ListenerInput struct {
 	Format *Format `json:"format,omitempty"`
 
 	// Forward Where your program forwards deliveries. Only displayed; Posthorn sends nothing there.
-	Forward        *string                   `json:"forward,omitempty"`
+	Forward *string `json:"forward,omitempty"`
+
+	// PayloadVersion Receive only events of this version, and events without a version
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
-	Prefix         *string                   `json:"prefix,omitempty"`
+
+	// Prefix The prefix of the format's header names
+	Prefix *string `json:"prefix,omitempty"`
 
 	// Secret The secret to sign with, such as the one of a real endpoint; by default one is generated
 	Secret *string `json:"secret,omitempty"`
@@ -3512,10 +3688,11 @@ type MemberPage struct {
 
 // MemberPatch defines model for MemberPatch.
 type MemberPatch struct {
+	// Role The member's new role
 	Role MemberPatchRole `json:"role"`
 }
 
-// MemberPatchRole defines model for MemberPatch.Role.
+// MemberPatchRole The member's new role
 type MemberPatchRole string
 
 // Notice defines model for Notice.
@@ -3680,14 +3857,16 @@ type PortalLinkInput struct {
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
 	// ReturnURL Where the link back to your product leads
-	ReturnURL *string              `json:"return_url,omitempty"`
-	Role      *PortalLinkInputRole `json:"role,omitempty"`
+	ReturnURL *string `json:"return_url,omitempty"`
+
+	// Role What the person can do
+	Role *PortalLinkInputRole `json:"role,omitempty"`
 
 	// SessionSeconds How long the session lasts
 	SessionSeconds *int `json:"session_seconds,omitempty"`
 }
 
-// PortalLinkInputRole defines model for PortalLinkInput.Role.
+// PortalLinkInputRole What the person can do
 type PortalLinkInputRole string
 
 // PortalLinkPage defines model for PortalLinkPage.
@@ -3726,8 +3905,11 @@ type ReasonInput struct {
 
 // RecoverInput defines model for RecoverInput.
 type RecoverInput struct {
+	// Channel Deliveries of events on this channel
 	Channel *string `json:"channel,omitempty"`
-	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// DryRun Count the deliveries and change nothing
+	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Pace Maximum deliveries queued a second
 	Pace *int `json:"pace,omitempty"`
@@ -3786,6 +3968,7 @@ type ReplayInput struct {
 
 // ReplaysInput defines model for ReplaysInput.
 type ReplaysInput struct {
+	// DryRun Count the deliveries and change nothing
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
@@ -3887,6 +4070,93 @@ type RoutingVerdict struct {
 	// URL The current URL, with query values masked
 	URL string `json:"url"`
 }
+
+// SSO defines model for SSO.
+type SSO struct {
+	// BreakGlass The address of the owner who can always sign in with a password
+	BreakGlass nullable.Nullable[string] `json:"break_glass"`
+	ClientID   string                    `json:"client_id"`
+
+	// ClientSecretHint The last four characters of the secret, or an empty text if the secret has fewer than 16; null for a public client
+	ClientSecretHint nullable.Nullable[string] `json:"client_secret_hint"`
+
+	// DefaultRole The role of everyone else; null rejects them
+	DefaultRole nullable.Nullable[SSORole] `json:"default_role"`
+	Domains     []SSODomain                `json:"domains"`
+
+	// Issuer The URL below which the provider has `/.well-known/openid-configuration`
+	Issuer string `json:"issuer"`
+
+	// JoinMembers Whether people of verified domains become members at their first sign-in
+	JoinMembers bool `json:"join_members"`
+
+	// Required Whether members can sign in through the provider only
+	Required bool `json:"required"`
+
+	// RoleClaim The claim whose values set roles at every sign-in. Empty: roles are set in Posthorn only
+	RoleClaim string `json:"role_claim"`
+
+	// Roles Roles by value of the claim. The highest role counts
+	Roles          map[string]SSORole `json:"roles"`
+	SessionSeconds int                `json:"session_seconds"`
+
+	// TrustEmail Whether addresses without `email_verified` are accepted
+	TrustEmail bool `json:"trust_email"`
+}
+
+// SSODomain defines model for SSODomain.
+type SSODomain struct {
+	Domain string `json:"domain"`
+
+	// Record The name of the TXT record that verifies the domain
+	Record string `json:"record"`
+
+	// Text The text of that record
+	Text     string `json:"text"`
+	Verified bool   `json:"verified"`
+}
+
+// SSOPatch defines model for SSOPatch.
+type SSOPatch struct {
+	// BreakGlass The address of an owner who has a password
+	BreakGlass nullable.Nullable[string] `json:"break_glass,omitempty"`
+
+	// ClientID The client that you registered at the provider
+	ClientID *string `json:"client_id,omitempty"`
+
+	// ClientSecret Null removes it: a public client. A new issuer needs its secret in the same request
+	ClientSecret nullable.Nullable[string] `json:"client_secret,omitempty"`
+
+	// DefaultRole The role of everyone else; null rejects them
+	DefaultRole nullable.Nullable[SSORole] `json:"default_role,omitempty"`
+
+	// Domains Email domains. Replaces the list
+	Domains *[]string `json:"domains,omitempty"`
+
+	// Issuer The URL below which the provider has `/.well-known/openid-configuration`
+	Issuer *string `json:"issuer,omitempty"`
+
+	// JoinMembers Whether people of verified domains become members at their first sign-in
+	JoinMembers *bool `json:"join_members,omitempty"`
+
+	// Required Whether members can sign in through the provider only. Needs `break_glass`
+	Required *bool `json:"required,omitempty"`
+
+	// RoleClaim The claim whose values set roles at every sign-in. Empty: roles are set in Posthorn only
+	RoleClaim *string `json:"role_claim,omitempty"`
+
+	// Roles Roles by value of the claim. Replaces all of them
+	Roles *map[string]SSORole `json:"roles,omitempty"`
+
+	// SessionSeconds How long a session lasts, in seconds
+	SessionSeconds *int `json:"session_seconds,omitempty"`
+
+	// TrustEmail Whether addresses without `email_verified` are accepted
+	TrustEmail *bool `json:"trust_email,omitempty"`
+}
+
+// SSORole A role that a provider can give. Owners are made by owners
+type SSORole string
 
 // SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
 // to the response, `enforce` rejects it.
@@ -4061,10 +4331,16 @@ type TenantCreated struct {
 // TenantInput defines model for TenantInput.
 type TenantInput struct {
 	// ExternalID Your own id of the tenant, unique among tenants
-	ExternalID    *string `json:"external_id,omitempty"`
-	Name          string  `json:"name"`
-	RetentionDays *int    `json:"retention_days,omitempty"`
-	StrictTypes   *bool   `json:"strict_types,omitempty"`
+	ExternalID *string `json:"external_id,omitempty"`
+
+	// Name The tenant's name on pages and in emails
+	Name string `json:"name"`
+
+	// RetentionDays How long events and deliveries are kept
+	RetentionDays *int `json:"retention_days,omitempty"`
+
+	// StrictTypes Accept only events whose type is in the catalog
+	StrictTypes *bool `json:"strict_types,omitempty"`
 }
 
 // TenantLimits defines model for TenantLimits.
@@ -4077,10 +4353,13 @@ type TenantLimits struct {
 
 // TenantLimitsPatch defines model for TenantLimitsPatch.
 type TenantLimitsPatch struct {
+	// Endpoints Endpoints that the tenant can have
 	Endpoints nullable.Nullable[int64] `json:"endpoints,omitempty"`
 
 	// EventsPerMonth Per calendar month (UTC)
-	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month,omitempty"`
+	EventsPerMonth nullable.Nullable[int64] `json:"events_per_month,omitempty"`
+
+	// EventsPerSecond Events a second; 0 for unlimited
 	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second,omitempty"`
 
 	// PayloadBytes Maximum size of an event's data
@@ -4097,20 +4376,30 @@ type TenantPage struct {
 type TenantPatch struct {
 	// Contacts Replaces all of them; each email has an unsubscribe link
 	Contacts *[]string `json:"contacts,omitempty"`
-	Digest   *bool     `json:"digest,omitempty"`
+
+	// Digest Send a daily email while something is wrong
+	Digest *bool `json:"digest,omitempty"`
 
 	// ExternalID Null removes it. Only a platform key can change it
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
 	// HealthPolicy The fields to change. Null restores the default.
-	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
-	Name          *string            `json:"name,omitempty"`
-	RetentionDays *int               `json:"retention_days,omitempty"`
+	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
+
+	// Name The tenant's name on pages and in emails
+	Name *string `json:"name,omitempty"`
+
+	// RetentionDays How long events and deliveries are kept
+	RetentionDays *int `json:"retention_days,omitempty"`
 
 	// RetryPolicy The default schedule of new endpoints. Null for the platform's.
-	RetryPolicy         nullable.Nullable[RetryPolicyInput] `json:"retry_policy,omitempty"`
-	StrictTypes         *bool                               `json:"strict_types,omitempty"`
-	ViewersReadPayloads *bool                               `json:"viewers_read_payloads,omitempty"`
+	RetryPolicy nullable.Nullable[RetryPolicyInput] `json:"retry_policy,omitempty"`
+
+	// StrictTypes Accept only events whose type is in the catalog
+	StrictTypes *bool `json:"strict_types,omitempty"`
+
+	// ViewersReadPayloads Whether viewers see payloads and responses
+	ViewersReadPayloads *bool `json:"viewers_read_payloads,omitempty"`
 }
 
 // TenantState defines model for TenantState.
@@ -4132,7 +4421,9 @@ type TestAccepted struct {
 type TestInput struct {
 	// Data Any JSON value; default `{"test":true}`
 	Data json.RawMessage `json:"data,omitempty"`
-	Type *string         `json:"type,omitempty"`
+
+	// Type The type of the test event
+	Type *string `json:"type,omitempty"`
 }
 
 // TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
@@ -4708,6 +4999,9 @@ type UpdateTenantLimitsJSONRequestBody = TenantLimitsPatch
 
 // ResumeTenantJSONRequestBody defines body for ResumeTenant for application/json ContentType.
 type ResumeTenantJSONRequestBody = ReasonInput
+
+// UpdateTenantSSOJSONRequestBody defines body for UpdateTenantSSO for application/json ContentType.
+type UpdateTenantSSOJSONRequestBody = SSOPatch
 
 // SuspendTenantJSONRequestBody defines body for SuspendTenant for application/json ContentType.
 type SuspendTenantJSONRequestBody = ReasonInput
@@ -5336,6 +5630,26 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	return answer[Health](ctx, c, r)
 }
 
+// ListHistory: list days of history in storage.
+//
+// Days whose events and deliveries are kept outside the database, and days that were brought back, newest first. Lists, exports, and bulk jobs skip days in storage. An installation without such storage has none.
+//
+// GET /history, scope webhooks:read
+func (c *Client) ListHistory(ctx context.Context) (HistoryList, error) {
+	r := newRequest(http.MethodGet, "/history")
+	return answer[HistoryList](ctx, c, r)
+}
+
+// RestoreHistory: bring a day of history back.
+//
+// Brings the day's events, deliveries, and attempts back under their ids, in the background. When its state is `back`, lists, replays, and exports include the day. After some days it returns to storage. A request for a day that is back keeps it for longer.
+//
+// POST /history/{day}/restore, scope webhooks:write
+func (c *Client) RestoreHistory(ctx context.Context, day string) (HistoryDay, error) {
+	r := newRequest(http.MethodPost, "/history/%s/restore", day)
+	return answer[HistoryDay](ctx, c, r)
+}
+
 // ImportAll: import event types and endpoints with their secrets.
 //
 // Entries are independent: a rejected entry does not stop the others. Existing ones are found by their name or
@@ -5808,6 +6122,40 @@ func (c *Client) ResumeTenant(ctx context.Context, tenantID TenantID, body Reaso
 	r := newRequest(http.MethodPost, "/tenants/%s/resume", tenantID)
 	r.body = body
 	return answer[Tenant](ctx, c, r)
+}
+
+// RemoveTenantSSO: remove a tenant's single sign-on.
+//
+// Ends the sessions that the provider started. Verified domains stay verified.
+//
+// DELETE /tenants/{tenant_id}/sso, scope tenants:write
+func (c *Client) RemoveTenantSSO(ctx context.Context, tenantID TenantID) error {
+	r := newRequest(http.MethodDelete, "/tenants/%s/sso", tenantID)
+	return c.finish(ctx, r)
+}
+
+// GetTenantSSO: read a tenant's single sign-on.
+//
+// The client secret is never returned. Owners of the tenant have the same settings in the dashboard.
+//
+// GET /tenants/{tenant_id}/sso, scope tenants:write
+func (c *Client) GetTenantSSO(ctx context.Context, tenantID TenantID) (SSO, error) {
+	r := newRequest(http.MethodGet, "/tenants/%s/sso", tenantID)
+	return answer[SSO](ctx, c, r)
+}
+
+// UpdateTenantSSO: change a tenant's single sign-on.
+//
+// Sets up single sign-on where the tenant has none; `issuer` and `client_id` are required then. Fields that you leave out
+// stay unchanged. Posthorn reads the provider's configuration before it saves a new issuer. A change of the issuer or the
+// client ends the sessions that the provider started. `domains` replaces the list; owners verify new domains in the
+// dashboard.
+//
+// PATCH /tenants/{tenant_id}/sso, scope tenants:write
+func (c *Client) UpdateTenantSSO(ctx context.Context, tenantID TenantID, body SSOPatch) (SSO, error) {
+	r := newRequest(http.MethodPatch, "/tenants/%s/sso", tenantID)
+	r.body = body
+	return answer[SSO](ctx, c, r)
 }
 
 // SuspendTenant: suspend a tenant.

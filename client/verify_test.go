@@ -128,7 +128,8 @@ func TestReadRefusesALargeBodyAndAnUnsignedOne(t *testing.T) {
 	t.Parallel()
 	v := client.Verifier{Secrets: []string{secret}, Now: at(1700000000), MaxBody: 10}
 	var e *client.SignatureError
-	if _, err := v.Read(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid))); !errors.As(err, &e) || e.Code != "body_too_large" {
+	if _, err := v.Read(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid))); !errors.As(err, &e) ||
+		e.Code != "body_too_large" {
 		t.Errorf("got %v", err)
 	}
 	v.MaxBody = 0

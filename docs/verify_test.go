@@ -92,10 +92,14 @@ func attempts(t *testing.T, language string) []attempt {
 			// both secrets, where there is room
 			s := signature.Signing{Format: format, Keys: keys, Rotation: signature.SignAll}
 			headers := map[string]string{}
-			for _, h := range s.Headers(nil, signature.Message{EventID: "evt_1", DeliveryID: "dlv_1", EndpointID: "ep_1", Type: "order.completed"}, body, signature.Send{At: time.Unix(signedAt, 0), Attempt: 1}) {
+			for _, h := range s.Headers(nil, signature.Message{EventID: "evt_1", DeliveryID: "dlv_1", EndpointID: "ep_1", Type: "order.completed"}, body,
+				signature.Send{At: time.Unix(signedAt, 0), Attempt: 1}) {
 				headers[strings.ToLower(h.Name)] = h.Value
 			}
-			good := attempt{Name: string(format) + " " + name, Verify: names[language], Headers: headers, Body: base64.StdEncoding.EncodeToString(body), Secret: newSecret, Now: signedAt + 60, Trust: true}
+			good := attempt{
+				Name: string(format) + " " + name, Verify: names[language], Headers: headers,
+				Body: base64.StdEncoding.EncodeToString(body), Secret: newSecret, Now: signedAt + 60, Trust: true,
+			}
 			with := func(what string, change func(*attempt)) {
 				a := good
 				a.Name += ", " + what

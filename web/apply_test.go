@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/client"
 	"posthorn/client/cli"
+	"posthorn/handlers/openid/optest"
 )
 
 // newApplyDesk is a terminal with a platform key of an installation of its own.
@@ -19,7 +21,8 @@ func newApplyDesk(t *testing.T, more ...string) *desk {
 	var m made
 	succeed(t, environ, &m, "key", "create", "--platform", "--scopes", "all", "--json")
 	p := program(t, environ, Parts{Web: true})
-	return &desk{t: t, server: environ, url: p.URL(), key: m.APIKey, environ: append(more, "POSTHORN_URL="+p.URL(), "POSTHORN_API_KEY="+m.APIKey, "HOME="+t.TempDir())}
+	return &desk{t: t, server: environ, url: p.URL(), key: m.APIKey, environ: append(more, "POSTHORN_URL="+p.URL(), "POSTHORN_API_KEY="+m.APIKey, "HOME="+
+		t.TempDir())}
 }
 
 // wholeFile names every field that a file can have at least once.
@@ -76,6 +79,7 @@ tenants:
         payload_version: 2026-01
         accept_conflict: true
         circuit_breaker: false
+        send_traceparent: true
         verification: simple
         when_held: drop
         custom_headers: {Authorization: "Bearer ${TOKEN}", X-Team: shop, X-Mark: "$${plain}"}
@@ -97,11 +101,25 @@ tenants:
           bootstrap_servers: ["broker.example.com:9092"]
           topic: orders
           sasl: {mechanism: SCRAM-SHA-256, username: ada, password: "${KAFKA_PASSWORD}"}
+      - {external_id: customer-1/inbox, kind: inbox, description: To look at, event_types: [order.*], answer: 500}
     members:
       - {email: ada@example.com, role: owner}
       - {email: bob@example.com, role: viewer}
     keys:
       - {name: producer, scopes: ["events:write", "events:read"], expires_at: 2099-01-01T00:00:00Z}
+    sso:
+      issuer: ISSUER
+      client_id: posthorn
+      client_secret: ${SSO_SECRET}
+      role_claim: realm_access.roles
+      roles: {webhooks-admins: admin, "a_from = b": viewer}
+      default_role: null
+      join_members: false
+      trust_email: true
+      required: true
+      break_glass: ada@example.com
+      session_seconds: 3600
+      domains: [shop.example.com, example.com]
   - external_id: customer-2
     name: Customer Two
     suspended: true
@@ -110,7 +128,13 @@ tenants:
 
 var wholeEnviron = []string{
 	"TOKEN=token-of-theirs", "HOOK_SECRET=a-secret-that-is-long-enough-1234", "ALSO_SECRET=whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
-	"KAFKA_PASSWORD=sesame",
+	"KAFKA_PASSWORD=sesame", "SSO_SECRET=a-client-secret-of-the-provider",
+}
+
+// whole is the file with a provider that responds.
+func whole(t *testing.T) string {
+	t.Helper()
+	return strings.Replace(wholeFile, "ISSUER", optest.New(t, "https://unused.example.com").URL, 1)
 }
 
 // file writes a file for apply and returns its path.
@@ -156,29 +180,31 @@ func (d *desk) apply(text, flags string) planned {
 
 func TestApplyTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
+	text := whole(t)
 	d := newApplyDesk(t, wholeEnviron...)
-	dry := d.apply(wholeFile, "--dry-run")
-	if again := d.apply(wholeFile, "--dry-run"); len(dry.Changes) != 11 || again.String() != dry.String() || dry.Applied {
+	dry := d.apply(text, "--dry-run")
+	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 13 || again.String() != dry.String() || dry.Applied {
 		t.Errorf("a dry run did something, or less than all: %v", dry)
 	}
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	var first planned
-	d.ok(&first, "apply --json --secrets-file "+secrets+" -f "+file(t, wholeFile))
+	d.ok(&first, "apply --json --secrets-file "+secrets+" -f "+file(t, text))
 	if first.String() != dry.String() || !first.Applied {
 		t.Errorf("planned\n%v\nand did\n%v", dry, first)
 	}
 	made, err := os.ReadFile(secrets)
-	if err != nil || strings.Count(string(made), "\n") != 2 || !strings.Contains(string(made), `"phk_`) || !strings.Contains(string(made), "whsec_") {
+	if err != nil || strings.Count(string(made), "\n") != 3 || !strings.Contains(string(made), `"phk_`) ||
+		!strings.Contains(string(made), "whsec_") {
 		t.Errorf("secrets that were made: %s, %v", made, err)
 	}
-	if second := d.apply(wholeFile, ""); len(second.Changes) != 0 {
+	if second := d.apply(text, ""); len(second.Changes) != 0 {
 		t.Errorf("the second time changes\n%v", second)
 	}
-	if r := d.run("apply --check -f " + file(t, wholeFile)); r.code != cli.ExitOK || !strings.Contains(r.stdout, "No changes") {
+	if r := d.run("apply --check -f " + file(t, text)); r.code != cli.ExitOK || !strings.Contains(r.stdout, "No changes") {
 		t.Errorf("the check: %d %s%s", r.code, r.stdout, r.stderr)
 	}
 	// A schedule by name and one with delays are the same on the next day too; so is a file in another order.
-	swapped := strings.Replace(wholeFile, "contacts: [ops@example.com, dev@example.com]", "contacts: [dev@example.com, ops@example.com]", 1)
+	swapped := strings.Replace(text, "contacts: [ops@example.com, dev@example.com]", "contacts: [dev@example.com, ops@example.com]", 1)
 	if p := d.apply(swapped, ""); len(p.Changes) != 0 {
 		t.Errorf("another order changes %v", p)
 	}
@@ -186,20 +212,21 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 
 func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 	t.Parallel()
+	text := whole(t)
 	from := newApplyDesk(t, wholeEnviron...)
-	from.apply(wholeFile, "")
+	from.apply(text, "")
 	// What was made by hand has no external id.
 	from.ok(nil, "endpoints create --tenant customer-1 https://other.example.com/in")
 	exported := from.run("export")
 	if exported.code != cli.ExitOK {
 		t.Fatalf("%s%s", exported.stdout, exported.stderr)
 	}
-	for _, secret := range []string{"token-of-theirs", "a-secret-that-is", "sesame", "whsec_", "It-s-a-secret", from.key} {
+	for _, secret := range []string{"token-of-theirs", "a-secret-that-is", "sesame", "whsec_", "It-s-a-secret", "a-client-secret", from.key} {
 		if strings.Contains(exported.stdout+exported.stderr, secret) {
 			t.Errorf("the export has the secret %s", secret)
 		}
 	}
-	for _, field := range fieldsIn(wholeFile) {
+	for _, field := range fieldsIn(text) {
 		if !strings.Contains(exported.stdout, field+":") && !slices.Contains([]string{"preset", "secret_from"}, field) {
 			t.Errorf("the export has no %s", field)
 		}
@@ -212,7 +239,7 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "ALSO")])
 		}
 	}
-	if len(environ) != 8 {
+	if len(environ) != 9 {
 		t.Errorf("%d variables: %v", len(environ), environ)
 	}
 	to := newApplyDesk(t, environ...)
@@ -231,7 +258,8 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 		t.Errorf("exported\n%s\nand after apply elsewhere\n%s", strings.Join(want, ""), got)
 	}
 	// On the installation itself the file only adds the external id that the export had to choose.
-	if p := from.apply(exported.stdout, "--keep-secrets"); len(p.Changes) != 1 || !strings.HasPrefix(p.String(), "update endpoint exported-") || !strings.HasSuffix(p.String(), " external_id") {
+	if p := from.apply(exported.stdout, "--keep-secrets"); len(p.Changes) != 1 || !strings.HasPrefix(p.String(), "update endpoint exported-") ||
+		!strings.HasSuffix(p.String(), " external_id") {
 		t.Errorf("on the same installation: %v", p)
 	}
 	if p := from.apply(exported.stdout, "--keep-secrets"); len(p.Changes) != 0 {
@@ -243,13 +271,40 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 	}
 }
 
+// The platform's own tenant is made by a command on each server. The file finds it there by its id.
+func TestThePlatformsOwnTenantIsFoundByItsID(t *testing.T) {
+	t.Parallel()
+	ids, desks := make([]string, 2), make([]*desk, 2)
+	for i := range desks {
+		desks[i] = newApplyDesk(t)
+		var m struct {
+			ID string `json:"tenant_id"`
+		}
+		succeed(t, desks[i].server, &m, "platform", "tenant", "--json")
+		ids[i] = m.ID
+	}
+	exported := desks[0].ok(nil, "export")
+	text := strings.ReplaceAll(exported, "id: "+ids[0], "id: "+ids[1])
+	if text == exported {
+		t.Fatalf("the export has no %s:\n%s", ids[0], exported)
+	}
+	if p := desks[1].apply(text, ""); strings.Contains(p.String(), "create tenant") {
+		t.Errorf("a second tenant: %v", p)
+	}
+	if again := desks[1].ok(nil, "export"); strings.Count(again, "name: Posthorn") != 1 {
+		t.Errorf("it has\n%s", again)
+	}
+}
+
 // fieldsIn are the names of a file's fields.
 func fieldsIn(text string) (names []string) {
 	for _, field := range []string{
 		"strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest", "limits", "event_types", "schema",
 		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "retry_client_errors",
 		"timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held",
-		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings",
+		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings", "answer",
+		"send_traceparent", "sso", "issuer", "client_id", "client_secret", "role_claim", "roles", "default_role", "join_members", "trust_email",
+		"session_seconds", "domains",
 	} {
 		if strings.Contains(text, field) {
 			names = append(names, field)
@@ -260,9 +315,10 @@ func fieldsIn(text string) (names []string) {
 
 func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 	t.Parallel()
+	text := whole(t)
 	d := newApplyDesk(t, wholeEnviron...)
-	d.apply(wholeFile, "")
-	path := file(t, wholeFile)
+	d.apply(text, "")
+	path := file(t, text)
 	for _, c := range []struct{ name, command, want string }{
 		{"an endpoint's field", "endpoints update --tenant customer-1 customer-1/main --timeout 9", "update endpoint customer-1/main timeout_seconds"},
 		{"a write-only header", `endpoints update --tenant customer-1 customer-1/main --body {"custom_headers":{"Authorization":"other","X-Team":null,"X-Mark":"${plain}"}}`, "update endpoint customer-1/main"},
@@ -274,32 +330,94 @@ func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 		d.ok(nil, c.command)
 		r := d.run("apply --check --json -f " + path)
 		var p planned
-		if err := json.Unmarshal([]byte(r.stdout), &p); err != nil || r.code != cli.ExitDiffers || p.Applied || !strings.HasPrefix(p.String(), c.want) || len(p.Changes) != 1 {
+		if err := json.Unmarshal([]byte(r.stdout), &p); err != nil || r.code != cli.ExitDiffers || p.Applied ||
+			!strings.HasPrefix(p.String(), c.want) || len(p.Changes) != 1 {
 			t.Errorf("%s: exit code %d, %s%v, %v", c.name, r.code, r.stderr, p, err)
 		}
 		if strings.Contains(r.stdout, "token-of-theirs") || strings.Contains(r.stdout, "sesame") {
 			t.Errorf("%s: the plan shows a secret: %s", c.name, r.stdout)
 		}
-		if p := d.apply(wholeFile, ""); len(p.Changes) != 1 {
+		if p := d.apply(text, ""); len(p.Changes) != 1 {
 			t.Errorf("%s: put right by %v", c.name, p)
 		}
-		if p := d.apply(wholeFile, ""); len(p.Changes) != 0 {
+		if p := d.apply(text, ""); len(p.Changes) != 0 {
 			t.Errorf("%s: still differs: %v", c.name, p)
 		}
 	}
 }
 
+// What the command line has no command for drifts too: the response of a test inbox, and single sign-on.
+func TestDriftOfAnInboxAndOfSingleSignOn(t *testing.T) {
+	t.Parallel()
+	text := whole(t)
+	d := newApplyDesk(t, wholeEnviron...)
+	d.apply(text, "")
+	platform, err := client.New(d.url, d.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := platform.GetTenantSSO(t.Context(), "customer-1")
+	if _, none := shown.BreakGlass.Get(); err != nil || shown.Required || none == nil {
+		t.Errorf("an owner who is only invited is the break-glass account: %+v, %v", shown, err)
+	}
+	if r := d.run("apply --check -f " + file(t, text)); !strings.Contains(r.stderr, "once ada@example.com is a member") {
+		t.Errorf("nobody is told what waits: %s%s", r.stdout, r.stderr)
+	}
+	sso := func(p client.SSOPatch) error {
+		_, err := platform.UpdateTenantSSO(t.Context(), "customer-1", p)
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"an inbox", func() error {
+			_, err := platform.Tenant("customer-1").UpdateInbox(t.Context(), "customer-1/inbox", client.InboxPatch{Answer: client.InboxSlow})
+			return err
+		}, "update endpoint customer-1/inbox answer"},
+		{"a client secret", func() error { return sso(client.SSOPatch{ClientSecret: client.Value("another-secret-of-the-client")}) }, "update sso single sign-on client_secret"},
+		{"a public client", func() error { return sso(client.SSOPatch{ClientSecret: client.Null[string]()}) }, "update sso single sign-on client_secret"},
+		{"domains and roles", func() error {
+			return sso(client.SSOPatch{Domains: &[]string{"example.com"}, Roles: &map[string]client.SSORole{}})
+		}, "update sso single sign-on domains roles"},
+		{"none", func() error { return platform.RemoveTenantSSO(t.Context(), "customer-1") }, "create sso single sign-on"},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		r := d.run("apply --check --json -f " + file(t, text))
+		if strings.Contains(r.stdout, "a-client-secret") {
+			t.Errorf("%s: the plan shows a secret: %s", c.name, r.stdout)
+		}
+		if p := d.apply(text, ""); p.String() != c.want {
+			t.Errorf("%s: put right by %v", c.name, p)
+		}
+		if p := d.apply(text, ""); len(p.Changes) != 0 {
+			t.Errorf("%s: still differs: %v", c.name, p)
+		}
+	}
+	without := "tenants: [{external_id: customer-1, sso: null}]\n"
+	if p := d.apply(without, ""); len(p.Changes) != 0 {
+		t.Errorf("null without --prune: %v", p)
+	}
+	if p := d.apply(without, "--prune"); p.String() != "delete sso single sign-on" {
+		t.Errorf("null with --prune: %v", p)
+	}
+}
+
 func TestOnlyPruneDeletes(t *testing.T) {
 	t.Parallel()
+	text := whole(t)
 	d := newApplyDesk(t, wholeEnviron...)
-	d.apply(wholeFile, "")
+	d.apply(text, "")
 	less := "tenants:\n  - external_id: customer-1\n    endpoints: []\n    members: [{email: ada@example.com, role: owner}]\n    keys: []\n"
 	if p := d.apply(less, ""); len(p.Changes) != 0 {
 		t.Errorf("without --prune: %v", p)
 	}
 	p := d.apply(less, "--prune")
 	want := "delete key producer (events:read, events:write)\ndelete member bob@example.com\n" +
-		"delete endpoint customer-1/github\ndelete endpoint customer-1/main\ndelete endpoint customer-1/topic"
+		"delete endpoint customer-1/github\ndelete endpoint customer-1/inbox\ndelete endpoint customer-1/main\ndelete endpoint customer-1/topic"
 	if p.String() != want {
 		t.Errorf("with --prune:\n%v", p)
 	}
@@ -307,9 +425,9 @@ func TestOnlyPruneDeletes(t *testing.T) {
 		t.Errorf("again: %v", p)
 	}
 	// Event types are not in the file's lists: they stay. So do other tenants.
-	text := d.ok(nil, "export")
-	if !strings.Contains(text, "order.completed") || !strings.Contains(text, "customer-2") || strings.Contains(text, "customer-1/main") {
-		t.Errorf("what is left: %s", text)
+	left := d.ok(nil, "export")
+	if !strings.Contains(left, "order.completed") || !strings.Contains(left, "customer-2") || strings.Contains(left, "customer-1/main") {
+		t.Errorf("what is left: %s", left)
 	}
 	if p := d.apply(less, "--prune-tenants"); p.String() != "delete tenant customer-2" {
 		t.Errorf("with --prune-tenants: %v", p)

@@ -21,7 +21,8 @@ func TestTheCatalogueIsExportedComparedAndTyped(t *testing.T) {
 		text := d.ok(nil, "catalogue export --format "+format)
 		d.ok(nil, "catalogue export --format "+format+" -o "+at(format))
 		written, err := os.ReadFile(at(format))
-		if err != nil || string(written) != text || !strings.Contains(text, word) || !strings.Contains(text, `"order.completed"`) || !strings.Contains(text, `"Acme webhooks"`) {
+		if err != nil || string(written) != text || !strings.Contains(text, word) || !strings.Contains(text, `"order.completed"`) ||
+			!strings.Contains(text, `"Acme webhooks"`) {
 			t.Errorf("%s: %s, %v", format, text, err)
 		}
 	}

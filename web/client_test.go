@@ -38,7 +38,10 @@ func newDesk(t *testing.T) *desk {
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	p := program(t, environ, Parts{Web: true, Worker: true})
-	return &desk{t: t, server: environ, url: p.URL(), tenant: m.TenantID, key: m.APIKey, environ: []string{"POSTHORN_URL=" + p.URL(), "POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir()}}
+	return &desk{t: t, server: environ, url: p.URL(), tenant: m.TenantID, key: m.APIKey, environ: []string{
+		"POSTHORN_URL=" + p.URL(),
+		"POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir(),
+	}}
 }
 
 // run runs a command, its words apart by spaces.
@@ -51,7 +54,10 @@ func (d *desk) run(line string, more ...string) result {
 
 func (d *desk) runIn(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	a := &app{program: "posthorn", args: args, environ: d.environ, stdin: strings.NewReader(d.stdin), stdout: &stdout, stderr: &stderr}
+	a := &app{
+		program: "posthorn", args: args, environ: d.environ, stdin: strings.NewReader(d.stdin), stdout: &stdout,
+		stderr: &stderr,
+	}
 	code := a.run(ctx)
 	return result{code, stdout.String(), stderr.String()}
 }
@@ -117,7 +123,8 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 		d.ok(&e, "endpoints get --json "+endpoint.ID)
 		return e.Status == "active"
 	})
-	if text := d.ok(nil, "endpoints list"); !strings.Contains(text, endpoint.ID) || !strings.Contains(text, "order.*,ticket.*") || strings.Contains(text, "\x1b") {
+	if text := d.ok(nil, "endpoints list"); !strings.Contains(text, endpoint.ID) || !strings.Contains(text, "order.*,ticket.*") ||
+		strings.Contains(text, "\x1b") {
 		t.Errorf("for people: %s", text)
 	}
 
@@ -138,7 +145,8 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 	}
 	d.ok(&scheduled, "emit note.made {} --json --deliver-at 1h")
 	d.ok(&scheduled, "events get --json "+scheduled.ID)
-	if at := scheduled.DeliverAt; at == nil || at.Before(began.Add(59*time.Minute)) || at.After(time.Now().Add(time.Hour)) {
+	if at := scheduled.DeliverAt; at == nil || at.Before(began.Add(59*time.Minute)) ||
+		at.After(time.Now().Add(time.Hour)) {
 		t.Errorf("an hour ahead is %v", at)
 	}
 	var list []thing
@@ -157,7 +165,8 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 		d.ok(&dead, "dlq list --json --endpoint "+endpoint.ID)
 		return len(dead) == 1
 	})
-	if text := d.ok(nil, "deliveries get "+dead[0].ID); !strings.Contains(text, "Attempt 1") || !strings.Contains(text, "thanks for ticket.printed") || !strings.Contains(text, "rejected") {
+	if text := d.ok(nil, "deliveries get "+dead[0].ID); !strings.Contains(text, "Attempt 1") || !strings.Contains(text, "thanks for ticket.printed") ||
+		!strings.Contains(text, "rejected") {
 		t.Errorf("the dead letter: %s", text)
 	}
 	set(http.StatusOK)
@@ -180,7 +189,8 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 	}
 
 	d.ok(nil, "endpoints update --description Shop --timeout 7 --filter data.total>10 "+endpoint.ID)
-	if text := d.ok(nil, "endpoints pause "+endpoint.ID); !strings.Contains(text, "paused") || !strings.Contains(text, "7 s") || !strings.Contains(text, "data.total>10") {
+	if text := d.ok(nil, "endpoints pause "+endpoint.ID); !strings.Contains(text, "paused") || !strings.Contains(text, "7 s") ||
+		!strings.Contains(text, "data.total>10") {
 		t.Errorf("paused: %s", text)
 	}
 	d.ok(nil, "endpoints resume "+endpoint.ID)
@@ -282,7 +292,8 @@ func TestExitCodesTellProgramsWhatHappened(t *testing.T) {
 		{&away, "login", cli.ExitUnavailable, ""},
 	} {
 		r := c.at.run(c.line)
-		if r.code != c.code || !strings.Contains(r.stderr, c.says) || r.stdout != "" || strings.Contains(r.stderr, d.key) {
+		if r.code != c.code || !strings.Contains(r.stderr, c.says) || r.stdout != "" || strings.Contains(r.stderr,
+			d.key) {
 			t.Errorf("posthorn %s: exit code %d, want %d\n%s%s", c.line, r.code, c.code, r.stdout, r.stderr)
 		}
 	}
@@ -387,7 +398,10 @@ func TestColoursAreForTerminalsWhosePersonDidNotSayNo(t *testing.T) {
 		want     bool
 	}{{true, "X=", true}, {true, "NO_COLOR=1", false}, {false, "X=", false}} {
 		var stdout bytes.Buffer
-		a := &app{args: []string{"endpoints", "list"}, environ: append(slices.Clone(d.environ), c.environ), stdout: &stdout, stderr: io.Discard, terminal: c.terminal}
+		a := &app{
+			args: []string{"endpoints", "list"}, environ: append(slices.Clone(d.environ), c.environ), stdout: &stdout,
+			stderr: io.Discard, terminal: c.terminal,
+		}
 		if code := a.run(t.Context()); code != cli.ExitOK || strings.Contains(stdout.String(), "\x1b[") != c.want {
 			t.Errorf("%+v: exit code %d, %q", c, code, stdout.String())
 		}
@@ -471,7 +485,8 @@ func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
 		words := strings.Fields(leaf.Path())
 		group, last := words[0], words[len(words)-1]
 		named := slices.ContainsFunc(rows, func(row string) bool {
-			return strings.HasPrefix(row, "| `") && strings.Contains(row, "`"+group) && (strings.Contains(row, "`"+last) || strings.Contains(row, " "+last+"`") || strings.Contains(row, " "+last+" "))
+			return strings.HasPrefix(row, "| `") && strings.Contains(row, "`"+group) && (strings.Contains(row, "`"+last) ||
+				strings.Contains(row, " "+last+"`") || strings.Contains(row, " "+last+" "))
 		})
 		if !named && last != "bash" {
 			t.Errorf("docs/cli.md does not name %s", leaf.Path())

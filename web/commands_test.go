@@ -55,11 +55,13 @@ func TestKeyCreateGivesTheScopesAskedForAndNoOthers(t *testing.T) {
 	d := openTest(t, environ)
 
 	succeed(t, environ, &key, "key", "create", "--tenant", tenant.TenantID, "--scopes", "events:write,events:read", "--json")
-	if who := holder(t, d, key.APIKey); fmt.Sprint(who.Scopes) != "[events:write events:read]" || who.TenantID.IsZero() || id.Key.Format(who.ID) != key.KeyID {
+	if who := holder(t, d, key.APIKey); fmt.Sprint(who.Scopes) != "[events:write events:read]" || who.TenantID.IsZero() ||
+		id.Key.Format(who.ID) != key.KeyID {
 		t.Errorf("a tenant's key: %+v", who)
 	}
 	succeed(t, environ, &key, "key", "create", "--platform", "--scopes", "all", "--json")
-	if who := holder(t, d, key.APIKey); len(who.Scopes) != len(access.PlatformScopes()) || !who.TenantID.IsZero() || !strings.HasPrefix(key.APIKey, "php_") {
+	if who := holder(t, d, key.APIKey); len(who.Scopes) != len(access.PlatformScopes()) || !who.TenantID.IsZero() ||
+		!strings.HasPrefix(key.APIKey, "php_") {
 		t.Errorf("a platform key: %+v", who)
 	}
 	succeed(t, environ, &key, "key", "create", "--platform", "--scopes", "events:write", "--lives", "1h", "--json")
@@ -132,7 +134,10 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 	d := openTest(t, environ)
 	personID := db.NewID()
 	if err := d.Console(t.Context(), func(q *sql.Queries) error {
-		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{ID: personID, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: personID.Time()}); err != nil {
+		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{
+			ID: personID, Email: "ada@example.com", Name: "Ada", Password: "none",
+			CreatedAt: personID.Time(),
+		}); err != nil {
 			return err
 		}
 		if err := q.SetPersonTOTP(t.Context(), sql.SetPersonTOTPParams{ID: personID, Totp: []byte("sealed")}); err != nil {
@@ -207,7 +212,8 @@ func TestHelpSpeaksToPeople(t *testing.T) {
 		{"help key create", "never expires", "720h  "},
 	} {
 		r := command(t, nil, strings.Fields(c.args)...)
-		if r.code != exitOK || !strings.Contains(r.stdout, c.wants) || c.lacks != "" && strings.Contains(r.stdout, c.lacks) {
+		if r.code != exitOK || !strings.Contains(r.stdout, c.wants) || c.lacks != "" && strings.Contains(r.stdout,
+			c.lacks) {
 			t.Errorf("posthorn %s: exit code %d\n%s", c.args, r.code, r.stdout)
 		}
 	}

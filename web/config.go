@@ -26,6 +26,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/openid"
+	"posthorn/worker/history"
 	"posthorn/worker/send"
 )
 
@@ -70,6 +71,13 @@ type Config struct {
 	Home              string        `env:"POSTHORN_HOME" help:"name of this home, if several installations share the tenants: eu1"`
 	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, separated by commas: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
 	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"secret for requests between homes: at least 32 characters, the same in all homes"`
+	HistoryURL        string        `env:"POSTHORN_HISTORY_URL" help:"where old days of history are kept outside PostgreSQL: s3://bucket/prefix, or file:///folder that all workers share; default: they stay"`
+	HistoryAfterDays  int64         `env:"POSTHORN_HISTORY_AFTER_DAYS" envDefault:"30" help:"days of history that stay in PostgreSQL, from 2 to 3650"`
+	HistoryBackDays   int64         `env:"POSTHORN_HISTORY_BACK_DAYS" envDefault:"7" help:"days for which history that was brought back stays in PostgreSQL, from 1 to 365"`
+	HistoryEndpoint   string        `env:"POSTHORN_HISTORY_ENDPOINT" help:"URL of the S3-compatible server; default: Amazon S3"`
+	HistoryRegion     string        `env:"POSTHORN_HISTORY_REGION" help:"its region; default: asked for"`
+	HistoryAccessKey  string        `env:"POSTHORN_HISTORY_ACCESS_KEY" help:"its access key; default: AWS_ACCESS_KEY_ID, or the role of the machine"`
+	HistorySecretKey  Secret        `env:"POSTHORN_HISTORY_SECRET_KEY" help:"the secret of the access key"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"address of the receivers of serve --demo, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"PostgreSQL to install if the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
@@ -78,6 +86,7 @@ type Config struct {
 	Published []netip.Prefix   // EgressAddresses, read
 	Proxies   handlers.Proxies // TrustedProxies, read
 	Others    []home.Home      // Homes, read, without this one
+	History   history.Store    // HistoryURL, opened; nil: history stays in the database
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
 }
@@ -135,11 +144,13 @@ func loadConfig(environ []string) (Config, error) {
 	c.checkProcess(wrong)
 	c.checkTraces(wrong)
 	c.checkHomes(wrong)
+	c.checkHistory(wrong)
 	c.checkOIDC(wrong)
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
-		return Config{}, &ConfigError{slices.CompactFunc(problems, func(a, b Problem) bool { return a.Variable == b.Variable })}
+		return Config{}, &ConfigError{slices.CompactFunc(problems,
+			func(a, b Problem) bool { return a.Variable == b.Variable })}
 	}
 	return c, nil
 }
@@ -248,7 +259,8 @@ func (c *Config) checkMail(wrong complain) {
 		if c.ResendAPIKey == "" {
 			wrong("RESEND_API_KEY", "is not set, and POSTHORN_MAIL is resend. Set the key that Resend shows, or POSTHORN_MAIL=console.")
 		}
-		if u, err := url.Parse(c.ResendURL); c.ResendURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		if u, err := url.Parse(c.ResendURL); c.ResendURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
+			u.Scheme != "https") {
 			wrong("POSTHORN_RESEND_URL", "is not a web address. Write https://api.resend.com, or leave it unset.")
 		}
 	case "smtp":
@@ -284,7 +296,8 @@ func (c *Config) checkNetwork(wrong complain) {
 
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && text == u.Scheme+"://"+u.Host && !strings.ContainsAny(text, "'; ")
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && text == u.Scheme+"://"+u.Host &&
+		!strings.ContainsAny(text, "'; ")
 }
 
 func (c *Config) checkSignup(wrong complain) {
@@ -317,13 +330,15 @@ func (c *Config) checkOIDC(wrong complain) {
 		return
 	}
 	u, err := url.Parse(c.OIDCIssuer)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !handlers.Development(u.Scheme+"://"+u.Host) {
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" &&
+		!handlers.Development(u.Scheme+"://"+u.Host) {
 		wrong("POSTHORN_OIDC_ISSUER", "is no https URL. Write it exactly as the provider's configuration names it, as https://login.example.com.")
 	}
 	if c.OIDCClientID == "" {
 		wrong("POSTHORN_OIDC_CLIENT_ID", "is not set, and POSTHORN_OIDC_ISSUER is. Write the client id that the provider shows.")
 	}
-	if claim, value, _ := strings.Cut(c.OIDCOperators, "="); c.OIDCOperators != "" && (strings.TrimSpace(claim) == "" || strings.TrimSpace(value) == "") {
+	if claim, value, _ := strings.Cut(c.OIDCOperators, "="); c.OIDCOperators != "" && (strings.TrimSpace(claim) == "" ||
+		strings.TrimSpace(value) == "") {
 		wrong("POSTHORN_OIDC_OPERATORS", "is %q. Write a claim and its value, as groups=posthorn-operators.", c.OIDCOperators)
 	}
 	for _, address := range c.breakGlass() {
@@ -345,10 +360,12 @@ func (c *Config) operatorSSO(base string) *admin.SSO {
 	}
 	claim, value, _ := strings.Cut(c.OIDCOperators, "=")
 	return &admin.SSO{
-		Client: openid.New(send.NewTrustedClient(), time.Now), Value: strings.TrimSpace(value), Only: c.OIDCOnly == "on", BreakGlass: c.breakGlass(),
+		Client: openid.New(send.NewTrustedClient(), time.Now), Value: strings.TrimSpace(value), Only: c.OIDCOnly == "on",
+		BreakGlass: c.breakGlass(),
 		Provider: openid.Provider{
-			Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: c.OIDCClientSecret.Reveal(), RoleClaim: strings.TrimSpace(claim),
-			Callback: c.consoleURL(base) + admin.Root + "/sso/callback",
+			Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: c.OIDCClientSecret.Reveal(),
+			RoleClaim: strings.TrimSpace(claim),
+			Callback:  c.consoleURL(base) + admin.Root + "/sso/callback",
 		},
 	}
 }
@@ -360,7 +377,10 @@ func (c *Config) checkProcess(wrong complain) {
 	if c.LogFormat != "" && c.LogFormat != "json" && c.LogFormat != "text" {
 		wrong("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)
 	}
-	if len(c.WorkerName) > 100 || strings.ContainsFunc(c.WorkerName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if len(c.WorkerName) > 100 || strings.ContainsFunc(c.WorkerName, func(r rune) bool {
+		return r < ' ' ||
+			r == 0x7f
+	}) {
 		wrong("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
 	}
 	c.checkBodies(wrong)
@@ -396,6 +416,31 @@ func (c *Config) checkHomes(wrong complain) {
 	if len(c.Others) == len(all) && c.Home != "" {
 		wrong("POSTHORN_HOMES", "doesn't name this home, %s. Write all homes, the same in each.", c.Home)
 	}
+}
+
+// checkHistory opens the place of old days. It connects to nothing.
+func (c *Config) checkHistory(wrong complain) {
+	if c.HistoryAfterDays < 2 || c.HistoryAfterDays > 3650 {
+		wrong("POSTHORN_HISTORY_AFTER_DAYS", "is %d. Write a number of days from 2 to 3650.", c.HistoryAfterDays)
+	}
+	if c.HistoryBackDays < 1 || c.HistoryBackDays > 365 {
+		wrong("POSTHORN_HISTORY_BACK_DAYS", "is %d. Write a number of days from 1 to 365.", c.HistoryBackDays)
+	}
+	if (c.HistoryAccessKey == "") != (c.HistorySecretKey == "") {
+		wrong("POSTHORN_HISTORY_SECRET_KEY", "and POSTHORN_HISTORY_ACCESS_KEY go together. Set both, or neither for AWS_ACCESS_KEY_ID or the role of the machine.")
+	}
+	if c.HistoryURL == "" {
+		return
+	}
+	store, err := history.Open(history.Where{
+		URL: c.HistoryURL, Endpoint: c.HistoryEndpoint, Region: c.HistoryRegion, Key: c.HistoryAccessKey,
+		Secret: c.HistorySecretKey.Reveal(),
+	})
+	if err != nil {
+		wrong("POSTHORN_HISTORY_URL", "%v.", err)
+		return
+	}
+	c.History = store
 }
 
 // minBodyMemory holds one of the largest batches, in MiB.

@@ -57,7 +57,8 @@ func (s scene) metrics() {
 		s.t.Fatal(err)
 	}
 	page := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequestWithContext(s.t.Context(), "GET", "/metrics", nil))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequestWithContext(s.t.Context(),
+		"GET", "/metrics", nil))
 	states, waits := s.counts(true)
 	want := []string{}
 	for _, state := range condition.States() {
@@ -79,7 +80,10 @@ func (s scene) consoleCounts() {
 	s.t.Helper()
 	states, _ := s.counts(true)
 	page := s.text("/console")
-	for _, want := range []string{fmt.Sprintf("Breakers open %d", states[condition.Failing]), fmt.Sprintf("%d suspended", states[condition.Suspended])} {
+	for _, want := range []string{
+		fmt.Sprintf("Breakers open %d", states[condition.Failing]),
+		fmt.Sprintf("%d suspended", states[condition.Suspended]),
+	} {
 		if !strings.Contains(page, want) {
 			s.t.Errorf("console, overview does not say %q: %.600s", want, page)
 		}
@@ -92,7 +96,8 @@ func (s scene) consoleCounts() {
 		s.t.Errorf("console, overview: %s has been due for the longest, and nothing of another tenant is due: %s", late.host, plainText(due))
 	}
 	s.hosts()
-	tenants := s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.state == condition.Suspended })].tenant
+	tenants := s.all[slices.IndexFunc(s.all,
+		func(one *situation) bool { return one.state == condition.Suspended })].tenant
 	states, _ = s.counts(false)
 	endpoints := 0
 	for _, n := range states {
@@ -250,8 +255,14 @@ func (s scene) mails() {
 	s.t.Helper()
 	until := time.Now().Add(time.Hour)
 	for _, one := range s.all {
-		held := notice.HeldDetails{Endpoint: one.endpoint, URL: "https://" + one.host + "/", Status: string(one.state), Held: 1, ExpiresAt: until}
-		e := notice.EndpointDetails{Endpoint: one.endpoint, URL: held.URL, Reason: string(health.Auth), AuthStreak: 9, LastStatus: 401, DisableAt: &until}
+		held := notice.HeldDetails{
+			Endpoint: one.endpoint, URL: "https://" + one.host + "/", Status: string(one.state), Held: 1,
+			ExpiresAt: until,
+		}
+		e := notice.EndpointDetails{
+			Endpoint: one.endpoint, URL: held.URL, Reason: string(health.Auth), AuthStreak: 9,
+			LastStatus: 401, DisableAt: &until,
+		}
 		tells, known := map[condition.State]struct {
 			kind    notice.Kind
 			details any

@@ -255,7 +255,9 @@ func (s scene) api(one *situation) {
 }
 
 // agrees checks a delivery as the API shows it.
-func (s scene) agrees(where string, one *situation, n client.Nullable[client.DeliveryWait], next client.Nullable[time.Time]) {
+func (s scene) agrees(where string, one *situation, n client.Nullable[client.DeliveryWait],
+	next client.Nullable[time.Time],
+) {
 	s.t.Helper()
 	w, err := n.Get()
 	if err != nil || string(w.Reason) != string(one.wait) {
@@ -413,7 +415,7 @@ func (s scene) health() {
 // says reports where a surface does not say a text.
 func (s scene) says(where string, one *situation, text, want string) {
 	s.t.Helper()
-	if !strings.Contains(text, want) {
+	if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
 		s.t.Errorf("%s (%s, %s) does not say %q: %.3000s", where, one.state, one.wait, want, text)
 	}
 }

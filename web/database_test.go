@@ -72,7 +72,10 @@ func auditActions(t *testing.T, d *db.DB, tenant id.UUID) (actions []string) {
 		for i := range highest {
 			highest[i] = 0xff
 		}
-		rows, err := q.ScanAuditUp(t.Context(), sql.ScanAuditUpParams{TenantID: &tenant, High: highest, Scan: 100, Most: 100})
+		rows, err := q.ScanAuditUp(t.Context(), sql.ScanAuditUpParams{
+			TenantID: &tenant, High: highest, Scan: 100,
+			Most: 100,
+		})
 		for _, r := range rows {
 			actions = append(actions, r.Action)
 		}

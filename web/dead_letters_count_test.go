@@ -94,11 +94,15 @@ func TestEverySurfaceCountsTheSameDeadLetters(t *testing.T) {
 	}
 
 	registry := prometheus.NewRegistry()
-	if err := maintenance.New(maintenance.Config{DB: y.program.pools[0], Registry: registry}).Measure(t.Context()); err != nil {
+	if err := maintenance.New(maintenance.Config{
+		DB:       y.program.pools[0],
+		Registry: registry,
+	}).Measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	metrics := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(metrics, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(metrics, httptest.NewRequestWithContext(t.Context(),
+		http.MethodGet, "/metrics", nil))
 	if _, after, found := strings.Cut(metrics.Body.String(), "\ndead_letters "); found {
 		var n int
 		if _, err := fmt.Sscan(after, &n); err == nil {

@@ -48,7 +48,10 @@ func (a *app) serveDemo(ctx context.Context) error {
 		}
 		go func() {
 			defer close(ended)
-			if err := demo.Run(ctx, demo.Config{Server: p.URL(), Key: key, Receivers: receivers, Log: p.Log}); err != nil && !errors.Is(err, context.Canceled) {
+			if err := demo.Run(ctx, demo.Config{
+				Server: p.URL(), Key: key, Receivers: receivers,
+				Log: p.Log,
+			}); err != nil && !errors.Is(err, context.Canceled) {
 				p.Log.Error("the demo has stopped", "error", err)
 			}
 		}()
@@ -76,7 +79,10 @@ func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 			}
 		}
 		end := time.Now().Add(24 * time.Hour).UTC()
-		_, text, err = makeKey(ctx, q, accounts.NewKey{Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(), ExpiresAt: &end})
+		_, text, err = makeKey(ctx, q, accounts.NewKey{
+			Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(),
+			ExpiresAt: &end,
+		})
 		return err
 	})
 	if err != nil || text != "" {

@@ -26,6 +26,7 @@ const (
 type readiness struct {
 	database *db.DB
 	url      string
+	home     string       // of the process; empty: the installation has no homes
 	worker   func() error // nil: no worker here
 
 	mu       sync.Mutex
@@ -39,6 +40,7 @@ type readiness struct {
 // report is the JSON of /readyz.
 type report struct {
 	Status string           `json:"status"` // ready, not_ready, stopping
+	Home   string           `json:"home,omitempty"`
 	Checks map[string]probe `json:"checks,omitempty"`
 }
 
@@ -144,6 +146,7 @@ func failed(err error) probe {
 // serveReady is GET /readyz: 200 when this process should get work, else 503.
 func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
 	answer := r.check(req.Context())
+	answer.Home = r.home
 	status := http.StatusOK
 	if answer.Status != "ready" {
 		status = http.StatusServiceUnavailable
@@ -153,8 +156,12 @@ func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
 
 // serveHealth is GET /healthz: 200 as long as the process serves at all. It asks no database, since restarting a
 // process heals no database.
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": buildVersion()})
+func (r *readiness) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	answer := map[string]string{"status": "ok", "version": buildVersion()}
+	if r.home != "" {
+		answer["home"] = r.home
+	}
+	writeJSON(w, http.StatusOK, answer)
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

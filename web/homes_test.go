@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -38,22 +37,24 @@ func newHomes(t *testing.T, names ...string) []*someHome {
 
 func newHomesOf(t *testing.T, parts Parts, names ...string) []*someHome {
 	t.Helper()
+	return newHomesAt(t, parts, false, names...)
+}
+
+// newHomesAt gives all homes one public address, that of the first, or each its own.
+func newHomesAt(t *testing.T, parts Parts, together bool, names ...string) []*someHome {
+	t.Helper()
 	ports, list := make([]string, len(names)), make([]string, len(names))
 	for i, name := range names {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().String()
+		ports[i] = freeAddress(t)
 		list[i] = name + "=http://" + ports[i]
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 	homes := make([]*someHome, len(names))
 	for i, name := range names {
 		h := &someHome{environ: append(newDatabase(t), "POSTHORN_ADDR="+ports[i], "POSTHORN_HOME="+name,
 			"POSTHORN_HOMES="+strings.Join(list, ","), "POSTHORN_HOME_SECRET="+homeSecret, "POSTHORN_TRUSTED_PROXIES=127.0.0.1", "POSTHORN_EGRESS_ALLOW=127.0.0.0/8")}
+		if together {
+			h.environ = append(h.environ, "POSTHORN_BASE_URL=http://"+ports[0])
+		}
 		if i > 0 {
 			h.environ = append(h.environ, "POSTHORN_MASTER_KEY="+secondHomeKey)
 		}
@@ -77,6 +78,18 @@ type answer struct {
 
 func ask(t *testing.T, method, url, key, body string, header ...string) answer {
 	t.Helper()
+	return asker{t, http.DefaultClient}.request(method, url, key, body, header...)
+}
+
+// asker makes requests.
+type asker struct {
+	t      *testing.T
+	client *http.Client
+}
+
+func (c asker) request(method, url, key, body string, header ...string) answer {
+	t, client := c.t, c.client
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +103,7 @@ func ask(t *testing.T, method, url, key, body string, header ...string) answer {
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +128,8 @@ func TestAnyHomePassesOnWhatBelongsToAnother(t *testing.T) {
 	for _, by := range homes {
 		for _, of := range homes {
 			got := ask(t, "POST", by.URL()+"/api/v1/events", of.key, anEvent)
-			if got.status != http.StatusAccepted || got.header.Get("Posthorn-Home") != of.Config.Home || len(got.header.Values("Posthorn-Home")) != 1 {
+			if got.status != http.StatusAccepted || got.header.Get("Posthorn-Home") != of.Config.Home ||
+				len(got.header.Values("Posthorn-Home")) != 1 {
 				t.Fatalf("through %s for %s: %d %v %s", by.Config.Home, of.Config.Home, got.status, got.header["Posthorn-Home"], got.body)
 			}
 			var event struct{ ID string }
@@ -156,12 +170,16 @@ func rename(t *testing.T, h *someHome, text string) {
 		if err != nil {
 			return err
 		}
-		row, _, err := accounts.MakeKey(t.Context(), q, accounts.NewKey{Tenant: &tenant, Name: "Old", Scopes: access.TenantScopes()})
+		row, _, err := accounts.MakeKey(t.Context(), q, accounts.NewKey{
+			Tenant: &tenant, Name: "Old",
+			Scopes: access.TenantScopes(),
+		})
 		if err != nil {
 			return err
 		}
 		return q.InsertKey(t.Context(), sql.InsertKeyParams{
-			ID: id.New(time.Now(), [10]byte{1}), TenantID: row.TenantID, Name: "Plain", Prefix: text[:10], Hash: hash, Scopes: row.Scopes, CreatedAt: row.CreatedAt,
+			ID: id.New(time.Now(), [10]byte{1}), TenantID: row.TenantID, Name: "Plain", Prefix: text[:10], Hash: hash,
+			Scopes: row.Scopes, CreatedAt: row.CreatedAt,
 		})
 	})
 	if err != nil {
@@ -186,14 +204,16 @@ func TestAPlatformKeyActsForTenantsOfAllHomes(t *testing.T) {
 					t.Errorf("through %s for %s: %d %s %s", by.Config.Home, name, got.status, got.header.Get("Posthorn-Home"), got.body)
 				}
 			}
-			if got := ask(t, "GET", by.URL()+"/svix/api/v1/app/"+of.tenant, key.APIKey, ""); got.status != http.StatusOK || !strings.Contains(got.body, "Of "+of.Config.Home) {
+			if got := ask(t, "GET", by.URL()+"/svix/api/v1/app/"+of.tenant, key.APIKey, ""); got.status != http.StatusOK ||
+				!strings.Contains(got.body, "Of "+of.Config.Home) {
 				t.Errorf("Svix's API through %s for %s: %d %s", by.Config.Home, of.Config.Home, got.status, got.body)
 			}
 		}
 	}
 	// What a scope does not allow is not allowed elsewhere either.
 	succeed(t, one.environ, &key, "key", "create", "--platform", "--scopes", "events:read", "--json")
-	if got := ask(t, "POST", three.URL()+"/api/v1/tenants/"+two.tenant+"/events", key.APIKey, anEvent); got.status != http.StatusForbidden || !strings.Contains(got.body, "scope_missing") {
+	if got := ask(t, "POST", three.URL()+"/api/v1/tenants/"+two.tenant+"/events", key.APIKey, anEvent); got.status != http.StatusForbidden ||
+		!strings.Contains(got.body, "scope_missing") {
 		t.Errorf("without the scope: %d %s", got.status, got.body)
 	}
 	if got := ask(t, "GET", three.URL()+"/api/v1/tenants/"+id.Tenant.Format(id.UUID{1})+"/events", key.APIKey, ""); got.status != http.StatusNotFound {
@@ -227,7 +247,10 @@ func TestPassingOnOpensNothing(t *testing.T) {
 		}
 	}
 	path := "/api/v1/tenants/" + two.tenant + "/events"
-	vouched := home.Passage{From: "eu1", To: "eu2", At: time.Now().Unix(), Hops: 1, Client: "203.0.113.9", Key: id.Key.Format(id.UUID{1}), Scopes: "events:read"}
+	vouched := home.Passage{
+		From: "eu1", To: "eu2", At: time.Now().Unix(), Hops: 1, Client: "203.0.113.9", Key: id.Key.Format(id.UUID{1}),
+		Scopes: "events:read",
+	}
 	for name, header := range map[string]string{
 		"a wrong secret":  vouched.Sign(homeSecret+"?", "GET", path),
 		"another path":    vouched.Sign(homeSecret, "GET", path+"/x"),
@@ -236,7 +259,8 @@ func TestPassingOnOpensNothing(t *testing.T) {
 		"an old one":      func() string { p := vouched; p.At -= 120; return p.Sign(homeSecret, "GET", path) }(),
 		"of another home": func() string { p := vouched; p.To = "eu1"; return p.Sign(homeSecret, "GET", path) }(),
 	} {
-		if got := ask(t, "GET", two.URL()+path, "", "", "Posthorn-Passage", header); got.status != http.StatusForbidden || !strings.Contains(got.body, "home_forged") {
+		if got := ask(t, "GET", two.URL()+path, "", "", "Posthorn-Passage", header); got.status != http.StatusForbidden ||
+			!strings.Contains(got.body, "home_forged") {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
@@ -245,7 +269,8 @@ func TestPassingOnOpensNothing(t *testing.T) {
 	}
 	loop := vouched
 	loop.Hops, loop.Key = home.MaxHops, ""
-	if got := ask(t, "GET", two.URL()+"/api/v1/events", one.key, "", "Posthorn-Passage", loop.Sign(homeSecret, "GET", "/api/v1/events")); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "home_loop") {
+	if got := ask(t, "GET", two.URL()+"/api/v1/events", one.key, "", "Posthorn-Passage",
+		loop.Sign(homeSecret, "GET", "/api/v1/events")); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "home_loop") {
 		t.Errorf("a request that goes in a circle: %d %s", got.status, got.body)
 	}
 }
@@ -299,7 +324,8 @@ func TestAHomeThatIsDownConcernsItsOwnTenantsAlone(t *testing.T) {
 			t.Errorf("for a tenant of its own: %d %s", got.status, got.body)
 		}
 	}
-	if got := ask(t, "GET", one.URL()+"/t/"+two.tenant, "", "", "Accept", "text/html"); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "<html") {
+	if got := ask(t, "GET", one.URL()+"/t/"+two.tenant, "", "", "Accept", "text/html"); got.status != http.StatusServiceUnavailable ||
+		!strings.Contains(got.body, "<html") {
 		t.Errorf("a page: %d %.300s", got.status, got.body)
 	}
 	again := program(t, two.environ, Parts{Web: true})

@@ -57,7 +57,8 @@ func TestAnImportBringsCustomersWithTheirSecretsAndCanBeRunAgain(t *testing.T) {
 	if text := d.ok(nil, "endpoints secret list "+first[2].ID); strings.Contains(text, "old-secret") || strings.Count(text, "hmac") != 1 {
 		t.Errorf("the secret: %s", text)
 	}
-	if text := d.ok(nil, "endpoints get --json "+first[2].ID); !strings.Contains(text, `"format":"raw"`) || !strings.Contains(text, `"external_id":"cust_1"`) || !strings.Contains(text, `"prefix":"Shop"`) {
+	if text := d.ok(nil, "endpoints get --json "+first[2].ID); !strings.Contains(text, `"format":"raw"`) || !strings.Contains(text, `"external_id":"cust_1"`) ||
+		!strings.Contains(text, `"prefix":"Shop"`) {
 		t.Errorf("the endpoint: %s", text)
 	}
 	good := strings.Replace(customers, "https://127.0.0.9/hooks", "https://three.example.com/hooks", 1)

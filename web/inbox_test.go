@@ -80,7 +80,8 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	c.do("POST", "/api/v1/events", `{"type":"order.paid","data":{"total":42}}`, 202, nil)
 	eventually(t, "the event has arrived", func() bool { return len(c.received(e.ID)) == 2 })
 	got := c.received(e.ID)
-	if !got[1].Verification || !got[1].Signature.Good || got[0].Verification || !got[0].Signature.Good || got[0].Answer != "200" {
+	if !got[1].Verification || !got[1].Signature.Good || got[0].Verification || !got[0].Signature.Good ||
+		got[0].Answer != "200" {
 		t.Errorf("%+v", got)
 	}
 	var whole received
@@ -91,7 +92,8 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	// Strangers may send to it, and are told apart; who has not the token finds nothing.
 	anonymous := caller{t: t}
 	anonymous.do("POST", e.URL, `{"type":"order.paid"}`, 200, nil)
-	if got = c.received(e.ID); len(got) != 3 || got[0].Signature.Good || got[0].Signature.Code == nil || *got[0].Signature.Code != "header_missing" {
+	if got = c.received(e.ID); len(got) != 3 || got[0].Signature.Good || got[0].Signature.Code == nil ||
+		*got[0].Signature.Code != "header_missing" {
 		t.Errorf("a stranger's: %+v", got[0])
 	}
 	anonymous.do("POST", web.URL()+"/inbox/"+strings.Repeat("A", 43), `{}`, 404, nil)

@@ -18,7 +18,7 @@ type keyCreateCommand struct {
 	Tenant   string        `xor:"whose" required:"" placeholder:"TEN_ID" help:"The tenant the key belongs to."`
 	Platform bool          `xor:"whose" required:"" help:"Create a platform key, which can act for any tenant."`
 	Scopes   []string      `required:"" placeholder:"SCOPE" help:"What the key can do: ${scopes}; or all."`
-	Name     string        `default:"Made on the command line" help:"What the key is for."`
+	Name     string        `default:"Created on the command line" help:"What the key is for."`
 	Lives    time.Duration `placeholder:"DURATION" help:"How long the key is valid, such as 720h. Default: the key never expires."`
 	JSON     bool          `name:"json" help:"Print JSON: key_id, api_key and scopes."`
 }

@@ -59,7 +59,8 @@ func TestALinkFromTheTerminalLandsInTheDashboardOnce(t *testing.T) {
 		t.Errorf("a second time: %d %.300s", status, body)
 	}
 	succeed(t, environ, nil, "tenant", "create", "--name", "Made by hand")
-	if status, _, body := openLink(t, link()); status != http.StatusOK || !strings.Contains(body, "Made by hand") || !strings.Contains(body, "My organization") {
+	if status, _, body := openLink(t, link()); status != http.StatusOK || !strings.Contains(body, "Made by hand") ||
+		!strings.Contains(body, "My organization") {
 		t.Errorf("what a command has made is not shown: %d", status)
 	}
 	if got := p.localLink(t.Context()); !strings.HasPrefix(got, p.URL()+"/sign-in/link?token=") {
@@ -71,10 +72,12 @@ func TestThereIsNoLinkWithoutAPasswordWhereOthersCanAsk(t *testing.T) {
 	t.Parallel()
 	environ := newDatabase(t)
 	for _, elsewhere := range []string{"POSTHORN_BASE_URL=https://posthorn.example.com", "POSTHORN_ADDR=:8080"} {
-		if r := command(t, append(slices.Clone(environ), elsewhere), "open"); r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "password") {
+		if r := command(t, append(slices.Clone(environ), elsewhere), "open"); r.code != exitFailed || r.stdout != "" ||
+			!strings.Contains(r.stderr, "password") {
 			t.Errorf("%s: exit code %d, %s%s", elsewhere, r.code, r.stdout, r.stderr)
 		}
-		if r := command(t, append(slices.Clone(environ), elsewhere), "serve", "--demo"); r.code != exitFailed || !strings.Contains(r.stderr, "only this machine") {
+		if r := command(t, append(slices.Clone(environ), elsewhere), "serve", "--demo"); r.code != exitFailed ||
+			!strings.Contains(r.stderr, "only this machine") {
 			t.Errorf("a demo with %s: exit code %d, %s", elsewhere, r.code, r.stderr)
 		}
 	}
@@ -129,7 +132,10 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- demo.Run(ctx, demo.Config{Server: p.URL(), Key: key, Receivers: receivers, Log: slog.New(slog.DiscardHandler)})
+		ended <- demo.Run(ctx, demo.Config{
+			Server: p.URL(), Key: key, Receivers: receivers,
+			Log: slog.New(slog.DiscardHandler),
+		})
 	}()
 	t.Cleanup(func() { stop(); <-ended })
 	api, err := client.New(p.URL(), key)

@@ -56,14 +56,15 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	var path string
 	for deadline := time.Now().Add(15 * time.Second); path == ""; {
 		status, body := fetch(t, p.URL()+"/dev/mail", "")
-		if strings.Contains(body, "There is none yet") {
+		if strings.Contains(body, "No emails yet") {
 			t.Fatal("the mailbox says that there is none while a mail is on its way")
 		}
 		if path = link.FindString(body); status != http.StatusOK || time.Now().After(deadline) {
 			t.Fatalf("%d %s", status, body)
 		}
 	}
-	if status, body := fetch(t, p.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "https://posthorn.example/reset?token=abc") || !strings.Contains(body, "ada@acme.example") {
+	if status, body := fetch(t, p.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "https://posthorn.example/reset?token=abc") ||
+		!strings.Contains(body, "ada@acme.example") {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, body := fetch(t, p.URL()+path+"/html", ""); status != http.StatusOK || !strings.Contains(body, `href="https://posthorn.example/reset?token=abc"`) {

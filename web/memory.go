@@ -69,6 +69,7 @@ func (k *memoryKeeper) look() {
 		k.collections, k.idle = now.collections, 0
 	}
 	if k.idle >= memoryIdle && now.held > k.kept+idleSlack {
+		runtime.GC() // pools let go of what they hold in the second collection
 		debug.FreeOSMemory()
 		now = memoryUse()
 		k.collections, k.idle, k.kept = now.collections, 0, now.held

@@ -47,14 +47,15 @@ func TestTheMemoryLimitFollowsTheUseBothWays(t *testing.T) {
 	}
 }
 
-// resident is a process's resident memory, in bytes.
+// resident is how much memory a process holds, in bytes. Pages of its program are not counted: they become resident as
+// they are first used, and belong to the page cache.
 func (p *process) resident() int64 {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	_, after, _ := strings.Cut(string(text), "RssAnon:")
 	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
 	if err != nil {
 		p.t.Fatal(err)

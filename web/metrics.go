@@ -20,7 +20,8 @@ func newRegistry() *prometheus.Registry {
 		Name: "posthorn_build_info", Help: "1, with the version that runs.",
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(buildVersion(), runtime.Version()).Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(build, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
@@ -75,7 +76,7 @@ func (m *httpMetrics) observe(c *gin.Context) {
 func diagnostics(registry *prometheus.Registry, ready *readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
-	mux.HandleFunc("GET /healthz", serveHealth)
+	mux.HandleFunc("GET /healthz", ready.serveHealth)
 	mux.HandleFunc("GET /readyz", ready.serveReady)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

@@ -105,6 +105,7 @@ func (c tenantMoveCommand) move(ctx context.Context, a *app) (m maintenance.Move
 	if m.FromKeys, err = openRing(ctx, &cfg, s, d); err != nil {
 		return m, err
 	}
-	m.From, m.To, m.Home, m.Keep, m.Say = s.listenURL, to.Reveal(), c.To, c.Keep, func(step string, args ...any) { log.Info(step, args...) }
+	m.From, m.To, m.Home, m.Keep, m.Say = s.listenURL, to.Reveal(), c.To, c.Keep,
+		func(step string, args ...any) { log.Info(step, args...) }
 	return m, nil
 }

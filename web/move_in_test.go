@@ -103,7 +103,8 @@ var movingIn = map[string]struct {
 		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			stamp := h.Get("X-Hatched-Timestamp")
-			return h.Get("X-Hatched-Delivery"), recent(stamp) && anySecret(secrets, func(s string) bool { return same(h.Get("X-Hatched-Signature"), digest(s, stamp+"."+string(body))) })
+			return h.Get("X-Hatched-Delivery"), recent(stamp) && anySecret(secrets,
+				func(s string) bool { return same(h.Get("X-Hatched-Signature"), digest(s, stamp+"."+string(body))) })
 		},
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			return http.Header{
@@ -133,7 +134,8 @@ var movingIn = map[string]struct {
 				name, value, _ := strings.Cut(part, "=")
 				parts[name] = value
 			}
-			return h.Get("Wf-Event-Id"), recent(parts["t"]) && anySecret(secrets, func(s string) bool { return same(parts["v1"], digest(s, parts["t"]+"."+string(body))) })
+			return h.Get("Wf-Event-Id"), recent(parts["t"]) && anySecret(secrets,
+				func(s string) bool { return same(parts["v1"], digest(s, parts["t"]+"."+string(body))) })
 		},
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			body := fmt.Appendf(nil, `{"id":%q,"type":%q,"timestamp":%q,"data":%s}`, id, typ, at.UTC().Format(time.RFC3339), data)
@@ -357,7 +359,8 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 				name, value, _ := strings.Cut(part, "=")
 				parts[name] = value
 			}
-			return same(given, digest(s, string(body))) || recent(parts["t"]) && same(parts["v1"], digest(s, parts["t"]+","+string(body)))
+			return same(given, digest(s, string(body))) || recent(parts["t"]) &&
+				same(parts["v1"], digest(s, parts["t"]+","+string(body)))
 		})
 	}
 	for name, sender := range map[string]struct {

@@ -34,7 +34,10 @@ func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
 	}
 	operatorID := db.NewID()
 	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *sql.Queries) (id.UUID, error) {
-		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{ID: operatorID, Email: email, CreatedAt: operatorID.Time()})
+		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{
+			ID: operatorID, Email: email,
+			CreatedAt: operatorID.Time(),
+		})
 		if err == nil && made == 0 {
 			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")
 		}
@@ -66,7 +69,9 @@ func operatorAddress(typed string) (string, error) {
 }
 
 // operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.
-func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string, find func(*sql.Queries) (id.UUID, error)) error {
+func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string,
+	find func(*sql.Queries) (id.UUID, error),
+) error {
 	cfg, err := a.config()
 	if err != nil {
 		return err
@@ -80,7 +85,10 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 			if operatorID, err = find(q); err != nil {
 				return err
 			}
-			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &operatorID, Email: email, Life: account.OperatorLife})
+			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{
+				Purpose:  accounts.LinkOperator,
+				Operator: &operatorID, Email: email, Life: account.OperatorLife,
+			})
 			if err != nil {
 				return err
 			}
@@ -88,7 +96,10 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 			if noRing == nil {
 				_, err := accounts.QueueMail(ctx, q, accounts.Mail{
 					Key: "operator:" + id.Operator.Format(db.NewID()), To: email, Kind: mails.VerifyAddress, Keys: ring,
-					Data: mails.VerifyAddressData{Link: link, Expires: time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second)},
+					Data: mails.VerifyAddressData{
+						Link:    link,
+						Expires: time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second),
+					},
 				})
 				if err != nil {
 					return err

@@ -98,7 +98,8 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 		"upgrade.md":        {emptyDatabase(t), examples(t, "upgrade.md", "sh", 1)[0], "applied"},
 		"deploy.md":         {environ, strings.ReplaceAll(examples(t, "deploy.md", "sh", 2)[1], "https://posthorn.example.com", p.URL()), `"api_key"`},
 	} {
-		if said, err := typed(t, t.TempDir(), c.environ, c.commands); err != nil || !strings.Contains(said, c.says) || strings.Contains(said, "missing") {
+		if said, err := typed(t, t.TempDir(), c.environ, c.commands); err != nil || !strings.Contains(said, c.says) ||
+			strings.Contains(said, "missing") {
 			t.Errorf("%s: %v\n%s", page, err, said)
 		}
 	}
@@ -163,7 +164,8 @@ func TestABackupIsRestoredOnAnotherServerAsThePageSays(t *testing.T) {
 		t.Fatalf("%v %s", err, said)
 	}
 	// Its key opens it, and its secrets open: a program that could not read them would not start.
-	if status, body := fetch(t, program(t, there, Parts{Web: true}).URL()+"/api/v1/endpoints", m.APIKey); status != http.StatusOK || !strings.Contains(body, "https://example.com/hooks") {
+	if status, body := fetch(t, program(t, there, Parts{Web: true}).URL()+"/api/v1/endpoints", m.APIKey); status != http.StatusOK ||
+		!strings.Contains(body, "https://example.com/hooks") {
 		t.Errorf("the restored server answers %d %s", status, body)
 	}
 }
@@ -196,7 +198,8 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &private.PublicKey, private)
 	if err != nil {
@@ -209,7 +212,10 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 	certificate, key, pool = filepath.Join(dir, "host.pem"), filepath.Join(dir, "host.key"), x509.NewCertPool()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool.AppendCertsFromPEM(text)
-	for file, content := range map[string][]byte{certificate: text, key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})} {
+	for file, content := range map[string][]byte{
+		certificate: text,
+		key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}),
+	} {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

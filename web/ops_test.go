@@ -98,7 +98,8 @@ func TestOperationsNameMetricsThatExist(t *testing.T) {
 		}
 	}
 	for name := range known {
-		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") && !regexp.MustCompile("`[^`]*\\b"+name+"\\b").MatchString(expressions["monitoring.md"]) {
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") && !regexp.MustCompile("`[^`]*\\b"+name+
+			"\\b").MatchString(expressions["monitoring.md"]) {
 			t.Errorf("monitoring.md does not explain %s, which is served", name)
 		}
 	}
@@ -178,7 +179,8 @@ func TestAFreshProcessServesEveryMetricThatAnAlertNames(t *testing.T) {
 		t.Fatalf("the rules name only %q", names)
 	}
 	missing := names
-	for deadline := time.Now().Add(patience); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(missing) > 0 &&
+		time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		_, served := fetch(t, p.MetricsURL(), "")
 		missing = slices.DeleteFunc(slices.Clone(missing), func(name string) bool {
 			name = strings.TrimSuffix(name, "{")

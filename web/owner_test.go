@@ -35,7 +35,8 @@ func TestWhatASuperuserMigratesBelongsToTheOwnerOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	environ := emptyDatabase(t)
 	var said bytes.Buffer
-	if err := db.MigrateUpLogged(t.Context(), asAdministrator(t, environ), slog.New(slog.NewTextHandler(&said, nil))); err != nil {
+	if err := db.MigrateUpLogged(t.Context(), asAdministrator(t, environ),
+		slog.New(slog.NewTextHandler(&said, nil))); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `level=INFO msg="migration applied" name=00001_engine.sql duration=`) {

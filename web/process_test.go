@@ -62,7 +62,8 @@ func TestServeRunsOnAFreshMachineAndStopsCleanly(t *testing.T) {
 	if status, body := fetch(t, at.URL+"/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"worker":{"ok":true}`) {
 		t.Errorf("readyz: %d %s", status, body)
 	}
-	if status, body := fetch(t, at.Metrics, ""); status != http.StatusOK || !strings.Contains(body, "posthorn_build_info{") || !strings.Contains(body, "go_goroutines") {
+	if status, body := fetch(t, at.Metrics, ""); status != http.StatusOK || !strings.Contains(body, "posthorn_build_info{") ||
+		!strings.Contains(body, "go_goroutines") {
 		t.Errorf("metrics: %d %s", status, body)
 	}
 	// Commands reach the same cluster while it runs.
@@ -137,7 +138,8 @@ func TestAPortInUseIsOneClearLine(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
 		p := launch(t, []string{c.variable + "=" + taken, c.other, "POSTHORN_DATA_DIR=" + dir}, "serve")
 		code, said := p.exit(), p.stderr.String()
-		if code != exitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, taken+" is in use") || !strings.Contains(said, c.advice) {
+		if code != exitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, taken+" is in use") ||
+			!strings.Contains(said, c.advice) {
 			t.Errorf("%s: exit code %d\n%s", c.variable, code, said)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -159,7 +161,8 @@ func TestAWrongConfigurationTouchesNothing(t *testing.T) {
 	// The database of one's own needs a key of one's own.
 	for _, args := range []string{"serve", "web", "worker"} {
 		p := launch(t, append(slices.Clone(anyPorts), "POSTHORN_DATABASE_URL=postgres://u@127.0.0.1:1/d"), args)
-		if code, said := p.exit(), p.stderr.String(); code != exitUsage || !strings.Contains(said, "POSTHORN_MASTER_KEY") || !strings.Contains(said, "openssl rand -base64 32") {
+		if code, said := p.exit(), p.stderr.String(); code != exitUsage || !strings.Contains(said, "POSTHORN_MASTER_KEY") ||
+			!strings.Contains(said, "openssl rand -base64 32") {
 			t.Errorf("%s: exit code %d\n%s", args, code, said)
 		}
 	}

@@ -18,10 +18,11 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/worker"
+	"posthorn/worker/history"
 )
 
 // Connections of each pool. They are apart so that a slow list in the dashboard never waits in line with the commit of
-// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses 25 with LISTEN.
+// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses at most 27 with LISTEN.
 const (
 	webConnections    = 10
 	emitConnections   = 3
@@ -65,6 +66,7 @@ type Program struct {
 	diagnostics   *http.Server
 	committer     *task
 	keys          *task // notices revoked keys
+	homes         *task // asks the other homes how they are
 	worker        *task
 	notices       *task
 	mails         *task
@@ -143,7 +145,7 @@ func (p *Program) assemble(ctx context.Context) error {
 	if p.traces, err = newTraces(&p.Config, p.Parts, p.Log); err != nil {
 		return err
 	}
-	p.ready = &readiness{database: general, url: p.store.listenURL}
+	p.ready = &readiness{database: general, url: p.store.listenURL, home: p.Config.Home}
 	var w *worker.Worker
 	if p.Parts.Worker {
 		if w, err = p.startWorker(ctx, general, ring); err != nil {
@@ -187,10 +189,17 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 	if name == "" {
 		name, _ = os.Hostname()
 	}
+	var keeper *history.Keeper
+	if p.Config.History != nil {
+		keeper = history.New(history.Config{
+			DB: pool, Store: p.Config.History, Log: p.Log, After: int(p.Config.HistoryAfterDays),
+			Back: int(p.Config.HistoryBackDays),
+		})
+	}
 	w := worker.New(worker.Config{
 		DB: pool, ListenURL: p.store.listenURL, Log: p.Log, Egress: p.Config.Egress, Keys: ring, Name: name,
 		Registry: p.registry, Grace: p.Config.ShutdownGrace, Tracer: p.traces.tracer(),
-		Inbox: newInbox(p.Log, general, ring),
+		Inbox: newInbox(p.Log, general, ring), History: keeper,
 	})
 	p.worker = p.run("worker", w.Run)
 	return w, nil
@@ -271,6 +280,7 @@ func (p *Program) Close() error {
 	}
 	stopServer(p.web, p.main, min(requestGrace, p.Config.ShutdownGrace))
 	p.keys.end()
+	p.homes.end()
 	p.committer.end()
 	p.worker.end()
 	p.notices.end() // after the worker, which posts them

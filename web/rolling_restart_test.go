@@ -3,24 +3,34 @@ package main
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// freeAddress is an address of this machine that nothing listens on.
+// lastPort is the last port that freeAddress returned.
+var lastPort atomic.Int64
+
+// freeAddress is an address of this machine that nothing listens on. Its port is below those that the system gives to
+// connections, so that none takes it before it is used.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	lastPort.CompareAndSwap(0, 10_000+rand.Int64N(20_000))
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+lastPort.Add(1)%20_000)
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // TestARollingRestartBehindTheProxyOfThePageLosesNoRequest restarts two web processes, the second one as soon as the

@@ -44,14 +44,18 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		DB:            general,
-		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()).Of(p.Config.Home), Keys: ring, BaseURL: p.URL(),
-		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies, Bodies: p.Config.bodies(),
+		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general,
+			p.URL()).Of(p.Config.Home), Keys: ring, BaseURL: p.URL(),
+		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies,
+		Bodies: p.Config.bodies(),
 	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
+	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	own := api.Deps{
-		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
-		Closing: p.closing,
+		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log,
+		Now:     time.Now,
+		Closing: p.closing, OpenID: providers,
 	}
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
@@ -59,25 +63,39 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		kit.Mount(inner, api.Routes(own))
 		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
 	}
-	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
+	var fleet *homes.Router
+	if p.Config.Home != "" {
+		fleet = homes.New(homes.Config{
+			Self: p.Config.Home, Others: p.Config.Others, Secret: p.Config.HomeSecret.Reveal(), DB: general, Keys: keys,
+			Ring: ring, Proxies: p.Config.Proxies,
+			Secure: strings.HasPrefix(p.URL(), "https://"), Log: p.Log, Now: time.Now, Release: buildVersion(), Here: engine,
+			Refuse: kit.Refuser(),
+		})
+		p.homes = p.run("watch of the homes", fleet.Watch)
+	}
 	kit.Mount(engine, table(routed{
 		ready: p.ready, api: own, svix: translated,
 		auth: auth.Deps{
-			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
+			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(),
+			Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
 			OpenID: providers,
 		},
 		operators: p.Config.operatorSSO(p.URL()), consoleURL: p.Config.consoleURL(p.URL()),
-		dashboard: dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress, OpenID: providers},
-		mailbox:   mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()},
-		status:    status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
+		dashboard: dashboard.Deps{
+			DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
+			Emitter: committer, Egress: p.Config.Egress, OpenID: providers,
+		},
+		mailbox: mailbox.Deps{
+			DB: general, Keys: ring, Development: p.Config.showsMails(),
+			CronSecret: p.Config.CronSecret.Reveal(),
+		},
+		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
+		homes:  fleet,
 	}))
-	if p.Config.Home == "" {
+	if fleet == nil {
 		return engine
 	}
-	return homes.New(homes.Config{
-		Self: p.Config.Home, Others: p.Config.Others, Secret: p.Config.HomeSecret.Reveal(), DB: general, Keys: keys, Proxies: p.Config.Proxies,
-		Secure: strings.HasPrefix(p.URL(), "https://"), Log: p.Log, Now: time.Now, Here: engine, Refuse: kit.Refuser(),
-	})
+	return fleet
 }
 
 // routed is what the routes work with. A table that is only looked at needs little of it.
@@ -91,14 +109,15 @@ type routed struct {
 	svix       *svix.Deps // nil: switched off
 	operators  *admin.SSO // nil: operators sign in here alone
 	consoleURL string
+	homes      *homes.Router // nil: the installation has no homes
 }
 
 // table is every route of the public address: what is not in it can't be reached.
 func table(d routed) []handlers.Route {
 	ready, accounts, open := d.ready, d.auth, handlers.Access{Public: true}
 	routes := []handlers.Route{
-		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
-		{Method: http.MethodHead, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
+		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(ready.serveHealth)},
+		{Method: http.MethodHead, Path: "/healthz", Access: open, Handler: plain(ready.serveHealth)},
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
@@ -106,13 +125,20 @@ func table(d routed) []handlers.Route {
 		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
 	}
 	d.dashboard.Export = d.api.Exporter
-	console := admin.Deps{SSO: d.operators, URL: d.consoleURL, Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
+	console := admin.Deps{
+		SSO: d.operators, URL: d.consoleURL, Export: d.api.Exporter, DB: accounts.DB,
+		Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now,
+	}
+	if d.homes != nil {
+		console.Homes, d.status.Homes, d.mailbox.Elsewhere = d.homes, d.homes.Known, d.homes.SignedElsewhere
+	}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
 	if d.svix != nil {
 		routes = append(routes, svix.Routes(*d.svix)...)
 	}
-	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages, auth.Routes(accounts), dashboard.Routes(d.dashboard),
+	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages,
+		auth.Routes(accounts), dashboard.Routes(d.dashboard),
 		mailbox.Routes(d.mailbox), api.Routes(d.api))
 }
 
@@ -139,11 +165,17 @@ func lookRoutes() []handlers.Route {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		routes = append(routes,
 			handlers.Route{Method: method, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
-			handlers.Route{Method: method, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme)},
+			handlers.Route{
+				Method: method, Path: static.ThemePrefix + ":accent", Access: open,
+				Handler: plain(static.ServeTheme),
+			},
 			handlers.Route{Method: method, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
 		)
 	}
-	return append(routes, handlers.Route{Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme})
+	return append(routes, handlers.Route{
+		Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10,
+		Handler: handlers.ChooseTheme,
+	})
 }
 
 // plain lets a handler of net/http stand in the table.

@@ -70,7 +70,10 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(routed{ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true}, mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &admin.SSO{}}) {
+	for _, r := range table(routed{
+		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
+		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &admin.SSO{},
+	}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)
@@ -83,7 +86,8 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		if !r.Access.Public && ofAPI == page {
 			t.Errorf("%s: of the API %t, asks for a session %t", name, ofAPI, page)
 		}
-		if inTenant := strings.HasPrefix(r.Path, dashboard.Root); inTenant && (!r.Access.Session || r.Access.Action == "") {
+		if inTenant := strings.HasPrefix(r.Path, dashboard.Root); inTenant &&
+			(!r.Access.Session || r.Access.Action == "") {
 			t.Errorf("%s does not say what the role must allow", name)
 		}
 	}
@@ -148,7 +152,10 @@ func dial(t *testing.T, url, text string) (net.Conn, *bufio.Reader) {
 func TestHeadersThatAreTooLongOrTooSlowEndTheConnection(t *testing.T) {
 	t.Parallel()
 	p := program(t, newDatabase(t), Parts{Web: true})
-	for size, want := range map[int]int{30 << 10: http.StatusOK, 33 << 10: http.StatusRequestHeaderFieldsTooLarge, 1 << 20: http.StatusRequestHeaderFieldsTooLarge} {
+	for size, want := range map[int]int{
+		30 << 10: http.StatusOK, 33 << 10: http.StatusRequestHeaderFieldsTooLarge,
+		1 << 20: http.StatusRequestHeaderFieldsTooLarge,
+	} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+"/healthz", nil)
 		req.Header.Set("X-Long", strings.Repeat("x", size))
 		res, err := http.DefaultClient.Do(req)
@@ -179,7 +186,8 @@ func TestRequestsAreLimitedInTimeAndStreamsMayLiftTheLimit(t *testing.T) {
 	lifted := make(chan error, 2)
 	engine.GET("/stream", func(c *gin.Context) {
 		connection := http.NewResponseController(c.Writer)
-		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}), connection.Flush())
+		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}),
+			connection.Flush())
 	})
 	server := httptest.NewServer(engine)
 	defer server.Close()
@@ -209,7 +217,10 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	environ := newDatabase(t)
 	d := openTest(t, environ)
-	ready := &readiness{database: d, url: databaseURL(t, environ), worker: func() error { return fault.New(fault.Unavailable, "asleep", "It sleeps.") }}
+	ready := &readiness{
+		database: d, url: databaseURL(t, environ),
+		worker: func() error { return fault.New(fault.Unavailable, "asleep", "It sleeps.") },
+	}
 	ask := func() (int, report) {
 		w := httptest.NewRecorder()
 		ready.serveReady(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
@@ -220,7 +231,8 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 		return w.Code, r
 	}
 	status, r := ask()
-	if status != http.StatusServiceUnavailable || r.Status != "not_ready" || r.Checks["worker"].Detail != "It sleeps." || !r.Checks["database"].OK || !r.Checks["clock"].OK || !r.Checks["migrations"].OK {
+	if status != http.StatusServiceUnavailable || r.Status != "not_ready" || r.Checks["worker"].Detail != "It sleeps." || !r.Checks["database"].OK ||
+		!r.Checks["clock"].OK || !r.Checks["migrations"].OK {
 		t.Errorf("%d %+v", status, r)
 	}
 	ready.worker = nil

@@ -44,7 +44,8 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 	err = a.withDatabase(ctx, func(d *db.DB) error {
 		return d.Console(ctx, func(q *sql.Queries) error {
 			err := q.InsertTenant(ctx, sql.InsertTenantParams{
-				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(), ExternalID: db.TextOrNull(c.ExternalID),
+				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
+				ExternalID: db.TextOrNull(c.ExternalID),
 			})
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -51,7 +52,8 @@ func newTraces(cfg *Config, parts Parts, log *slog.Logger) (*traces, error) {
 		name = "posthorn-worker"
 	}
 	return &traces{sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second), sdktrace.WithBatchTimeout(2*time.Second)),
+		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second),
+			sdktrace.WithBatchTimeout(2*time.Second)),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.TracesRatio))),
 		sdktrace.WithIDGenerator(worker.SpanIDs{}),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.version", buildVersion()))),
@@ -96,6 +98,12 @@ func newCollector(cfg *Config) *collector {
 func (c *collector) Start(context.Context) error { return nil }
 func (c *collector) Stop(context.Context) error  { c.client.CloseIdleConnections(); return nil }
 
+// compressors are kept: one takes most of a megabyte. Spans are alike, so the fastest level makes them small enough.
+var compressors = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // a level that there is
+	return z
+}}
+
 // UploadTraces sends spans, and tries again as the OTLP specification says: after 429, 502, 503 and 504 and where there
 // was no response, with growing waits, until the context ends. TracesData has the same bytes as the request message of
 // the collector's service.
@@ -105,9 +113,11 @@ func (c *collector) UploadTraces(ctx context.Context, spans []*tracepb.ResourceS
 		return err
 	}
 	var body bytes.Buffer
-	z := gzip.NewWriter(&body)
+	z := compressors.Get().(*gzip.Writer)
+	z.Reset(&body)
 	_, _ = z.Write(plain) // a buffer takes everything
 	_ = z.Close()
+	compressors.Put(z)
 	for wait := time.Second; ; wait *= 2 {
 		retryAfter, err := c.post(ctx, body.Bytes())
 		var permanent *permanentError

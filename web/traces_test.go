@@ -185,11 +185,13 @@ func TestTheTraceOfAnEventGoesThroughTwoProcessesAndARetry(t *testing.T) {
 		first, second = second, first
 	}
 	for _, s := range []collectedSpan{emitted, first, second} {
-		if hex.EncodeToString(s.TraceId) != given[3:35] || s.attribute("posthorn.event.id") != event || s.EndTimeUnixNano <= s.StartTimeUnixNano {
+		if hex.EncodeToString(s.TraceId) != given[3:35] || s.attribute("posthorn.event.id") != event ||
+			s.EndTimeUnixNano <= s.StartTimeUnixNano {
 			t.Errorf("%s is of trace %x, event %s", s.Name, s.TraceId, s.attribute("posthorn.event.id"))
 		}
 	}
-	if hex.EncodeToString(emitted.ParentSpanId) != given[36:52] || emitted.service != "posthorn-web" || emitted.Kind != tracepb.Span_SPAN_KIND_SERVER || emitted.attribute("posthorn.deliveries") != "1" {
+	if hex.EncodeToString(emitted.ParentSpanId) != given[36:52] || emitted.service != "posthorn-web" ||
+		emitted.Kind != tracepb.Span_SPAN_KIND_SERVER || emitted.attribute("posthorn.deliveries") != "1" {
 		t.Errorf("the emission is %v", emitted)
 	}
 	for i, s := range []collectedSpan{first, second} {
@@ -208,7 +210,8 @@ func TestTheTraceOfAnEventGoesThroughTwoProcessesAndARetry(t *testing.T) {
 		t.Errorf("the first attempt is %v", first)
 	}
 	if second.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR || second.attribute("http.response.status_code") != "200" ||
-		len(second.Links) != 1 || !bytes.Equal(second.Links[0].SpanId, first.SpanId) || !bytes.Equal(second.Links[0].TraceId, first.TraceId) {
+		len(second.Links) != 1 || !bytes.Equal(second.Links[0].SpanId, first.SpanId) ||
+		!bytes.Equal(second.Links[0].TraceId, first.TraceId) {
 		t.Errorf("the second attempt is %v", second)
 	}
 	found := d.call("GET", "/api/v1/events?trace_id="+given[3:35], "", "")["data"].([]any)

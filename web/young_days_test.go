@@ -85,7 +85,8 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 	analyzed := func(least int64) (names []string) {
 		t.Helper()
 		// The server tells of rows some moments after they were written.
-		for deadline := time.Now().Add(20 * time.Second); len(names) < 3 && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(20 * time.Second); len(names) < 3 &&
+			time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 			more, err := queue.AnalyzeYoungPartitions(t.Context(), d, least)
 			if err != nil {
 				t.Fatal(err)
@@ -190,7 +191,10 @@ func (y *youngDay) load(n int) {
 		ids, at, now := make([]string, n), make([]time.Time, n), time.Now()
 		for i := range ids {
 			// Those of a batch have one moment.
-			deliveryID := id.New(now.Add(time.Duration(i/1000-n/1000)*time.Second), [10]byte{0x70, byte(i >> 8), 0x80, byte(i), byte(rand.Uint32())})
+			deliveryID := id.New(now.Add(time.Duration(i/1000-n/1000)*time.Second), [10]byte{
+				0x70, byte(i >> 8), 0x80,
+				byte(i), byte(rand.Uint32()),
+			})
 			ids[i], at[i] = deliveryID.String(), deliveryID.Time()
 			y.last["event_id"], y.last["delivery_id"] = id.Event.Format(deliveryID), id.Delivery.Format(deliveryID)
 		}
@@ -246,7 +250,10 @@ func (y *youngDay) paths() (paths []string) {
 		}
 		paths = append(paths, prefix+"/events?type=order.t3")
 	}
-	deps := routed{ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true}, mailbox: mailbox.Deps{Development: true}}
+	deps := routed{
+		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
+		mailbox: mailbox.Deps{Development: true},
+	}
 	for _, r := range table(deps) {
 		path := r.Path
 		for name, value := range y.last {

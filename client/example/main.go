@@ -78,7 +78,9 @@ func run(ctx context.Context, c *client.Client) error {
 func receive(listener net.Listener, secret string) <-chan client.Webhook {
 	arrived := make(chan client.Webhook, 10)
 	verifier := client.Verifier{Secrets: []string{secret}}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request,
+	) {
 		webhook, err := verifier.Read(r)
 		switch {
 		case err != nil:

@@ -161,7 +161,9 @@ INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id)
 SELECT tenant_id, delivery_id, event_id, endpoint_id FROM ids ORDER BY at`
 
 // writeHistory fills so many days before today with deliveries that are settled.
-func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64, progress func(string)) error {
+func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64,
+	progress func(string),
+) error {
 	// Otherwise retention would drop what the measurement is about.
 	if _, err := d.console.Exec(ctx, "UPDATE tenants SET retention_days = 3650"); err != nil {
 		return err
@@ -171,7 +173,9 @@ func (d *database) writeHistory(ctx context.Context, tenants []string, days int,
 
 // writeOutage stores waiting deliveries of so many days for the tenants' endpoints, which receive nothing until
 // resume is called.
-func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error, err error) {
+func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error,
+	err error,
+) {
 	const hold = "UPDATE lanes SET held = $2, rev = rev + 1 WHERE tenant_id = ANY($1::uuid[])"
 	if _, err := d.console.Exec(ctx, hold, tenants, true); err != nil {
 		return nil, err
@@ -184,7 +188,9 @@ func (d *database) writeOutage(ctx context.Context, tenants []string, days int, 
 }
 
 // writeDays makes the partitions of so many days before today and fills them, each by one statement.
-func (d *database) writeDays(ctx context.Context, statement string, tenants []string, days int, deliveries int64, progress func(string)) error {
+func (d *database) writeDays(ctx context.Context, statement string, tenants []string, days int, deliveries int64,
+	progress func(string),
+) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	first := today.AddDate(0, 0, -days)
 	if _, err := d.owner.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, today); err != nil {
@@ -192,7 +198,8 @@ func (d *database) writeDays(ctx context.Context, statement string, tenants []st
 	}
 	for day := range days {
 		from := first.AddDate(0, 0, day)
-		if _, err := d.console.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly), tenants); err != nil {
+		if _, err := d.console.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly),
+			tenants); err != nil {
 			return fmt.Errorf("the deliveries of %s: %w", from.Format(time.DateOnly), err)
 		}
 		if day%10 == 9 {

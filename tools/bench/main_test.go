@@ -74,7 +74,10 @@ func TestTheGeneratorSpreadsEventsOverItsTargets(t *testing.T) {
 		_, _ = w.Write([]byte(`{"id":"evt_` + key + `"}`))
 	}))
 	defer server.Close()
-	g := &generator{url: server.URL, targets: []target{{Key: "a"}, {Key: "b"}, {Key: "c"}}, n: 6, client: server.Client(), began: time.Now()}
+	g := &generator{
+		url: server.URL, targets: []target{{Key: "a"}, {Key: "b"}, {Key: "c"}}, n: 6, client: server.Client(),
+		began: time.Now(),
+	}
 	g.emitAll()
 	if seen["a"] != 2 || seen["b"] != 2 || seen["c"] != 2 {
 		t.Fatalf("emitted %v", seen)
@@ -91,7 +94,8 @@ func TestAMedianHidesNoLoss(t *testing.T) {
 		{EndToEnd: 300, P99: 1, RSS: 90, Lost: 2, Problem: "gone"},
 		{EndToEnd: 200, P99: 2, RSS: 60, Duplicates: 1},
 	})
-	if got.EndToEnd != 200 || got.P99 != 2 || got.RSS != 90 || got.Lost != 2 || got.Duplicates != 1 || got.Problem != "gone" || got.Repeats != 3 {
+	if got.EndToEnd != 200 || got.P99 != 2 || got.RSS != 90 || got.Lost != 2 || got.Duplicates != 1 ||
+		got.Problem != "gone" || got.Repeats != 3 {
 		t.Fatalf("%+v", got)
 	}
 }

@@ -97,7 +97,9 @@ func (s *system) measure(ctx context.Context, g *group, l load) (r result, err e
 }
 
 // check counts what was acknowledged and did not arrive, was not recorded, or differs from what was sent.
-func (s *system) check(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats, began time.Time) error {
+func (s *system) check(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats,
+	began time.Time,
+) error {
 	recorded, err := s.db.recorded(ctx, g.tenants, began)
 	if err != nil {
 		return err
@@ -243,10 +245,12 @@ func median(repeats []result) result {
 	m := repeats[0]
 	for _, field := range []func(*result) *float64{
 		func(r *result) *float64 { return &r.Ingest }, func(r *result) *float64 { return &r.EndToEnd },
-		func(r *result) *float64 { return &r.P50 }, func(r *result) *float64 { return &r.P99 }, func(r *result) *float64 { return &r.Max },
+		func(r *result) *float64 { return &r.P50 }, func(r *result) *float64 { return &r.P99 },
+		func(r *result) *float64 { return &r.Max },
 		func(r *result) *float64 { return &r.AckP50 }, func(r *result) *float64 { return &r.AckP99 },
 		func(r *result) *float64 { return &r.CPU }, func(r *result) *float64 { return &r.PostgreSQL },
-		func(r *result) *float64 { return &r.Outside }, func(r *result) *float64 { return &r.Ratio }, func(r *result) *float64 { return &r.WAL },
+		func(r *result) *float64 { return &r.Outside }, func(r *result) *float64 { return &r.Ratio },
+		func(r *result) *float64 { return &r.WAL },
 	} {
 		var values []float64
 		for i := range repeats {

@@ -22,12 +22,16 @@ const (
 // pageAnswers measures the dashboard's pages for one tenant that owns the whole history.
 func pageAnswers(ctx context.Context, o *options, rep *report) error {
 	return with(ctx, o, "pages", func(s *system) error {
-		g, err := s.setUp(ctx, shape{name: "shop", tenants: 1, endpoints: 20, ownTypes: true, address: s.receiverAddr, fields: unthrottled})
+		g, err := s.setUp(ctx, shape{
+			name: "shop", tenants: 1, endpoints: 20, ownTypes: true, address: s.receiverAddr,
+			fields: unthrottled,
+		})
 		if err != nil {
 			return err
 		}
 		o.say("pages: writing %d deliveries over %d days", o.historyDeliveries, o.historyDays)
-		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries, func(done string) { o.say("pages: %s", done) }); err != nil {
+		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries,
+			func(done string) { o.say("pages: %s", done) }); err != nil {
 			return err
 		}
 		if _, err := s.measure(ctx, g, load{events: o.lightEvents, rate: 50, connections: o.connections}); err != nil {

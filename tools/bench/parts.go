@@ -36,7 +36,10 @@ func costs(ctx context.Context, o *options, rep *report) error {
 		if err != nil {
 			return err
 		}
-		fanning, err := s.setUp(ctx, shape{name: "fanning", tenants: 50, endpoints: 10, address: s.receiverAddr, fields: unthrottled})
+		fanning, err := s.setUp(ctx, shape{
+			name: "fanning", tenants: 50, endpoints: 10, address: s.receiverAddr,
+			fields: unthrottled,
+		})
 		if err != nil {
 			return err
 		}
@@ -58,7 +61,10 @@ func costs(ctx context.Context, o *options, rep *report) error {
 func split(one, many usage, fan float64) (costs []cost) {
 	for _, p := range partNames {
 		delivery := (*p.of(&many) - *p.of(&one)) / (fan - 1)
-		costs = append(costs, cost{What: p.name, Event: *p.of(&one) - delivery, Delivery: delivery, FanOut: *p.of(&many) / fan})
+		costs = append(costs, cost{
+			What: p.name, Event: *p.of(&one) - delivery, Delivery: delivery,
+			FanOut: *p.of(&many) / fan,
+		})
 	}
 	return costs
 }

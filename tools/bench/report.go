@@ -16,6 +16,7 @@ type row struct {
 	Scenario string `json:"scenario"`
 	Name     string `json:"name"`
 	result
+	Against float64 `json:"against,omitempty"` // median of R by R of the row without the burden, pair by pair
 }
 
 // report gathers the rows of one run.
@@ -36,7 +37,7 @@ type promise struct {
 }
 
 func (rep *report) add(scenario, name string, r result) {
-	rep.Rows = append(rep.Rows, row{scenario, name, r})
+	rep.Rows = append(rep.Rows, row{Scenario: scenario, Name: name, result: r})
 }
 
 // backlog notes on a scenario's last rows how much was waiting behind them.
@@ -50,7 +51,10 @@ func (rep *report) backlog(scenario string, waiting int64) {
 
 // find is the row of a scenario whose name starts so, or nil.
 func (rep *report) find(scenario, name string) *row {
-	i := slices.IndexFunc(rep.Rows, func(r row) bool { return r.Scenario == scenario && strings.HasPrefix(r.Name, name) })
+	i := slices.IndexFunc(rep.Rows, func(r row) bool {
+		return r.Scenario == scenario && strings.HasPrefix(r.Name,
+			name)
+	})
 	if i < 0 {
 		return nil
 	}
@@ -97,6 +101,9 @@ func (rep *report) assess() {
 	if own, theirs := rep.find("svix", ownAPI), rep.find("svix", svixAPI); own != nil && theirs != nil {
 		atMost("emission through the Svix API, time of an event against our own", own.Ingest/theirs.Ingest, mostForSvix)
 	}
+	rep.compare(tracesStem, 0, func(_, with *row) {
+		atMost("a tenth of the traces exported, R against without", with.Against, mostForTraces)
+	})
 	rep.compare("fairness", 1, func(plain, with *row) {
 		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
 	})
@@ -156,7 +163,8 @@ func (rep *report) write(w io.Writer) error {
 			name = r.Scenario + ": " + name
 		}
 		fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.1f\t| %.1f\t| %.0f\t| %.0f + %.0f\t| %.0f\t| %.2f\t| %.0f\t| %d\t| %d\t| %d\t|\n",
-			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.Refused, r.Duplicates, r.Lost)
+			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.Refused,
+			r.Duplicates, r.Lost)
 	}
 	if len(rep.Costs) > 0 {
 		fmt.Fprintln(table, "\n| part\t| an event\t| each delivery\t| a delivery at a fan-out of ten, all included\t|")

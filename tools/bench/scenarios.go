@@ -34,6 +34,7 @@ func scenarios() []scenario {
 		{"fan-out", "50 tenants with ten endpoints each", fanOutTen},
 		{partsStem, "web and worker apart: CPU of each part, WAL and disk, by event and delivery", costs},
 		{"svix", "the same events emitted through Posthorn's own API and through Svix's, by a platform key", emissionBySvix},
+		{tracesStem, "one event for each delivery, with a tenth of the traces exported and without", tracedEngine},
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
@@ -199,13 +200,17 @@ func coldLanes(ctx context.Context, o *options, rep *report) error {
 	return with(ctx, o, "cold", func(s *system) error {
 		const perTenant = 50 // the default limit
 		g, err := s.setUp(ctx, shape{
-			name: "cold", tenants: o.coldEndpoints / perTenant, endpoints: perTenant, ownTypes: true, address: s.receiverAddr, fields: unthrottled,
+			name: "cold", tenants: o.coldEndpoints / perTenant, endpoints: perTenant, ownTypes: true, address: s.receiverAddr,
+			fields: unthrottled,
 		})
 		if err != nil {
 			return err
 		}
 		events := min(3000, int64(o.coldEndpoints/o.repeats))
-		return repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), load{events: events, rate: 50, connections: o.connections}, side{s, g, ""})
+		return repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), load{
+			events: events, rate: 50,
+			connections: o.connections,
+		}, side{s, g, ""})
 	})
 }
 
@@ -307,7 +312,10 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 		if err := s.db.allowEndpoints(ctx, o.busyEndpoints); err != nil {
 			return err
 		}
-		busy, err := s.setUp(ctx, shape{name: "busy", tenants: 1, endpoints: o.busyEndpoints, address: s.slowAddr, fields: unthrottled})
+		busy, err := s.setUp(ctx, shape{
+			name: "busy", tenants: 1, endpoints: o.busyEndpoints, address: s.slowAddr,
+			fields: unthrottled,
+		})
 		if err != nil {
 			return err
 		}
@@ -320,7 +328,8 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 			return fmt.Errorf("fairness: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
 		}
 		sides := []side{plain, {s, g, ", beside a busy tenant"}}
-		if err := repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections}, sides...); err != nil {
+		if err := repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections},
+			sides...); err != nil {
 			return err
 		}
 		left, err := s.db.queued(ctx, busy.tenants)
@@ -335,7 +344,8 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 func longHistory(ctx context.Context, o *options, rep *report) error {
 	return besidePlain(ctx, o, "history", func(s *system, g *group, plain side) error {
 		o.say("history: writing %d deliveries over %d days", o.historyDeliveries, o.historyDays)
-		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries, func(done string) { o.say("history: %s", done) }); err != nil {
+		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries,
+			func(done string) { o.say("history: %s", done) }); err != nil {
 			return err
 		}
 		partitions, deliveries, err := s.db.history(ctx)

@@ -68,7 +68,10 @@ func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*gr
 		if err != nil {
 			return nil, err
 		}
-		out.targets = append(out.targets, target{Key: key, Type: g.targets[i].Type, Path: fmt.Sprintf(path, id.Tenant.Format(id.UUID(tenantID))), Svix: svix})
+		out.targets = append(out.targets, target{
+			Key: key, Type: g.targets[i].Type,
+			Path: fmt.Sprintf(path, id.Tenant.Format(id.UUID(tenantID))), Svix: svix,
+		})
 	}
 	text, err := json.Marshal(out.targets)
 	if err != nil {

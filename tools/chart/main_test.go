@@ -106,7 +106,8 @@ func TestTheLeastValuesGiveWebProcessesWorkersAndAMigration(t *testing.T) {
 		spec := each.(*appsv1.Deployment).Spec.Template.Spec
 		c := spec.Containers[0]
 		s := c.SecurityContext
-		if !*s.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || *s.RunAsUser != 65532 || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		if !*s.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || *s.RunAsUser != 65532 ||
+			!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 			t.Errorf("%v runs with %+v", c.Args, s)
 		}
 		if *spec.AutomountServiceAccountToken || *spec.EnableServiceLinks || *spec.TerminationGracePeriodSeconds <= 20 {

@@ -358,7 +358,7 @@ func numbers() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Failed for good", Value: "18", Href: "#dead", Tone: components.Bad, Note: "3 endpoints"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Failed permanently", Value: "18", Href: "#dead", Tone: components.Bad, Note: "3 endpoints"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -456,7 +456,8 @@ func numbers() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, kind := range []components.Kind{components.Primary, components.Secondary, components.Quiet, components.Danger} {
+		for _, kind := range []components.Kind{components.Primary, components.Secondary, components.Quiet,
+			components.Danger} {
 			templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Replay 18", Icon: icons.Refresh, Kind: kind}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -527,7 +528,8 @@ func lists() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "Status", HideLabel: true}, []components.Option{{Label: "All states"}, {Label: "Active", Value: "active"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "Status", HideLabel: true}, []components.Option{{Label: "All states"},
+				{Label: "Active", Value: "active"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -535,7 +537,8 @@ func lists() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type", Label: "Event type", HideLabel: true}, []components.Option{{Label: "All event types"}, {Label: "order.completed", Value: "o"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type", Label: "Event type", HideLabel: true}, []components.Option{{Label: "All event types"},
+				{Label: "order.completed", Value: "o"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -605,7 +608,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var16 string
 							templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(r.url)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 127, Col: 14}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 131, Col: 14}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 							if templ_7745c5c3_Err != nil {
@@ -623,7 +626,7 @@ func lists() templ.Component {
 								var templ_7745c5c3_Var17 string
 								templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(r.about)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 130, Col: 38}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 134, Col: 38}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 								if templ_7745c5c3_Err != nil {
@@ -677,7 +680,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var20 string
 							templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(r.rate)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 137, Col: 15}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 141, Col: 15}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 							if templ_7745c5c3_Err != nil {
@@ -704,7 +707,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var22 string
 							templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(components.Count(r.volume))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 140, Col: 35}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 144, Col: 35}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 							if templ_7745c5c3_Err != nil {
@@ -750,7 +753,9 @@ func lists() templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = components.Menu(components.MenuProps{Label: "Actions for " + r.url, Icon: icons.Dots, IconOnly: true, Small: true, Kind: components.Quiet}, components.MenuItem{Label: "Pause", Icon: icons.Pause, Action: "#pause"}).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Menu(components.MenuProps{Label: "Actions for " + r.url, Icon: icons.Dots, IconOnly: true,
+								Small: true, Kind: components.Quiet}, components.MenuItem{Label: "Pause", Icon: icons.Pause,
+								Action: "#pause"}).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -768,7 +773,8 @@ func lists() templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Endpoints", Columns: []components.Column{
-					{Label: "Choose", HideLabel: true}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Success, 24 h", Number: true}, {Label: "Deliveries", Number: true}, {Label: "Last attempt"}, {Label: "Actions", HideLabel: true},
+					{Label: "Choose", HideLabel: true}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Success, 24 h", Number: true}, {Label: "Deliveries", Number: true},
+					{Label: "Last attempt"}, {Label: "Actions", HideLabel: true},
 				}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -959,7 +965,8 @@ func forms() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Value: "http://hooks.acme.example/orders", Mono: true, Required: true, Error: "The URL must begin with https://.", Hint: "Public, https, no redirects."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Value: "http://hooks.acme.example/orders", Mono: true, Required: true, Error: "The URL must begin with https://.",
+				Hint: "Public, https, no redirects."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -975,7 +982,8 @@ func forms() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: "standard"}, []components.Option{{Label: "Standard Webhooks", Value: "standard"}, {Label: "x-webhook", Value: "x"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: "standard"},
+				[]components.Option{{Label: "Standard Webhooks", Value: "standard"}, {Label: "x-webhook", Value: "x"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -993,7 +1001,7 @@ func forms() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "conflict", Label: "Take 409 as delivered", Hint: "For receivers that refuse repetitions.", Checked: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "conflict", Label: "Treat 409 as delivered", Hint: "For receivers that refuse repetitions.", Checked: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1310,13 +1318,16 @@ func attempts() templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 4 * time.Millisecond, Connect: 12 * time.Millisecond, TLS: 21 * time.Millisecond, Wait: 94 * time.Millisecond, Read: 2 * time.Millisecond, Scale: 400 * time.Millisecond, Legend: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 4 * time.Millisecond, Connect: 12 * time.Millisecond,
+						TLS: 21 * time.Millisecond, Wait: 94 * time.Millisecond, Read: 2 * time.Millisecond,
+						Scale: 400 * time.Millisecond, Legend: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Tone: components.Good, Icon: icons.Check, Title: "Attempt 2: 200", Time: Now.Add(-3 * time.Minute)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var43), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Tone: components.Good, Icon: icons.Check, Title: "Attempt 2: 200",
+					Time: Now.Add(-3 * time.Minute)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var43), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1336,7 +1347,9 @@ func attempts() templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 40 * time.Millisecond, Connect: 32 * time.Millisecond, TLS: 61 * time.Millisecond, Wait: 240 * time.Millisecond, Read: 12 * time.Millisecond, Scale: 400 * time.Millisecond}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 40 * time.Millisecond, Connect: 32 * time.Millisecond,
+						TLS: 61 * time.Millisecond, Wait: 240 * time.Millisecond, Read: 12 * time.Millisecond,
+						Scale: 400 * time.Millisecond}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1350,7 +1363,8 @@ func attempts() templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Tone: components.Bad, Icon: icons.Close, Title: "Attempt 1: 503", Time: Now.Add(-8 * time.Minute), Text: "Retried after 5 min: the server asked for it (Retry-After)."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var44), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Tone: components.Bad, Icon: icons.Close, Title: "Attempt 1: 503",
+					Time: Now.Add(-8 * time.Minute), Text: "Retried after 5 min: the server asked for it (Retry-After)."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var44), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1358,7 +1372,8 @@ func attempts() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Icon: icons.Bolt, Title: "Emitted", Time: Now.Add(-9 * time.Minute)}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.TimelineItem(components.TimelineProps{Icon: icons.Bolt, Title: "Emitted",
+					Time: Now.Add(-9 * time.Minute)}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -69,7 +69,10 @@ func run(out, version string, binaries []string) error {
 		if err != nil {
 			return err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: platform},
+		})
 		if err := os.MkdirAll(out, 0o755); err != nil {
 			return err
 		}
@@ -92,11 +95,15 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil }, tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files)),
+			nil
+	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layer)
+	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+		types.OCIConfigJSON), layer)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +114,10 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 			User: fmt.Sprintf("%d:%d", user, user), Entrypoint: []string{"/posthorn"}, Cmd: []string{"serve"}, WorkingDir: "/data",
 			Env:          []string{"PATH=/", "POSTHORN_DATA_DIR=/data", "POSTHORN_ADDR=0.0.0.0:8080", "POSTHORN_METRICS_ADDR=0.0.0.0:9090"},
 			ExposedPorts: map[string]struct{}{"8080/tcp": {}, "9090/tcp": {}}, StopSignal: "SIGTERM",
-			Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/posthorn", "ready"}, Interval: 10 * time.Second, Timeout: 3 * time.Second, StartPeriod: time.Minute, Retries: 3},
+			Healthcheck: &v1.HealthConfig{
+				Test: []string{"CMD", "/posthorn", "ready"}, Interval: 10 * time.Second, Timeout: 3 * time.Second,
+				StartPeriod: time.Minute, Retries: 3,
+			},
 			Labels: map[string]string{
 				"org.opencontainers.image.title": "Posthorn", "org.opencontainers.image.version": version,
 				"org.opencontainers.image.description": "Multi-tenant webhook delivery over PostgreSQL",
@@ -157,7 +167,10 @@ func files(binary string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.uid, Size: int64(len(e.text)), ModTime: time.Unix(0, 0), Format: tar.FormatPAX, Typeflag: tar.TypeReg}
+		header := &tar.Header{
+			Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.uid, Size: int64(len(e.text)),
+			ModTime: time.Unix(0, 0), Format: tar.FormatPAX, Typeflag: tar.TypeReg,
+		}
 		if e.text == nil {
 			header.Typeflag = tar.TypeDir
 		}

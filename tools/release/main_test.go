@@ -164,7 +164,8 @@ func TestTheSBOMIsValidAndNamesTheModules(t *testing.T) {
 			found = p
 		}
 	}
-	if found == nil || !strings.HasPrefix(found.PackageVersion, "v0.") || found.PackageExternalReferences[0].Locator != "pkg:golang/github.com/spdx/tools-golang@"+found.PackageVersion {
+	if found == nil || !strings.HasPrefix(found.PackageVersion, "v0.") || found.PackageExternalReferences[0].Locator != "pkg:golang/github.com/spdx/tools-golang@"+
+		found.PackageVersion {
 		t.Errorf("%+v", found)
 	}
 	var plain map[string]any

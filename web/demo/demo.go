@@ -80,7 +80,10 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 		if err != nil {
 			return false, err
 		}
-		in := client.EventTypeInput{Name: t.name, Description: &t.description, Example: nullable.NewNullableWithValue(client.Example(example))}
+		in := client.EventTypeInput{
+			Name: t.name, Description: &t.description,
+			Example: nullable.NewNullableWithValue(client.Example(example)),
+		}
 		if _, err := api.CreateEventType(ctx, in); err != nil {
 			return false, err
 		}
@@ -88,7 +91,8 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 	var made []client.Endpoint
 	for _, e := range customers {
 		in := client.EndpointInput{
-			URL: receivers + e.path, Description: &e.name, EventTypes: &e.types, RetryPolicy: &client.RetryPolicyInput{Delays: &e.delays},
+			URL: receivers + e.path, Description: &e.name, EventTypes: &e.types,
+			RetryPolicy: &client.RetryPolicyInput{Delays: &e.delays},
 		}
 		created, err := api.CreateEndpoint(ctx, in)
 		if err != nil {

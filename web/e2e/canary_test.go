@@ -133,7 +133,10 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 
 // forms are the shapes in which a secret may be hidden in text.
 func forms(secret string) map[string]string {
-	all := map[string]string{"as it is": secret, "in hex": hex.EncodeToString([]byte(secret)), "in base64": strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(secret)), "=")}
+	all := map[string]string{
+		"as it is": secret, "in hex": hex.EncodeToString([]byte(secret)),
+		"in base64": strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(secret)), "="),
+	}
 	if key, found := strings.CutPrefix(secret, "whsec_"); found {
 		all["without its prefix"] = key
 		if raw, err := base64.StdEncoding.DecodeString(key); err == nil {

@@ -100,7 +100,8 @@ func TestTasksTakeFewClicks(t *testing.T) {
 			o := s.office(t, "Loud Ltd")
 			o.endpoint("/hooks", oneASecond)
 			batch := fmt.Sprintf(`{"events":[%s]}`, strings.TrimSuffix(strings.Repeat(`{"type":"order.paid","data":{}},`, 150), ","))
-			if status, answer, err := o.call(http.MethodPost, o.web()+"/api/v1/events/batch", batch, ""); err != nil || status != http.StatusAccepted {
+			if status, answer, err := o.call(http.MethodPost, o.web()+"/api/v1/events/batch", batch, ""); err != nil ||
+				status != http.StatusAccepted {
 				t.Fatalf("the backlog: %d %s %v", status, answer, err)
 			}
 			c := &counted{Tab: desk.tab(look.View{})}
@@ -138,8 +139,8 @@ func TestMenusAndDialogsHoldUpInABrowser(t *testing.T) {
 		}
 	}
 	t.Logf("the heaviest of %d pages is %s: %d bytes with its style sheet and scripts", len(pages), where, heaviest)
-	if heaviest > 60_000 {
-		t.Errorf("%s has %d bytes over the wire, want 60,000 at most", where, heaviest)
+	if heaviest > maxWire {
+		t.Errorf("%s has %d bytes over the wire, want %d at most", where, heaviest, maxWire)
 	}
 	var mu sync.Mutex
 	seen := map[string]bool{}
@@ -202,6 +203,7 @@ func openEach(t *testing.T, tab *look.Tab, url, path string, first func(string) 
 			for _, wrong := range tab.Violations(rules...) {
 				t.Errorf("%s, %s, %s: %s", path, name, v, wrong)
 			}
+			tab.Picture("open-"+name, v)
 		}
 		look.Run(tab, chromedp.Evaluate[bool](`((e) => { if (e.matches("details")) e.open = false; else if (e.open) e.close(); return true; })(`+at+`)`))
 	}

@@ -100,7 +100,10 @@ func TestADatabaseOutageRefusesAndHeals(t *testing.T) {
 	const outage = 10 * time.Second
 	dir := dataDir(t)
 	start := func() *embedded.Cluster {
-		c, err := embedded.Start(context.Background(), embedded.Config{DataDir: dir, Log: slog.New(slog.DiscardHandler)})
+		c, err := embedded.Start(context.Background(), embedded.Config{
+			DataDir: dir,
+			Log:     slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +135,8 @@ func TestADatabaseOutageRefusesAndHeals(t *testing.T) {
 	}
 	gone := time.Now()
 	for _, p := range []*process{web, worker} {
-		eventually(t, 10*time.Second, p.name+" says that it is not ready", func() bool { return status(p.metrics+"/readyz") == http.StatusServiceUnavailable })
+		eventually(t, 10*time.Second, p.name+" says that it is not ready",
+			func() bool { return status(p.metrics+"/readyz") == http.StatusServiceUnavailable })
 		if s := status(p.metrics + "/healthz"); s != http.StatusOK {
 			t.Errorf("%s: healthz says %d; a supervisor would restart what only waits", p.name, s)
 		}
@@ -149,7 +153,8 @@ func TestADatabaseOutageRefusesAndHeals(t *testing.T) {
 	<-done
 	took := w.settled(len(batch), 30*time.Second)
 	t.Logf("down for %v, healed after %v, settled %v after the last acknowledgement; refusals by status %v, the slowest after %v",
-		back.Sub(gone).Round(time.Second), healed.Round(10*time.Millisecond), took.Round(10*time.Millisecond), w.codes, w.slow.Round(10*time.Millisecond))
+		back.Sub(gone).Round(time.Second), healed.Round(10*time.Millisecond), took.Round(10*time.Millisecond), w.codes,
+		w.slow.Round(10*time.Millisecond))
 	if w.codes[http.StatusServiceUnavailable] == 0 {
 		t.Error("nothing was refused: the outage was none")
 	}

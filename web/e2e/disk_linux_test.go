@@ -72,7 +72,8 @@ func TestAFullDiskAcknowledgesNothingThatIsNotDurable(t *testing.T) {
 	emitting.Wait()
 	took := w.settled(n, time.Minute)
 	t.Logf("healed %v after there was room again, settled %v after the last of %d acknowledgements; refusals by status %v, the slowest after %v",
-		healed.Round(10*time.Millisecond), took.Round(10*time.Millisecond), n, w.codes, w.slow.Round(10*time.Millisecond))
+		healed.Round(10*time.Millisecond), took.Round(10*time.Millisecond), n, w.codes,
+		w.slow.Round(10*time.Millisecond))
 	if w.slow > refusedWithin {
 		t.Errorf("a refusal took %v; %v are promised", w.slow, refusedWithin)
 	}

@@ -111,7 +111,8 @@ func TestALongHistoryIsExportedInBoundedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var manifest struct{ Lines map[string]int }
-	if err := json.NewDecoder(last).Decode(&manifest); err != nil || manifest.Lines["events.ndjson"] != days*perDay || manifest.Lines["deliveries.ndjson"] != days*perDay {
+	if err := json.NewDecoder(last).Decode(&manifest); err != nil || manifest.Lines["events.ndjson"] != days*perDay ||
+		manifest.Lines["deliveries.ndjson"] != days*perDay {
 		t.Errorf("%v %v", manifest, err)
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,15 +39,27 @@ type twoHomes struct {
 
 func newTwoHomes(t *testing.T) *twoHomes {
 	t.Helper()
-	h := &twoHomes{ports: [2]string{freePort(t), freePort(t)}}
+	return newTwoHomesOn(t, [2]string{
+		dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
+		dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
+	})
+}
+
+// newTwoHomesOn runs them on databases that are given.
+func newTwoHomesOn(t *testing.T, urls [2]string) *twoHomes {
+	t.Helper()
+	h := &twoHomes{urls: urls, ports: [2]string{freePort(t), freePort(t)}}
 	h.list = "POSTHORN_HOMES=eu1=http://127.0.0.1:" + h.ports[0] + ",eu2=http://127.0.0.1:" + h.ports[1]
 	for i := range h.urls {
-		h.urls[i] = dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
 		key := masterKey
 		if i == 1 {
 			key = secondHomeKey
 		}
-		w := newWorldAt(t, []string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, "POSTHORN_HOME_SECRET=" + homeSecret, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]}, nil)
+		w := newWorldAt(t, []string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, "POSTHORN_HOME_SECRET=" + homeSecret, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]},
+			func(a *arrival) int {
+				a.hold(150 * time.Millisecond) // so that requests are under way whenever something is killed
+				return http.StatusOK
+			})
 		w.open(h.urls[i])
 		if i == 0 {
 			h.world = w
@@ -51,6 +67,7 @@ func newTwoHomes(t *testing.T) *twoHomes {
 			h.second = w
 		}
 	}
+	h.second.receiver = h.receiver
 	for i := range h.web {
 		h.start(i)
 	}
@@ -66,11 +83,19 @@ func (h *twoHomes) start(i int) {
 	h.worker[i] = w.launch([]string{"worker-eu1", "worker-eu2"}[i], "worker").serving()
 }
 
-// kill ends both processes of a home as a power cut would, notes what was under way, and starts them again.
-func (h *twoHomes) kill(i int, note func()) {
+// kill ends both processes of a home as a power cut would, notes what can come twice, and starts them again. That is
+// what was sent and not recorded in the home whose worker was killed. What is sent by the other is recorded there.
+func (h *twoHomes) kill(i int, allowed hits) {
 	h.web[i].kill()
 	h.worker[i].kill()
-	note()
+	w := []*world{h.world, h.second}[i]
+	// What the server had got from them ends there by itself.
+	eventually(h.t, patience, "the database has noticed", func() bool {
+		return w.ask("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ 'posthorn.*(web|worker|emit)' AND state <> 'idle'") == 0
+	})
+	if h.moved() == (i == 1) {
+		allowed.underWay(w)
+	}
 	h.start(i)
 }
 
@@ -128,19 +153,21 @@ func moveThroughKills(h *twoHomes, victim int) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		select {
-		case <-ended:
-		case <-time.After(time.Duration(200+150*try) * time.Millisecond):
-			if kills < 5 {
-				kills++
-				if victim < 0 {
+		for running := true; running; {
+			select {
+			case <-ended:
+				running = false
+			case <-time.After(time.Duration(200+150*try) * time.Millisecond):
+				switch {
+				case victim < 0 && kills < 5:
+					kills++
 					_ = cmd.Process.Kill()
-				} else {
-					h.kill(victim, func() { h.underWay(allowed) })
+				case victim >= 0 && kills < 3:
+					kills++
+					h.kill(victim, allowed)
 					h.serveAt(h.web[0], h.web[1])
 				}
 			}
-			<-ended
 		}
 		if try > 20 {
 			t.Fatalf("the tenant has not moved: %s", said.String())
@@ -149,13 +176,18 @@ func moveThroughKills(h *twoHomes, victim int) {
 	var finished struct{ Rows int }
 	command(t, append([]string{"POSTHORN_TO_DATABASE_URL=" + h.urls[1], "POSTHORN_TO_MASTER_KEY=" + secondHomeKey}, h.environ...), h.at, &finished, "tenant", "move", h.tenant, "--to", "eu2", "--json")
 	<-done
+	allowed.late(h.world)
 	if len(h.acknowledgements()) != len(batch) {
 		t.Errorf("%d of %d events were acknowledged", len(h.acknowledgements()), len(batch))
 	}
 	first := h.sql
 	h.sql = h.second.sql // where the tenant is
 	took := h.settled(2*len(batch), patience)
-	t.Logf("%d kills; settled %v after the last acknowledgement; refusals by status %v; at most %d could come twice", kills, took.Round(100*time.Millisecond), h.codes, allowed.total())
+	doubled := 0
+	for _, n := range h.receiver.tally() {
+		doubled += n - 1
+	}
+	t.Logf("%d kills; settled %v after the last acknowledgement; refusals by status %v; %d were under way at the kills, %d came twice", kills, took.Round(100*time.Millisecond), h.codes, allowed.total(), doubled)
 	h.balanced(2)
 	h.receiver.expect(h.acknowledgements(), everyPath("/one", "/two"), func(what string) int { return 1 + allowed[what] })
 	var left int
@@ -170,12 +202,164 @@ func moveThroughKills(h *twoHomes, victim int) {
 	}
 }
 
-// underWay notes what a kill can have come twice: requests that the receiver has not answered, or had so shortly before
-// that their results need not be recorded.
-func (h *twoHomes) underWay(allowed hits) {
-	for _, a := range h.receiver.seen() {
-		if a.ended.IsZero() || time.Since(a.ended) < 2*time.Second {
-			allowed[a.path+" "+a.id]++
+// underWay notes what has been sent and not recorded: each such delivery can come once more than it has.
+func (h hits) underWay(w *world) {
+	w.t.Helper()
+	open := w.undelivered()
+	for what, n := range w.receiver.tally() {
+		if open[what] {
+			h[what] = n
 		}
 	}
+}
+
+// TestAMoveSurvivesItsDatabaseServers kills PostgreSQL of the home that a tenant leaves, or of the one that it comes
+// to, again and again during a move under load, and then that of its new home while the other passes its events on.
+// Nothing is lost, nothing comes twice, events are rejected with 503 and Retry-After, and accepted again unaided.
+func TestAMoveSurvivesItsDatabaseServers(t *testing.T) {
+	t.Parallel()
+	for name, victim := range map[string]int{"of the home that it leaves": 0, "of the home that it comes to": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := [2]*server{newServer(t, "127.0.0.1", freePort(t), place{}), newServer(t, "127.0.0.1", freePort(t), place{})}
+			h := newTwoHomesOn(t, [2]string{urlOf(servers[0]), urlOf(servers[1])})
+			moveThroughCrashes(h, servers, victim)
+		})
+	}
+}
+
+func moveThroughCrashes(h *twoHomes, servers [2]*server, victim int) {
+	t := h.t
+	h.durable()
+	h.endpoint("/one", settings{"max_in_flight": 20})
+	batch := make([]emission, 4000)
+	for i := range batch {
+		batch[i] = event("order.completed", i)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.emitAll(batch, 100, 8)
+	}()
+	eventually(t, patience, "events flow", func() bool { return len(h.acknowledgements()) > 300 })
+	crashes := 0
+	for try := 0; ; try++ {
+		var said bytes.Buffer
+		cmd := h.mover(&said)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		var err error
+		select {
+		case err = <-ended:
+		case <-time.After(time.Duration(200+250*try) * time.Millisecond):
+			if crashes < 4 {
+				crashes++
+				servers[victim].crash()
+			}
+			err = <-ended
+		}
+		if err == nil {
+			break
+		}
+		if try > 20 {
+			t.Fatalf("the tenant has not moved: %s", said.String())
+		}
+	}
+	h.crashWhilePassing(servers[1])
+	<-done
+	h.sql = h.second.sql // where the tenant is
+	took := h.settled(len(batch), patience)
+	t.Logf("%d crashes during the move; settled %v after the last acknowledgement; refusals by status %v", crashes, took.Round(100*time.Millisecond), h.codes)
+	if crashes == 0 {
+		t.Error("the move ended before a server was killed")
+	}
+	if len(h.acknowledgements()) != len(batch) {
+		t.Errorf("%d of %d events were acknowledged", len(h.acknowledgements()), len(batch))
+	}
+	for _, p := range append(h.web[:], h.worker[:]...) {
+		if !p.running() {
+			t.Errorf("%s went down with a database", p.name)
+		}
+	}
+	h.balanced(1)
+	// Workers live through it and their results wait.
+	h.receiver.expectOnce(h.acknowledgements(), everyPath("/one"))
+}
+
+// crashWhilePassing kills the server of the home that has the tenant, and sends events to the other home.
+func (h *twoHomes) crashWhilePassing(s *server) {
+	t := h.t
+	emit := func() (status int, after string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.web[0].url+"/api/v1/events", strings.NewReader(`{"type":"nobody.listens","data":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+h.key)
+		req.Header.Set("Content-Type", "application/json")
+		begun := time.Now()
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("a response took %v", took)
+		}
+		return res.StatusCode, res.Header.Get("Retry-After")
+	}
+	s.halt()
+	status, after := emit()
+	if status != http.StatusServiceUnavailable || after == "" {
+		t.Errorf("while the database is down: %d, Retry-After %q", status, after)
+	}
+	s.start()
+	h.second.sql.Reset()
+	back, acked := time.Now(), len(h.acknowledgements())
+	eventually(t, patience, "events are accepted again", func() bool { return len(h.acknowledgements()) > acked })
+	t.Logf("events are accepted through the other home %v after the server has started", time.Since(back).Round(10*time.Millisecond))
+}
+
+// crash is a power cut of a server, and its restart.
+func (s *server) crash() {
+	s.t.Helper()
+	s.halt()
+	s.start()
+}
+
+// halt kills a server with all of its processes, and waits until none is left.
+func (s *server) halt() {
+	s.t.Helper()
+	parent := s.cmd.Process.Pid
+	children := func() (all []int) {
+		files, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue // it has ended
+			}
+			_, rest, _ := strings.Cut(string(text), ") ")
+			fields := strings.Fields(rest)
+			pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+			if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+				all = append(all, pid)
+			}
+		}
+		return all
+	}
+	before := children()
+	s.kill()
+	for _, pid := range before {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	eventually(s.t, patience, "the server has no process left", func() bool {
+		for _, pid := range before {
+			if syscall.Kill(pid, 0) == nil {
+				return false
+			}
+		}
+		return true
+	})
 }

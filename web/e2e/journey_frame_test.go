@@ -37,7 +37,8 @@ func framed(t *testing.T, tab *look.Tab, text string) {
 		if err != nil || len(frames) == 0 {
 			continue
 		}
-		if shown, err = chromedp.Run(tab, chromedp.OuterHTML(chromedp.CSS(`body`), chromedp.FromNode(frames[0]), chromedp.AtLeast(0))); err == nil && strings.Contains(shown, text) {
+		if shown, err = chromedp.Run(tab, chromedp.OuterHTML(chromedp.CSS(`body`), chromedp.FromNode(frames[0]),
+			chromedp.AtLeast(0))); err == nil && strings.Contains(shown, text) {
 			return
 		}
 	}

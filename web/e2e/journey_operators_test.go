@@ -160,7 +160,8 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	ep, _ := noisy.endpoint("/hooks", oneASecond)
 	beside.endpoint("/hooks", oneASecond)
 	batch := fmt.Sprintf(`{"events":[%s]}`, strings.TrimSuffix(strings.Repeat(`{"type":"order.paid","data":{}},`, backlog), ","))
-	if status, answer, err := noisy.call(http.MethodPost, noisy.web()+"/api/v1/events/batch", batch, ""); err != nil || status != http.StatusAccepted {
+	if status, answer, err := noisy.call(http.MethodPost, noisy.web()+"/api/v1/events/batch", batch, ""); err != nil ||
+		status != http.StatusAccepted {
 		t.Fatalf("the backlog: %d %s %v", status, answer, err)
 	}
 	late := alertOf(t, "PosthornDeliveriesLate")

@@ -36,7 +36,8 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 			}
 		}
 		for _, action := range postForms(tab) {
-			own := action == "/theme" || action == "/sign-out" || strings.HasSuffix(action, "/leave") || strings.HasPrefix(action, o.root+"/notices") || strings.HasSuffix(action, "/filter")
+			own := action == "/theme" || action == "/sign-out" || strings.HasSuffix(action, "/leave") || strings.HasPrefix(action, o.root+"/notices") ||
+				strings.HasSuffix(action, "/filter")
 			if !own {
 				t.Errorf("%s has a viewer's form to %s", path, action)
 			}
@@ -145,7 +146,7 @@ func secondFactorIsAskedFor(t *testing.T, s *stage) {
 	o := s.office(t, "Careful Ltd")
 	tab := o.owner.tab(look.View{})
 	tab.Open(s.url + "/account")
-	tab.Press("Set up")
+	tab.Press("Set up authenticator app")
 	tab.Sees("Set up second factor")
 	inspectOpen(t, tab)
 	seed := strings.ReplaceAll(once(tab, "seed"), " ", "")

@@ -34,6 +34,8 @@ func TestPeopleReachTheirGoalsInABrowser(t *testing.T) {
 		{"a portal works in a frame of the provider's page", portalIsEmbedded},
 		{"a second factor is set up and asked for", secondFactorIsAskedFor},
 		{"a passkey is added, signs in, and is removed", passkeySignsIn},
+		{"a passkey is required after the password", passkeyIsRequired},
+		{"an operator signs in with a passkey", operatorsPasskeySignsIn},
 		{"everything goes by keyboard", keyboardIsEnough},
 		{"everything goes without a script", scriptsAreNotNeeded},
 	} {
@@ -147,7 +149,8 @@ func failureIsDiagnosedAndReplayed(t *testing.T, s *stage) {
 	tab.Sees("delivered")
 	tab.Sees(`{ "answered": 200 }`)
 	got := o.customer.requests()
-	if len(got) != 2 || got[1].header.Get("webhook-replayed") != "true" || got[0].header.Get("webhook-id") != got[1].header.Get("webhook-id") || string(got[0].body) != string(got[1].body) {
+	if len(got) != 2 || got[1].header.Get("webhook-replayed") != "true" || got[0].header.Get("webhook-id") != got[1].header.Get("webhook-id") ||
+		string(got[0].body) != string(got[1].body) {
 		t.Errorf("%d requests arrived, the last with %v", len(got), got[len(got)-1].header)
 	}
 	tab.Open(s.url + failed)

@@ -100,7 +100,8 @@ func inOrder(t *testing.T, w *world, records []*kgo.Record, secret string, event
 			}
 			return ""
 		}
-		if err := (signature.Wire{Format: signature.Standard}).Verify(header, r.Value, []string{secret}, r.Timestamp, time.Minute); err != nil {
+		if err := (signature.Wire{Format: signature.Standard}).Verify(header, r.Value, []string{secret}, r.Timestamp,
+			time.Minute); err != nil {
 			t.Fatalf("a record does not verify: %v\n%s", err, r.Value)
 		}
 		var e struct {

@@ -84,7 +84,8 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 		if i < len(all) && all[i].begun.Sub(all[i-1].begun) < 10*time.Second {
 			continue
 		}
-		if n, span := i-from, all[i-1].begun.Sub(all[from].begun); span > time.Duration(n)*time.Second/rate+3*time.Second {
+		if n, span := i-from, all[i-1].begun.Sub(all[from].begun); span > time.Duration(n)*time.Second/rate+
+			3*time.Second {
 			t.Errorf("%d requests took %v at %d a second", n, span, rate)
 		}
 		from = i

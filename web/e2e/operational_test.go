@@ -104,10 +104,12 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 		for _, o := range list {
 			got[kind+" "+o.Endpoint]++
 			var about struct{ Endpoint string }
-			if err := json.Unmarshal(o.Details, &about); err != nil || o.Tenant != w.tenant || about.Endpoint != o.Endpoint {
+			if err := json.Unmarshal(o.Details, &about); err != nil || o.Tenant != w.tenant ||
+				about.Endpoint != o.Endpoint {
 				t.Errorf("%s: %+v %s", kind, o, o.Details)
 			}
-			if noticeID, err := id.Notice.Parse(o.Notice); (err != nil || time.Since(noticeID.Time()) > time.Hour) != (kind == string(notice.DeliveryFailed)) {
+			if noticeID, err := id.Notice.Parse(o.Notice); (err != nil ||
+				time.Since(noticeID.Time()) > time.Hour) != (kind == string(notice.DeliveryFailed)) {
 				t.Errorf("%s names the notice %q", kind, o.Notice)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
+	"posthorn/domain/id"
 	"posthorn/tools/look"
 )
 
@@ -19,9 +20,11 @@ func authenticator(tab *look.Tab) (device webauthn.AuthenticatorID) {
 		if _, err := chromedp.Call(ctx, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 			return err
 		}
-		made, err := chromedp.Call(ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-			Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
-		}})
+		made, err := chromedp.Call(ctx, webauthn.AddVirtualAuthenticator,
+			webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+				Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, IsUserVerified: true,
+				AutomaticPresenceSimulation: true,
+			}})
 		if err == nil {
 			device = made.AuthenticatorID
 		}
@@ -33,7 +36,10 @@ func authenticator(tab *look.Tab) (device webauthn.AuthenticatorID) {
 // doesNotVerify makes the device fail to verify its person from now on.
 func doesNotVerify(tab *look.Tab, device webauthn.AuthenticatorID) {
 	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: device, IsUserVerified: false})
+		_, err := chromedp.Call(ctx, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{
+			AuthenticatorID: device,
+			IsUserVerified:  false,
+		})
 		return err
 	}))
 }
@@ -110,7 +116,108 @@ func passkeySignsIn(t *testing.T, s *stage) {
 		t.Errorf("%d mails tell of the passkey: %v", told, err)
 	}
 	var audited int
-	if err := s.sql.QueryRow(t.Context(), `SELECT count(*) FROM posthorn.audit_log WHERE action IN ('passkey.added', 'passkey.removed') AND tenant_id IS NOT NULL`).Scan(&audited); err != nil || audited != 2 {
+	tenant, err := id.Tenant.Parse(strings.TrimPrefix(o.root, "/t/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sql.QueryRow(t.Context(), `SELECT count(*) FROM posthorn.audit_log WHERE action IN ('passkey.added', 'passkey.removed') AND tenant_id = $1`, tenant.String()).Scan(&audited); err != nil || audited != 2 {
 		t.Errorf("%d entries of the audit log tell of the passkey: %v", audited, err)
+	}
+}
+
+// passkeyIsRequired follows a person who requires the passkey after the password, signs in with both, and with a
+// recovery code when the device does not help.
+func passkeyIsRequired(t *testing.T, s *stage) {
+	o := s.office(t, "Second Factors Ltd")
+	here := strings.Replace(s.url, "127.0.0.1", "localhost", 1)
+	tab := s.browser.Visitor(t, look.View{})
+	device := authenticator(tab)
+	withPassword := func() {
+		tab.Open(here + "/sign-in")
+		tab.Fill("Email address", o.owner.email)
+		tab.Fill("Password", password)
+		tab.Press("Sign in")
+	}
+	out := func() {
+		tab.Open(here + o.root)
+		signOut(tab)
+	}
+	withPassword()
+	tab.Arrives("/t/ten_")
+	tab.Open(here + "/account")
+	tab.Press("Add passkey")
+	tab.Sees("Passkey added")
+	tab.Sees("Your password alone still signs you in")
+	tab.Press("Require a passkey")
+	tab.Sees("Save your recovery codes")
+	codes := strings.Fields(look.Run(tab, chromedp.Text(chromedp.ID("recovery-codes"))))
+	tab.Press("I've saved them")
+	tab.Arrives("/account")
+	fits(t, tab, "/account-required")
+	out()
+	withPassword()
+	tab.Arrives("/sign-in/code")
+	fits(t, tab, "/sign-in/code-passkey")
+	tab.Press("Use a passkey")
+	tab.Arrives("/t/ten_")
+	out()
+	withPassword()
+	tab.Arrives("/sign-in/code")
+	doesNotVerify(tab, device)
+	tab.Press("Use a passkey")
+	tab.Sees("No passkey was used")
+	tab.Fill("Recovery code", codes[0])
+	tab.Press("Sign in")
+	tab.Arrives("/t/ten_")
+	tab.Open(here + "/account")
+	tab.Press("Turn off")
+	tab.Sees("Turn the second factor off?")
+	tab.Press("Turn off") // of the dialog
+	tab.Sees("Second factor turned off")
+	out()
+	withPassword()
+	tab.Arrives("/t/ten_")
+}
+
+// operatorsPasskeySignsIn follows an operator's passkey from the console's account page through a sign-in to its
+// removal. A member's passkey does not open the console.
+func operatorsPasskeySignsIn(t *testing.T, s *stage) {
+	desk := operator(t, s)
+	here := strings.Replace(s.url, "127.0.0.1", "localhost", 1)
+	tab := s.browser.Visitor(t, look.View{})
+	authenticator(tab)
+	inside := func() { tab.Until("the console is open", `location.pathname === "/console"`) }
+	tab.Open(here + "/console/sign-in")
+	fits(t, tab, "/console/sign-in")
+	tab.Fill("Email address", desk.email)
+	tab.Fill("Password", password)
+	tab.Press("Sign in")
+	inside()
+	tab.Open(here + "/console/account")
+	tab.Fill("Name optional", "Desk key")
+	tab.Press("Add passkey")
+	tab.Sees("Passkey added")
+	fits(t, tab, "/console/account")
+	signsOut := func() {
+		tab.Open(here + "/console")
+		tab.Do(chromedp.Click(chromedp.CSS(".person summary")))
+		tab.Press("Sign out")
+		tab.Arrives("/console/sign-in")
+	}
+	signsOut()
+	tab.Press("Sign in with a passkey")
+	inside()
+	tab.Open(here + "/sign-in")
+	tab.Press("Sign in with a passkey")
+	tab.Sees("This passkey wasn't accepted")
+	tab.Open(here + "/console/account")
+	tab.Press("Remove")
+	tab.Sees("Passkey removed")
+	signsOut()
+	tab.Press("Sign in with a passkey")
+	tab.Sees("This passkey wasn't accepted")
+	var audited int
+	if err := s.sql.QueryRow(t.Context(), `SELECT count(*) FROM posthorn.audit_log WHERE action IN ('operator.passkey.added', 'operator.passkey.removed')`).Scan(&audited); err != nil || audited != 2 {
+		t.Errorf("%d entries of the audit log tell of the operator's passkey: %v", audited, err)
 	}
 }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -76,15 +78,23 @@ func folder(t *testing.T) string {
 	return dir
 }
 
+// lastPort is the last port that freePort returned.
+var lastPort atomic.Int64
+
+// freePort is a port of this machine that nothing listens on. It is below those that the system gives to connections,
+// so that none takes it before it is used.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	lastPort.CompareAndSwap(0, 10_000+rand.Int64N(20_000))
+	for range 1000 {
+		port := fmt.Sprint(10_000 + lastPort.Add(1)%20_000)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (s *server) run(program string, args ...string) {

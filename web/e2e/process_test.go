@@ -67,7 +67,10 @@ func launch(t *testing.T, name string, environ []string, at place, args ...strin
 	if binary == "" {
 		t.Fatal("POSTHORN_BIN names no binary: run `make e2e`")
 	}
-	p := &process{t: t, name: name, cmd: at.command(binary, args...), log: newLines(t, name), ended: make(chan struct{})}
+	p := &process{
+		t: t, name: name, cmd: at.command(binary, args...), log: newLines(t, name),
+		ended: make(chan struct{}),
+	}
 	p.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"POSTHORN_ADDR=127.0.0.1:0", "POSTHORN_METRICS_ADDR=127.0.0.1:0", "POSTHORN_EGRESS_ALLOW=127.0.0.0/8", "POSTHORN_WORKER_NAME=" + name,
@@ -194,7 +197,8 @@ func newLines(t *testing.T, name string) *lines {
 	l := &lines{}
 	l.more = sync.NewCond(&l.mu)
 	if dir := os.Getenv("POSTHORN_E2E_LOGS"); dir != "" {
-		f, err := os.OpenFile(filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "_")+"."+name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		f, err := os.OpenFile(filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "_")+"."+name+".log"),
+			os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
 			t.Fatal(err)
 		}

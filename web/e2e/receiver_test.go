@@ -60,7 +60,10 @@ type payload struct {
 // newReceiver serves until the test ends, on all the listeners. Its URL is that of the first.
 func newReceiver(t *testing.T, l net.Listener, answer func(*arrival) int, more ...net.Listener) *receiver {
 	t.Helper()
-	r := &receiver{t: t, url: "http://" + l.Addr().String(), answer: answer, secrets: map[string]*standardwebhooks.Webhook{}, byID: map[string]int{}}
+	r := &receiver{
+		t: t, url: "http://" + l.Addr().String(), answer: answer, secrets: map[string]*standardwebhooks.Webhook{},
+		byID: map[string]int{},
+	}
 	server := &http.Server{Handler: r}
 	for _, l := range append([]net.Listener{l}, more...) {
 		go func() { _ = server.Serve(l) }()
@@ -101,7 +104,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	from, _, _ := net.SplitHostPort(req.RemoteAddr)
-	a := &arrival{r: r, path: req.URL.Path, from: from, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done()}
+	a := &arrival{
+		r: r, path: req.URL.Path, from: from, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"),
+		attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done(),
+	}
 	r.mu.Lock()
 	verifier := r.secrets[req.URL.Path]
 	r.mu.Unlock()

@@ -100,7 +100,8 @@ func TestAnUpgradeUnderLoadLosesNothing(t *testing.T) {
 		acked, ended := len(w.acknowledgements()), w.ask("SELECT count(*) FROM deliveries WHERE status >= 2")
 		eventually(t, patience, what, func() bool {
 			now := len(w.acknowledgements())
-			return (now >= acked+2*perSecond || now == len(batch)) && w.ask("SELECT count(*) FROM deliveries WHERE status >= 2") >= min(ended+2*perSecond, len(paths)*len(batch))
+			return (now >= acked+2*perSecond || now == len(batch)) && w.ask("SELECT count(*) FROM deliveries WHERE status >= 2") >= min(ended+2*perSecond,
+				len(paths)*len(batch))
 		})
 	}
 	flow("events flow through the release before")

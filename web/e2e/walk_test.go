@@ -114,7 +114,8 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 	command(t, w.s.environ, place{}, &routes, "routes", "--json")
 	nobody := w.s.visitor(t, "")
 	for _, r := range routes {
-		if r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/static/") || strings.HasPrefix(r.Path, "/theme/") || slices.Contains(elsewhere, r.Path) {
+		if r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/static/") ||
+			strings.HasPrefix(r.Path, "/theme/") || slices.Contains(elsewhere, r.Path) {
 			continue
 		}
 		who := nobody
@@ -146,7 +147,10 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 			all = append(all, stop{path, who})
 		}
 	}
-	for _, path := range []string{"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/notices?unread=true", w.office.root + "/notices?kind=nonsense", w.office.root + "/events/" + w.destroyed, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense"} {
+	for _, path := range []string{
+		"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/notices?unread=true", w.office.root + "/notices?kind=nonsense",
+		w.office.root + "/events/" + w.destroyed, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense",
+	} {
 		all = append(all, stop{path, w.office.owner})
 	}
 	return all
@@ -158,7 +162,10 @@ func inhabit(t *testing.T, s *stage) *stops {
 	t.Helper()
 	o := s.office(t, "Acme GmbH & Co. KG")
 	w := &stops{s: s, office: o, operator: operator(t, s), values: map[string]string{}, queries: map[string]string{}}
-	o.manage(http.MethodPost, "/event-types", settings{"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200}, "versions": settings{"2": settings{"example": settings{"total": "42.00"}}}}, nil)
+	o.manage(http.MethodPost, "/event-types", settings{
+		"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200},
+		"versions": settings{"2": settings{"example": settings{"total": "42.00"}}},
+	}, nil)
 	// The platform's own catalogue is public, and the firm's is it.
 	if _, err := s.sql.Exec(t.Context(), `UPDATE platform SET settings = settings || jsonb_build_object('tenant', $1::text, 'features', jsonb_build_object('catalogue', 'public'))`, o.tenant); err != nil {
 		t.Fatal(err)

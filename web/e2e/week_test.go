@@ -49,7 +49,8 @@ func (o outage) store(w *world) {
 	var states []int16
 	random := func() (b [10]byte) { _, _ = rand.Read(b[:]); return b }
 	for n := range o.days * o.perDay {
-		at := first.AddDate(0, 0, n/o.perDay).Add(time.Duration(n%o.perDay) * 24 * time.Hour / time.Duration(o.perDay) / 2)
+		at := first.AddDate(0, 0, n/o.perDay).Add(time.Duration(n%o.perDay) * 24 * time.Hour / time.Duration(
+			o.perDay) / 2)
 		key, number, state := "", n, queue.Ready
 		if o.keys > 0 {
 			key, number, state = fmt.Sprintf("key-%d", n%o.keys), n/o.keys, queue.Blocked

@@ -75,7 +75,10 @@ func newWorldAt(t *testing.T, environ []string, answer func(*arrival) int) *worl
 
 func newWorldOf(t *testing.T, environ []string, r *receiver) *world {
 	t.Helper()
-	w := &world{t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{}, codes: map[int]int{}}
+	w := &world{
+		t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{},
+		codes: map[int]int{},
+	}
 	t.Cleanup(w.emitting.Wait) // senders outlive a test that fails, and must not report to it later
 	return w
 }
@@ -142,7 +145,10 @@ func (w *world) web() string {
 }
 
 // client gives up on an answer only when it is later than any promise.
-var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}
+var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+	DialContext:         dial,
+	MaxIdleConnsPerHost: 64,
+}}
 
 // call makes a request of the API. The error says that no whole answer came.
 func (w *world) call(method, url, body, idempotencyKey string) (status int, answer []byte, err error) {

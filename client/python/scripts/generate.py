@@ -29,7 +29,7 @@ def models(document: Path, output: Path) -> None:
 class Operation:
     def __init__(self, document: dict, path: str, method: str, item: dict) -> None:
         self.document, self.path, self.method, self.spec = document, path, method.upper(), item[method]
-        self.name = re.sub(r"(?<!^)(?=[A-Z])", "_", self.spec["operationId"]).lower()
+        self.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.spec["operationId"]).lower()
         parameters = [self.resolve(p) for p in item.get("parameters", []) + self.spec.get("parameters", [])]
         self.path_parameters = [p for p in parameters if p["in"] == "path"]
         self.query = [p for p in parameters if p["in"] == "query"]

@@ -101,12 +101,18 @@ func main() {
 	must(err)
 	server, err := url.Parse(os.Getenv("SVIX_URL"))
 	must(err)
-	s := svix.New(os.Getenv("SVIX_TOKEN"), &svix.SvixOptions{ServerUrl: server, HTTPClient: &http.Client{Transport: below{strings.TrimRight(server.Path, "/")}}})
+	s := svix.New(os.Getenv("SVIX_TOKEN"), &svix.SvixOptions{
+		ServerUrl:  server,
+		HTTPClient: &http.Client{Transport: below{strings.TrimRight(server.Path, "/")}},
+	})
 
 	const uid = "go-1"
 	app, err := s.Application.Create(ctx, &svix.ApplicationIn{Name: "Go", Uid: *svix.NullableString(svix.String(uid))})
 	must(err)
-	again, err := s.Application.GetOrCreate(ctx, &svix.ApplicationIn{Name: "Go", Uid: *svix.NullableString(svix.String(uid))})
+	again, err := s.Application.GetOrCreate(ctx, &svix.ApplicationIn{
+		Name: "Go",
+		Uid:  *svix.NullableString(svix.String(uid)),
+	})
 	must(err)
 	check(again.Id == app.Id, "getOrCreate finds it")
 	e, err := s.Endpoint.Create(ctx, uid, &svix.EndpointIn{Url: "http://" + l.Addr().String() + "/hooks", FilterTypes: []string{"invoice.paid"}})

@@ -1,0 +1,124 @@
+//go:build e2e && unix
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"posthorn/tools/look"
+)
+
+// maxWire is how many bytes a page can take over the wire, with its style sheet and scripts.
+const maxWire = 60_000
+
+var docsLink = regexp.MustCompile(`href="(/docs[^"#]*)`)
+
+// documentation is every page of the documentation: what links lead to, from the landing page on.
+func documentation(t *testing.T, v *visitor) (all []string) {
+	t.Helper()
+	all = []string{"/docs"}
+	for at := 0; at < len(all); at++ {
+		status, header, body := v.page(all[at])
+		if status != http.StatusOK {
+			t.Errorf("%s: %d", all[at], status)
+		}
+		if !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		for _, m := range docsLink.FindAllStringSubmatch(body, -1) {
+			if !strings.HasSuffix(m[1], ".md") && !strings.HasSuffix(m[1], ".json") && !slices.Contains(all, m[1]) {
+				all = append(all, m[1])
+			}
+		}
+	}
+	return all
+}
+
+// alike are pages of one template with little text: one of each kind is looked at in the browser, all are weighed.
+var alike = regexp.MustCompile(`^/docs/errors/`)
+
+// TestEveryDocsPageHoldsUpInABrowser: guides, operations pages, decisions, and the reference with every operation.
+// axe-core finds nothing wrong in either theme, a phone's screen holds them, and no page is heavy.
+func TestEveryDocsPageHoldsUpInABrowser(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	nobody := s.visitor(t, "")
+	var seen []string
+	heaviest, where := 0, ""
+	pages := documentation(t, nobody)
+	for _, path := range pages {
+		if n := wire(t, stop{path, nobody}); n > heaviest {
+			heaviest, where = n, path
+		}
+		if !alike.MatchString(path) || path == "/docs/errors/key_missing" {
+			seen = append(seen, path)
+		}
+	}
+	t.Logf("%d pages, %d in the browser; the heaviest is %s: %d bytes with its style sheet and scripts", len(pages), len(seen), where, heaviest)
+	if heaviest > maxWire {
+		t.Errorf("%s has %d bytes over the wire, want %d at most", where, heaviest, maxWire)
+	}
+	if len(seen) < 120 {
+		t.Errorf("only %d pages were found", len(seen))
+	}
+	const lanes = 3
+	for lane := range lanes {
+		t.Run(fmt.Sprintf("part %d", lane+1), func(t *testing.T) {
+			t.Parallel()
+			for part := range slices.Chunk(every(seen, lanes, lane), 6) { // a tab lives for a few minutes
+				tab := nobody.tab(look.View{})
+				for _, path := range part {
+					inspectDocs(t, tab, s.url, path)
+				}
+			}
+		})
+	}
+}
+
+// every takes each n-th of a list, beginning with one.
+func every(all []string, n, from int) (some []string) {
+	for i := from; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// inspectDocs opens a page of the documentation in both themes, wide and narrow.
+func inspectDocs(t *testing.T, tab *look.Tab, url, path string) {
+	t.Helper()
+	said := len(tab.Messages())
+	tab.Show(look.View{})
+	tab.Open(url + path)
+	for _, v := range []look.View{{}, {Dark: true}, {Width: 360}} {
+		tab.Show(v)
+		tab.Picture(strings.TrimPrefix(path, "/"), v)
+		if v.Width == 360 {
+			if wide := tab.Overflow(); wide != "" {
+				t.Errorf("%s, %s: %s", path, v, wide)
+			}
+		}
+		var rules []string
+		switch {
+		case v.Dark:
+			rules = []string{look.Contrast}
+		case v.Width == 360:
+			rules = []string{"scrollable-region-focusable"}
+		}
+		for _, wrong := range tab.Violations(rules...) {
+			t.Errorf("%s, %s: %s", path, v, wrong)
+		}
+	}
+	if !look.Run(tab, chromedp.Evaluate[bool](`[...document.querySelectorAll(".docs-toc a, .docs-toc-fold a")].every((a) => document.getElementById(decodeURIComponent(a.hash.slice(1))))`)) {
+		t.Errorf("%s: an entry of the table of contents leads nowhere", path)
+	}
+	for _, message := range tab.Messages()[said:] {
+		t.Errorf("%s: the console says %s", path, message)
+	}
+}

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/domain/settings"
+	"posthorn/domain/sso"
+	"posthorn/handlers"
+	"posthorn/handlers/openid/optest"
+)
+
+// linked is a tenant with everything that people and receivers have links to. The links were made in its first home.
+type linked struct {
+	t             *testing.T
+	home          *someHome
+	tenant        id.UUID
+	event         string
+	hook          *counts
+	inbox         string // the path of a test inbox
+	inboxEndpoint string
+	op            *optest.Provider
+}
+
+// newLinked gives a home's tenant an endpoint, an event, a test inbox, and a provider of single sign-on.
+func newLinked(t *testing.T, h *someHome) *linked {
+	t.Helper()
+	l := &linked{t: t, home: h, tenant: uuidOf(t, id.Tenant, h.tenant), hook: newCounts(t)}
+	var endpoint, event struct{ ID string }
+	h.do(t, "POST", "/endpoints", map[string]any{"url": l.hook.URL + "/hook", "verification": "simple", "event_types": []string{"order.completed"}}, &endpoint)
+	until(t, "the endpoint is active", func() bool {
+		var now struct{ Status string }
+		h.do(t, "GET", "/endpoints/"+endpoint.ID, nil, &now)
+		return now.Status == "active"
+	})
+	h.do(t, "POST", "/events", json.RawMessage(anEvent), &event)
+	l.event = event.ID
+	until(t, "the event is delivered", func() bool { return l.hook.of(l.event) == 1 })
+	var inbox struct{ ID, URL string }
+	h.do(t, "POST", "/inboxes", map[string]any{"event_types": []string{"never.emitted"}}, &inbox)
+	u, err := url.Parse(inbox.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.inbox, l.inboxEndpoint = u.Path, inbox.ID
+	l.op = optest.New(t, h.URL()+handlers.SSOPath(l.tenant)+"/callback")
+	ring := l.ring(h)
+	to := accounts.NewSSO{Connection: accounts.Connection{Tenant: l.tenant, Config: sso.Config{
+		Issuer: l.op.URL, ClientID: l.op.ClientID, Default: access.Viewer, Join: true, Session: time.Hour,
+	}}, Plain: &l.op.Secret, Keys: ring}
+	if err := accounts.ChangeSSO(t.Context(), h.pools[0], to, db.Author{Kind: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+		if _, err := q.InsertDomain(t.Context(), sql.InsertDomainParams{
+			TenantID: l.tenant, Domain: "example.com",
+			Proof: "proof",
+		}); err != nil {
+			return err
+		}
+		_, err := q.VerifyDomain(t.Context(), sql.VerifyDomainParams{TenantID: l.tenant, Domain: "example.com"})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ring is the master key of a home.
+func (l *linked) ring(h *someHome) *seal.Ring {
+	l.t.Helper()
+	text := ""
+	for _, pair := range h.environ {
+		if name, value, _ := strings.Cut(pair, "="); name == "POSTHORN_MASTER_KEY" {
+			text = value
+		}
+	}
+	ring, err := seal.NewRing(text)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return ring
+}
+
+// unsubscribe is the path of a link to stop mails, as a home writes it.
+func (l *linked) unsubscribe(h *someHome, address string) string {
+	links := accounts.Links{Keys: l.ring(h)}
+	return links.Unsubscribe(notice.Subscription{
+		Tenant: l.tenant, Recipient: notice.AddressRecipient(address),
+		Kind: notice.Digest,
+	})
+}
+
+// portal makes a link of a provider's customer, and returns its path.
+func (l *linked) portal() string {
+	l.t.Helper()
+	var link struct{ URL string }
+	l.home.do(l.t, "POST", "/portal-links", map[string]any{"role": "viewer"}, &link)
+	u, err := url.Parse(link.URL)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return u.RequestURI()
+}
+
+// invite makes an invitation, and returns the path in its mail.
+func (l *linked) invite(email string) (path, token string) {
+	l.t.Helper()
+	token = "token-of-" + email
+	if err := l.home.pools[0].Console(l.t.Context(), func(q *sql.Queries) error {
+		return q.InsertInvitation(l.t.Context(), sql.InsertInvitationParams{
+			TenantID: l.tenant, ID: db.NewID(), Email: email, Role: "viewer", Hash: accounts.HashToken(token), InvitedBy: "Ada",
+			CreatedAt: time.Now(), Lives: 3600,
+		})
+	}); err != nil {
+		l.t.Fatal(err)
+	}
+	return "/invitations/accept?token=" + token, token
+}
+
+// at is where the home's own web process is.
+func (h *someHome) at() string { return "http://" + h.Config.Addr }
+
+// tab is a browser at one web process.
+type tab struct {
+	t    *testing.T
+	base string
+	*http.Client
+}
+
+func newTab(t *testing.T, base string) *tab {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tab{t, base, &http.Client{Jar: jar}}
+}
+
+func (b *tab) get(path string) answer {
+	return asker{b.t, b.Client}.request("GET", b.base+path, "", "", "Accept", "text/html")
+}
+
+func (b *tab) post(path string, form url.Values) answer {
+	return asker{b.t, b.Client}.request("POST", b.base+path, "", form.Encode(), "Accept", "text/html", "Origin", b.base, "Content-Type", "application/x-www-form-urlencoded")
+}
+
+var leads = regexp.MustCompile(`^0; url=(.*)$`)
+
+// mailedLinks are links to a tenant that people have, and the token of the invitation.
+type mailedLinks struct{ portal, invitation, token, unsubscribe string }
+
+// worksThrough uses all of the tenant's links at a web process of a home, which is its own or not. home is where the
+// tenant is.
+func (l *linked) worksThrough(what string, by *someHome, home string, k mailedLinks) {
+	portal, invitation, token, unsubscribe := k.portal, k.invitation, k.token, k.unsubscribe
+	t := l.t
+	t.Helper()
+	shows := func(link string, got answer, texts ...string) {
+		t.Helper()
+		holds(t, what+": "+link, got, texts...)
+		if at := got.header.Get("Posthorn-Home"); at != home {
+			t.Errorf("%s: %s was shown by %s, want %s", what, link, at, home)
+		}
+	}
+	before := l.hook.of(l.event)
+	if got := ask(t, "POST", by.at()+"/api/v1/events/"+l.event+"/replay", l.home.key, `{}`); got.status/100 != 2 || got.header.Get("Posthorn-Home") != home {
+		t.Errorf("%s: a replay: %d by %s %s", what, got.status, got.header.Get("Posthorn-Home"), got.body)
+	}
+	until(t, what+": the replay is delivered", func() bool { return l.hook.of(l.event) == before+1 })
+
+	received := func() int {
+		got := ask(t, "GET", by.at()+"/api/v1/endpoints/"+l.inboxEndpoint+"/inbox/requests", l.home.key, "")
+		return strings.Count(got.body, `"received_at"`)
+	}
+	there := received()
+	if got := ask(t, "POST", by.at()+l.inbox, "", `{"through":"`+what+`"}`); got.status != http.StatusOK || got.header.Get("Posthorn-Home") != home {
+		t.Errorf("%s: the inbox: %d by %s %s", what, got.status, got.header.Get("Posthorn-Home"), got.body)
+	}
+	if now := received(); now != there+1 {
+		t.Errorf("%s: the inbox has %d requests, want %d", what, now, there+1)
+	}
+
+	customer := newTab(t, by.at())
+	shows("the portal link", customer.get(portal), "Overview")
+	shows("the portal's events", customer.get("/t/"+l.home.tenant+"/events"), l.event)
+
+	shows("the link to unsubscribe", newTab(t, by.at()).get(unsubscribe), "Of eu2")
+	shows("the one click", newTab(t, by.at()).post(unsubscribe, url.Values{"List-Unsubscribe": {"One-Click"}}), "these emails anymore")
+
+	// A form that no cookie leads to its home.
+	guest := newTab(t, by.at())
+	shows("the invitation", guest.get(invitation), "Join Of eu2")
+	fresh := newTab(t, by.at())
+	shows("joining", fresh.post("/invitations/accept", url.Values{"token": {token}, "name": {"Ben"}, "password": {"correct horse battery"}}), "Overview")
+	email := strings.TrimPrefix(token, "token-of-")
+	member := newTab(t, by.at())
+	shows("signing in", member.post("/sign-in", url.Values{"email": {email}, "password": {"correct horse battery"}}), "Of eu2")
+
+	l.op.SignIn(optest.User{Subject: "sub-" + email, Email: "sso-" + email, Name: "Cleo"})
+	person := newTab(t, by.at())
+	provider := leads.FindStringSubmatch(person.get(handlers.SSOPath(l.tenant)).header.Get("Refresh"))
+	if provider == nil {
+		t.Fatalf("%s: single sign-on leads nowhere", what)
+	}
+	back := l.op.Follow(provider[1])
+	shows("single sign-on", person.get(back.RequestURI()), "Overview")
+}
+
+// Replays, test inboxes, portal links, invitations, links to unsubscribe, passwords and single sign-on work at every
+// web process, before and after the tenant moves: links that were made before a move work after it.
+func TestLinksWorkThroughEveryHomeAndAfterAMove(t *testing.T) {
+	t.Parallel()
+	homes := newHomesAt(t, Parts{Web: true, Worker: true}, true, "eu1", "eu2")
+	one, two := homes[0], homes[1]
+	l := newLinked(t, two)
+	var old []mailedLinks
+	for _, name := range []string{"a", "b", "c", "d"} {
+		invitation, token := l.invite(name + "@example.com")
+		old = append(old, mailedLinks{l.portal(), invitation, token, l.unsubscribe(two, name+"@example.com")})
+	}
+	use := l.worksThrough
+	use("at its home", two, "eu2", old[0])
+	use("at the other", one, "eu2", old[1])
+	forged := l.unsubscribe(one, "c@example.com")
+	if got := newTab(t, one.at()).get(forged); got.status != http.StatusNotFound {
+		t.Errorf("a link to unsubscribe that another home has signed opens: %d", got.status)
+	}
+	succeed(t, moveEnviron(two, one), &struct{}{}, "tenant", "move", two.tenant, "--to", "eu1", "--json")
+	use("moved, at its new home", one, "eu1", old[2])
+	use("moved, at the one that it left", two, "eu1", old[3])
+	// Who joined before the move signs in at either with the same password.
+	for _, by := range []*someHome{one, two} {
+		if got := newTab(t, by.at()).post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {"correct horse battery"}}); got.status != http.StatusOK ||
+			got.header.Get("Posthorn-Home") != "eu1" || !strings.Contains(got.body, "Of eu2") {
+			t.Errorf("signing in at %s after the move: %d by %s", by.Config.Home, got.status, got.header.Get("Posthorn-Home"))
+		}
+	}
+	// A link that the other home has signed needs it.
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := newTab(t, one.at()).get(old[0].unsubscribe); got.status != http.StatusServiceUnavailable {
+		t.Errorf("a link to unsubscribe of a home that is down: %d", got.status)
+	}
+}
+
+// Who looks for the status page or the console while the own home is down is not sent in a circle.
+func TestWhoseHomeIsDownIsToldWhereToGo(t *testing.T) {
+	t.Parallel()
+	homes := newHomes(t, "eu1", "eu2")
+	one, two := homes[0], homes[1]
+	if _, err := accounts.ChangePlatform(t.Context(), one.pools[0],
+		accounts.PlatformChange{Texts: map[string]string{settings.StatusPage: settings.Public}},
+		db.Author{Kind: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(path, cookie string) answer {
+		return ask(t, "GET", one.URL()+path, "", "", "Accept", "text/html", "Cookie", cookie)
+	}
+	until(t, "the status page of a person of eu2 is that of eu2", func() bool {
+		return read("/status", "posthorn-home=eu2").header.Get("Posthorn-Home") == "eu2"
+	})
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "eu1 shows its status page to a person of eu2", func() bool {
+		got := read("/status", "posthorn-home=eu2")
+		return got.status == http.StatusOK && got.header.Get("Posthorn-Home") == "eu1" && strings.Contains(got.body, "eu2")
+	})
+	if got := read("/console", "posthorn-console-home=eu2"); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `href="/console/homes?home=eu1"`) {
+		t.Errorf("the console of the home that is down: %d %.600s", got.status, plainText(got.body))
+	}
+}
+
+// A member who has an account of another id in the new home keeps the choice of mails, and can change it with a link of
+// before the move.
+func TestAMembersChoiceOfMailsMovesToTheirOtherAccount(t *testing.T) {
+	t.Parallel()
+	one, two := newMovingHomes(t)
+	tenant := uuidOf(t, id.Tenant, one.tenant)
+	var here, there id.UUID
+	for h, person := range map[*someHome]*id.UUID{one: &here, two: &there} {
+		if err := h.pools[0].Console(t.Context(), func(q *sql.Queries) (err error) {
+			*person, err = accounts.AddPerson(t.Context(), q, "olga@example.com", "Olga", "none")
+			if err == nil && h == one {
+				_, err = accounts.AddMember(t.Context(), q, tenant, here, access.Owner)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &linked{t: t, tenant: tenant}
+	link := func(kind notice.Kind) string {
+		return accounts.Links{Keys: l.ring(one)}.Unsubscribe(notice.Subscription{
+			Tenant:    tenant,
+			Recipient: notice.PersonRecipient(here), Kind: kind,
+		})
+	}
+	kinds := notice.KindsFor(access.Owner)
+	stop := func(by *someHome, kind notice.Kind) {
+		t.Helper()
+		if got := newTab(t, by.at()).post(link(kind), url.Values{"List-Unsubscribe": {"One-Click"}}); got.status != http.StatusOK {
+			t.Errorf("%s: %d %.300s", kind, got.status, got.body)
+		}
+	}
+	stop(one, kinds[0])
+	succeed(t, moveEnviron(one, two), &struct{}{}, "tenant", "move", one.tenant, "--to", "eu2", "--json")
+	stop(one, kinds[1])
+	stop(two, kinds[2])
+	if n := two.count(t, "SELECT count(*) FROM notice_preferences WHERE tenant_id = $1 AND recipient = $2 AND NOT wanted", tenant, notice.PersonRecipient(there)); n != 3 {
+		t.Errorf("%d of 3 choices are those of the account there", n)
+	}
+}
