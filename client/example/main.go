@@ -78,9 +78,7 @@ func run(ctx context.Context, c *client.Client) error {
 func receive(listener net.Listener, secret string) <-chan client.Webhook {
 	arrived := make(chan client.Webhook, 10)
 	verifier := client.Verifier{Secrets: []string{secret}}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request,
-	) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
 		webhook, err := verifier.Read(r)
 		switch {
 		case err != nil:
@@ -88,7 +86,8 @@ func receive(listener net.Listener, secret string) <-chan client.Webhook {
 		case webhook.Type != "endpoint.verification":
 			arrived <- webhook
 		}
-	})}
+	}
+	server := &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: time.Second}
 	go func() { _ = server.Serve(listener) }()
 	return arrived
 }
