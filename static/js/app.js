@@ -40,7 +40,7 @@
   const show = (dialog) => {
     dialog.showModal();
     if (dialog.querySelector("[autofocus]")) return;
-    (dialog.querySelector(".dialog-form :is(input:not([type=hidden], [type=radio], [type=checkbox]), select, textarea)") ?? dialog.querySelector(".dialog-foot .btn"))?.focus();
+    (dialog.querySelector(".dialog-form :is(input:not([type=hidden], [type=radio], [type=checkbox]), select, textarea)") ?? dialog.querySelector(":is(.dialog-foot, .dialog-list) .btn"))?.focus();
   };
 
   // Dialogs: newer browsers open them by command, older ones as popovers; here they become modal in all.
