@@ -15,7 +15,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -42,7 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 8, Name: "test"})
 	if err != nil {
 		t.Fatal(err)

@@ -225,9 +225,6 @@ func (d *DB) ServerTime(ctx context.Context) (at time.Time, err error) {
 	return at, Translate(err)
 }
 
-// Ping reports whether the database responds.
-func (d *DB) Ping(ctx context.Context) error { return Translate(d.pool.Ping(ctx)) }
-
 // NewID makes an id of this moment on this machine's clock. Ids of one process are strictly increasing.
 func NewID() id.UUID { return id.UUID(uuid.Must(uuid.NewV7())) }
 

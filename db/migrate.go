@@ -38,15 +38,10 @@ const (
 	lockRest   = time.Second
 )
 
-// MigrateUp brings a database to the newest schema. Several processes can call it at once: one works, the others wait.
-// It can be called while an older version serves: it never makes that version wait for long, and gives up with an error
-// that names the table if the table is never free.
-func MigrateUp(ctx context.Context, url string) error {
-	return MigrateUpLogged(ctx, url, slog.New(slog.DiscardHandler))
-}
-
-// MigrateUpLogged is MigrateUp with a line in the log for each migration that it applied.
-func MigrateUpLogged(ctx context.Context, url string, log *slog.Logger) error {
+// MigrateUp brings a database to the newest schema and logs each migration that it applied. Several processes can call
+// it at once: one works, the others wait. It can be called while an older version serves: that version never waits for
+// long. If a table stays locked, MigrateUp gives up with an error that names the table.
+func MigrateUp(ctx context.Context, url string, log *slog.Logger) error {
 	return migrate(ctx, url, func(p *goose.Provider) error {
 		for try := 1; ; try++ {
 			applied, err := p.Up(ctx)

@@ -19,6 +19,7 @@ import (
 	"posthorn/db/dbtest"
 	"posthorn/db/maintenance"
 	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
@@ -56,7 +57,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := dbtest.Clone(t, "", nil)
-	if err := db.MigrateUp(ctx, url); err != nil {
+	if err := schematest.Migrate(ctx, url); err != nil {
 		t.Fatal(err)
 	}
 	owner := connect(t, url)
@@ -86,7 +87,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 		func(s db.MigrationState) bool { return s.Applied }) {
 		t.Errorf("after going down: %+v, %v", states, err)
 	}
-	if err := db.MigrateUp(ctx, url); err != nil {
+	if err := schematest.Migrate(ctx, url); err != nil {
 		t.Fatal(err)
 	}
 	second := shape(t, owner)
@@ -100,20 +101,20 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 			t.Errorf("there only the second time: %s", line)
 		}
 	}
-	if err := db.MigrateUp(ctx, url); err != nil {
+	if err := schematest.Migrate(ctx, url); err != nil {
 		t.Errorf("up twice: %v", err)
 	}
 }
 
 func TestEachAppliedMigrationIsLogged(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	if err := db.MigrateDown(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	for range 2 { // the second time nothing is left to apply, and nothing is said
-		if err := db.MigrateUpLogged(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		if err := db.MigrateUp(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestEachAppliedMigrationIsLogged(t *testing.T) {
 // A migration that waits for a table makes whoever comes after it wait too: it must let go soon, and try again.
 func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	if err := db.MigrateDown(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- db.MigrateUp(t.Context(), url) }()
+	go func() { done <- schematest.Migrate(t.Context(), url) }()
 	waits := func() bool {
 		return len(names(t, passer, "SELECT a.application_name FROM pg_stat_activity a WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'")) > 0
 	}
@@ -180,7 +181,7 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if err := db.MigrateUp(t.Context(), url); err != nil {
+			if err := schematest.Migrate(t.Context(), url); err != nil {
 				t.Error(err)
 			}
 		})
@@ -244,7 +245,7 @@ func TestAConnectionCarriesNothingOver(t *testing.T) {
 	ctx := t.Context()
 	clean := func(after string) {
 		t.Helper()
-		if err := d.Ping(ctx); err != nil {
+		if _, err := d.ServerTime(ctx); err != nil {
 			t.Fatalf("after %s: %v", after, err)
 		}
 		err := d.Tenant(ctx, a, func(q *sql.Queries) error {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"posthorn/domain/delivery"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
@@ -60,17 +62,21 @@ func showsRules(t *testing.T, path string, tables map[string]string) {
 
 func kafka() string {
 	by := map[int][]string{}
-	for _, name := range delivery.KafkaErrors() {
-		status := delivery.OfKafka(name).Status
-		by[status] = append(by[status], "`"+name+"`")
+	other := delivery.OfKafka("?").Status
+	for code := int16(1); code < 200; code++ {
+		name := kerr.TypedErrorForCode(code).Message
+		if status := delivery.OfKafka(name).Status; status != other {
+			by[status] = append(by[status], "`"+name+"`")
+		}
 	}
 	var b strings.Builder
 	b.WriteString("| broker response | counts as |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| acknowledged by all replicas in sync | %d |\n", delivery.OfKafka("").Status)
 	for _, status := range slices.Sorted(maps.Keys(by)) {
+		slices.Sort(by[status])
 		fmt.Fprintf(&b, "| %s | %d |\n", strings.Join(by[status], ", "), status)
 	}
-	fmt.Fprintf(&b, "| any other error | %d |\n", delivery.OfKafka("?").Status)
+	fmt.Fprintf(&b, "| any other error | %d |\n", other)
 	return b.String()
 }
 
@@ -207,7 +213,8 @@ func headers() string {
 	var b strings.Builder
 	b.WriteString("| format | deduplicate by | headers |\n| --- | --- | --- |\n")
 	for _, f := range signature.Formats() {
-		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` |\n", f, signature.DedupeHeader(f, ""), strings.Join(signature.HeaderNames(f, ""), "` `"))
+		w := signature.Wire{Format: f}
+		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` |\n", f, w.DedupeHeader(), strings.Join(w.HeaderNames(), "` `"))
 	}
 	return b.String()
 }

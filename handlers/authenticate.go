@@ -364,11 +364,6 @@ const KeyUnknown = "key_unknown"
 // the tenant is elsewhere.
 const tenantMoving = "moving"
 
-// HasKey reports whether this database has a key, whatever its state.
-func (a *Authenticator) HasKey(ctx context.Context, text string) (bool, error) {
-	return a.hasKey(ctx, sha256.Sum256([]byte(text)))
-}
-
 // HasKeyHash is HasKey for the SHA-256 of a key in hexadecimal.
 func (a *Authenticator) HasKeyHash(ctx context.Context, text string) (bool, error) {
 	var hash [sha256.Size]byte

@@ -85,9 +85,9 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	e := Known(err)
 	switch {
 	case e == errInternal:
-		k.log.Error("request failed", "error", err, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
+		k.log.Error("request failed", "error", err, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	case e.Kind == fault.Unavailable && e.Cause != nil:
-		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
+		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	}
 	if c.Writer.Written() {
 		return // the response has started; all that is left is to end it
@@ -120,7 +120,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	}
 	body, encodeErr := json.Marshal(problem{
 		Type: problemPage + e.Code, Title: http.StatusText(status), Status: status,
-		Code: e.Code, Detail: e.Detail, Errors: e.Fields, RequestID: RequestID(c),
+		Code: e.Code, Detail: e.Detail, Errors: e.Fields, RequestID: requestID(c),
 	})
 	if encodeErr != nil { // never: strings and numbers alone
 		k.log.Error("problem not encoded", slog.Any("error", encodeErr))

@@ -11,12 +11,12 @@ import (
 
 // Bodies bounds the bytes of request bodies in memory, from their arrival until their request ends.
 type Bodies struct {
-	Process int64 // of all requests together; 0 is DefaultBodies.Process
-	Sender  int64 // of one tenant, platform key or person; 0 is DefaultBodies.Sender
+	Process int64 // of all requests together; 0 is defaultBodies.Process
+	Sender  int64 // of one tenant, platform key or person; 0 is defaultBodies.Sender
 }
 
-// DefaultBodies hold 25 of the largest batches, six of them from one tenant.
-var DefaultBodies = Bodies{Process: 256 << 20, Sender: 64 << 20}
+// defaultBodies hold 25 of the largest batches, six of them from one tenant.
+var defaultBodies = Bodies{Process: 256 << 20, Sender: 64 << 20}
 
 var (
 	errBodies = &fault.Error{
@@ -43,10 +43,10 @@ type sender = id.UUID
 
 func newInFlight(bounds Bodies) *inFlight {
 	if bounds.Process <= 0 {
-		bounds.Process = DefaultBodies.Process
+		bounds.Process = defaultBodies.Process
 	}
 	if bounds.Sender <= 0 {
-		bounds.Sender = DefaultBodies.Sender
+		bounds.Sender = defaultBodies.Sender
 	}
 	return &inFlight{bounds: bounds, senders: map[sender]int64{}}
 }

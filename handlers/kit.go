@@ -245,7 +245,7 @@ const headKey = "posthorn.head"
 // serve admits a request and passes it to the route's handler.
 func (k *Kit) serve(r Route) gin.HandlerFunc {
 	if r.MaxBody == 0 {
-		r.MaxBody = DefaultMaxBody
+		r.MaxBody = defaultMaxBody
 	}
 	if r.Timeout == 0 {
 		r.Timeout = DefaultTimeout
@@ -259,7 +259,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			call.ctx = ctx
 			c.Request = c.Request.WithContext(ctx) // the session store knows the request alone
 		}
-		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), RequestID(c)
+		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), requestID(c)
 		if err := k.letIn(call, r.Access); err != nil {
 			k.Fail(c, err)
 			return

@@ -93,7 +93,7 @@ func (c *Call) Page(l List) (Page, error) {
 	if len(p.wrong) > 0 {
 		return Page{}, fault.InvalidFields(p.wrong)
 	}
-	if p.page.Endpoint == NoEndpoint && !c.Actor.Tenant.IsZero() {
+	if p.page.Endpoint == noEndpoint && !c.Actor.Tenant.IsZero() {
 		if p.page.Endpoint, err = c.FindEndpoint(query.Get(string(ByEndpoint))); err != nil {
 			return Page{}, err
 		}
@@ -354,15 +354,15 @@ var filters = map[Filter]func(p *pageParser, value string){
 
 func notOfAction(r rune) bool { return r != '.' && r != '_' && (r < 'a' || r > 'z') }
 
-// NoEndpoint replaces a malformed id of an endpoint. No row has it, so the list is empty, as it is for an id of
+// noEndpoint replaces a malformed id of an endpoint. No row has it, so the list is empty, as it is for an id of
 // another tenant.
-var NoEndpoint = id.None
+var noEndpoint = id.None
 
 // idOrNone reads an id. A malformed id selects nothing, as the id of another tenant does.
 func idOrNone(kind id.Kind, value string) id.UUID {
 	uuid, err := kind.Parse(value)
 	if err != nil {
-		return NoEndpoint
+		return noEndpoint
 	}
 	return uuid
 }

@@ -164,7 +164,7 @@ func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
 	defer cancel()
 	c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
-	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
+	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: requestID(gc)}
 	c.explain(gc, e, &r)
 	shell := c.plainShell
 	if status < http.StatusInternalServerError {

@@ -13,8 +13,8 @@ const (
 	maxRequestID    = 128
 )
 
-// RequestID is the id of the current request.
-func RequestID(c *gin.Context) string {
+// requestID is the id of the current request.
+func requestID(c *gin.Context) string {
 	if v, ok := c.Get(requestIDKey); ok {
 		return v.(string)
 	}

@@ -11,7 +11,7 @@ type Route struct {
 	Method string
 	Path   string // as gin writes it: /api/v1/events/:event_id
 	Access Access
-	// MaxBody bounds the request body, in bytes; 0 is DefaultMaxBody.
+	// MaxBody bounds the request body, in bytes; 0 is defaultMaxBody.
 	MaxBody int64
 	// Timeout is how long the handler can take; 0 is DefaultTimeout, less than 0 is unlimited (streams).
 	Timeout time.Duration
@@ -62,5 +62,5 @@ const EndpointParam = "endpoint_id"
 // DefaultTimeout is how long a caller waits, at most, before it gets a 503 (SECURITY, "Faults").
 const DefaultTimeout = 5 * time.Second
 
-// DefaultMaxBody bounds the body of a management call: 1 MiB.
-const DefaultMaxBody = 1 << 20
+// defaultMaxBody bounds the body of a management call: 1 MiB.
+const defaultMaxBody = 1 << 20

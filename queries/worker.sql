@@ -345,7 +345,3 @@ SELECT w.id, count(l.endpoint_id) AS lanes FROM workers w LEFT JOIN lanes l ON l
 -- Seconds until the next retry or deferred event is due; null when there is none.
 SELECT extract(epoch FROM min(due_at) - now())::double precision AS seconds
 FROM (SELECT due_at FROM queue WHERE state IN (1, 3) AND due_at > @since::timestamptz ORDER BY due_at LIMIT 1) q;
-
--- name: InsertSystemAudit :exec
-INSERT INTO audit_log (id, tenant_id, actor_kind, action, object_kind, object_id, reason)
-VALUES (@id, @tenant_id, 'system', @action, @object_kind, @object_id, @reason);

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -326,23 +324,6 @@ func TestNoTwoConditionsOrReasonsShareTheirWords(t *testing.T) {
 		note("the title of the reason", condition.Wait{Reason: reason}.Title(), string(reason))
 		if !client.WaitReason(reason).Valid() {
 			t.Errorf("the API does not know the reason %s", reason)
-		}
-	}
-}
-
-// The operation that the table of actions names is one of the API's.
-func TestEveryActionIsAnOperationOfTheAPI(t *testing.T) {
-	t.Parallel()
-	contract, err := os.ReadFile(filepath.Join("..", "handlers", "api", "openapi.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range condition.ActionsKnown() {
-		method, path, _ := strings.Cut(a.Operation(), " ")
-		_, item, found := strings.Cut(string(contract), "\n  "+path+":\n")
-		item, _, _ = strings.Cut(item, "\n  /")
-		if !found || !strings.Contains("\n"+item, "\n    "+strings.ToLower(method)+":\n") {
-			t.Errorf("%s: the API has no operation %s", a, a.Operation())
 		}
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 )
 
 // The processes of these tests are this test binary again, as posthorn.
@@ -34,7 +33,7 @@ const patience = time.Minute
 // newDatabase is a migrated database of the test's own, as the environment that names it.
 func newDatabase(t *testing.T) []string {
 	t.Helper()
-	return databaseEnvironment(dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp))
+	return databaseEnvironment(schematest.Clone(t))
 }
 
 func databaseEnvironment(url string) []string {

@@ -10,6 +10,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/dbtest"
+	"posthorn/db/schematest"
 	"posthorn/domain/fault"
 )
 
@@ -35,7 +36,7 @@ func TestWhatASuperuserMigratesBelongsToTheOwnerOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	environ := emptyDatabase(t)
 	var said bytes.Buffer
-	if err := db.MigrateUpLogged(t.Context(), asAdministrator(t, environ),
+	if err := db.MigrateUp(t.Context(), asAdministrator(t, environ),
 		slog.New(slog.NewTextHandler(&said, nil))); err != nil {
 		t.Fatal(err)
 	}
@@ -58,15 +59,15 @@ func TestASchemaOfAnotherRoleIsNamedAndTransferredAsThePageSays(t *testing.T) {
 		}
 	}
 	psql("CREATE SCHEMA posthorn")
-	if err := db.MigrateUp(t.Context(), admin); err != nil {
+	if err := schematest.Migrate(t.Context(), admin); err != nil {
 		t.Fatal(err)
 	}
-	err := db.MigrateUp(t.Context(), databaseURL(t, environ))
+	err := schematest.Migrate(t.Context(), databaseURL(t, environ))
 	if e := fault.As(err); e == nil || e.Code != "database_owner" || !strings.Contains(e.Detail, "belongs to the role posthorn_admin") {
 		t.Fatalf("a schema of another role: %v", err)
 	}
 	psql(examples(t, "deploy.md", "sql", 1)[0])
-	if err := db.MigrateUp(t.Context(), databaseURL(t, environ)); err != nil {
+	if err := schematest.Migrate(t.Context(), databaseURL(t, environ)); err != nil {
 		t.Fatal(err)
 	}
 	var m made

@@ -73,7 +73,7 @@ func openEmbedded(ctx context.Context, cfg *Config, log *slog.Logger, stay bool)
 
 // migrate brings the schema up to date, under a lock of the session, which no pooler keeps.
 func (s *store) migrate(ctx context.Context) error {
-	if err := db.MigrateUpLogged(ctx, s.listenURL, s.log); err != nil {
+	if err := db.MigrateUp(ctx, s.listenURL, s.log); err != nil {
 		return explainDatabase(err)
 	}
 	return nil

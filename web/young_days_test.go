@@ -12,10 +12,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/ledger"
-	"posthorn/db/migrations"
 	"posthorn/db/queue"
+	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -118,7 +117,7 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 
 func newYoungDay(t *testing.T) *youngDay {
 	t.Helper()
-	url := dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp)
+	url := schematest.Clone(t)
 	environ := databaseEnvironment(url)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")

@@ -18,7 +18,6 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -307,75 +306,6 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 	}
 	if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", warned); n != 1 {
 		t.Errorf("%d warnings are remembered, want 1", n)
-	}
-}
-
-func TestAnEndpointTakesEveryTransitionOfItsLifecycle(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	tenant := h.tenant()
-	now := time.Now()
-	for _, arrow := range health.Arrows() {
-		name := fmt.Sprintf("%s by %s", arrow.From, arrow.By)
-		ep := h.endpoint(tenant, "https://hooks.example.com/in", nil)
-		h.exec("UPDATE endpoints SET status = $2 WHERE id = $1", ep, string(arrow.From))
-		h.exec("UPDATE lanes SET held = $2 WHERE endpoint_id = $1", ep, health.Holds(arrow.From))
-		h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: now, LastFailureAt: now}, time.Time{})
-		h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, at) VALUES ($1, $2, 'auth', 'approaching', now())", tenant, ep)
-		h.transition(t, tenant, ep, arrow)
-		if n := h.count("SELECT count(*) FROM endpoints e JOIN lanes l ON l.endpoint_id = e.id WHERE e.id = $1 AND e.status = $2 AND l.held = $3",
-			ep, string(arrow.To), health.Holds(arrow.To)); n != 1 {
-			t.Errorf("%s: endpoint or lane is not %s", name, arrow.To)
-		}
-		if n := h.count("SELECT count(*) FROM verifications WHERE endpoint_id = $1 AND state = 'pending'", ep); (n == 1) != arrow.Verify {
-			t.Errorf("%s: %d verifications are pending", name, n)
-		}
-		begun := arrow.To == endpoint.Active && arrow.From != endpoint.Active
-		if n := h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND auth_streak = 0 AND epoch = 1", ep); (n == 1) != begun {
-			t.Errorf("%s: the counters are cleared: %v, want %v", name, n == 1, begun)
-		}
-		if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", ep); (n == 0) != begun {
-			t.Errorf("%s: %d warnings are remembered", name, n)
-		}
-		recovered := arrow.From == endpoint.Disabled && arrow.To == endpoint.Active
-		if n := h.notices(ep, notice.EndpointRecovered); (n == 1) != recovered {
-			t.Errorf("%s: %d notices say that it is well again", name, n)
-		}
-	}
-}
-
-// transition takes one arrow through the database as the product does.
-func (h *house) transition(t *testing.T, tenant, ep id.UUID, arrow health.Arrow) {
-	t.Helper()
-	switch arrow.By {
-	case health.Pause:
-		h.pause(tenant, ep)
-	case health.Resume:
-		h.resume(tenant, ep)
-		h.resume(tenant, ep) // twice is once
-	case health.Disable:
-		h.assess(tenant, ep, time.Now())
-	case health.Verify:
-		h.as(tenant, func(q *sql.Queries) error {
-			_, err := endpoints.Verify(t.Context(), q, tenant, ep)
-			return err
-		})
-	case health.URLChanged:
-		h.change(tenant, ep, func(s *endpoint.Settings) { s.URL = "https://hooks.example.com/new" })
-	case health.Verified:
-		var v sql.Verification
-		h.as(tenant, func(q *sql.Queries) (err error) {
-			v, err = endpoints.Verify(t.Context(), q, tenant, ep)
-			return err
-		})
-		for i, want := range []bool{true, false} { // two workers heard the answer
-			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil ||
-				opened != want {
-				t.Errorf("%s by %s: try %d opened it: %v, %v", arrow.From, arrow.By, i, opened, err)
-			}
-		}
-	default:
-		t.Fatalf("nobody walks %s", arrow.By)
 	}
 }
 

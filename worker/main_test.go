@@ -23,7 +23,7 @@ import (
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
@@ -62,7 +62,7 @@ type house struct {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	url := dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)

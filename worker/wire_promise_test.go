@@ -66,7 +66,7 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 
 	seen := map[string]map[string]int{}
 	for _, a := range r.seen() {
-		name := signature.DedupeHeader(signature.Format(a.path[1:]), "Acme")
+		name := signature.Wire{Format: signature.Format(a.path[1:]), Prefix: "Acme"}.DedupeHeader()
 		if seen[a.path] == nil {
 			seen[a.path] = map[string]int{}
 		}

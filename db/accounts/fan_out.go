@@ -34,8 +34,8 @@ type Links struct {
 // ConsoleBase is what the console's addresses begin with.
 func (l Links) ConsoleBase() string { return cmp.Or(l.ConsoleURL, l.BaseURL) }
 
-// Tenant is where a tenant's pages are.
-func (l Links) Tenant(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
+// tenantPage is where a tenant's pages are.
+func (l Links) tenantPage(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
 
 // Console is where operators look at a tenant.
 func (l Links) Console(tenant id.UUID) string {
@@ -143,7 +143,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 			Data: mail.NoticeData{
 				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt,
 				Details:   n.Details,
-				Dashboard: links.Tenant(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
+				Dashboard: links.tenantPage(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
 			},
 		}); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/id"
 )
 
@@ -32,7 +32,7 @@ func names(t *testing.T, c *pgx.Conn, query string) []string {
 // two opens a database with two tenants, and a plain connection of its owner.
 func two(t *testing.T, conns int32) (d *db.DB, owner *pgx.Conn, a, b id.UUID) {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: conns})
 	if err != nil {
 		t.Fatal(err)

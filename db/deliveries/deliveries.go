@@ -23,7 +23,7 @@ type State struct {
 	Paused *endpoints.Paused // the operator's pause that keeps it; nil: none does
 	queued queued
 
-	DeadLetter bool     // see delivery.IsDeadLetter
+	DeadLetter bool     // see delivery.DeadLetter
 	ReplayedBy *id.UUID // its newest replay, whose id carries the time of it; nil: none is known
 }
 
@@ -48,7 +48,7 @@ func stateOf(d sql.Delivery, held bool, row queued) State {
 // attempt.
 const AllFailed delivery.Status = -1
 
-// DeadLetters asks for dead letters alone: what failed and was neither replayed nor archived (delivery.IsDeadLetter).
+// DeadLetters asks for dead letters alone: what failed and was neither replayed nor archived (delivery.DeadLetter).
 const DeadLetters delivery.Status = -3
 
 // ListOptions asks for a page of a tenant's deliveries by id. Zero values of filters select all.

@@ -16,7 +16,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/deliveries"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
@@ -42,7 +42,7 @@ const weeks = 5
 
 func newHistory(t *testing.T, n int) *history {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{})
 	if err != nil {
 		t.Fatal(err)

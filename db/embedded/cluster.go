@@ -186,13 +186,6 @@ func (c *Cluster) AdminURL(database string) string { return c.layout.url(AdminRo
 // DataDir is the data directory, absolute, with symbolic links resolved.
 func (c *Cluster) DataDir() string { return c.layout.home }
 
-// owns reports whether this process runs the server. It can become true later, when an owner exits.
-func (c *Cluster) owns() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lock != nil
-}
-
 // PID is the postmaster's process id; 0 if there is none.
 func (c *Cluster) PID() int {
 	c.mu.Lock()

@@ -253,3 +253,10 @@ func gone(pid int) bool {
 	all, err := commandLines(context.Background())
 	return err == nil && !strings.Contains(all[pid], "postgres")
 }
+
+// owns reports whether this process runs the server. It can become true later, when an owner exits.
+func (c *Cluster) owns() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lock != nil
+}

@@ -18,7 +18,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/endpoints"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -44,7 +44,7 @@ type house struct {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	h := &house{t: t, url: url, db: open(t, url)}
 	ring, err := seal.NewRing("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	if err != nil {

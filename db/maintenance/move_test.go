@@ -7,14 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 )
 
 // A table with a tenant in each row that nobody thought of would be left behind by a move.
 func TestEveryTableOfTenantsMoves(t *testing.T) {
 	t.Parallel()
-	conn, err := db.Connect(t.Context(), dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp), db.Options{Name: "test"})
+	conn, err := db.Connect(t.Context(), schematest.Clone(t), db.Options{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

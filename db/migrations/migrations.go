@@ -2,9 +2,7 @@
 package migrations
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -27,22 +25,4 @@ func Newest() (newest int64) {
 		}
 	}
 	return newest
-}
-
-// Fingerprint changes whenever a migration does. Tests name their template database by it.
-func Fingerprint() string {
-	h := sha256.New()
-	entries, err := FS.ReadDir(".")
-	if err != nil {
-		panic(err) // embedded: cannot fail
-	}
-	for _, e := range entries {
-		b, err := FS.ReadFile(e.Name())
-		if err != nil {
-			panic(err)
-		}
-		h.Write([]byte(e.Name()))
-		h.Write(b)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
 }

@@ -131,11 +131,6 @@ func (r *Ring) Open(sealed []byte, tenant, object id.UUID) ([]byte, error) {
 	return plain, nil
 }
 
-// Stale reports whether a value was sealed under another key than the newest, so that a rotation must reseal it.
-func (r *Ring) Stale(sealed []byte) bool {
-	return len(sealed) < headSize || sealed[0] != version || !bytes.Equal(sealed[1:headSize], r.keys[0].id[:])
-}
-
 // Head is what every value begins with that is sealed under the newest key: the version byte and the key's id.
 func (r *Ring) Head() []byte { return append([]byte{version}, r.keys[0].id[:]...) }
 

@@ -420,32 +420,6 @@ func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersPa
 	return err
 }
 
-const InsertSystemAudit = `-- name: InsertSystemAudit :exec
-INSERT INTO audit_log (id, tenant_id, actor_kind, action, object_kind, object_id, reason)
-VALUES ($1, $2, 'system', $3, $4, $5, $6)
-`
-
-type InsertSystemAuditParams struct {
-	ID         id.UUID
-	TenantID   *id.UUID
-	Action     string
-	ObjectKind string
-	ObjectID   string
-	Reason     string
-}
-
-func (q *Queries) InsertSystemAudit(ctx context.Context, arg InsertSystemAuditParams) error {
-	_, err := q.db.Exec(ctx, InsertSystemAudit,
-		arg.ID,
-		arg.TenantID,
-		arg.Action,
-		arg.ObjectKind,
-		arg.ObjectID,
-		arg.Reason,
-	)
-	return err
-}
-
 const KnownAttempts = `-- name: KnownAttempts :many
 SELECT a.id FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[]), unnest($4::uuid[]))
 	AS u(tenant_id, delivery_id, created_at, id)

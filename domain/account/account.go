@@ -154,8 +154,8 @@ const (
 	LocalLife      = 24 * time.Hour // of a link that is printed in a terminal
 )
 
-// PortalMin and PortalMax bound the life of a portal session.
+// portalMin and portalMax bound the life of a portal session.
 const (
-	PortalMin = time.Hour
-	PortalMax = 7 * 24 * time.Hour
+	portalMin = time.Hour
+	portalMax = 7 * 24 * time.Hour
 )

@@ -18,8 +18,8 @@ import (
 // The bounds of a password, in characters. There are no rules of composition (NIST SP 800-63B, section 5.1.1.2): they
 // make people choose Password1! and forget it.
 const (
-	MinPassword = 8
-	MaxPassword = 128
+	minPassword = 8
+	maxPassword = 128
 )
 
 // The 20,000 most common passwords of published leaks, in lower case, one a line. The file is django/contrib/auth/
@@ -49,11 +49,11 @@ var common = sync.OnceValue(func() map[string]bool {
 func CheckPassword(field, password string, about ...string) error {
 	n := utf8.RuneCountInString(password)
 	switch {
-	case n < MinPassword:
+	case n < minPassword:
 		return fault.InvalidField(field, "password_short", fmt.Sprintf(
-			"Use at least %d characters. Tip: use three or four random words.", MinPassword))
-	case n > MaxPassword || !utf8.ValidString(password):
-		return fault.InvalidField(field, "password_long", fmt.Sprintf("Use at most %d characters.", MaxPassword))
+			"Use at least %d characters. Tip: use three or four random words.", minPassword))
+	case n > maxPassword || !utf8.ValidString(password):
+		return fault.InvalidField(field, "password_long", fmt.Sprintf("Use at most %d characters.", maxPassword))
 	case guessable(password, about):
 		return fault.InvalidField(field, "password_common",
 			"This password is too common. Tip: use three or four random words.")

@@ -40,7 +40,7 @@ func (l PortalLink) Wrong() (wrong []fault.Field) {
 	if l.ReturnURL != "" && !isWebAddress(l.ReturnURL) {
 		add("return_url", "return_url_invalid", "Enter a complete URL, such as https://app.example.com/settings.")
 	}
-	if least, most := int(PortalMin.Seconds()), int(PortalMax.Seconds()); l.SessionSeconds < least ||
+	if least, most := int(portalMin.Seconds()), int(portalMax.Seconds()); l.SessionSeconds < least ||
 		l.SessionSeconds > most {
 		add("session_seconds", "session_seconds_range", fmt.Sprintf("session_seconds must be from %d to %d (one hour to seven days).", least, most))
 	}

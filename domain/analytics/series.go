@@ -15,7 +15,7 @@ import (
 const Retry = 128
 
 // Classes are the words for the roll-ups' classes, in the order of their numbers.
-var Classes = [...]string{"ok", "redirect", "client_error", "server_error", "network", "timeout", "blocked"}
+var classNames = [...]string{"ok", "redirect", "client_error", "server_error", "network", "timeout", "blocked"}
 
 // Cell counts the attempts of one place in a series.
 type Cell struct {
@@ -101,10 +101,10 @@ type Series struct {
 func (s *Series) Add(k Key, kind int16, n, us int64) {
 	if s.ByClass {
 		class := int(kind&^Retry) / 16
-		if class < 0 || class >= len(Classes) {
+		if class < 0 || class >= len(classNames) {
 			return
 		}
-		k.Class = Classes[class]
+		k.Class = classNames[class]
 	}
 	s.at(k).Add(kind, n, us)
 }
@@ -133,7 +133,7 @@ func (s *Series) Rows() []Row {
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(a.Bucket.Compare(b.Bucket), slices.Compare(a.Endpoint[:], b.Endpoint[:]),
 			cmp.Compare(a.Type, b.Type),
-			cmp.Compare(slices.Index(Classes[:], a.Class), slices.Index(Classes[:], b.Class)))
+			cmp.Compare(slices.Index(classNames[:], a.Class), slices.Index(classNames[:], b.Class)))
 	})
 	return rows
 }

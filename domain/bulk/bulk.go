@@ -74,9 +74,9 @@ func ChunkAt(pace int) int {
 	return min(pace, Chunk)
 }
 
-// Statuses are the states that the filter of a kind can select; none if the kind selects otherwise. settled says that
-// it can select AllFailed (failed, retrying, and canceled after an attempt) and dead letters too.
-func (k Kind) Statuses() (statuses []delivery.Status, settled bool) {
+// selectable lists the states that the filter of a kind can select; none if the kind selects otherwise. settled says
+// that it can select AllFailed (failed, retrying, and canceled after an attempt) and dead letters too.
+func (k Kind) selectable() (statuses []delivery.Status, settled bool) {
 	switch k {
 	case Replay, Archive, Unarchive:
 		return []delivery.Status{delivery.Failed, delivery.Canceled, delivery.Delivered}, true

@@ -37,7 +37,7 @@ func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 		}
 		return wrong
 	}
-	statuses, settled := k.Statuses()
+	statuses, settled := k.selectable()
 	words := make([]string, 0, len(statuses)+1)
 	for _, s := range statuses {
 		words = append(words, s.String())

@@ -2,7 +2,6 @@
 package catalogue
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,9 +27,9 @@ const (
 
 // The bounds of an entry.
 const (
-	MaxDescription = 1000 // characters
-	MaxGroup       = 64   // characters
-	MaxVersions    = 20
+	maxDescription = 1000 // characters
+	maxGroup       = 64   // characters
+	maxVersions    = 20
 	maxExample     = 64 << 10 // bytes
 )
 
@@ -72,14 +71,6 @@ func (e Entry) EncodeVersions() (*string, error) {
 	return &text, err
 }
 
-// Same reports whether two entries allow the same events.
-func (e Entry) Same(o Entry) bool {
-	return e.Check == o.Check && bytes.Equal(e.Schema, o.Schema) && maps.EqualFunc(e.Versions, o.Versions,
-		func(a, b Version) bool {
-			return bytes.Equal(a.Schema, b.Schema)
-		})
-}
-
 // Validate says what is wrong with an entry, all of it, as a *fault.Error.
 func (e Entry) Validate() error {
 	var wrong []fault.Field
@@ -89,16 +80,16 @@ func (e Entry) Validate() error {
 	if !event.ValidType(e.Name) {
 		refuse("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens, and underscores, in segments joined by dots, such as order.completed.")
 	}
-	checkText(refuse, "description", e.Description, MaxDescription)
-	checkText(refuse, "group", e.Group, MaxGroup)
+	checkText(refuse, "description", e.Description, maxDescription)
+	checkText(refuse, "group", e.Group, maxGroup)
 	switch e.Check {
 	case Off, Warn, Enforce:
 	default:
 		refuse("schema_check", "schema_check_unknown", "schema_check must be off, warn, or enforce.")
 	}
 	checkPair(refuse, "", e.Schema, e.Example)
-	if len(e.Versions) > MaxVersions {
-		refuse("versions", "versions_count", fmt.Sprintf("An event type can have at most %d versions; this one has %d.", MaxVersions, len(e.Versions)))
+	if len(e.Versions) > maxVersions {
+		refuse("versions", "versions_count", fmt.Sprintf("An event type can have at most %d versions; this one has %d.", maxVersions, len(e.Versions)))
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(e.Versions)) {
 			if !validVersion(name) {

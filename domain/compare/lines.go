@@ -1,9 +1,9 @@
 // Package compare finds what differs between two texts, line by line.
 package compare
 
-// MaxLines bounds the lines of each text that are compared one by one, beyond what both have in common at the beginning
+// maxLines bounds the lines of each text that are compared one by one, beyond what both have in common at the beginning
 // and the end.
-const MaxLines = 400
+const maxLines = 400
 
 // Kind is what a line is to the two texts.
 type Kind byte
@@ -21,7 +21,7 @@ type Line struct {
 	Text string
 }
 
-// Lines gives the shortest way from one text to another, as lines. Texts that differ in more than MaxLines lines are
+// Lines gives the shortest way from one text to another, as lines. Texts that differ in more than maxLines lines are
 // replaced as a whole where they differ.
 func Lines(old, changed []string) []Line {
 	var out []Line
@@ -44,7 +44,7 @@ func Lines(old, changed []string) []Line {
 // between compares what neither begins nor ends alike, by the longest common subsequence.
 func between(old, changed []string) (out []Line) {
 	i, j := 0, 0
-	if len(old) <= MaxLines && len(changed) <= MaxLines {
+	if len(old) <= maxLines && len(changed) <= maxLines {
 		common := longest(old, changed)
 		for i < len(old) && j < len(changed) {
 			switch {

@@ -25,7 +25,7 @@ func TestAComparisonHoldsBothTexts(t *testing.T) {
 		text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 30)
 		old, changed := text.Draw(r, "old"), text.Draw(r, "changed")
 		if rapid.Bool().Draw(r, "long") {
-			old = slices.Repeat(append(old, "x"), MaxLines)
+			old = slices.Repeat(append(old, "x"), maxLines)
 		}
 		var before, after []string
 		for _, l := range Lines(old, changed) {

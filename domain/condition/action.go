@@ -18,27 +18,21 @@ const (
 	Recover  Action = "recover"   // send again everything that failed since a time
 )
 
-// offers says how each surface offers an action: the label of its button, the API's operation, the command up to the
-// endpoint's id and after it, and what a member needs.
+// offers says how each surface offers an action: the label of its button, the command up to the endpoint's id and after
+// it, and what a member needs.
 var offers = map[Action]struct {
-	label, operation, command, flags string
-	permission                       access.Action
+	label, command, flags string
+	permission            access.Action
 }{
-	Resume:   {"Resume endpoint", "POST /endpoints/{endpoint_id}/resume", "posthorn endpoints resume", "", access.ChangeEndpoints},
-	Verify:   {"Verify now", "POST /endpoints/{endpoint_id}/verify", "posthorn endpoints verify", "", access.ChangeEndpoints},
-	ProbeNow: {"Probe now with a test event", "POST /endpoints/{endpoint_id}/test", "posthorn endpoints test", "", access.ChangeEndpoints},
-	Replay:   {"Replay failed deliveries", "POST /replays", "posthorn dlq replay-all --endpoint", "", access.ActOnDeliveries},
-	Recover:  {"Recover since ...", "POST /endpoints/{endpoint_id}/recover", "posthorn endpoints recover", " --since 24h", access.ActOnDeliveries},
+	Resume:   {"Resume endpoint", "posthorn endpoints resume", "", access.ChangeEndpoints},
+	Verify:   {"Verify now", "posthorn endpoints verify", "", access.ChangeEndpoints},
+	ProbeNow: {"Probe now with a test event", "posthorn endpoints test", "", access.ChangeEndpoints},
+	Replay:   {"Replay failed deliveries", "posthorn dlq replay-all --endpoint", "", access.ActOnDeliveries},
+	Recover:  {"Recover since ...", "posthorn endpoints recover", " --since 24h", access.ActOnDeliveries},
 }
-
-// ActionsKnown lists the actions.
-func ActionsKnown() []Action { return []Action{Resume, Verify, ProbeNow, Replay, Recover} }
 
 // Label is what the button that does it says.
 func (a Action) Label() string { return offers[a].label }
-
-// Operation is the API's operation that does it: the method, and the path after /api/v1.
-func (a Action) Operation() string { return offers[a].operation }
 
 // Command is the command that does it to an endpoint; empty for an action that is not known.
 func (a Action) Command(endpoint string) string {

@@ -33,9 +33,6 @@ func States() []State {
 	return []State{Failing, Disabled, Suspended, OnHold, Unverified, Paused, Active}
 }
 
-// Known reports whether there is such a state.
-func (s State) Known() bool { return slices.Contains(States(), s) }
-
 // Rank is the place of the state in States.
 func (s State) Rank() int { return slices.Index(States(), s) }
 

@@ -107,6 +107,10 @@ func TestEveryCauseHasWords(t *testing.T) {
 	}
 }
 
+var actions = []condition.Action{
+	condition.Resume, condition.Verify, condition.ProbeNow, condition.Replay, condition.Recover,
+}
+
 func TestEveryActionIsOffered(t *testing.T) {
 	t.Parallel()
 	offered := map[condition.Action]bool{}
@@ -115,16 +119,16 @@ func TestEveryActionIsOffered(t *testing.T) {
 			offered[a] = true
 		}
 	}
-	for _, a := range condition.ActionsKnown() {
+	for _, a := range actions {
 		if !offered[a] {
 			t.Errorf("%s is offered nowhere", a)
 		}
-		if a.Label() == "" || a.Operation() == "" || a.Command("ep_x") == "" || a.Permission() == "" {
-			t.Errorf("%s lacks a label, an operation, a command, or a permission", a)
+		if a.Label() == "" || a.Command("ep_x") == "" || a.Permission() == "" {
+			t.Errorf("%s lacks a label, a command, or a permission", a)
 		}
 	}
-	if len(offered) != len(condition.ActionsKnown()) {
-		t.Errorf("offered %v, known %v", offered, condition.ActionsKnown())
+	if len(offered) != len(actions) {
+		t.Errorf("offered %v, known %v", offered, actions)
 	}
 }
 
@@ -299,7 +303,7 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		if got := c.lane.Ready(now); got != c.ready {
 			t.Errorf("%s: ready %t", name, got)
 		}
-		if got := c.lane.Due(now); got != c.due {
+		if got := due(c.lane, now); got != c.due {
 			t.Errorf("%s: due %t", name, got)
 		}
 	}
@@ -311,4 +315,10 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			t.Errorf("%s has no words", r)
 		}
 	}
+}
+
+// due reports whether nothing but the platform keeps a lane's ready deliveries.
+func due(l condition.Lane, now time.Time) bool {
+	r := condition.WaitOf(condition.Row{}, l, now).Reason
+	return l.Ready(now) && (r == condition.Next || r == condition.NoWorker)
 }

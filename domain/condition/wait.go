@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
 )
@@ -53,10 +52,9 @@ type Limit int16
 
 // The limits.
 const (
-	Unlimited   Limit = 0
-	ByRate      Limit = 1
-	ByInFlight  Limit = 2
-	LimitsKnown       = 3
+	Unlimited  Limit = 0
+	ByRate     Limit = 1
+	ByInFlight Limit = 2
 )
 
 // Lane is what is known of the lane in which a delivery waits.
@@ -130,13 +128,6 @@ func (l Lane) Ready(now time.Time) bool {
 	return false
 }
 
-// Due reports whether nothing but the platform keeps the lane's ready deliveries. The time for which they wait is the
-// platform's lateness.
-func (l Lane) Due(now time.Time) bool {
-	r := WaitOf(Row{}, l, now).Reason
-	return l.Ready(now) && (r == Next || r == NoWorker)
-}
-
 // stops is the wait of every delivery of a lane to which nothing is sent; zero where something is.
 func (l Lane) stops() Wait {
 	switch l.Condition.State {
@@ -161,15 +152,6 @@ func (w Wait) NextAttempt() time.Time {
 		return w.Until
 	}
 	return time.Time{}
-}
-
-// Held reports whether the delivery waits for its endpoint to be sent to again.
-func (w Wait) Held() bool {
-	switch w.Reason {
-	case EndpointPaused, EndpointUnverified, EndpointDisabled:
-		return true
-	}
-	return false
 }
 
 // Word is the reason for people.
@@ -235,13 +217,4 @@ func (w Wait) Title() string {
 		return "Waiting for the listener"
 	}
 	return "Waiting"
-}
-
-// Concerns reports whether a delivery of a status can wait for the reason, for lists that look at one table alone.
-func (r Reason) Concerns(s delivery.Status) bool {
-	w := Wait{Reason: r}
-	if s == delivery.Held {
-		return w.Held() || r == TenantSuspended || r == Listener
-	}
-	return (s == delivery.Pending || s == delivery.Retrying) && !w.Held()
 }

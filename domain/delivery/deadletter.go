@@ -2,17 +2,12 @@ package delivery
 
 import "posthorn/domain/fault"
 
-// DeadLetter is the word by which lists, jobs and the command line ask for dead letters.
+// DeadLetter is the word by which lists, jobs and the command line ask for dead letters: deliveries that failed
+// permanently, were not replayed, are not archived, and did not go to a developer's listener.
 const DeadLetter = "dead_letter"
 
 // CodeReplayed is the code of RefuseReplayAgain.
 const CodeReplayed = "delivery_replayed"
-
-// IsDeadLetter is the one meaning of a dead letter: a delivery that failed permanently, was not replayed, is not
-// archived, and did not go to a developer's listener. Queries say the same in SQL; a test holds all of them together.
-func IsDeadLetter(s Status, replayed, archived, listener bool) bool {
-	return s == Failed && !replayed && !archived && !listener
-}
 
 // RefuseReplayAgain is for a delivery that was replayed before, by a request that does not say that this is meant.
 // replay is the id of its newest replay; empty where it is not known.

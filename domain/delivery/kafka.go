@@ -1,10 +1,5 @@
 package delivery
 
-import (
-	"maps"
-	"slices"
-)
-
 // kafkaStatuses maps the responses of Kafka's brokers to HTTP statuses, so that one table decides for all kinds of
 // endpoints. Errors that are not listed are problems of the broker and count as 503.
 var kafkaStatuses = map[string]int{
@@ -47,6 +42,3 @@ func OfKafka(name string) Result {
 	}
 	return Result{Status: status, Again: status == 401 || status == 403 || status == 404}
 }
-
-// KafkaErrors are the names of errors that have a status of their own.
-func KafkaErrors() []string { return slices.Sorted(maps.Keys(kafkaStatuses)) }

@@ -58,12 +58,6 @@ func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") 
 // MarshalText writes the reason's word.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// ParseReason reads a reason's word; the empty text is None; false for an unknown one.
-func ParseReason(text string) (Reason, bool) {
-	i := index(reasonWords[:], text)
-	return Reason(i), i >= 0
-}
-
 // Failure is why an attempt brought no usable response, stored as smallint: the numbers never change.
 type Failure int16
 

@@ -74,18 +74,10 @@ const (
 	platform = "is reserved for cloud and proxy services"
 )
 
-// CheckHeader decides whether a tenant can add a header to an endpoint's requests. A refusal is a *fault.Error with
-// code custom_header_refused and the field custom_headers.NAME. The value is never repeated, since it can be a secret.
-func CheckHeader(name, value string) error {
-	if why := headerFault(name, value); why != "" {
-		return fault.InvalidFields([]fault.Field{headerField(name, why)})
-	}
-	return nil
-}
-
-// CheckHeaders decides about all custom headers of an endpoint: at most 20, each as CheckHeader, no name twice in
-// different case, and none of the names that the endpoint's own wire format sets, where the caller names them. The
-// error is a *fault.Error with a field custom_headers.NAME for each that is refused, in the order of the names.
+// CheckHeaders decides about all custom headers of an endpoint: at most 20, no name twice in different case, and none
+// of the names that the endpoint's own wire format sets, where the caller names them. The error is a *fault.Error with
+// code custom_header_refused and a field custom_headers.NAME for each that is rejected, in the order of the names. The
+// value is never repeated, since it can be a secret.
 func CheckHeaders(h map[string]string, format ...string) error {
 	if len(h) > maxHeaders {
 		return fault.InvalidField("custom_headers", "custom_header_refused",

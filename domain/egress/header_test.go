@@ -14,22 +14,22 @@ func TestHeadersThatTenantsMayNotSet(t *testing.T) {
 		"Connection", "TE", "Content-Length", "Content-Type", "User-Agent", "Accept-Encoding", "Expect", "X-Acme-Signature", "Acme-Signature", "Signature",
 		"X-Webhook-Id", "X-Delivery-Id", "Metadata-Flavor", "X-Google-Metadata-Request", "X-aws-ec2-metadata-token-ttl-seconds", "Via", "Trailers", "x-azure-foo", "X-Ms-Version", "X-Upstream-Https-Proxy", "X A", "X-Ä", "X\r\nY",
 	} {
-		if CheckHeader(name, "v") == nil {
+		if checkHeader(name, "v") == nil {
 			t.Errorf("%q was accepted", name)
 		}
 	}
 	for _, name := range []string{"Authorization", "X-Acme-Signature-Version", "Cookie", "X-Hub", "webhook", "X_Under", "Idempotency-Key", "traceparent"} {
-		if err := CheckHeader(name, "v"); err != nil {
+		if err := checkHeader(name, "v"); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, value := range []string{"", "a b", "a\tb", strings.Repeat("x", 4096)} {
-		if err := CheckHeader("X-A", value); err != nil {
+		if err := checkHeader("X-A", value); err != nil {
 			t.Errorf("value %.10q: %v", value, err)
 		}
 	}
 	for _, value := range []string{" a", "a\t", "a\nb", "a\x00b", "ä", "\x80", strings.Repeat("x", 4097)} {
-		if CheckHeader("X-A", value) == nil {
+		if checkHeader("X-A", value) == nil {
 			t.Errorf("value %.10q was accepted", value)
 		}
 	}
@@ -103,3 +103,5 @@ func TestMaskKeepsNoValueOfAQuery(t *testing.T) {
 		}
 	}
 }
+
+func checkHeader(name, value string) error { return CheckHeaders(map[string]string{name: value}) }

@@ -150,13 +150,3 @@ func blocked(reason string) error { return &blockedError{reason: reason} }
 
 func (*blockedError) Error() string { return ErrBlocked.Error() }
 func (*blockedError) Unwrap() error { return ErrBlocked }
-
-// Reason is the operator's view of a refusal, with the address: for logs and the operator console, never for a tenant.
-// It is empty for any other error.
-func Reason(err error) string {
-	var b *blockedError
-	if errors.As(err, &b) {
-		return b.reason
-	}
-	return ""
-}

@@ -32,12 +32,12 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	if s.ExternalID != "" && !id.ValidExternal(id.Endpoint, s.ExternalID) {
 		c.refuse("external_id", "external_id_malformed", fmt.Sprintf(externalRule, id.MaxExternal))
 	}
-	c.text("description", s.Description, MaxDescription)
+	c.text("description", s.Description, maxDescription)
 	c.subscription(&s)
 	c.wire(s)
 	c.retries(s)
 	c.limits(s)
-	c.oneOf("ordering", s.Ordering, Orderings())
+	c.oneOf("ordering", s.Ordering, orderings())
 	c.oneOf("verification", s.Verification, Verifications())
 	c.oneOf("when_held", s.WhenHeld, WhensHeld())
 	if !validVersion(s.PayloadVersion) {
@@ -52,7 +52,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 
 const externalRule = "An external id has 1 to %d characters, no control characters and no white space at either end, and is not an id of Posthorn."
 
-var versionRule = fmt.Sprintf("A payload version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", MaxVersion)
+var versionRule = fmt.Sprintf("A payload version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", maxVersion)
 
 // CheckSubscription is Check of event types, channels and filter alone, and gives these as they are stored.
 func (s Settings) CheckSubscription() (Settings, error) {
@@ -101,9 +101,9 @@ func (c *collector) add(err error) {
 func (c *collector) subscription(s *Settings) {
 	s.EventTypes, s.Channels = once(s.EventTypes), once(s.Channels)
 	switch {
-	case len(s.EventTypes) == 0, len(s.EventTypes) > MaxEventTypes:
+	case len(s.EventTypes) == 0, len(s.EventTypes) > maxEventTypes:
 		c.refuse("event_types", "event_types_count", fmt.Sprintf(
-			`An endpoint has 1 to %d event types; this one has %d. "*" means all.`, MaxEventTypes, len(s.EventTypes)))
+			`An endpoint has 1 to %d event types; this one has %d. "*" means all.`, maxEventTypes, len(s.EventTypes)))
 	default:
 		for _, p := range s.EventTypes {
 			if err := filter.ValidPattern(p); err != nil {
@@ -112,8 +112,8 @@ func (c *collector) subscription(s *Settings) {
 			}
 		}
 	}
-	if len(s.Channels) > MaxChannels {
-		c.refuse("channels", "channels_count", fmt.Sprintf("An endpoint can have at most %d channels; this one has %d.", MaxChannels, len(s.Channels)))
+	if len(s.Channels) > maxChannels {
+		c.refuse("channels", "channels_count", fmt.Sprintf("An endpoint can have at most %d channels; this one has %d.", maxChannels, len(s.Channels)))
 	}
 	if slices.ContainsFunc(s.Channels, func(name string) bool { return !event.ValidChannel(name) }) {
 		c.refuse("channels", "channel_malformed", fmt.Sprintf(
@@ -252,16 +252,16 @@ func (c *collector) text(field, value string, most int) {
 }
 
 func (c *collector) metadata(m map[string]string) {
-	if len(m) > MaxMetadata {
-		c.refuse("metadata", "out_of_range", fmt.Sprintf("metadata can have at most %d entries; this has %d.", MaxMetadata, len(m)))
+	if len(m) > maxMetadata {
+		c.refuse("metadata", "out_of_range", fmt.Sprintf("metadata can have at most %d entries; this has %d.", maxMetadata, len(m)))
 		return
 	}
 	for _, key := range sortedKeys(m) {
-		if key == "" || utf8.RuneCountInString(key) > MaxMetadataKey || !clean(key) {
-			c.refuse("metadata", "text_malformed", fmt.Sprintf("A metadata key must have 1 to %d characters, without control characters.", MaxMetadataKey))
+		if key == "" || utf8.RuneCountInString(key) > maxMetadataKey || !clean(key) {
+			c.refuse("metadata", "text_malformed", fmt.Sprintf("A metadata key must have 1 to %d characters, without control characters.", maxMetadataKey))
 			continue
 		}
-		c.text("metadata."+key, m[key], MaxMetadataVal)
+		c.text("metadata."+key, m[key], maxMetadataVal)
 	}
 }
 
@@ -272,7 +272,7 @@ func clean(text string) bool {
 
 // once drops repetitions and keeps the order. A list that is too long for any field stays as it is, to be refused.
 func once(list []string) []string {
-	if len(list) > 10*MaxEventTypes {
+	if len(list) > 10*maxEventTypes {
 		return list
 	}
 	out := make([]string, 0, len(list))
@@ -285,7 +285,7 @@ func once(list []string) []string {
 }
 
 func validVersion(v string) bool {
-	return len(v) <= MaxVersion && !strings.ContainsFunc(v, func(r rune) bool {
+	return len(v) <= maxVersion && !strings.ContainsFunc(v, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 	})
 }

@@ -12,8 +12,8 @@ import (
 
 // The bounds of a Kafka connection.
 const (
-	MaxKafkaServers = 10
-	MaxKafkaTopic   = 249 // characters; Kafka's own bound
+	maxKafkaServers = 10
+	maxKafkaTopic   = 249 // characters; Kafka's own bound
 	maxSASLName     = 255 // bytes
 	maxSASLPassword = 1024
 )
@@ -114,10 +114,10 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	}
 	c.kafkaServers(k, policy)
 	switch {
-	case k.Topic == "" || len(k.Topic) > MaxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic,
+	case k.Topic == "" || len(k.Topic) > maxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic,
 		notInTopic):
 		c.refuse("kafka.topic", "kafka_topic_malformed", fmt.Sprintf(
-			"A topic can have 1 to %d letters, digits, and the characters . _ -", MaxKafkaTopic))
+			"A topic can have 1 to %d letters, digits, and the characters . _ -", maxKafkaTopic))
 	case strings.HasPrefix(k.Topic, "__"):
 		c.refuse("kafka.topic", "kafka_topic_malformed", "Topics that start with two underscores are internal to Kafka. Use another topic.")
 	}
@@ -130,9 +130,9 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 
 func (c *collector) kafkaServers(k *KafkaConnection, policy egress.Policy) {
 	k.Servers = once(k.Servers)
-	if len(k.Servers) == 0 || len(k.Servers) > MaxKafkaServers {
+	if len(k.Servers) == 0 || len(k.Servers) > maxKafkaServers {
 		c.refuse("kafka.bootstrap_servers", "kafka_servers_count", fmt.Sprintf(
-			"Add 1 to %d bootstrap servers, each as host:port; there are %d.", MaxKafkaServers, len(k.Servers)))
+			"Add 1 to %d bootstrap servers, each as host:port; there are %d.", maxKafkaServers, len(k.Servers)))
 		return
 	}
 	for i, server := range k.Servers {

@@ -11,8 +11,8 @@ import (
 // sent to its URL, which only says where that program forwards them. It is not in Kinds, since it has no transport.
 const Listen Kind = "listen"
 
-// MaxListeners is how many listeners a tenant can have at once.
-const MaxListeners = 20
+// maxListeners is how many listeners a tenant can have at once.
+const maxListeners = 20
 
 // maxForward is the longest address of a listener, in bytes.
 const maxForward = 2048
@@ -30,7 +30,7 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 	var c collector
 	c.subscription(&s)
 	c.wire(s)
-	c.text("description", s.Description, MaxDescription)
+	c.text("description", s.Description, maxDescription)
 	if !validVersion(s.PayloadVersion) {
 		c.refuse("payload_version", "payload_version_malformed", versionRule)
 	}
@@ -52,7 +52,7 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 
 // CheckListenerRoom says whether a tenant with so many listeners can have one more.
 func CheckListenerRoom(has int) error {
-	if has < MaxListeners {
+	if has < maxListeners {
 		return nil
 	}
 	return fault.New(fault.Conflict, "listeners_limit", fmt.Sprintf(

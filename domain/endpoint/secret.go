@@ -11,8 +11,8 @@ import (
 
 // The rules of rotation (docs/delivery.md).
 const (
-	MaxLiveSecrets = 10
-	MaxOverlap     = 7 * 24 * 3600 // seconds
+	maxLiveSecrets = 10
+	maxOverlap     = 7 * 24 * 3600 // seconds
 	DefaultOverlap = 24 * 3600
 )
 
@@ -108,16 +108,16 @@ func checkAlso(w signature.Wire, s Secret) error {
 
 // CheckOverlap says whether an old secret can go on signing for so many seconds.
 func CheckOverlap(seconds int) error {
-	if seconds >= 0 && seconds <= MaxOverlap {
+	if seconds >= 0 && seconds <= maxOverlap {
 		return nil
 	}
 	return fault.InvalidField("overlap_seconds", "out_of_range",
-		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(MaxOverlap)))
+		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(maxOverlap)))
 }
 
 // CheckLive says whether a secret can be added to so many live ones.
 func CheckLive(live int) error {
-	if live < MaxLiveSecrets {
+	if live < maxLiveSecrets {
 		return nil
 	}
 	return fault.New(fault.Conflict, "secrets_limit", fmt.Sprintf(

@@ -15,21 +15,21 @@ import (
 
 // The ranges, as in the API's contract.
 const (
-	MaxDescription = 1000 // characters
-	MaxEventTypes  = 100
-	MaxChannels    = 10
+	maxDescription = 1000 // characters
+	maxEventTypes  = 100
+	maxChannels    = 10
 	MinTimeout     = 1 // seconds
 	MaxTimeout     = 30
 	MaxInFlight    = 100
 	MaxRate        = 100_000 // requests a second
-	MaxMetadata    = 50      // entries
-	MaxMetadataKey = 64      // characters
-	MaxMetadataVal = 500     // characters
-	MaxVersion     = 64      // characters
+	maxMetadata    = 50      // entries
+	maxMetadataKey = 64      // characters
+	maxMetadataVal = 500     // characters
+	maxVersion     = 64      // characters
 )
 
-// Orderings are the possible orders of an endpoint, the default first.
-func Orderings() []string { return []string{"none", "key", "strict"} }
+// orderings are the possible orders of an endpoint, the default first.
+func orderings() []string { return []string{"none", "key", "strict"} }
 
 // Verifications are the ways in which an endpoint can be verified, the default first.
 func Verifications() []string { return []string{"challenge", "challenge_get", "simple"} }

@@ -23,7 +23,7 @@ type Emission struct {
 	Channels       []string  // each once, in the order received
 	OccurredAt     time.Time // the producer's time, UTC; zero when it gave none
 	DeliverAt      time.Time // not before, UTC; zero is at once, and so is a time that has passed
-	Late           bool      // deliver_at was more than LateAfter in the past: worth a warning
+	Late           bool      // deliver_at was more than lateAfter in the past: worth a warning
 	Version        string    // of the payload; empty: none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
 	// the producer's own id of the event, which receivers see instead of Posthorn's; empty: none
@@ -304,8 +304,8 @@ func (p *parser) channel(name string) error {
 	if slices.Contains(p.out.Channels, name) {
 		return nil
 	}
-	if len(p.out.Channels) == MaxChannels {
-		return fault.InvalidField("channels", CodeChannelsCount, fmt.Sprintf("An event can have at most %d channels.", MaxChannels))
+	if len(p.out.Channels) == maxChannels {
+		return fault.InvalidField("channels", CodeChannelsCount, fmt.Sprintf("An event can have at most %d channels.", maxChannels))
 	}
 	p.out.Channels = append(p.out.Channels, name)
 	return nil
@@ -351,10 +351,10 @@ func (p *parser) deliverAtField() error {
 		return err
 	}
 	switch wait := p.out.DeliverAt.Sub(p.now); {
-	case wait > MaxDelay:
+	case wait > maxDelay:
 		return fault.InvalidField("deliver_at", CodeTimeRange, "deliver_at can be at most 30 days in the future.")
 	case wait <= 0:
-		p.out.Late = wait < -LateAfter && !p.out.DeliverAt.IsZero()
+		p.out.Late = wait < -lateAfter && !p.out.DeliverAt.IsZero()
 		p.out.DeliverAt = time.Time{}
 	}
 	return nil

@@ -6,14 +6,14 @@ import "time"
 const (
 	DefaultMaxPayload = 256 << 10 // bytes of data
 	DefaultMaxDepth   = 64        // arrays and objects nested within the data
-	MaxKey            = 128       // bytes of an ordering key
+	maxKey            = 128       // bytes of an ordering key
 	MaxName           = 128       // characters of a type or of a channel
-	MaxChannels       = 10
+	maxChannels       = 10
 	MaxVersion        = 64
-	MaxIdempotencyKey = 255
-	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at can be
+	maxIdempotencyKey = 255
+	maxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at can be
 	// a deliver_at in the past by less is a clock that differs, and worth no warning
-	LateAfter = time.Minute
+	lateAfter = time.Minute
 )
 
 // The codes of refusals. Those without a field concern the body as a whole.

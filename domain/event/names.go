@@ -34,8 +34,8 @@ func ValidType(name string) bool {
 // reserved begin the types that Posthorn itself emits: receivers trust an endpoint.verification to be its own.
 var reserved = []string{"endpoint.", "posthorn."}
 
-// ReservedType reports whether Posthorn alone emits events of a type.
-func ReservedType(name string) bool {
+// reservedType reports whether Posthorn alone emits events of a type.
+func reservedType(name string) bool {
 	return slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
@@ -60,7 +60,7 @@ func ValidIdempotencyKey(key string) bool {
 			return false
 		}
 	}
-	return key != "" && len(key) <= MaxIdempotencyKey
+	return key != "" && len(key) <= maxIdempotencyKey
 }
 
 // CheckIdempotencyKey is ValidIdempotencyKey with the refusal, for the field idempotency_key and the header alike.
@@ -69,17 +69,17 @@ func CheckIdempotencyKey(key string) error {
 		return nil
 	}
 	return fault.InvalidField("idempotency_key", CodeIdempotencyKey, fmt.Sprintf(
-		"An idempotency key must have 1 to %d visible ASCII characters without spaces, such as a UUID.", MaxIdempotencyKey))
+		"An idempotency key must have 1 to %d visible ASCII characters without spaces, such as a UUID.", maxIdempotencyKey))
 }
 
-// MaxEventID is the length of the longest event id of a producer.
-const MaxEventID = 256
+// maxEventID is the length of the longest event id of a producer.
+const maxEventID = 256
 
 // CheckEventID says whether a producer can give an event this id: 1 to 256 visible ASCII characters. A full stop is
 // refused, since Standard Webhooks joins the parts of what it signs with it, and quotes and backslashes need no escapes
 // in a body without them.
 func CheckEventID(text string) error {
-	ok := text != "" && len(text) <= MaxEventID
+	ok := text != "" && len(text) <= maxEventID
 	for i := range len(text) {
 		c := text[i]
 		ok = ok && c > ' ' && c <= '~' && c != '.' && c != '"' && c != '\\'
@@ -88,12 +88,12 @@ func CheckEventID(text string) error {
 		return nil
 	}
 	return fault.InvalidField("event_id", CodeEventID, fmt.Sprintf(
-		"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", MaxEventID))
+		"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", maxEventID))
 }
 
 func (p *parser) checkType(name string) error {
 	switch {
-	case ReservedType(name) && !p.reserved:
+	case reservedType(name) && !p.reserved:
 		return fault.InvalidField("type", CodeTypeReserved,
 			"Event types that start with endpoint. or posthorn. are reserved. Choose another name.")
 	case ValidType(name):
@@ -119,7 +119,7 @@ func checkVersion(version string) error {
 
 // checkKey refuses control characters, NUL above all: PostgreSQL's text cannot hold it.
 func checkKey(key string) error {
-	ok := key != "" && len(key) <= MaxKey && utf8.ValidString(key)
+	ok := key != "" && len(key) <= maxKey && utf8.ValidString(key)
 	for _, r := range key {
 		ok = ok && !unicode.IsControl(r)
 	}
@@ -127,7 +127,7 @@ func checkKey(key string) error {
 		return nil
 	}
 	return fault.InvalidField("key", CodeKeyMalformed, fmt.Sprintf(
-		"An ordering key must have 1 to %d bytes, without control characters. Leave the field out to send without ordering.", MaxKey))
+		"An ordering key must have 1 to %d bytes, without control characters. Leave the field out to send without ordering.", maxKey))
 }
 
 func isAlphanumeric(c byte) bool {

@@ -25,7 +25,7 @@ func compileEqualities(raw []byte) (*Filter, error) {
 	if _, err := dec.Token(); err != nil { // the opening brace
 		return nil, invalid("The filter isn't a JSON object.")
 	}
-	f := &Filter{source: string(raw), readsData: true}
+	f := &Filter{readsData: true}
 	seen := map[string]bool{}
 	for dec.More() {
 		name, err := dec.Token()

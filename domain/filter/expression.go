@@ -80,7 +80,7 @@ func compileExpression(expression string) (*Filter, error) {
 	if err != nil {
 		return nil, invalid("The filter's expression can't be prepared: " + plainText(err.Error()) + ".")
 	}
-	return &Filter{source: expression, program: program, readsData: readsData}, nil
+	return &Filter{program: program, readsData: readsData}, nil
 }
 
 // issueFault tells the first thing that CEL has against an expression, and where.

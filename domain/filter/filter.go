@@ -17,7 +17,6 @@ const maxFilter = 4 << 10
 
 // Filter is a compiled filter. The nil *Filter matches every event. It is read-only and safe for concurrent use.
 type Filter struct {
-	source    string
 	program   cel.Program // of an expression, or
 	equal     []equality  // of a plain object
 	readsData bool        // the expression looks at data, which must be decoded first
@@ -54,14 +53,6 @@ func Compile(raw []byte) (*Filter, error) {
 
 func invalid(detail string) *fault.Error {
 	return fault.InvalidField("filter", "filter_invalid", detail)
-}
-
-// Source is the filter as its author wrote it: the expression, or the object as JSON. It is empty for no filter.
-func (f *Filter) Source() string {
-	if f == nil {
-		return ""
-	}
-	return f.source
 }
 
 // Match reports whether the filter takes an event. An expression that can't be evaluated on this event (a field that is

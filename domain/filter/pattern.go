@@ -13,16 +13,6 @@ import (
 // maxType bounds an event type's name, in bytes.
 const maxType = 128
 
-// ValidType reports whether an event type's name is well-formed: 1 to 128 characters, segments of letters, digits, _
-// and - joined by dots, as in order.completed. The error is a *fault.Error with code event_type_invalid and field type.
-func ValidType(name string) error {
-	if len(name) <= maxType && segments(name) {
-		return nil
-	}
-	return fault.InvalidField("type", "event_type_invalid",
-		"An event type has 1 to 128 letters, digits, _, and -, in segments joined by dots, such as order.completed.")
-}
-
 // ValidPattern reports whether a subscription's pattern is well-formed: *, an event type, or a prefix that ends in .*
 // such as order.*. The error is a *fault.Error with code event_type_pattern_invalid and field event_types.
 func ValidPattern(p string) error {

@@ -7,20 +7,6 @@ import (
 	"posthorn/domain/fault"
 )
 
-func TestNamesOfEventTypes(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"a", "order.completed", "Order_1.item-2.created", "9", strings.Repeat("a", 128)} {
-		if err := ValidType(name); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-	for _, name := range []string{"", ".", "a.", ".a", "a..b", "order.*", "*", "a b", "a/b", "ordér", "a\n", strings.Repeat("a", 129)} {
-		if f := fault.As(ValidType(name)); f == nil || f.Code != "event_type_invalid" || f.Fields[0].Name != "type" {
-			t.Errorf("%q: got %v", name, f)
-		}
-	}
-}
-
 func TestPatternsOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"*", "order.*", "order.item.*", "order.completed", "a", strings.Repeat("a", 126) + ".*"} {

@@ -41,9 +41,9 @@ func (r Response) String() string {
 	return ""
 }
 
-// Dominant is the problem that most failed attempts of an endpoint had, by the real counts, and the most frequent
+// dominantError is the problem that most failed attempts of an endpoint had, by the real counts, and the most frequent
 // response.
-func Dominant(errors []ErrorCount, day Attempts) (Problem, Response) {
+func dominantError(errors []ErrorCount, day Attempts) (Problem, Response) {
 	p, _ := dominant(errors, day)
 	return p, frequent(errors, p)
 }
@@ -77,8 +77,8 @@ func AlertOf(e EndpointInput) Alert {
 	return a
 }
 
-// MostAlerts is how many endpoints a summary names, the worst first.
-const MostAlerts = 5
+// mostAlerts is how many endpoints a summary names, the worst first.
+const mostAlerts = 5
 
 // alertOf is an endpoint's alert. degraded says that the tenant's success rate is too low; an endpoint that only fails
 // now and then is told of only then.
@@ -88,7 +88,7 @@ func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 		Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total,
 		Failed: rate.Total - rate.Succeeded,
 	}
-	a.Problem, a.Response = Dominant(e.Errors, e.Day)
+	a.Problem, a.Response = dominantError(e.Errors, e.Day)
 	disabled := e.Disabled != "" && !e.Resumed
 	if disabled {
 		if p := problemOf(e.Disabled, a.Problem); p != a.Problem {

@@ -6,21 +6,21 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// UnverifiedHold is how long an endpoint that was never verified holds a delivery. Other endpoints hold deliveries for
+// unverifiedHold is how long an endpoint that was never verified holds a delivery. Other endpoints hold deliveries for
 // as long as the tenant keeps its events.
-const UnverifiedHold = 7 * day
+const unverifiedHold = 7 * day
 
-// HeldNotice is how long before the first held delivery expires its owner is told of it, where it is held that long.
-const HeldNotice = 2 * day
+// heldNotice is how long before the first held delivery expires its owner is told of it, where it is held that long.
+const heldNotice = 2 * day
 
 // HoldFor is how long a delivery to an endpoint that receives nothing now is held before it fails as expired.
 func HoldFor(s endpoint.Status, retentionDays int) time.Duration {
 	retention := time.Duration(retentionDays) * day
 	if s == endpoint.Unverified {
-		return min(UnverifiedHold, retention)
+		return min(unverifiedHold, retention)
 	}
 	return retention
 }
 
 // NoticeAfter is how old the oldest held delivery is when its owner is told that it is going to expire.
-func NoticeAfter(hold time.Duration) time.Duration { return hold - min(HeldNotice, hold/2) }
+func NoticeAfter(hold time.Duration) time.Duration { return hold - min(heldNotice, hold/2) }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"posthorn/domain/delivery"
-	"posthorn/domain/fault"
 )
 
 // Reason is why an endpoint is, or is going to be, disabled. It is stored, and labels metrics: the words never change.
@@ -108,21 +107,6 @@ func (r Range) Sentence() string {
 		never = ", or 0 for never"
 	}
 	return fmt.Sprintf("health.%s must be from %s to %s %s%s.", r.Name, thousands(r.Low), thousands(r.High), r.Unit, never)
-}
-
-// Check says whether every number is within its range. The error is a *fault.Error that names every field that is not,
-// as "health.<name>", with the range.
-func (p Policy) Check() error {
-	var wrong []fault.Field
-	for _, r := range ranges {
-		if !r.Allows(*r.of(&p)) {
-			wrong = append(wrong, fault.Field{Name: "health." + r.Name, Code: "out_of_range", Detail: r.Sentence()})
-		}
-	}
-	if len(wrong) > 0 {
-		return fault.InvalidFields(wrong)
-	}
-	return nil
 }
 
 // ReadPolicy lays the settings of the platform and of a tenant, both JSON objects with the parts of a policy under

@@ -1,9 +1,7 @@
 package health_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 
 	"posthorn/domain/fault"
@@ -16,19 +14,9 @@ func TestTheDefaultPolicyIsTheDesigns(t *testing.T) {
 		Gone: true, AuthFailures: 10, UnhealthyHours: 120, UnhealthyFailures: 10,
 		FailuresOver: 100, FailuresHours: 12, TLSHours: 24, Exhausted: 0,
 	}
-	if got := health.DefaultPolicy(); got != want || got.Check() != nil {
-		t.Errorf("got %+v (%v), want %+v", got, got.Check(), want)
+	if got := health.DefaultPolicy(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-}
-
-// with sets one field of the default policy by its name in the settings.
-func with(t *testing.T, name string, n int) health.Policy {
-	t.Helper()
-	p := health.DefaultPolicy()
-	if err := json.Unmarshal(fmt.Appendf(nil, `{%q: %d}`, name, n), &p); err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
@@ -48,7 +36,7 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"exhausted", 1, 100_000, true, "health.exhausted must be from 1 to 100,000 deliveries, or 0 for never."},
 	} {
 		for n, good := range map[int]bool{-1: false, 0: tt.never, tt.low: true, tt.high: true, tt.high + 1: false} {
-			err := with(t, tt.name, n).Check()
+			_, err := health.Amend(nil, "health", map[string]any{tt.name: n})
 			if (err == nil) != good {
 				t.Errorf("%s = %d: got %v, want good %t", tt.name, n, err, good)
 			}
@@ -69,22 +57,6 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 	}
 	if got := len(health.Ranges()); got != 7 {
 		t.Errorf("%d ranges, of which 7 were tried", got)
-	}
-}
-
-func TestEveryWrongNumberIsNamedAtOnce(t *testing.T) {
-	t.Parallel()
-	f := fault.As(health.Policy{
-		AuthFailures: -1, UnhealthyHours: 721, FailuresHours: 721, TLSHours: -5,
-		Exhausted: 200_000,
-	}.Check())
-	var names []string
-	for _, one := range f.Fields {
-		names = append(names, one.Name)
-	}
-	want := "health.auth_failures health.unhealthy_hours health.unhealthy_failures health.failures_hours health.tls_hours health.exhausted"
-	if got := strings.Join(names, " "); got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

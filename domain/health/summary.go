@@ -13,8 +13,8 @@ const (
 	criticalPercent  = 90 // of the last hour's attempts succeeded
 	criticalAttempts = 20 // in that hour, for the rate to mean something
 	warningPercent   = 99 // of the last 24 hours' attempts succeeded
-	// CriticalDue is how long a delivery that is due may wait unless somebody says otherwise.
-	CriticalDue = 15 * time.Minute
+	// criticalDue is how long a delivery that is due may wait unless somebody says otherwise.
+	criticalDue = 15 * time.Minute
 )
 
 // The classes of attempts in the roll-ups, as the schema numbers them.
@@ -88,9 +88,6 @@ func (s Severity) String() string {
 	return severityWords[s]
 }
 
-// MarshalText writes the severity's word.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // Inputs are the numbers of one tenant that its summary is made of.
 type Inputs struct {
 	ActiveEndpoints  int
@@ -107,7 +104,7 @@ type Inputs struct {
 	BreakersOpen int           // now, half open ones too
 	Warnings     int           // endpoints that have a warning running now
 	OldestDue    time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
-	MayBeDue     time.Duration // how long one may be; 0 is CriticalDue
+	MayBeDue     time.Duration // how long one may be; 0 is criticalDue
 }
 
 // Summary is how a tenant's endpoints are, why, and what to do.
@@ -122,7 +119,7 @@ type Summary struct {
 	DominantCount int64
 	// DominantEndpoint is the endpoint that has it most often; empty where the endpoints are not known.
 	DominantEndpoint string
-	Alerts           []Alert // an alert for each endpoint that needs somebody, the worst first, at most MostAlerts
+	Alerts           []Alert // an alert for each endpoint that needs somebody, the worst first, at most mostAlerts
 	MoreAlerts       int     // endpoints that need somebody beside those
 	Action           string  // what to do first; empty when all is well
 	ActionEndpoint   string  // the endpoint that Action is about; empty: none in particular
@@ -158,7 +155,7 @@ func Summarise(in Inputs) Summary {
 		s.SuccessHour.under(criticalPercent)
 	s.Alerts = alerts(in.Endpoints, degraded)
 	s.find()
-	s.MoreAlerts = max(len(s.Alerts)-MostAlerts, 0)
+	s.MoreAlerts = max(len(s.Alerts)-mostAlerts, 0)
 	s.Alerts = s.Alerts[:len(s.Alerts)-s.MoreAlerts]
 	if len(s.Findings) > 0 {
 		s.Severity = s.Findings[0].Severity
@@ -231,7 +228,7 @@ func (s *Summary) find() {
 	add(s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent), Finding{
 		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), s.worst(), "",
 	})
-	add(s.OldestDue > cmp.Or(s.MayBeDue, CriticalDue), Finding{
+	add(s.OldestDue > cmp.Or(s.MayBeDue, criticalDue), Finding{
 		Critical, "oldest_due", fmt.Sprintf("A delivery has been overdue for %s minutes.", thousands(int(s.OldestDue.Minutes()))), "",
 		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, contact the operator of this platform.",
 	})

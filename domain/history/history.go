@@ -64,11 +64,6 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// Rows is how many rows there are.
-func (c Counts) Rows() int64 {
-	return c.Events + c.Deliveries + c.Attempts + c.DeadLetters + c.Cancellations
-}
-
 // Part is one object, as the manifest describes it. It holds what was created from Low until before High.
 type Part struct {
 	Object string    `json:"object"`

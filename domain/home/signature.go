@@ -28,8 +28,8 @@ const MaxHops = 3
 // passageLife is how old a signature can be, and how far clocks of two homes can differ.
 const passageLife = 60
 
-// ErrPassage says that a request claims to come from a home and does not, or that its signature is too old.
-var ErrPassage = errors.New("a signature of a home that is wrong or too old")
+// errPassage says that a request claims to come from a home and does not, or that its signature is too old.
+var errPassage = errors.New("a signature of a home that is wrong or too old")
 
 // Sign makes the header of a request that goes to a home: of its method and its URI, as they are sent.
 func (p Passage) Sign(secret, method, uri string) string {
@@ -43,14 +43,14 @@ func ReadPassage(header, secret, self, method, uri string, now time.Time) (p Pas
 	payload, signature, _ := strings.Cut(header, ".")
 	given, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || !hmac.Equal(given, tag(secret, payload, method, uri)) {
-		return p, ErrPassage
+		return p, errPassage
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(payload)
 	if err != nil || json.Unmarshal(text, &p) != nil {
-		return Passage{}, ErrPassage
+		return Passage{}, errPassage
 	}
 	if age := now.Unix() - p.At; age > passageLife || age < -passageLife || p.To != self || p.Hops < 1 {
-		return Passage{}, ErrPassage
+		return Passage{}, errPassage
 	}
 	return p, nil
 }

@@ -41,8 +41,8 @@ const (
 // UUID is the 16 bytes of an id. The zero value means "none".
 type UUID [16]byte
 
-// ErrMalformed says that a text is not an id of the wanted kind.
-var ErrMalformed = errors.New("malformed id")
+// errMalformed says that a text is not an id of the wanted kind.
+var errMalformed = errors.New("malformed id")
 
 // Crockford's base32 alphabet in lower case: no i, l, o, u.
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -123,17 +123,17 @@ func (k Kind) Rule() string {
 // None is an id that no row has. It stands for a text that is no id where such a text is as unknown as a random id.
 var None = UUID{15: 1}
 
-// Parse reads the outer form. Anything but the exact canonical text of this kind is ErrMalformed.
+// Parse reads the outer form. Anything but the exact canonical text of this kind is errMalformed.
 func (k Kind) Parse(s string) (UUID, error) {
 	var u UUID
 	if len(s) != len(k)+1+textLength || s[:len(k)] != string(k) || s[len(k)] != '_' {
-		return u, ErrMalformed
+		return u, errMalformed
 	}
 	var hi, lo uint64
 	for i := len(k) + 1; i < len(s); i++ {
 		v := decode[s[i]]
 		if v == 0xff || (i == len(k)+1 && v > 7) {
-			return UUID{}, ErrMalformed
+			return UUID{}, errMalformed
 		}
 		hi = hi<<5 | lo>>59
 		lo = lo<<5 | uint64(v)

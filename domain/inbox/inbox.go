@@ -21,22 +21,22 @@ const Path = "/inbox/"
 
 // The bounds of an inbox.
 const (
-	MaxPerTenant = 5              // inboxes of one tenant
+	maxPerTenant = 5              // inboxes of one tenant
 	Kept         = 100            // requests of one inbox, the newest
 	KeptFor      = 24 * time.Hour // how long a request is shown
 	MaxBody      = 64 << 10       // bytes that are kept of a body; the signature is checked over all of it
-	MaxHead      = 16 << 10       // bytes that are kept of the headers
+	maxHead      = 16 << 10       // bytes that are kept of the headers
 	MaxRequest   = 2 << 20        // bytes of a body that is read at all: more than the largest event makes
 	PerSecond    = 20             // requests that one inbox takes
 	Burst        = 100
-	RateLimit    = 10               // requests per second to its endpoint unless a setting overrides it
+	rateLimit    = 10               // requests per second to its endpoint unless a setting overrides it
 	SlowFor      = 35 * time.Second // longer than any endpoint's time-out
 )
 
 // Settings are those of a new inbox: what endpoints have by default, at a rate that an inbox takes.
 func Settings(defaults endpoint.Settings) endpoint.Settings {
 	s := defaults.Clone()
-	rate := RateLimit
+	rate := rateLimit
 	s.Kind, s.Description, s.EventTypes, s.RateLimit, s.Burst = endpoint.Inbox, "Test inbox", []string{"*"}, &rate, nil
 	return s
 }
@@ -76,14 +76,14 @@ func (a Answer) Status() int {
 
 // CheckRoom says whether a tenant with so many inboxes can have one more.
 func CheckRoom(has int) error {
-	if has < MaxPerTenant {
+	if has < maxPerTenant {
 		return nil
 	}
 	return fault.New(fault.Conflict, "inboxes_limit", "A tenant can have up to 5 test inboxes. Delete one that you don't need.")
 }
 
-// VerificationType is the event type of a verification.
-const VerificationType = "endpoint.verification"
+// verificationType is the event type of a verification.
+const verificationType = "endpoint.verification"
 
 // Challenge is the challenge in a verification's body; empty if there is none. kind is the event type as the headers
 // name it, for the format raw, whose body is the data alone.
@@ -99,10 +99,10 @@ func Challenge(kind string, body []byte) string {
 	if json.Unmarshal(body, &in) != nil {
 		return ""
 	}
-	if in.Type == VerificationType || in.Event == VerificationType {
+	if in.Type == verificationType || in.Event == verificationType {
 		return Plain(in.Data.Challenge)
 	}
-	if kind == VerificationType {
+	if kind == verificationType {
 		return Plain(in.Challenge)
 	}
 	return ""
@@ -134,7 +134,7 @@ func Head(h http.Header, hidden func(name string) bool) string {
 				value = "***"
 			}
 			line := name + ": " + strings.ToValidUTF8(strings.ReplaceAll(value, "\x00", ""), "\uFFFD") + "\n"
-			if b.Len()+len(line) > MaxHead {
+			if b.Len()+len(line) > maxHead {
 				return b.String()
 			}
 			b.WriteString(line)

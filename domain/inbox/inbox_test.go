@@ -13,10 +13,10 @@ func TestAVerificationIsEchoedInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range signature.Formats() {
 		body := signature.AppendBody(nil, f, signature.Message{
-			EventID: "evt_1", Type: VerificationType,
+			EventID: "evt_1", Type: verificationType,
 			CreatedAt: time.Unix(1, 0), Data: []byte(`{"challenge":"ABC234"}`),
 		})
-		if got := Challenge(VerificationType, body); got != "ABC234" {
+		if got := Challenge(verificationType, body); got != "ABC234" {
 			t.Errorf("%s: %q of %s", f, got, body)
 		}
 		other := signature.AppendBody(nil, f, signature.Message{
@@ -70,9 +70,9 @@ func TestASignatureIsVerifiedWithEverySecret(t *testing.T) {
 
 func TestKeptHeadersHideWhatIsWriteOnly(t *testing.T) {
 	t.Parallel()
-	h := http.Header{"Webhook-Signature": {"v1,abc"}, "Authorization": {"Bearer canary"}, "X-Team": {"canary"}, "X-Plain": {"shown\x00"}, "X-Big": {strings.Repeat("b", MaxHead)}}
+	h := http.Header{"Webhook-Signature": {"v1,abc"}, "Authorization": {"Bearer canary"}, "X-Team": {"canary"}, "X-Plain": {"shown\x00"}, "X-Big": {strings.Repeat("b", maxHead)}}
 	got := Head(h, func(name string) bool { return name == "X-Team" })
-	if strings.Contains(got, "canary") || !strings.Contains(got, "Webhook-Signature: v1,abc\n") || strings.Contains(got, "\x00") || len(got) > MaxHead {
+	if strings.Contains(got, "canary") || !strings.Contains(got, "Webhook-Signature: v1,abc\n") || strings.Contains(got, "\x00") || len(got) > maxHead {
 		t.Errorf("%q", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestAnswersAreReadByTheirNames(t *testing.T) {
 			t.Errorf("%q is an answer", name)
 		}
 	}
-	if CheckRoom(MaxPerTenant-1) != nil || CheckRoom(MaxPerTenant) == nil {
+	if CheckRoom(maxPerTenant-1) != nil || CheckRoom(maxPerTenant) == nil {
 		t.Error("the room of a tenant")
 	}
 }

@@ -95,9 +95,6 @@ func (k Kind) Known() bool { return k.rule().kind != "" }
 // Severity is how urgent notices of the kind are; empty for an unknown kind.
 func (k Kind) Severity() Severity { return k.rule().severity }
 
-// Roles are the roles that see notices of the kind.
-func (k Kind) Roles() []access.Role { return slices.Clone(k.rule().roles) }
-
 // SeenBy reports whether a role sees notices of the kind.
 func (k Kind) SeenBy(r access.Role) bool { return slices.Contains(k.rule().roles, r) }
 

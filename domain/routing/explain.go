@@ -131,7 +131,7 @@ func (r *Route) evaluate(e Event, in *filter.Input) Verdict {
 }
 
 func taken(r *Route) Verdict {
-	if !r.Held() {
+	if !r.isHeld() {
 		return Verdict{Matched: true, Detail: "Matched; the endpoint was active."}
 	}
 	state := inWords[r.Status]

@@ -56,7 +56,7 @@ func (r *Route) Takes(in *filter.Input, version string) (bool, filter.Clause, st
 	if taken, clause, why := r.Decide(in); !taken {
 		return false, clause, why
 	}
-	if r.drops && r.Held() {
+	if r.drops && r.isHeld() {
 		return false, filter.ClauseState, dropped(r.Status)
 	}
 	return true, filter.ClauseNone, ""
@@ -67,8 +67,8 @@ func (r *Route) typeAndChannel() filter.Subscription {
 	return filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}
 }
 
-// Held reports whether the endpoint receives nothing now, so that what it takes waits.
-func (r *Route) Held() bool { return r.Status != endpoint.Active }
+// isHeld reports whether the endpoint receives nothing now, so that what it takes waits.
+func (r *Route) isHeld() bool { return r.Status != endpoint.Active }
 
 // inWords says why an endpoint receives nothing.
 var inWords = map[endpoint.Status]string{

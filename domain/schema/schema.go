@@ -16,7 +16,7 @@ import (
 
 // The bounds.
 const (
-	MaxBytes      = 64 << 10  // of a schema as JSON
+	maxBytes      = 64 << 10  // of a schema as JSON
 	maxNodes      = 2000      // of a schema, what $ref leads to counted where it is referred to
 	maxChecks     = 4_000_000 // nodes times values of the data
 	maxMatching   = 32 << 20  // patterns times bytes of the data
@@ -39,8 +39,8 @@ type Mismatch struct {
 // and not to an enclosing part. $dynamicRef, $anchor and $id below the top are refused. Errors are *fault.Error with
 // code schema_invalid and field schema.
 func Compile(text []byte) (*Schema, error) {
-	if len(text) > MaxBytes {
-		return nil, invalid(fmt.Sprintf("The schema has %d bytes; the maximum is %d.", len(text), MaxBytes))
+	if len(text) > maxBytes {
+		return nil, invalid(fmt.Sprintf("The schema has %d bytes; the maximum is %d.", len(text), maxBytes))
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

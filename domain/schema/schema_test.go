@@ -76,7 +76,7 @@ func TestSchemasLoadNothingAndEnd(t *testing.T) {
 		`{"$dynamicRef":"#x"}`:                          "isn't supported",
 		`{"properties":{"a":{"$id":"b.json"}}}`:         "isn't supported",
 		doubling:                                        "more than 2000 subschemas",
-		`{"a":"` + strings.Repeat("x", MaxBytes) + `"}`: "the maximum is",
+		`{"a":"` + strings.Repeat("x", maxBytes) + `"}`: "the maximum is",
 		`5`: "",
 	} {
 		_, err := Compile([]byte(text))

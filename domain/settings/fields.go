@@ -32,17 +32,17 @@ type Field struct {
 
 // The groups, in their order.
 const (
-	GroupTenants   = "New tenants"
-	GroupLimits    = "Tenant limits"
-	GroupEndpoints = "New endpoints"
-	GroupHealth    = "When an endpoint is disabled"
-	GroupNotices   = "Notices"
-	GroupFeatures  = "Features"
+	groupTenants   = "New tenants"
+	groupLimits    = "Tenant limits"
+	groupEndpoints = "New endpoints"
+	groupHealth    = "When an endpoint is disabled"
+	groupNotices   = "Notices"
+	groupFeatures  = "Features"
 )
 
 // Groups lists the groups in the order in which they are shown.
 func Groups() []string {
-	return []string{GroupTenants, GroupLimits, GroupEndpoints, GroupHealth, GroupNotices, GroupFeatures}
+	return []string{groupTenants, groupLimits, groupEndpoints, groupHealth, groupNotices, groupFeatures}
 }
 
 // onOff are the words of a switch.
@@ -50,7 +50,7 @@ var onOff = []string{"on", "off"}
 
 // The words of sign_up and of features.status_page.
 const (
-	AsConfigured = "as configured" // POSTHORN_SIGNUP decides
+	asConfigured = "as configured" // POSTHORN_SIGNUP decides
 	Open         = "open"
 	Invite       = "invite"
 	Public       = "public"
@@ -76,36 +76,36 @@ const (
 
 var fields = slices.Concat([]Field{
 	{
-		Name: SignUp, Group: GroupTenants, Label: "Who can create a tenant", Words: []string{AsConfigured, Open, Invite}, Default: AsConfigured,
+		Name: SignUp, Group: groupTenants, Label: "Who can create a tenant", Words: []string{asConfigured, Open, Invite}, Default: asConfigured,
 		Hint: "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP.",
 	},
-	{Name: RetentionDays, Group: GroupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "For tenants created from now on."},
+	{Name: RetentionDays, Group: groupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "For tenants created from now on."},
 
-	{Name: EventsPerSecond, Group: GroupLimits, Label: "Events per second", Low: 1, High: 1_000_000, Zero: "unlimited", Default: "0", Tenant: true},
+	{Name: EventsPerSecond, Group: groupLimits, Label: "Events per second", Low: 1, High: 1_000_000, Zero: "unlimited", Default: "0", Tenant: true},
 	{
-		Name: EventsPerMonth, Group: GroupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0",
+		Name: EventsPerMonth, Group: groupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0",
 		Tenant: true, Hint: "Calendar months, UTC. Owners are notified at 80% and 100%.",
 	},
-	{Name: MaxEndpoints, Group: GroupLimits, Label: "Endpoints", Low: 1, High: 100_000, Default: "50", Tenant: true},
+	{Name: MaxEndpoints, Group: groupLimits, Label: "Endpoints", Low: 1, High: 100_000, Default: "50", Tenant: true},
 	{
-		Name: MaxPayload, Group: GroupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20,
+		Name: MaxPayload, Group: groupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20,
 		Default: strconv.Itoa(256 << 10), Tenant: true,
 	},
 
-	{Name: "endpoints.retry_policy", Group: GroupEndpoints, Label: "Retry schedule", Words: retry.Names(), Default: retry.Default},
-	{Name: "endpoints.timeout_seconds", Group: GroupEndpoints, Label: "Request timeout", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
-	{Name: "endpoints.max_in_flight", Group: GroupEndpoints, Label: "Concurrent requests", Low: 1, High: endpoint.MaxInFlight, Default: "5"},
-	{Name: "endpoints.rate_limit", Group: GroupEndpoints, Label: "Requests per second", Low: 1, High: endpoint.MaxRate, Zero: "unlimited", null: true, Default: "50"},
-	{Name: "endpoints.verification", Group: GroupEndpoints, Label: "Endpoint verification", Words: endpoint.Verifications(), Default: endpoint.Verifications()[0]},
-	{Name: "endpoints.when_held", Group: GroupEndpoints, Label: "When an endpoint is inactive", Words: endpoint.WhensHeld(), Default: endpoint.WhensHeld()[0], Hint: "hold: deliveries wait. drop: no deliveries are created."},
+	{Name: "endpoints.retry_policy", Group: groupEndpoints, Label: "Retry schedule", Words: retry.Names(), Default: retry.Default},
+	{Name: "endpoints.timeout_seconds", Group: groupEndpoints, Label: "Request timeout", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
+	{Name: "endpoints.max_in_flight", Group: groupEndpoints, Label: "Concurrent requests", Low: 1, High: endpoint.MaxInFlight, Default: "5"},
+	{Name: "endpoints.rate_limit", Group: groupEndpoints, Label: "Requests per second", Low: 1, High: endpoint.MaxRate, Zero: "unlimited", null: true, Default: "50"},
+	{Name: "endpoints.verification", Group: groupEndpoints, Label: "Endpoint verification", Words: endpoint.Verifications(), Default: endpoint.Verifications()[0]},
+	{Name: "endpoints.when_held", Group: groupEndpoints, Label: "When an endpoint is inactive", Words: endpoint.WhensHeld(), Default: endpoint.WhensHeld()[0], Hint: "hold: deliveries wait. drop: no deliveries are created."},
 }, policyFields(), []Field{
-	{Name: Digest, Group: GroupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "At most one email per day, to tenants with degraded or failing endpoints."},
-	{Name: OverdueMinutes, Group: GroupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},
+	{Name: Digest, Group: groupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "At most one email per day, to tenants with degraded or failing endpoints."},
+	{Name: OverdueMinutes, Group: groupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},
 
-	{Name: StatusPage, Group: GroupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
-	{Name: Catalogue, Group: GroupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalogue."},
-	{Name: Portal, Group: GroupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: sign-in links can't be created or opened."},
-	{Name: ActAsOperator, Group: GroupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
+	{Name: StatusPage, Group: groupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
+	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalogue."},
+	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: sign-in links can't be created or opened."},
+	{Name: ActAsOperator, Group: groupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
 })
 
 // policyLabels say what the parts of the health policy are called.
@@ -119,10 +119,10 @@ func policyFields() []Field {
 	byDefault := map[string]any{}
 	text, _ := json.Marshal(health.DefaultPolicy()) // plain numbers and bools
 	_ = json.Unmarshal(text, &byDefault)
-	out := []Field{{Name: "health.gone", Group: GroupHealth, Label: "Disable on the first 410", Words: onOff, Default: "on"}}
+	out := []Field{{Name: "health.gone", Group: groupHealth, Label: "Disable on the first 410", Words: onOff, Default: "on"}}
 	for _, r := range health.Ranges() {
 		f := Field{
-			Name: "health." + r.Name, Group: GroupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low,
+			Name: "health." + r.Name, Group: groupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low,
 			High: r.High, Default: fmt.Sprint(byDefault[r.Name]),
 		}
 		if r.Never {
@@ -141,8 +141,8 @@ func OfTenant() []Field {
 	return slices.DeleteFunc(Fields(), func(f Field) bool { return !f.Tenant })
 }
 
-// Range describes the field's valid values, as a sentence.
-func (f Field) Range() string {
+// rangeText describes the field's valid values, as a sentence.
+func (f Field) rangeText() string {
 	if f.Words != nil {
 		return f.Label + " must be one of " + strings.Join(f.Words, ", ") + "."
 	}

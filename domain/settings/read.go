@@ -59,7 +59,7 @@ func (f Field) value(text string) (value json.RawMessage, wrong string) {
 	if f.Words != nil {
 		switch {
 		case !slices.Contains(f.Words, text):
-			return nil, f.Range()
+			return nil, f.rangeText()
 		case f.onOffField():
 			return json.RawMessage(strconv.FormatBool(text == "on")), ""
 		}
@@ -68,7 +68,7 @@ func (f Field) value(text string) (value json.RawMessage, wrong string) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || (n < f.Low || n > f.High) && (n != 0 || f.Zero == "") {
-		return nil, f.Range()
+		return nil, f.rangeText()
 	}
 	if n == 0 && f.null {
 		return json.RawMessage("null"), ""

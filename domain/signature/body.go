@@ -38,9 +38,9 @@ const (
 // TypeFields lists the names, the default first.
 func TypeFields() []TypeField { return []TypeField{TypeAsType, TypeAsEvent, TypeAsBoth} }
 
-// DedupeID is the value that receivers of the Raw format deduplicate by: the same for a delivery and all of its
+// dedupeID is the value that receivers of the Raw format deduplicate by: the same for a delivery and all of its
 // replays.
-func (m Message) DedupeID() string {
+func (m Message) dedupeID() string {
 	if m.FirstID != "" {
 		return m.FirstID
 	}

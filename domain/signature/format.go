@@ -29,8 +29,8 @@ const (
 // DefaultPrefix is {P} in header names if an endpoint sets none.
 const DefaultPrefix = "Webhook"
 
-// MaxPrefix is the length of the longest prefix, in characters.
-const MaxPrefix = 40
+// maxPrefix is the length of the longest prefix, in characters.
+const maxPrefix = 40
 
 // Formats lists the formats that are whole without a shape, the default first. Templated is not.
 func Formats() []Format { return []Format{Standard, XWebhook, TV1, BodyHex, Raw} }
@@ -79,13 +79,13 @@ func (f Format) Rotation(r Rotation) Rotation {
 // ValidPrefix says whether p is valid for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
 // refusal is a *fault.Error of field prefix.
 func ValidPrefix(p string) error {
-	ok := len(p) >= 1 && len(p) <= MaxPrefix && p[0] != '-' && p[len(p)-1] != '-'
+	ok := len(p) >= 1 && len(p) <= maxPrefix && p[0] != '-' && p[len(p)-1] != '-'
 	for i := 0; ok && i < len(p); i++ {
 		ok = p[i] == '-' || isAlphanumeric(p[i])
 	}
 	if !ok {
 		return fault.InvalidField("prefix", "prefix_refused", fmt.Sprintf(
-			"A header prefix can have 1 to %d letters, digits, and hyphens, without a hyphen at either end, such as \"Acme\".", MaxPrefix))
+			"A header prefix can have 1 to %d letters, digits, and hyphens, without a hyphen at either end, such as \"Acme\".", maxPrefix))
 	}
 	return nil
 }
@@ -150,10 +150,6 @@ func makeNames(f Format, prefix string) names {
 	return names{}
 }
 
-// HeaderNames lists every header that the format can set, for documentation and screens; an empty prefix is the
-// default.
-func HeaderNames(f Format, prefix string) []string { return listNames(namesOf(f, prefix)) }
-
 func listNames(n names) []string {
 	var list []string
 	for _, name := range []string{
@@ -164,12 +160,6 @@ func listNames(n names) []string {
 		}
 	}
 	return list
-}
-
-// DedupeHeader is the header by which receivers of the format recognize what they have handled. It is the same on every
-// attempt and every replay.
-func DedupeHeader(f Format, prefix string) string {
-	return Wire{Format: f, Prefix: prefix}.DedupeHeader()
 }
 
 // ReservedHeader reports whether some format with some prefix sets a header of this name, whatever its case. Custom

@@ -11,12 +11,12 @@ import (
 
 // The bodies that a shape can choose.
 const (
-	BodyEnvelope = "envelope" // the format's own, with id, type and data
-	BodyPayload  = "payload"  // the event's data, byte for byte
+	bodyEnvelope = "envelope" // the format's own, with id, type and data
+	bodyPayload  = "payload"  // the event's data, byte for byte
 )
 
-// TimestampRFC3339 writes a timestamp that is not signed as RFC 3339 in UTC with milliseconds, not in unix seconds.
-const TimestampRFC3339 = "rfc3339"
+// timestampRFC3339 writes a timestamp that is not signed as RFC 3339 in UTC with milliseconds, not in unix seconds.
+const timestampRFC3339 = "rfc3339"
 
 // Shape is what an endpoint changes about its format, for receivers that verify another sender's webhooks. Zero fields
 // change nothing.
@@ -123,12 +123,12 @@ func (s *Shape) rename(n names) names {
 			*at = name
 		}
 	}
-	n.rfc3339 = n.rfc3339 || s.Timestamp == TimestampRFC3339
+	n.rfc3339 = n.rfc3339 || s.Timestamp == timestampRFC3339
 	return n
 }
 
-// MaxHeaderName is the length of the longest header name of a shape, in characters.
-const MaxHeaderName = 100
+// maxHeaderName is the length of the longest header name of a shape, in characters.
+const maxHeaderName = 100
 
 // Check says whether requests in format f can have this shape. The error is a *fault.Error that names every field that
 // is wrong, below the field wire.
@@ -140,12 +140,12 @@ func (s *Shape) Check(f Format, prefix string) error {
 	refuse := func(field, code, detail string) {
 		wrong = append(wrong, fault.Field{Name: "wire." + field, Code: code, Detail: detail})
 	}
-	if s.Body != "" && s.Body != BodyEnvelope && s.Body != BodyPayload {
+	if s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload {
 		refuse("body", "wire_body_unknown", "The body is envelope or payload.")
 	}
 	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
 		!strings.Contains(s.Signature.Value, "{ts}"); {
-	case s.Timestamp != "" && s.Timestamp != TimestampRFC3339:
+	case s.Timestamp != "" && s.Timestamp != timestampRFC3339:
 		refuse("timestamp", "wire_timestamp_refused", "The timestamp is rfc3339, or as the format says where it is left out.")
 	case s.Timestamp != "" && (f != Templated || signed):
 		refuse("timestamp", "wire_timestamp_refused", "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339.")
@@ -206,7 +206,7 @@ var transport = map[string]bool{
 }
 
 func validHeader(name string) bool {
-	if name == "" || len(name) > MaxHeaderName || name[0] == '-' || transport[strings.ToLower(name)] {
+	if name == "" || len(name) > maxHeaderName || name[0] == '-' || transport[strings.ToLower(name)] {
 		return false
 	}
 	for i := range len(name) {

@@ -171,7 +171,7 @@ func appendHeaders(dst []Header, f Format, n *names, m Message, signature string
 	put(n.event, m.Type)
 	put(n.endpoint, m.EndpointID)
 	if f == Raw || f == Templated {
-		put(n.delivery, m.DedupeID())
+		put(n.delivery, m.dedupeID())
 	} else {
 		put(n.delivery, m.DeliveryID)
 	}

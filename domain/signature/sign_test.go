@@ -175,7 +175,7 @@ func TestEachFormatSetsItsHeadersInItsOwnSpelling(t *testing.T) {
 			if headers[0].Name != "kept" || !slices.Equal(got, tt.want) {
 				t.Errorf("\n got %q\nwant %q", got, tt.want)
 			}
-			listed := signature.HeaderNames(tt.format, tt.prefix)
+			listed := signature.Wire{Format: tt.format, Prefix: tt.prefix}.HeaderNames()
 			for _, h := range headers[1:] {
 				if !slices.Contains(listed, h.Name) {
 					t.Errorf("HeaderNames leaves out %s", h.Name)
@@ -310,7 +310,7 @@ func TestAReplayKeepsTheIdToDeduplicateBy(t *testing.T) {
 		s := signature.Signing{Format: f, Prefix: "Acme", Keys: keys(t, f, secret)}
 		first, again := message(), message()
 		again.DeliveryID, again.FirstID = "dlv_99", first.DeliveryID
-		name := signature.DedupeHeader(f, "Acme")
+		name := signature.Wire{Format: f, Prefix: "Acme"}.DedupeHeader()
 		was := get(s.Headers(nil, first, nil, signature.Send{At: sentAt, Attempt: 1}), name)
 		is := get(s.Headers(nil, again, nil, signature.Send{At: sentAt, Attempt: 1, Replayed: true}), name)
 		if was == "" || was != is {
@@ -468,7 +468,7 @@ func TestEveryHeaderOfEveryFormatAndPrefixIsReserved(t *testing.T) {
 	t.Parallel()
 	for _, f := range signature.Formats() {
 		for _, prefix := range []string{"", "Webhook", "Acme", "X-Acme", "x", "A-B-C"} {
-			for _, name := range signature.HeaderNames(f, prefix) {
+			for _, name := range (signature.Wire{Format: f, Prefix: prefix}).HeaderNames() {
 				for _, spelling := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
 					if !signature.ReservedHeader(spelling) {
 						t.Errorf("%s %q: %s is free", f, prefix, spelling)

@@ -26,22 +26,22 @@ type Template struct {
 
 // The algorithms of a template.
 const (
-	HMACSHA256 = "hmac-sha256"
-	HMACSHA512 = "hmac-sha512"
-	HMACSHA1   = "hmac-sha1" // for receivers that know nothing else
+	hmacSHA256 = "hmac-sha256"
+	hmacSHA512 = "hmac-sha512"
+	hmacSHA1   = "hmac-sha1" // for receivers that know nothing else
 )
 
-// Algorithms lists them, the default first.
-func Algorithms() []string { return []string{HMACSHA256, HMACSHA512, HMACSHA1} }
+// algorithms lists them, the default first.
+func algorithms() []string { return []string{hmacSHA256, hmacSHA512, hmacSHA1} }
 
 // How a secret's text becomes a key.
 const (
-	KeyText   = "text"   // the text's bytes
-	KeyBase64 = "base64" // the bytes that the text is base64 of; whsec_ in front is left out
+	keyText   = "text"   // the text's bytes
+	keyBase64 = "base64" // the bytes that the text is base64 of; whsec_ in front is left out
 )
 
-// MaxTemplate is the length of the longest value or content, in characters.
-const MaxTemplate = 200
+// maxTemplate is the length of the longest value or content, in characters.
+const maxTemplate = 200
 
 // part is a literal text or, with a name, a placeholder.
 type part struct{ literal, name string }
@@ -87,8 +87,8 @@ func (t *Template) wrong() string {
 		return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 	}
 	switch {
-	case len(t.Value) > MaxTemplate || len(t.Content) > MaxTemplate || !visible(t.Value) || !visible(t.Content):
-		return fmt.Sprintf("value and content have at most %d visible ASCII characters.", MaxTemplate)
+	case len(t.Value) > maxTemplate || len(t.Content) > maxTemplate || !visible(t.Value) || !visible(t.Content):
+		return fmt.Sprintf("value and content have at most %d visible ASCII characters.", maxTemplate)
 	case err != nil:
 		return "In value, " + err.Error() + ". Use {hex} or {base64}, and {ts}."
 	case errContent != nil:
@@ -100,8 +100,8 @@ func (t *Template) wrong() string {
 	case count(content, "body") != 1:
 		return "content holds {body} once."
 	case t.Algorithm != "" && t.newHash() == nil:
-		return "The algorithm is one of " + strings.Join(Algorithms(), ", ") + "."
-	case t.Key != "" && t.Key != KeyText && t.Key != KeyBase64:
+		return "The algorithm is one of " + strings.Join(algorithms(), ", ") + "."
+	case t.Key != "" && t.Key != keyText && t.Key != keyBase64:
 		return "key is text or base64."
 	}
 	return ""
@@ -118,11 +118,11 @@ func adjacent(list []part) bool {
 
 func (t *Template) newHash() func() hash.Hash {
 	switch t.Algorithm {
-	case "", HMACSHA256:
+	case "", hmacSHA256:
 		return sha256.New
-	case HMACSHA512:
+	case hmacSHA512:
 		return sha512.New
-	case HMACSHA1:
+	case hmacSHA1:
 		return sha1.New
 	}
 	return nil
@@ -130,9 +130,9 @@ func (t *Template) newHash() func() hash.Hash {
 
 // key reads a secret as the template says.
 func (t *Template) key(secret string) (Key, error) {
-	if t.Key != KeyBase64 {
+	if t.Key != keyBase64 {
 		k, err := parsePlain(secret)
-		if err != nil || t.Algorithm == "" || t.Algorithm == HMACSHA256 {
+		if err != nil || t.Algorithm == "" || t.Algorithm == hmacSHA256 {
 			return k, err
 		}
 		return hashKey(t.newHash(), []byte(secret)), nil

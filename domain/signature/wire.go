@@ -27,9 +27,9 @@ func (w Wire) Bare() bool {
 	case w.Shape == nil:
 		return w.Format == Templated
 	case w.Format == Templated:
-		return w.Shape.Body != BodyEnvelope
+		return w.Shape.Body != bodyEnvelope
 	}
-	return w.Shape.Body == BodyPayload
+	return w.Shape.Body == bodyPayload
 }
 
 // names are the names of the headers.
@@ -61,9 +61,6 @@ func (w Wire) HeaderName(role string) string {
 	}
 	return ""
 }
-
-// SignatureHeader is the name of the header with the signature.
-func (w Wire) SignatureHeader() string { return w.names().signature }
 
 // ParseKey reads a secret as this wire understands it.
 func (w Wire) ParseKey(secret string) (Key, error) {

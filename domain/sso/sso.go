@@ -27,10 +27,10 @@ const (
 	MaxDomains  = 50  // of one tenant
 )
 
-// MinSession and MaxSession bound how long a session lives that a tenant's provider started.
+// minSession and maxSession bound how long a session lives that a tenant's provider started.
 const (
-	MinSession     = 15 * time.Minute
-	MaxSession     = 14 * 24 * time.Hour
+	minSession     = 15 * time.Minute
+	maxSession     = 14 * 24 * time.Hour
 	DefaultSession = 12 * time.Hour
 )
 
@@ -68,7 +68,7 @@ func (m Mapping) Check() error {
 		switch {
 		case value == "" || len(value) > maxValue || value != strings.TrimSpace(value) || !characters.Line(value):
 			return mappingFault(fmt.Sprintf("A value has 1 to %d characters. Write `engineering = developer`.", maxValue))
-		case !CanMap(m[value]):
+		case !canMap(m[value]):
 			return mappingFault("The role of " + value + " must be admin, developer, or viewer. A provider can't make owners.")
 		}
 	}
@@ -82,8 +82,8 @@ func mappingFault(detail string) error {
 	return fault.InvalidField("role_map", "sso_mapping_invalid", detail)
 }
 
-// CanMap reports whether a provider can give a role.
-func CanMap(r access.Role) bool {
+// canMap reports whether a provider can give a role.
+func canMap(r access.Role) bool {
 	return r == access.Admin || r == access.Developer || r == access.Viewer
 }
 
@@ -149,13 +149,13 @@ func (c Config) Check(secret string) error {
 	if c.RoleClaim == "" && len(c.Roles) > 0 {
 		add("role_claim", "Enter the claim whose values are mapped to roles, such as groups.")
 	}
-	if c.Default != "" && !CanMap(c.Default) {
+	if c.Default != "" && !canMap(c.Default) {
 		add("default_role", "Use admin, developer, or viewer.")
 	}
 	if c.Join && c.Default == "" && len(c.Roles) == 0 {
 		add("default_role", "Select the role of new members, or map values of a claim to roles.")
 	}
-	if c.Session < MinSession || c.Session > MaxSession {
+	if c.Session < minSession || c.Session > maxSession {
 		add("session_hours", "Enter a number of hours from 0.25 to 336.")
 	}
 	if len(wrong) > 0 {
@@ -172,8 +172,8 @@ func SecretHint(secret string) string {
 	return secret[len(secret)-4:]
 }
 
-// RoleFor is the highest role that values of the role claim are mapped to, else the default. Empty: no role.
-func (c Config) RoleFor(values []string) access.Role {
+// roleFor is the highest role that values of the role claim are mapped to, else the default. Empty: no role.
+func (c Config) roleFor(values []string) access.Role {
 	for _, role := range access.Roles() {
 		for _, v := range values {
 			if c.RoleClaim != "" && c.Roles[v] == role {
@@ -265,7 +265,7 @@ func (c Config) follow(now access.Role, claims Claims) (access.Role, error) {
 	if now == access.Owner || c.RoleClaim == "" {
 		return now, nil
 	}
-	role := c.RoleFor(claims.Values)
+	role := c.roleFor(claims.Values)
 	if role == "" {
 		return "", ErrNoRole
 	}
@@ -283,7 +283,7 @@ func (c Config) join(claims Claims, f Facts) (Decision, error) {
 	case !c.Join || !f.ByDomain:
 		return Decision{}, ErrNotMember
 	}
-	role := c.RoleFor(claims.Values)
+	role := c.roleFor(claims.Values)
 	if role == "" {
 		return Decision{}, ErrNoRole
 	}

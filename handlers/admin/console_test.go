@@ -15,8 +15,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -43,7 +42,7 @@ type console struct {
 func newConsole(t *testing.T) *console {
 	t.Helper()
 	w := &console{t: t, op: db.NewID()}
-	dsn := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	dsn := schematest.Clone(t)
 	var err error
 	if w.db, err = db.Open(t.Context(), dsn, db.Options{MaxConns: 4}); err != nil {
 		t.Fatal(err)

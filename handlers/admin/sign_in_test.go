@@ -16,7 +16,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, cookies: map[string]*http.Cookie{}}
 	var err error
-	if w.db, err = db.Open(t.Context(), dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
+	if w.db, err = db.Open(t.Context(), schematest.Clone(t),
 		db.Options{MaxConns: 4}); err != nil {
 		t.Fatal(err)
 	}

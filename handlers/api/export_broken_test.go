@@ -16,9 +16,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/maintenance"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/access"
 )
 
@@ -38,7 +37,7 @@ type exportWorld struct {
 
 func newExportWorld(t *testing.T) *exportWorld {
 	t.Helper()
-	database := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	database := schematest.Clone(t)
 	l := newLine(t, database, func(sql string) string { return sql })
 	w := &exportWorld{world: startWorld(t, t.Cleanup, database, l.url), line: l}
 	w.platform = w.makeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})

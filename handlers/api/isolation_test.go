@@ -17,7 +17,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -206,10 +206,10 @@ func newScene(t *testing.T) (url string, s scene) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(append(source, db.NewID().Time().Format("2006-01-02")...))
-	url = dbtest.Clone(t, migrations.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context,
+	url = dbtest.Clone(t, schematest.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context,
 		url string,
 	) error {
-		if err := db.MigrateUp(ctx, url); err != nil {
+		if err := schematest.Migrate(ctx, url); err != nil {
 			return err
 		}
 		prepare(t, url)

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/id"
 )
 
@@ -20,7 +19,7 @@ func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
 	for _, fault := range []string{"refuses", "says nothing"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			database := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+			database := schematest.Clone(t)
 			line := newLine(t, database, func(sql string) string { return sql })
 			w := startWorld(t, t.Cleanup, database, line.url)
 			w.run(w.auth.Run)

@@ -18,9 +18,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/emit"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -74,7 +73,7 @@ func (localOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 // newWorld starts a world. change can alter the API's dependencies.
 func newWorld(t *testing.T, change ...func(*api.Deps)) *world {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	return startWorld(t, t.Cleanup, url, url, change...)
 }
 

@@ -77,7 +77,7 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		})
 		for _, s := range rows {
 			v.Sessions = append(v.Sessions, pages.SessionLine{
-				ID: id.Session.Format(s.ID), Browser: Browser(s.Agent), Address: s.Address, Created: s.CreatedAt,
+				ID: id.Session.Format(s.ID), Browser: browserName(s.Agent), Address: s.Address, Created: s.CreatedAt,
 				Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
 			})
 		}

@@ -8,8 +8,8 @@ var (
 	systems  = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// Browser describes a browser for people: "Firefox on Windows".
-func Browser(agent string) string {
+// browserName describes a browser for people: "Firefox on Windows".
+func browserName(agent string) string {
 	find := func(names [][2]string) string {
 		for _, n := range names {
 			if strings.Contains(agent, n[0]) {

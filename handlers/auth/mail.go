@@ -52,7 +52,7 @@ func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, a
 		Keys: a.Keys,
 		Data: mail.SignInAlertData{
 			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address,
-			Browser: Browser(c.Request.UserAgent()),
+			Browser: browserName(c.Request.UserAgent()),
 			Link:    link, Advice: advice,
 		},
 	})

@@ -128,7 +128,7 @@ func (a *auth) newPasskeyOptions(c *handlers.Call) error {
 // passkeyName reads the name in a form; without one it is that of the browser.
 func passkeyName(c *handlers.Call, form url.Values) (string, error) {
 	if form.Get("name") == "" {
-		return Browser(c.Request.UserAgent()), nil
+		return browserName(c.Request.UserAgent()), nil
 	}
 	return account.Name("name", form.Get("name"))
 }

@@ -19,7 +19,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -65,8 +65,7 @@ const base = "http://127.0.0.1:8080"
 
 func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{}, log: &bytes.Buffer{}, url: dbtest.Clone(t, migrations.Fingerprint(),
-		db.MigrateUp)}
+	w := &world{t: t, clock: &clock{}, log: &bytes.Buffer{}, url: schematest.Clone(t)}
 	var err error
 	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
 		t.Fatal(err)

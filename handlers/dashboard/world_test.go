@@ -22,7 +22,7 @@ import (
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -65,7 +65,7 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, log: &bytes.Buffer{}, url: dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)}
+	w := &world{t: t, log: &bytes.Buffer{}, url: schematest.Clone(t)}
 	var err error
 	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
 		t.Fatal(err)

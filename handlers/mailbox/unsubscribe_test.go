@@ -15,7 +15,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/endpoints"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -38,7 +38,7 @@ const cronSecret = "canary-cron-secret-0123456789"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp),
+	d, err := db.Open(t.Context(), schematest.Clone(t),
 		db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)

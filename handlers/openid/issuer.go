@@ -17,7 +17,7 @@ func (c *Client) CheckIssuer(ctx context.Context, policy egress.Policy, issuer s
 	} else if u.RawQuery != "" {
 		return wrong("An issuer has no query. Copy the issuer from your provider's configuration.")
 	}
-	err := c.Check(ctx, issuer)
+	err := c.checkProvider(ctx, issuer)
 	if e := fault.As(err); e != nil && e.Kind == fault.Unavailable {
 		log.Info("issuer rejected", "issuer", egress.Mask(issuer), "error", e.Cause)
 		return wrong("Posthorn can't read the provider's configuration at " + issuer + "/.well-known/openid-configuration. " +

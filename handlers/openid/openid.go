@@ -73,8 +73,8 @@ type metadata struct {
 
 // Errors of what a provider says or does not say.
 var (
-	// ErrUnreachable says that the provider can't be asked. Its cause is for the log.
-	ErrUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
+	// errUnreachable says that the provider can't be asked. Its cause is for the log.
+	errUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
 		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.")
 	// ErrRejected says that the provider's word is not accepted. Its cause is for the log.
 	ErrRejected = fault.New(fault.Forbidden, "sso_rejected",
@@ -87,7 +87,7 @@ func because(e *fault.Error, cause error) error {
 	return &with
 }
 
-// Is reports whether an error is ErrUnreachable or ErrRejected, with whatever cause.
+// Is reports whether an error is errUnreachable or ErrRejected, with whatever cause.
 func Is(err error, e *fault.Error) bool { return fault.Is(err, e.Code) }
 
 // algorithms are the signatures that are accepted: those with a public key.
@@ -96,8 +96,9 @@ var algorithms = []string{
 	oidc.EdDSA,
 }
 
-// Check asks a provider for its configuration now, and returns ErrUnreachable with the cause if it can't be used.
-func (c *Client) Check(ctx context.Context, issuer string) error {
+// checkProvider asks a provider for its configuration now, and returns errUnreachable with the cause if it can't be
+// used.
+func (c *Client) checkProvider(ctx context.Context, issuer string) error {
 	c.forget(issuer)
 	_, err := c.discover(ctx, issuer)
 	return err
@@ -126,7 +127,7 @@ func (c *Client) discover(ctx context.Context, issuer string) (discovered, error
 		err = d.metadata.check(issuer)
 	}
 	if err != nil {
-		return d, because(ErrUnreachable, err)
+		return d, because(errUnreachable, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +202,7 @@ func (c *Client) Start(ctx context.Context, p Provider, f Flow, hint string, fre
 type Answer struct{ Code, Error, Issuer string }
 
 // Finish exchanges a code for an ID token and returns what it says, once all of it is verified. Otherwise the error is
-// ErrRejected or ErrUnreachable.
+// ErrRejected or errUnreachable.
 func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (claims sso.Claims, err error) {
 	d, err := c.discover(ctx, p.Issuer)
 	if err != nil {
@@ -258,7 +259,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 		err = info.Claims(&more)
 	}
 	if err != nil {
-		return sso.Claims{}, because(ErrUnreachable, err)
+		return sso.Claims{}, because(errUnreachable, err)
 	}
 	if info.Subject == "" || info.Subject != said["sub"] { // OpenID Connect Core, section 5.3.2
 		return sso.Claims{}, because(ErrRejected, errors.New("the userinfo is another subject's"))
@@ -290,7 +291,7 @@ func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.I
 func exchangeFault(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
-		return because(ErrUnreachable, err)
+		return because(errUnreachable, err)
 	}
 	status := 0
 	if refused.Response != nil {
@@ -298,7 +299,7 @@ func exchangeFault(err error) error {
 	}
 	cause := fmt.Errorf("the token endpoint responded with status %d and error %q", status, shorten(refused.ErrorCode))
 	if status >= http.StatusInternalServerError {
-		return because(ErrUnreachable, cause)
+		return because(errUnreachable, cause)
 	}
 	return because(ErrRejected, cause)
 }

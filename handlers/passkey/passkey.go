@@ -56,8 +56,8 @@ func New(d *db.DB, base string, kind account.Kind) *Service {
 var (
 	// ErrRejected is for a passkey that was not accepted, whatever the reason.
 	ErrRejected = fault.New(fault.Invalid, "passkey_rejected", "This passkey wasn't accepted. It may have been removed from your account. Sign in in another way.")
-	// ErrCeremony is for a form whose ceremony was started elsewhere or is over.
-	ErrCeremony = fault.New(fault.Invalid, "passkey_expired", "This took too long, or was started in another browser. Try again.")
+	// errCeremony is for a form whose ceremony was started elsewhere or is over.
+	errCeremony = fault.New(fault.Invalid, "passkey_expired", "This took too long, or was started in another browser. Try again.")
 	errNone     = fault.New(fault.NotFound, "passkey_unavailable", "This server has no host name, which passkeys need. Sign in in another way.")
 )
 
@@ -156,7 +156,7 @@ func (s *Service) session(c *handlers.Call, token string) (session webauthn.Sess
 	}
 	data, err := accounts.TakePasskey(c.Ctx(), s.db, token, c.Flow(), s.kind)
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		return session, ErrCeremony
+		return session, errCeremony
 	}
 	if err != nil {
 		return session, err
@@ -242,5 +242,5 @@ func Parse(text string) []byte {
 
 // IsRejected reports whether a person can try again.
 func IsRejected(err error) bool {
-	return errors.Is(err, ErrRejected) || errors.Is(err, ErrCeremony) || errors.Is(err, errNone)
+	return errors.Is(err, ErrRejected) || errors.Is(err, errCeremony) || errors.Is(err, errNone)
 }

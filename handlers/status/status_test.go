@@ -19,7 +19,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/ledger"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -58,7 +58,7 @@ func get(t *testing.T, h http.Handler, path string, cookie *http.Cookie) *httpte
 
 func open(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp), db.Options{MaxConns: 4})
+	d, err := db.Open(t.Context(), schematest.Clone(t), db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestTheAddressesOfRequestsArePublishedWhereThereAreAny(t *testing.T) {
 // affected it.
 func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 // The status page can be public, so not every request can query a slow database.
 func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,7 @@ const (
 	Accent Class = "accent"
 	Second Class = "second"
 	Good   Class = "ok"
-	Warned Class = "warn"
 	Failed Class = "bad"
-	Quiet  Class = "quiet"
 )
 
 // Series is one row of numbers, one for each time. NaN says that there is none.

@@ -94,7 +94,6 @@ type TenantsView struct {
 	Most         bool // there are more, on no further page
 	Next         string
 	Name         components.FieldProps
-	Wrong        string
 	NewKey       string // of the tenant that was just made, shown once
 	NewTenant    string
 	NewTenantURL string

@@ -75,7 +75,7 @@ type DeliveryRow struct {
 	Wait          condition.Reason // empty: it does not wait
 	Archived      bool
 	Replay        bool
-	Dead          bool      // a dead letter: see delivery.IsDeadLetter
+	Dead          bool      // a dead letter: see delivery.DeadLetter
 	ReplayedBy    string    // the id of its newest replay; empty: none is known
 	Replayed      time.Time // when that was made
 }

@@ -13,11 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
+	"posthorn/db/schematest"
 
-	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"github.com/jackc/pgx/v5"
 )
 
 // TestSecretsStayWhereTheyBelong gives an installation secrets of every kind, lets deliveries succeed, fail, be
@@ -25,7 +23,7 @@ import (
 // metrics, answers of the API, and a plain dump of the database.
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	w := newWorldAt(t, []string{
 		"POSTHORN_DATABASE_URL=" + url, "POSTHORN_MASTER_KEY=" + masterKey, "POSTHORN_LOG_LEVEL=debug",
 		"RESEND_API_KEY=re_canaryresend1", "POSTHORN_CRON_SECRET=canarycronsecret00000000000000000000",

@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/id"
 )
 
@@ -40,8 +38,8 @@ type twoHomes struct {
 func newTwoHomes(t *testing.T) *twoHomes {
 	t.Helper()
 	return newTwoHomesOn(t, [2]string{
-		dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
-		dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp),
+		schematest.Clone(t),
+		schematest.Clone(t),
 	})
 }
 

@@ -20,9 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/domain/id"
 )
 
@@ -57,7 +55,7 @@ type world struct {
 // newWorld makes an installation on a database of its own, on the server that all tests share.
 func newWorld(t *testing.T, answer func(*arrival) int) *world {
 	t.Helper()
-	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	url := schematest.Clone(t)
 	w := newWorldAt(t, []string{"POSTHORN_DATABASE_URL=" + url, "POSTHORN_MASTER_KEY=" + masterKey}, answer)
 	w.open(url)
 	w.makeTenant()

@@ -12,7 +12,7 @@ import (
 
 // The bounds of one worker.
 const (
-	MaxInFlight  = 1024     // requests in flight
+	maxInFlight  = 1024     // requests in flight
 	maxReadAhead = 20000    // rows in memory
 	maxReadBytes = 32 << 20 // of payloads in memory
 	maxWarmLanes = 8192     // leased lanes; idle ones beyond are released
@@ -119,7 +119,7 @@ func (d *Dispatcher) Kick() {
 
 // next picks the delivery that starts now, or nil. The caller holds the mutex.
 func (d *Dispatcher) next(now time.Time) *Job {
-	if d.stopped || d.inFlight >= MaxInFlight || !d.mayStart() {
+	if d.stopped || d.inFlight >= maxInFlight || !d.mayStart() {
 		return nil
 	}
 	// Tenants that hold too many slots or are ahead of their pace keep their place. Each has a request in flight, which
@@ -127,7 +127,7 @@ func (d *Dispatcher) next(now time.Time) *Job {
 	for tries := len(d.active); tries > 0; tries-- {
 		t := d.active[0]
 		d.active = d.active[1:]
-		if t.inFlight >= max(MaxInFlight-d.inFlight, 1) {
+		if t.inFlight >= max(maxInFlight-d.inFlight, 1) {
 			d.active = append(d.active, t)
 			continue
 		}

@@ -121,8 +121,8 @@ func TestNoTenantTakesTheLastSlots(t *testing.T) {
 		b.lane(stuck, 5, 20)
 	}
 	b.d.Kick()
-	if got := len(b.started); got > MaxInFlight/2 || got < MaxInFlight/2-1 {
-		t.Errorf("alone, a tenant with stuck endpoints has %d of %d slots, want half", got, MaxInFlight)
+	if got := len(b.started); got > maxInFlight/2 || got < maxInFlight/2-1 {
+		t.Errorf("alone, a tenant with stuck endpoints has %d of %d slots, want half", got, maxInFlight)
 	}
 	l := b.lane(well, 50, 50)
 	b.d.Kick()
@@ -144,8 +144,8 @@ func TestAnUnusedShareIsLent(t *testing.T) {
 		b.lane(busy, 100, 100)
 	}
 	b.d.Kick()
-	if got := b.of(busy); got < MaxInFlight/3 {
-		t.Errorf("the busy tenant has %d of %d slots although nobody else wants them", got, MaxInFlight)
+	if got := b.of(busy); got < maxInFlight/3 {
+		t.Errorf("the busy tenant has %d of %d slots although nobody else wants them", got, maxInFlight)
 	}
 }
 
@@ -160,8 +160,8 @@ func TestManyStuckTenantsDoNotKeepAnotherFromItsTurn(t *testing.T) {
 	}
 	b.d.Kick()
 	held := len(b.started)
-	if held > MaxInFlight-1 {
-		t.Errorf("%d of %d slots are taken by tenants that all wait: none is left for another", held, MaxInFlight)
+	if held > maxInFlight-1 {
+		t.Errorf("%d of %d slots are taken by tenants that all wait: none is left for another", held, maxInFlight)
 	}
 	well := db.NewID()
 	b.lane(well, 1, 1)
@@ -212,8 +212,8 @@ func slotsAreBounded(t *rapid.T) {
 					t.Fatalf("%d requests of a lane that may have %d and counts %d", flying[l], l.settings.Load().MaxInFlight, l.inFlight)
 				}
 			}
-			if total != b.d.inFlight || total > MaxInFlight {
-				t.Fatalf("%d requests under way, %d are counted, %d are allowed", total, b.d.inFlight, MaxInFlight)
+			if total != b.d.inFlight || total > maxInFlight {
+				t.Fatalf("%d requests under way, %d are counted, %d are allowed", total, b.d.inFlight, maxInFlight)
 			}
 		},
 	})

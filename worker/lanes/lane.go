@@ -151,9 +151,6 @@ type Lane struct {
 // ID is the endpoint's id.
 func (l *Lane) ID() id.UUID { return l.id }
 
-// Tenant is the id of the endpoint's tenant.
-func (l *Lane) Tenant() id.UUID { return l.tenant }
-
 // Settings is the present configuration; nil for a lane that could never be served.
 func (l *Lane) Settings() *Settings { return l.settings.Load() }
 

@@ -23,7 +23,7 @@ type pace struct {
 func (p *pace) ended(took time.Duration) { p.took += (took - p.took) / 16 }
 
 func (p *pace) gap() time.Duration {
-	gap := min(p.took/MaxInFlight, maxGap)
+	gap := min(p.took/maxInFlight, maxGap)
 	if gap < minGap {
 		return 0
 	}

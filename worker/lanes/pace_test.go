@@ -63,18 +63,18 @@ func (c *course) most(within time.Duration, from time.Time) (n int) {
 func TestRequestsThatEndTogetherDoNotBeginTogetherAgain(t *testing.T) {
 	t.Parallel()
 	const took = time.Second
-	c := newCourse(2 * MaxInFlight)
+	c := newCourse(2 * maxInFlight)
 	begun := c.now
 	c.pass(4*took, took)
-	if got := c.most(20*time.Millisecond, begun); got != MaxInFlight/2 {
+	if got := c.most(20*time.Millisecond, begun); got != maxInFlight/2 {
 		t.Fatalf("at first %d requests begin at once: nothing is known of them", got)
 	}
 	if got := c.most(20*time.Millisecond, begun.Add(took)); got > 60 {
-		t.Errorf("%d requests begin within 20 ms, of a tenant whose %d requests take %s", got, MaxInFlight/2, took)
+		t.Errorf("%d requests begin within 20 ms, of a tenant whose %d requests take %s", got, maxInFlight/2, took)
 	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	if c.d.inFlight < MaxInFlight/2-5 {
+	if c.d.inFlight < maxInFlight/2-5 {
 		t.Errorf("%d requests are under way: its pace keeps the tenant from its share", c.d.inFlight)
 	}
 }
@@ -85,12 +85,12 @@ func TestAPaceIsNoBoundForFastAnswersOrFewRequests(t *testing.T) {
 		lanes int
 		took  time.Duration
 	}{
-		"fast answers": {2 * MaxInFlight, 50 * time.Millisecond},
+		"fast answers": {2 * maxInFlight, 50 * time.Millisecond},
 		"few requests": {pacedFrom, 10 * time.Second},
 	} {
 		course := newCourse(c.lanes)
 		course.pass(4*c.took, c.took)
-		if want := 4 * min(c.lanes, MaxInFlight/2); len(course.started) < want {
+		if want := 4 * min(c.lanes, maxInFlight/2); len(course.started) < want {
 			t.Errorf("%s: %d requests of %d that could", name, len(course.started), want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAPaceForgetsSlowAnswers(t *testing.T) {
 		p.ended(5 * time.Millisecond)
 	}
 	p.started(now)
-	if wait := p.wait(MaxInFlight, now); wait > 0 {
+	if wait := p.wait(maxInFlight, now); wait > 0 {
 		t.Errorf("the next start after %s, of requests that take 5 ms by now", wait)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
-	"posthorn/db/migrations"
+	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -41,7 +41,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	url := dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp)
+	url := schematest.Clone(t)
 	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"posthorn/domain/mail"
 )
 
-// ResendURL is where Resend's API is unless the configuration says otherwise.
-const ResendURL = "https://api.resend.com/"
+// resendURL is where Resend's API is unless the configuration says otherwise.
+const resendURL = "https://api.resend.com/"
 
 // maxIdempotencyKey is the longest key that Resend takes.
 const maxIdempotencyKey = 256
@@ -31,7 +31,7 @@ const maxAnswer = 64 << 10
 // NewResend sends by Resend's API. address can be empty.
 func NewResend(apiKey, address string) (Driver, error) {
 	if address == "" {
-		address = ResendURL
+		address = resendURL
 	}
 	// Paths are resolved against the address: without the slash its last part would be replaced.
 	base, err := url.Parse(strings.TrimRight(address, "/") + "/")

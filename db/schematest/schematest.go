@@ -1,0 +1,26 @@
+// Package schematest gives tests databases that have the newest schema.
+package schematest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
+)
+
+// Clone returns the URL of a new database with the newest schema.
+func Clone(t testing.TB) string {
+	t.Helper()
+	return dbtest.Clone(t, Fingerprint(), Migrate)
+}
+
+// Fingerprint changes whenever a migration does. Template databases are named by it.
+func Fingerprint() string { return dbtest.Fingerprint(migrations.FS) }
+
+// Migrate brings a database to the newest schema and logs nothing.
+func Migrate(ctx context.Context, url string) error {
+	return db.MigrateUp(ctx, url, slog.New(slog.DiscardHandler))
+}
