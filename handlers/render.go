@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"bytes"
 	"context"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"posthorn/db/accounts"
 	"posthorn/domain/fault"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
 	"posthorn/views/layout"
 )
@@ -193,6 +195,10 @@ func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
 	}
 	if e == errViewOver {
 		r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
+	}
+	var needed history.InStorage
+	if errors.As(e, &needed) && !c.Actor.Tenant.IsZero() {
+		c.explainStored(needed.Day, r)
 	}
 }
 

@@ -1,10 +1,16 @@
 package handlers
 
 import (
+	"net/http"
+	"time"
+
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
+	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
+	"posthorn/views/layout"
 )
 
 // ofStoredDay explains why an event or a delivery that the path names was not found, if it is of a day that the tenant
@@ -27,4 +33,36 @@ func (c *Call) ofStoredDay(err error) error {
 		}
 	}
 	return err
+}
+
+// explainStored makes an error page say of which day its object is, and offers to bring that day back.
+func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
+	var found []sql.DaysInStorageRow
+	_ = c.Tx(func(q *sql.Queries) (err error) { // without its state the page still says what is known
+		found, err = q.DaysInStorage(c.Ctx(), sql.DaysInStorageParams{
+			TenantID: c.Actor.Tenant, Since: day, Until: day, Most: 1,
+		})
+		return err
+	})
+	name, tenant := day.Format("2 January 2006"), "/t/"+id.Tenant.Format(c.Actor.Tenant)
+	r.Back, r.BackLabel = tenant+"/deliveries", "Back to the deliveries"
+	switch {
+	case len(found) > 0 && history.State(found[0].State) == history.Returning:
+		r.Title, r.Detail = "This day is being brought back", "The history of "+name+" is being brought back from storage. Open this page again in some minutes."
+		if found[0].Delayed {
+			r.Detail = "The history of " + name + " is being brought back from storage. The last try failed. It is repeated every ten minutes."
+		}
+	case c.Actor.May(access.ActOnDeliveries):
+		r.Title, r.Detail = "This day is in storage", "The history of "+name+" is in storage. Bring the day back to open this page."
+		here := c.Request.URL.RequestURI()
+		if c.Request.Method != http.MethodGet {
+			here = c.referer()
+		}
+		r.Act = &layout.Act{
+			Action: tenant + "/history/" + day.Format(time.DateOnly) + "/restore", Label: "Bring back",
+			Fields: map[string]string{"next": here},
+		}
+	default:
+		r.Title, r.Detail = "This day is in storage", "The history of "+name+" is in storage. An owner, an admin, or a developer can bring the day back."
+	}
 }

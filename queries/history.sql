@@ -183,6 +183,14 @@ SELECT posthorn.history_in(@name, @lines::text[], @tenant_id, @low, @high)::bigi
 -- The tenant's days, newest first.
 SELECT * FROM history_days WHERE tenant_id = @tenant_id AND day < @before::date ORDER BY day DESC LIMIT @most::int;
 
+-- name: DaysInStorage :many
+-- For the pages of lists: days with rows that are not in the tables, newest first.
+SELECT day, state, (failed_at IS NOT NULL)::boolean AS delayed,
+	coalesce((counts ->> 'events')::bigint, 0)::bigint AS events, coalesce((counts ->> 'deliveries')::bigint, 0)::bigint AS deliveries
+FROM history_days
+WHERE tenant_id = @tenant_id AND state IN ('leaving', 'stored', 'returning') AND day BETWEEN @since::date AND @until::date
+ORDER BY day DESC LIMIT @most::int;
+
 -- name: AskHistory :one
 -- A day that is stored, or on its way, is brought back; one that is back stays for longer. No row: the day was never exported.
 UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'returning' END, back_at = now()

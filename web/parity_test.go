@@ -41,6 +41,7 @@ var twins = map[string]string{
 	"/event-types":                          "POST /event-types",
 	"/event-types/:name":                    "PATCH /event-types/:name",
 	"/event-types/:name/delete":             "DELETE /event-types/:name",
+	"/history/:day/restore":                 "POST /history/:day/restore",
 	"/inboxes":                              "POST /inboxes",
 	"/invitations/:invitation_id/revoke":    "DELETE /invitations/:invitation_id",
 	"/keys":                                 "POST /keys",

@@ -89,6 +89,61 @@ func (q *Queries) CountHistory(ctx context.Context) (CountHistoryRow, error) {
 	return i, err
 }
 
+const DaysInStorage = `-- name: DaysInStorage :many
+SELECT day, state, (failed_at IS NOT NULL)::boolean AS delayed,
+	coalesce((counts ->> 'events')::bigint, 0)::bigint AS events, coalesce((counts ->> 'deliveries')::bigint, 0)::bigint AS deliveries
+FROM history_days
+WHERE tenant_id = $1 AND state IN ('leaving', 'stored', 'returning') AND day BETWEEN $2::date AND $3::date
+ORDER BY day DESC LIMIT $4::int
+`
+
+type DaysInStorageParams struct {
+	TenantID id.UUID
+	Since    time.Time
+	Until    time.Time
+	Most     int32
+}
+
+type DaysInStorageRow struct {
+	Day        time.Time
+	State      string
+	Delayed    bool
+	Events     int64
+	Deliveries int64
+}
+
+// For the pages of lists: days with rows that are not in the tables, newest first.
+func (q *Queries) DaysInStorage(ctx context.Context, arg DaysInStorageParams) ([]DaysInStorageRow, error) {
+	rows, err := q.db.Query(ctx, DaysInStorage,
+		arg.TenantID,
+		arg.Since,
+		arg.Until,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DaysInStorageRow{}
+	for rows.Next() {
+		var i DaysInStorageRow
+		if err := rows.Scan(
+			&i.Day,
+			&i.State,
+			&i.Delayed,
+			&i.Events,
+			&i.Deliveries,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeleteHistory = `-- name: DeleteHistory :one
 WITH a AS (
 	DELETE FROM attempts x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2::uuid[]) AND x.created_at >= $3 AND x.created_at <= $4 RETURNING 1

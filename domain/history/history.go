@@ -122,11 +122,18 @@ func ParseLines(lines []byte) (map[string][]string, error) {
 	return rows, nil
 }
 
-// ErrStored says that something is of a day that is in the store.
+// InStorage is the cause of ErrStored: the day that is needed.
+type InStorage struct{ Day time.Time }
+
+func (s InStorage) Error() string { return "in storage: " + s.Day.Format(time.DateOnly) }
+
+// ErrStored says that something is of a day that is in the store. Its cause is an InStorage.
 func ErrStored(day time.Time) error {
 	name := day.Format(time.DateOnly)
-	return fault.New(fault.Conflict, "day_stored",
-		"The history of "+name+" is in storage. Bring the day back first: on the History page, with POST /history/"+name+"/restore, or with `posthorn history restore "+name+"`.")
+	e := fault.New(fault.Conflict, "day_stored",
+		"The history of "+name+" is in storage. Bring the day back first: in the dashboard, with POST /history/"+name+"/restore, or with `posthorn history restore "+name+"`.")
+	e.Cause = InStorage{Day: day}
+	return e
 }
 
 // Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.

@@ -180,8 +180,20 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 			v.Newer = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID))
 		}
 	}
+	if v.Older == "" && !waits(p) {
+		if v.Stored, err = a.storedDays(c, q, p); err != nil {
+			return err
+		}
+		v.Stored.Noun, v.Stored.Here = pages.StoredDeliveries, ask.here(list, id.Delivery)
+	}
 	v.List, err = a.deliveryRows(c, q, found.Rows, ask)
 	return err
+}
+
+// waits reports whether a list is of deliveries that wait: none of these is in storage.
+func waits(p handlers.Page) bool {
+	s, ok := delivery.ParseStatus(p.Status)
+	return p.Wait != "" || ok && !s.Terminal()
 }
 
 // deliveryRows is the part of the page that is refreshed. Its rows stay the same when others are added.

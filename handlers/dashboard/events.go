@@ -114,8 +114,11 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 	}
 	if !next.IsZero() {
 		v.Older, v.Short = ask.at(v.Root+"/events", "after", id.Event.Format(next)), len(page) < rows
+		return nil
 	}
-	return nil
+	v.Stored, err = a.storedDays(c, q, p)
+	v.Stored.Noun, v.Stored.Here = pages.StoredEvents, ask.here(v.Root+"/events", id.Event)
+	return err
 }
 
 // looked makes a page of the result of a bounded scan: the rows that match, and the last one that it examined. next

@@ -66,6 +66,7 @@ var goodForms = map[string]url.Values{
 	"/event-types":                          {"name": {"a.b"}},
 	"/event-types/:name":                    {"description": {"x"}},
 	"/event-types/:name/delete":             {},
+	"/history/:day/restore":                 {}, // TestListsSayWhichDaysAreInStorageAndBringThemBack presses it
 	"/keys":                                 {"name": {"k"}, "scopes": {"events:write"}},
 	"/keys/:key_id/revoke":                  {},
 	"/notices/read":                         {},

@@ -66,6 +66,14 @@ func (q listQuery) at(path, side, position string) string {
 	return path + "?" + v.Encode()
 }
 
+// here is the address of the page itself, at its last card: the days in storage.
+func (q listQuery) here(path string, kind id.Kind) string {
+	if q.after.IsZero() {
+		return q.at(path, "", "") + pages.StoredAnchor
+	}
+	return q.at(path, "after", kind.Format(q.after)) + pages.StoredAnchor
+}
+
 // wrongQuery says what is wrong with an address, by parameter. Other errors are returned.
 func wrongQuery(err error) (map[string]string, error) {
 	if err := handlers.NotInput(err); err != nil {

@@ -77,8 +77,8 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
 	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(),
-		a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes(),
-		a.ssoRoutes())
+		a.historyRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(),
+		a.noticeRoutes(), a.ssoRoutes())
 }
 
 // maxForm bounds the body of a form.

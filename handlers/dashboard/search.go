@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
 	"posthorn/domain/search"
 	"posthorn/handlers"
@@ -103,7 +105,20 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 	if db.IsMissing(err) {
 		err = fault.ErrNotFound
 	}
+	if fault.Is(err, fault.ErrNotFound.Code) && (kind == id.Delivery || kind == id.Event) {
+		err = a.orStored(c, u, err)
+	}
 	return to, err
+}
+
+// orStored is nil for an id of a day in storage: its page says so. Otherwise it is the error.
+func (a *dashboard) orStored(c *handlers.Call, of id.UUID, notFound error) error {
+	return c.Tx(func(q *sql.Queries) error {
+		if err := deliveries.Missing(c.Ctx(), q, c.Actor.Tenant, of, notFound); !errors.As(err, &history.InStorage{}) {
+			return err
+		}
+		return nil
+	})
 }
 
 // kindOf is what an id names; empty for a text that is none.

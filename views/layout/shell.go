@@ -76,6 +76,13 @@ type Refusal struct {
 	Typed     []Typed // what the refused form held
 	Back      string  // where to go on; the front page unless set
 	BackLabel string
+	Act       *Act // what fixes it; nil: nothing that this person can do
+}
+
+// Act is a form with one button.
+type Act struct {
+	Action, Label string
+	Fields        map[string]string
 }
 
 // Typed is a field of a form that was refused.

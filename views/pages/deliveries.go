@@ -25,6 +25,7 @@ type DeliveriesView struct {
 	Newer     string // the pages before and after; empty: none
 	Older     string
 	Short     bool // the page ended early: the filter matches rarely
+	Stored    StoredDays
 
 	Of *EndpointHead // of the one endpoint whose deliveries these are; its tabs lead back
 }

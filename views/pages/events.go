@@ -18,6 +18,7 @@ type EventsView struct {
 	Rows         []EventRow
 	Newer, Older string
 	Short        bool
+	Stored       StoredDays
 	Emits        bool // the actor may emit
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"posthorn/domain/id"
 	"posthorn/tools/look"
 )
 
@@ -26,6 +27,8 @@ type stops struct {
 	queries  map[string]string // by path: what a page is asked with
 	// destroyed is an event whose data is gone.
 	destroyed string
+	// stored is an event of a day in storage.
+	stored string
 }
 
 // elsewhere are pages that lead away unless something is under way; the journeys see them.
@@ -149,7 +152,7 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 	}
 	for _, path := range []string{
 		"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/notices?unread=true", w.office.root + "/notices?kind=nonsense",
-		w.office.root + "/events/" + w.destroyed, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense",
+		w.office.root + "/events/" + w.destroyed, w.office.root + "/events/" + w.stored, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense",
 	} {
 		all = append(all, stop{path, w.office.owner})
 	}
@@ -197,6 +200,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.manage(http.MethodPost, "/events/"+w.destroyed+"/expunge", settings{"reason": "asked by a customer"}, nil)
 	o.manage(http.MethodPost, "/portal-links", settings{"role": "viewer", "brand_name": "Shop", "allow_secrets": true}, nil)
 	w.rejected(t)
+	w.store(t)
 	var box struct{ ID, URL string }
 	o.manage(http.MethodPost, "/inboxes", settings{}, &box)
 	for name, value := range map[string]string{
@@ -231,6 +235,27 @@ func (w *stops) rejected(t *testing.T) {
 		_, _, page := w.operator.page("/console/outbox")
 		return strings.Contains(page, w.office.tenant)
 	})
+}
+
+// store puts some days of the tenant into storage, as far as pages can tell; one of them is on its way back.
+func (w *stops) store(t *testing.T) {
+	t.Helper()
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -31)
+	w.stored = id.Event.Format(id.New(day.Add(time.Hour), [10]byte{1}))
+	for _, statement := range []string{
+		`INSERT INTO history_days (tenant_id, day, state, counts)
+			SELECT $1, $2::date - n, CASE n WHEN 3 THEN 'returning' ELSE 'stored' END, '{"events":1200,"deliveries":3400}' FROM generate_series(0, 45) n WHERE n % 7 <> 5`,
+		`INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone)
+			SELECT $1, $2::date, $2::date, $2::date + 1, 'x', '', '', 1, 1, 1, '{}', '{}', true`,
+	} {
+		tenant, err := id.Tenant.Parse(w.office.tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.s.sql.Exec(t.Context(), statement, tenant.String(), day); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // aMail is the id of a mail that was kept.
