@@ -68,9 +68,7 @@ func New(address, key string, options ...Option) (*Client, error) {
 		base: base, key: key, userAgent: "posthorn-go/1", retries: DefaultRetries, longest: DefaultMaxPause,
 		perTry: DefaultTimeout, wait: pause,
 		// A redirect would send the key elsewhere, or turn a POST into a GET; the API has none.
-		http: &http.Client{CheckRedirect: func(*http.Request,
-			[]*http.Request,
-		) error {
+		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
 	}

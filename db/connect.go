@@ -29,8 +29,7 @@ var serverKeepAlive = map[string]string{
 
 var dialer = &net.Dialer{
 	KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery,
-		Count: keepAliveTries,
+		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: keepAliveTries,
 	},
 	Control: boundSilence,
 }

@@ -91,8 +91,7 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 		list, err := p.Status(ctx)
 		for _, s := range list {
 			states = append(states, MigrationState{
-				Version: s.Source.Version, Name: s.Source.Path,
-				Applied: s.State == goose.StateApplied,
+				Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied,
 			})
 		}
 		return err

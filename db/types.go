@@ -17,8 +17,7 @@ func registerTypes(m *pgtype.Map) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
 	m.RegisterType(&pgtype.Type{
-		Name: "timestamptz", OID: pgtype.TimestamptzOID,
-		Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
 	})
 	for _, a := range []struct {
 		name         string

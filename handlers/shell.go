@@ -99,8 +99,7 @@ func (c *Call) unread() int {
 	var n int64
 	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{
-			TenantID: c.Actor.Tenant, MemberID: c.Actor.Member,
-			Kinds: notice.NamesFor(c.Actor.Role),
+			TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role),
 		})
 		return err
 	})

@@ -364,8 +364,7 @@ func (c *Config) operatorSSO(base string) *admin.SSO {
 		BreakGlass: c.breakGlass(),
 		Provider: openid.Provider{
 			Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: c.OIDCClientSecret.Reveal(),
-			RoleClaim: strings.TrimSpace(claim),
-			Callback:  c.consoleURL(base) + admin.Root + "/sso/callback",
+			RoleClaim: strings.TrimSpace(claim), Callback: c.consoleURL(base) + admin.Root + "/sso/callback",
 		},
 	}
 }

@@ -15,9 +15,7 @@ import (
 // newLogger writes one line a record, as JSON or text, and guards against secrets: the values of keys that name one are
 // replaced, and so is whatever has the shape of one inside any text. It is the last line; the first is to log none.
 func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string,
-		a slog.Attr,
-	) slog.Attr {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		return guard(a)
 	}}
 	if format == "text" {

@@ -26,8 +26,7 @@ func main() {
 	}
 	a := &app{
 		program: os.Args[0], args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout,
-		stderr:   os.Stderr,
-		terminal: isatty.IsTerminal(os.Stdout.Fd()), inTerminal: isatty.IsTerminal(os.Stdin.Fd()),
+		stderr: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()), inTerminal: isatty.IsTerminal(os.Stdin.Fd()),
 		logTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 	}
 	ctx, stop := untilSignaled(a.stderr)

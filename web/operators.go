@@ -35,8 +35,7 @@ func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
 	operatorID := db.NewID()
 	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *sql.Queries) (id.UUID, error) {
 		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{
-			ID: operatorID, Email: email,
-			CreatedAt: operatorID.Time(),
+			ID: operatorID, Email: email, CreatedAt: operatorID.Time(),
 		})
 		if err == nil && made == 0 {
 			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")

@@ -54,8 +54,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	own := api.Deps{
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log,
-		Now:     time.Now,
-		Closing: p.closing, OpenID: providers,
+		Now: time.Now, Closing: p.closing, OpenID: providers,
 	}
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
@@ -77,8 +76,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		ready: p.ready, api: own, svix: translated,
 		auth: auth.Deps{
 			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(),
-			Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
-			OpenID: providers,
+			Local: p.Config.showsMails(), Log: p.Log, Now: time.Now, OpenID: providers,
 		},
 		operators: p.Config.operatorSSO(p.URL()), consoleURL: p.Config.consoleURL(p.URL()),
 		dashboard: dashboard.Deps{
@@ -86,8 +84,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Emitter: committer, Egress: p.Config.Egress, OpenID: providers,
 		},
 		mailbox: mailbox.Deps{
-			DB: general, Keys: ring, Development: p.Config.showsMails(),
-			CronSecret: p.Config.CronSecret.Reveal(),
+			DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal(),
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 		homes:  fleet,
@@ -166,15 +163,13 @@ func lookRoutes() []handlers.Route {
 		routes = append(routes,
 			handlers.Route{Method: method, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
 			handlers.Route{
-				Method: method, Path: static.ThemePrefix + ":accent", Access: open,
-				Handler: plain(static.ServeTheme),
+				Method: method, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme),
 			},
 			handlers.Route{Method: method, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
 		)
 	}
 	return append(routes, handlers.Route{
-		Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10,
-		Handler: handlers.ChooseTheme,
+		Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme,
 	})
 }
 

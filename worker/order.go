@@ -80,8 +80,7 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 	var rows []sql.MakeArrivalsReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{
-			Endpoint: l.ID(), Floor: arrivals.Floor,
-			Most: arrivals.Most,
+			Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most,
 		})
 		return err
 	}); err != nil {

@@ -148,8 +148,7 @@ func (w *Worker) expire(jobs []*lanes.Job) {
 	for _, j := range jobs {
 		w.results <- &result{job: j, outcome: queue.Outcome{
 			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen,
-			Attempts: j.Attempts,
-			Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+			Attempts: j.Attempts, Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 		}}
 	}
 }
@@ -194,8 +193,7 @@ func leaseOf(l queue.Leased) lanes.Lease {
 		DropBelow: l.DropBelow,
 		Tokens:    l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
 		Health: lanes.Health{
-			Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health),
-			Epoch: l.Health.Epoch,
+			Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health), Epoch: l.Health.Epoch,
 		},
 	}
 	if lease.EndpointID.IsZero() {

@@ -111,8 +111,7 @@ func New(c Config) *Worker {
 	w.metrics = newMetrics(c.Registry)
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
-		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) },
-		History: c.History,
+		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, History: c.History,
 	})
 	return w
 }

@@ -449,8 +449,7 @@ func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdic
 			}
 			for _, r := range did.Results {
 				o := part[slices.IndexFunc(part, func(o desired.Object) bool {
-					return string(o.Kind) == string(
-						r.Kind) && o.Name == r.Name
+					return string(o.Kind) == string(r.Kind) && o.Name == r.Name
 				})]
 				if r.Problem != nil {
 					problems = append(problems, p.rejected(o, *r.Problem)...)

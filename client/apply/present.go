@@ -294,8 +294,7 @@ func (s *Server) keys(ctx context.Context, sdk *client.Client, tenant string) (o
 			fields["expires_at"] = expires.UTC().Format(time.RFC3339)
 		}
 		o := desired.Object{
-			Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID,
-			Fields: fields,
+			Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID, Fields: fields,
 		}
 		if strings.HasPrefix(s.key, k.Prefix) {
 			o.ID = "" // the key of this very command

@@ -379,8 +379,7 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) {
-		return sdk.UpdateEndpoint(ctx, c.ID,
-			body)
+		return sdk.UpdateEndpoint(ctx, c.ID, body)
 	})
 }
 

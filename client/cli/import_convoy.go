@@ -184,8 +184,7 @@ func (s *convoySender) readTypes(ctx context.Context) error {
 	for _, t := range found {
 		if t.Name != "*" { // stands for all
 			s.types = append(s.types, client.EventTypeInput{
-				Name: t.Name, Description: &t.Description,
-				Deprecated: new(t.Deprecated != nil),
+				Name: t.Name, Description: &t.Description, Deprecated: new(t.Deprecated != nil),
 			})
 		}
 	}

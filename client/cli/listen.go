@@ -145,9 +145,7 @@ func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error)
 		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone
 	}
 	f := &forwarder{command: c, env: e}
-	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request,
-		[]*http.Request,
-	) error {
+	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 	f.sdk, err = c.connect(e)

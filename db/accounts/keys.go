@@ -77,8 +77,7 @@ func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	_, err = PostNotice(ctx, q, Notice{
 		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
 		Details: notice.KeyDetails{
-			Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes,
-			ExpiresAt: row.ExpiresAt,
+			Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes, ExpiresAt: row.ExpiresAt,
 		},
 	})
 	return row, text, err

@@ -52,8 +52,7 @@ func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, er
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
-			Person: &person, Life: account.Person.Life(), Address: l.Address,
-			Agent: l.Agent,
+			Person: &person, Life: account.Person.Life(), Address: l.Address, Agent: l.Agent,
 		})
 		return err
 	})
@@ -86,8 +85,7 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 			return err
 		}
 		err = q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenant, Name: localTenant, RetentionDays: days,
-			CreatedAt: tenant.Time(),
+			ID: tenant, Name: localTenant, RetentionDays: days, CreatedAt: tenant.Time(),
 		})
 		if err != nil {
 			return err

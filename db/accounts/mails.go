@@ -38,8 +38,7 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 	}
 	mailID := db.NewID()
 	row := sql.InsertMailParams{
-		ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data,
-		CreatedAt: mailID.Time(),
+		ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data, CreatedAt: mailID.Time(),
 	}
 	if m.Keys != nil {
 		row.Sealed, row.Data = m.Keys.Seal(data, db.TenantOrZero(m.Tenant), mailID), json.RawMessage("{}")

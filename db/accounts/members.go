@@ -92,8 +92,7 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 	token, hash := NewToken()
 	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
 		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID,
-		CreatedAt: invitationID.Time(),
-		Lives:     int32(account.InvitationLife / time.Second),
+		CreatedAt: invitationID.Time(), Lives: int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
 		return sql.GetInvitationRow{}, err
@@ -179,8 +178,7 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 		_, err = q.DeleteMember(ctx, sql.DeleteMemberParams{TenantID: change.Tenant, ID: m.ID})
 	} else {
 		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{
-			TenantID: change.Tenant, ID: m.ID,
-			Role: string(change.To),
+			TenantID: change.Tenant, ID: m.ID, Role: string(change.To),
 		})
 	}
 	if err != nil {

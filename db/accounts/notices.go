@@ -66,8 +66,7 @@ func SetPreferences(
 	changed := map[string]bool{}
 	for kind, on := range wanted {
 		n, err := q.SetPreference(ctx, sql.SetPreferenceParams{
-			TenantID: tenant, Recipient: recipient, Kind: kind,
-			Wanted: on,
+			TenantID: tenant, Recipient: recipient, Kind: kind, Wanted: on,
 		})
 		if err != nil {
 			return err

@@ -55,8 +55,7 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 		}
 		tenant = db.NewID()
 		if err := q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenant, Name: "Posthorn", RetentionDays: 90,
-			CreatedAt: tenant.Time(),
+			ID: tenant, Name: "Posthorn", RetentionDays: 90, CreatedAt: tenant.Time(),
 		}); err != nil {
 			return err
 		}

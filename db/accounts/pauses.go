@@ -68,8 +68,7 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 			return err
 		}
 		if row, err = q.FindPause(ctx, sql.FindPauseParams{
-			Scope: in.Scope, TenantID: in.TenantID, Host: in.Host,
-			EndpointID: in.EndpointID,
+			Scope: in.Scope, TenantID: in.TenantID, Host: in.Host, EndpointID: in.EndpointID,
 		}); err != nil || n == 0 {
 			return err
 		}

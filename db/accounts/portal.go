@@ -94,7 +94,6 @@ func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link",
-		Object: id.PortalLink.Format(portalLinkID),
+		Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID),
 	})
 }

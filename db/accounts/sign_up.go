@@ -42,8 +42,7 @@ func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err er
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
-			Person: &person, Life: account.Person.Life(), Address: s.Address,
-			Agent: s.Agent,
+			Person: &person, Life: account.Person.Life(), Address: s.Address, Agent: s.Agent,
 		})
 		return err
 	})
@@ -70,8 +69,7 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 		return tenant, by, err
 	}
 	err = q.InsertTenant(ctx, sql.InsertTenantParams{
-		ID: tenant, Name: name, RetentionDays: days,
-		CreatedAt: tenant.Time(),
+		ID: tenant, Name: name, RetentionDays: days, CreatedAt: tenant.Time(),
 	})
 	if err != nil {
 		return tenant, by, err

@@ -43,8 +43,7 @@ func connectionOf(row sql.SSOConnection) (c Connection, err error) {
 	c = Connection{
 		Config: sso.Config{
 			Issuer: row.Issuer, ClientID: row.ClientID, RoleClaim: row.RoleClaim, Default: access.Role(row.DefaultRole),
-			Join:       row.JoinMembers,
-			TrustEmail: row.TrustEmail, Session: time.Duration(row.SessionSeconds) * time.Second,
+			Join: row.JoinMembers, TrustEmail: row.TrustEmail, Session: time.Duration(row.SessionSeconds) * time.Second,
 		},
 		Tenant: row.TenantID, Secret: row.ClientSecret, Only: row.SSOOnly, BreakGlass: row.BreakGlass,
 	}
@@ -121,8 +120,7 @@ func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 			TenantID: to.Tenant, Issuer: to.Issuer, ClientID: to.ClientID, ClientSecret: secret,
 			RoleClaim: to.RoleClaim, RoleMap: roles,
 			DefaultRole: string(to.Default), JoinMembers: to.Join, TrustEmail: to.TrustEmail, SSOOnly: to.Only,
-			BreakGlass:     to.BreakGlass,
-			SessionSeconds: int32(to.Session / time.Second),
+			BreakGlass: to.BreakGlass, SessionSeconds: int32(to.Session / time.Second),
 		})
 		if err != nil {
 			return err
@@ -518,8 +516,7 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 	case to.Role != w.memberBefore:
 		if _, err := q.SetMemberRole(ctx, sql.SetMemberRoleParams{
-			TenantID: s.Tenant, ID: w.member,
-			Role: string(to.Role),
+			TenantID: s.Tenant, ID: w.member, Role: string(to.Role),
 		}); err != nil {
 			return member, err
 		}
@@ -532,8 +529,7 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 	}
 	return w.member, q.PutIdentity(ctx, sql.PutIdentityParams{
-		TenantID: s.Tenant, Subject: s.Claims.Subject,
-		PersonID: w.person,
+		TenantID: s.Tenant, Subject: s.Claims.Subject, PersonID: w.person,
 	})
 }
 
@@ -590,8 +586,7 @@ func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logo
 			of = nil
 		}
 		if n, err = q.EndSSOSessions(ctx, sql.EndSSOSessionsParams{
-			TenantID: of, Subject: token.Subject,
-			Sid: token.SessionID,
+			TenantID: of, Subject: token.Subject, Sid: token.SessionID,
 		}); err != nil || n == 0 {
 			return err
 		}
@@ -665,8 +660,7 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 		if db.IsMissing(err) && named {
 			row.ID = db.NewID()
 			if _, err = q.InsertOperator(ctx, sql.InsertOperatorParams{
-				ID: row.ID, Email: email,
-				CreatedAt: row.ID.Time(),
+				ID: row.ID, Email: email, CreatedAt: row.ID.Time(),
 			}); err == nil {
 				err = AuditOperator(ctx, q, row.ID, s.Address, "operator.created")
 			}

@@ -241,8 +241,7 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 		}
 	}
 	return row, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant),
-		Details: changed,
+		Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed,
 	})
 }
 
@@ -250,8 +249,7 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
 	to := sql.UpdateTenantParams{
 		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays,
-		Settings:   row.Settings,
-		ExternalID: row.ExternalID,
+		Settings: row.Settings, ExternalID: row.ExternalID,
 	}
 	if change.Name != nil {
 		to.Name = *change.Name

@@ -67,8 +67,7 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 		return id.UUID{}, fault.ErrNotFound
 	}
 	return row.TenantID, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant",
-		Object: id.Tenant.Format(row.TenantID),
+		Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID),
 	})
 }
 
@@ -92,8 +91,7 @@ func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason st
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant),
-			Reason: reason,
+			Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason,
 		})
 	})
 }
@@ -123,8 +121,7 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.F
 				p.Path = "/"
 			}
 			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{
-				TenantID: &p.Tenant, ActorID: by.ID, Action: action,
-				ObjectID: p.Path,
+				TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path,
 			})
 			if err != nil || seen {
 				return err

@@ -130,8 +130,7 @@ func Expired(ctx context.Context, d *db.DB, most int32) (days []Day, err error) 
 func (y Day) as(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockHistory(ctx, sql.LockHistoryParams{
-			TenantID: y.Tenant, Day: y.At,
-			State: string(y.State),
+			TenantID: y.Tenant, Day: y.At, State: string(y.State),
 		}); err != nil {
 			if db.IsNoRows(err) {
 				return errState
@@ -207,8 +206,7 @@ func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of
 	}
 	if locked {
 		if err := q.LockHistoryRows(ctx, sql.LockHistoryRowsParams{
-			TenantID: y.Tenant, Low: p.Low,
-			High: p.High,
+			TenantID: y.Tenant, Low: p.Low, High: p.High,
 		}); err != nil {
 			return of, err
 		}
@@ -230,8 +228,7 @@ func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of
 		p.Counts.Types[e.Type]++
 	}
 	deliveries, err := q.HistoryDeliveries(ctx, sql.HistoryDeliveriesParams{
-		TenantID: y.Tenant, Low: p.Low,
-		High: p.High,
+		TenantID: y.Tenant, Low: p.Low, High: p.High,
 	})
 	if err != nil {
 		return of, err
@@ -350,8 +347,7 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 		}
 		totals := reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled)
 		tables := reconcile.Page{
-			Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed,
-			Canceled: r.RowsCanceled,
+			Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled,
 		}
 		if entered {
 			totals.Events, tables.Events = r.Events, r.RowsEvents
@@ -363,8 +359,7 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			}
 		}
 		return q.SetHistoryCounts(ctx, sql.SetHistoryCountsParams{
-			TenantID: y.Tenant, Day: y.At, Counts: counts,
-			Bytes: bytes,
+			TenantID: y.Tenant, Day: y.At, Counts: counts, Bytes: bytes,
 		})
 	})
 }
@@ -403,8 +398,7 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return ErrRows
 		}
 		needed, err := q.NeedsHistory(ctx, sql.NeedsHistoryParams{
-			TenantID: y.Tenant, First: db.FirstID(p.Low),
-			Last: db.FirstID(p.High),
+			TenantID: y.Tenant, First: db.FirstID(p.Low), Last: db.FirstID(p.High),
 		})
 		if err != nil {
 			return err
@@ -422,8 +416,7 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return ErrRows
 		}
 		return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
-			TenantID: y.Tenant, Day: y.At, Low: part.Low,
-			Gone: true,
+			TenantID: y.Tenant, Day: y.At, Low: part.Low, Gone: true,
 		})
 	})
 	if errors.Is(err, ErrRows) {
@@ -469,8 +462,7 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 				return errArrived
 			}
 			return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
-				TenantID: y.Tenant, Day: y.At, Low: part.Low,
-				Gone: false,
+				TenantID: y.Tenant, Day: y.At, Low: part.Low, Gone: false,
 			})
 		}
 		return nil // they are there

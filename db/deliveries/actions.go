@@ -95,8 +95,7 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 		return d, err
 	}
 	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(),
-		ID: deliveryID,
+		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
 	})
 	if err != nil {
 		return d, err
@@ -150,8 +149,7 @@ func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, aga
 // lockReplay locks a delivery for who replays it, and refuses one that was replayed before.
 func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) error {
 	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(),
-		ID: deliveryID,
+		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
 	}); err != nil || again {
 		return err
 	}
@@ -188,8 +186,7 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	again, first := db.NewID(), queue.First(original.Delivery)
 	if err := q.InsertReplay(ctx, sql.InsertReplayParams{
 		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID,
-		EndpointID: original.EndpointID,
-		EventType:  original.EventType, ReplayOf: &original.ID, FirstID: &first,
+		EndpointID: original.EndpointID, EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
 	}); err != nil {
 		return original, err
 	}
@@ -224,8 +221,7 @@ func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UU
 		return err
 	}
 	return q.NoteReplays(ctx, sql.NoteReplaysParams{
-		TenantID: tenant, JobID: job, ReplaysOf: originals,
-		Deliveries: made,
+		TenantID: tenant, JobID: job, ReplaysOf: originals, Deliveries: made,
 	})
 }
 
@@ -271,8 +267,7 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 		return d, false, delivery.RefuseArchive(d.Shown)
 	}
 	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(),
-		ID: deliveryID,
+		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
 	})
 	if err != nil {
 		return d, false, err
@@ -288,14 +283,12 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 		return d, false, err
 	}
 	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{
-		Archived: archived, TenantID: tenant,
-		DeliveryID: deliveryID,
+		Archived: archived, TenantID: tenant, DeliveryID: deliveryID,
 	}); err != nil {
 		return d, false, err
 	}
 	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{
-		Archived: archived, TenantID: tenant,
-		DeliveryID: deliveryID,
+		Archived: archived, TenantID: tenant, DeliveryID: deliveryID,
 	}); err != nil {
 		return d, false, err
 	}

@@ -191,8 +191,7 @@ func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string
 func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 	return sql.SaveBulkJobParams{
 		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon,
-		Failure: job.Failure,
-		Tries:   job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
+		Failure: job.Failure, Tries: job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
 	}
 }
 

@@ -24,15 +24,13 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 		return sql.BulkJob{}, err
 	}
 	n, err := q.CountDropped(ctx, sql.CountDroppedParams{
-		TenantID: tenant, EndpointID: ep, Below: below,
-		Most: estimateMost + 1,
+		TenantID: tenant, EndpointID: ep, Below: below, Most: estimateMost + 1,
 	})
 	if err != nil {
 		return sql.BulkJob{}, err
 	}
 	job := NewBulkJob{
-		Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below},
-		Reason: reason,
+		Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below}, Reason: reason,
 	}
 	made, err := insertBulkJob(ctx, q, tenant, by, job, Estimate{Count: min(n, estimateMost), Exact: n <= estimateMost})
 	if err != nil {
@@ -99,8 +97,7 @@ func liftDrop(ctx context.Context, q *sql.Queries, job *sql.BulkJob, f bulk.Filt
 		return err
 	}
 	if err := q.UnmarkDropped(ctx, sql.UnmarkDroppedParams{
-		TenantID: job.TenantID, EndpointID: ep,
-		Below: f.Below,
+		TenantID: job.TenantID, EndpointID: ep, Below: f.Below,
 	}); err != nil {
 		return err
 	}

@@ -184,8 +184,7 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 		}
 		rows, err := w.q.ScanEventsUp(ctx, sql.ScanEventsUpParams{
 			Type: w.filter.Type, Channel: w.filter.Channel, TenantID: w.tenant, LowAt: look.low.Time(),
-			HighAt: look.high.Time(),
-			Low:    look.low, High: look.high, Scan: int32(most), Most: int32(most),
+			HighAt: look.high.Time(), Low: look.low, High: look.high, Scan: int32(most), Most: int32(most),
 		})
 		if err != nil {
 			return nil, err

@@ -177,8 +177,7 @@ func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 		part.take(d, why)
 	}
 	if err := w.q.ArchiveLetters(ctx, sql.ArchiveLettersParams{
-		Archived: wanted, TenantID: w.tenant,
-		Ids: ids,
+		Archived: wanted, TenantID: w.tenant, Ids: ids,
 	}); err != nil {
 		return err
 	}

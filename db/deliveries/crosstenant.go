@@ -92,8 +92,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 			return page, err
 		}
 	} else if found, err = q.EndpointsOfHost(ctx, sql.EndpointsOfHostParams{
-		TenantID: l.Tenant, Host: l.Host,
-		Most: crossTenantHosts,
+		TenantID: l.Tenant, Host: l.Host, Most: crossTenantHosts,
 	}); err != nil {
 		return page, err
 	}

@@ -212,8 +212,7 @@ func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []St
 	out := make([]ExportedDelivery, len(rows))
 	at := make(map[id.UUID]int, len(rows))
 	ask := sql.ExportAttemptsParams{
-		TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew),
-		Until: rows[0].CreatedAt,
+		TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew), Until: rows[0].CreatedAt,
 	}
 	for i, d := range rows {
 		out[i].State, at[d.ID] = d, i

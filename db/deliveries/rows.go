@@ -50,8 +50,7 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		}
 		r, err := q.ScanQueue(ctx, sql.ScanQueueParams{
 			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying,
-			TenantID: tenant,
-			Low:      w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			TenantID: tenant, Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	case status == delivery.Failed, status == DeadLetters:

@@ -129,8 +129,7 @@ type item struct {
 func New(c Config) *Committer {
 	return &Committer{
 		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB),
-		quotas: newQuotas(c.DB),
-		queue:  make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
+		quotas: newQuotas(c.DB), queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
 	}
 }
 
@@ -211,8 +210,7 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	}
 	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
 	it.Event = sql.Event{
-		TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data,
-		Channels: m.Channels,
+		TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data, Channels: m.Channels,
 	}
 	if m.Key != "" {
 		it.Key = &m.Key

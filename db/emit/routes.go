@@ -221,8 +221,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		}
 		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
 			it.Deliveries = append(it.Deliveries, queue.NewDelivery{
-				ID: db.NewID(), EndpointID: e.id,
-				OrderKey: e.orderKey(it),
+				ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it),
 			})
 		}
 	}

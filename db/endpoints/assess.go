@@ -125,8 +125,7 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	now time.Time,
 ) error {
 	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{
-		TenantID: e.TenantID, ID: e.ID,
-		Reason: string(reason),
+		TenantID: e.TenantID, ID: e.ID, Reason: string(reason),
 	})
 	if err != nil {
 		return err
@@ -229,8 +228,7 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
 	in := health.EndpointInput{ID: out.Endpoint, Name: out.URL, Disabled: reason}
 	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
-		TenantID: e.TenantID, Since: since, Until: until,
-		Endpoint: &e.ID,
+		TenantID: e.TenantID, Since: since, Until: until, Endpoint: &e.ID,
 	})
 	if err != nil {
 		return out, err
@@ -268,8 +266,7 @@ const heldCounted = 10_000
 // held is how many deliveries wait for an endpoint, at most most; more says that there are more.
 func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most int) (n int64, more bool, err error) {
 	rows, err := q.CountHeld(ctx, sql.CountHeldParams{
-		TenantID: tenant, Endpoints: []id.UUID{endpointID},
-		Most: int32(most) + 1,
+		TenantID: tenant, Endpoints: []id.UUID{endpointID}, Most: int32(most) + 1,
 	})
 	if err != nil || len(rows) == 0 {
 		return 0, false, err

@@ -72,8 +72,7 @@ func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Ti
 ) (bool, error) {
 	noticeID := db.NewID()
 	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{
-		TenantID: tenant, Day: day, NoticeID: noticeID,
-		CreatedAt: noticeID.Time(),
+		TenantID: tenant, Day: day, NoticeID: noticeID, CreatedAt: noticeID.Time(),
 	})
 	if err != nil || n == 0 {
 		return false, err
@@ -93,8 +92,7 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action,
 		ActiveEndpoints: s.ActiveEndpoints,
 		SuccessDay:      s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total,
-		Retries:          s.Retries,
-		FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(),
+		Retries: s.Retries, FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(),
 		P95Milliseconds: s.P95.Milliseconds(),
 		ActionEndpoint:  s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
 	}

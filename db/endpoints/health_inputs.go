@@ -133,8 +133,7 @@ func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now 
 		}
 	}
 	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
-		TenantID: tenant, Since: since,
-		Until: now.Add(time.Minute),
+		TenantID: tenant, Since: since, Until: now.Add(time.Minute),
 	})
 	if err != nil {
 		return err

@@ -36,8 +36,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 			return err
 		}
 		oldest, err := q.OldestHeld(ctx, sql.OldestHeldParams{
-			TenantID: h.TenantID, EndpointID: h.ID,
-			Before: db.FirstID(now.Add(-health.NoticeAfter(hold))),
+			TenantID: h.TenantID, EndpointID: h.ID, Before: db.FirstID(now.Add(-health.NoticeAfter(hold))),
 		})
 		if err != nil || len(oldest) == 0 {
 			return err

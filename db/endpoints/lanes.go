@@ -25,8 +25,7 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 	error,
 ) {
 	found, err := q.LanesOf(ctx, sql.LanesOfParams{
-		SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints,
-		TenantID: tenant,
+		SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints, TenantID: tenant,
 	})
 	if err != nil {
 		return nil, err
@@ -44,13 +43,11 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 		h := health[l.ID]
 		facts := condition.Facts{
 			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h),
-			Last:  last(h),
-			Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
+			Last: last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
 		}
 		lane := condition.Lane{
 			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
-			LimitedBy: condition.Limit(l.LimitedBy),
-			NotBefore: db.OrZero(l.NotBefore),
+			LimitedBy: condition.Limit(l.LimitedBy), NotBefore: db.OrZero(l.NotBefore),
 		}
 		if l.RateLimit != nil {
 			lane.RateLimit = int(*l.RateLimit)

@@ -12,8 +12,7 @@ import (
 // Newest is a tenant's endpoints, the newest first, without what their rows don't hold.
 func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) ([]sql.Endpoint, error) {
 	return q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{
-		TenantID: tenant, Before: id.Last,
-		Most: int32(most),
+		TenantID: tenant, Before: id.Last, Most: int32(most),
 	})
 }
 

@@ -47,8 +47,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (r 
 		rows, r.More = rows[:mostExplained], true
 	}
 	sent, err := q.FirstDeliveriesOfEvent(ctx, sql.FirstDeliveriesOfEventParams{
-		TenantID: tenant, EventID: event,
-		Since: event.Time(),
+		TenantID: tenant, EventID: event, Since: event.Time(),
 	})
 	if err != nil {
 		return r, err

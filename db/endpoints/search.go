@@ -146,8 +146,7 @@ func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, i
 		}
 		for _, r := range rows {
 			f := FoundEvent{
-				FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text,
-				ByTrace: trace.ID(r.Traceparent) == s.Text,
+				FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text, ByTrace: trace.ID(r.Traceparent) == s.Text,
 			}
 			in := false
 			if !f.ByKey && !f.ByTrace && s.InData {

@@ -119,8 +119,7 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
-		SlotSecretID: &slot, TenantID: tenant,
-		ID: endpointID,
+		SlotSecretID: &slot, TenantID: tenant, ID: endpointID,
 	}); err != nil {
 		return SecretState{}, err
 	}
@@ -169,8 +168,7 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 		return newest, false, nil
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
-		SlotSecretID: &newest.ID, TenantID: tenant,
-		ID: endpointID,
+		SlotSecretID: &newest.ID, TenantID: tenant, ID: endpointID,
 	}); err != nil {
 		return newest, false, err
 	}

@@ -93,8 +93,7 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter,
 		RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds:    int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit),
-		Burst:    toInt(e.Burst),
-		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker,
+		Burst: toInt(e.Burst), Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker,
 		SendTraceparent: e.SendTraceparent, Verification: e.Verification, WhenHeld: e.WhenHeld,
 		Headers: endpoint.Headers{}, Metadata: map[string]string{}, Shape: shapeOf(e),
 	}

@@ -73,8 +73,7 @@ func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 // once. The tenant is locked.
 func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
 	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{
-		TenantID: e.TenantID, EndpointID: e.ID,
-		Since: e.StatusAt,
+		TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt,
 	})
 	if err != nil {
 		return false, err

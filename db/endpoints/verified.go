@@ -21,8 +21,7 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		}
 		// A replaced verification proves nothing about the endpoint's present settings.
 		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
-			TenantID: tenant, ID: verification, State: "succeeded",
-			LastStatus: &status,
+			TenantID: tenant, ID: verification, State: "succeeded", LastStatus: &status,
 		})
 		if err == nil && n == 0 {
 			err = errNotPending

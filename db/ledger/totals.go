@@ -53,8 +53,7 @@ func (b Totals) Columns() (tenants []id.UUID, days []time.Time, counts [6][]int3
 func (b Totals) Queue(batch *pgx.Batch) {
 	tenants, days, counts := b.Columns()
 	batch.Queue(sql.EnterAccepted, db.Args(sql.EnterAcceptedParams{
-		Tenants: tenants, Days: days, Accepted: counts[0],
-		Events: counts[5],
+		Tenants: tenants, Days: days, Accepted: counts[0], Events: counts[5],
 	})...)
 }
 

@@ -144,8 +144,7 @@ func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 		return err
 	}
 	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{
-		TenantID: tenant, EndpointID: endpointID,
-		Answer: string(answer),
+		TenantID: tenant, EndpointID: endpointID, Answer: string(answer),
 	})
 	if err != nil || n == 0 {
 		return err
@@ -188,7 +187,6 @@ func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UU
 // ReadInboxRequest is one of a tenant's, whole.
 func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (sql.InboxRequestRow, error) {
 	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{
-		TenantID: tenant, ID: requestID,
-		KeptSeconds: inbox.KeptFor.Seconds(),
+		TenantID: tenant, ID: requestID, KeptSeconds: inbox.KeptFor.Seconds(),
 	})
 }

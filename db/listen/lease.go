@@ -92,8 +92,7 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		return nil, nil, err
 	}
 	rows, err := q.NextToLease(ctx, sql.NextToLeaseParams{
-		TenantID: tenant, EndpointID: endpointID,
-		Most: int32(leaseWindow - leased),
+		TenantID: tenant, EndpointID: endpointID, Most: int32(leaseWindow - leased),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -104,8 +103,7 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		if db.IsNoRows(err) || err == nil && event.Data == nil {
 			gone = append(gone, &queue.Outcome{
 				TenantID: tenant, DeliveryID: r.DeliveryID, EventID: r.EventID, EndpointID: endpointID, Gen: r.Gen,
-				Attempts: r.Attempts,
-				Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+				Attempts: r.Attempts, Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 			})
 			continue
 		} else if err != nil {
@@ -119,8 +117,7 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		given = append(given, one)
 		if err := q.InsertLease(ctx, sql.InsertLeaseParams{
 			TenantID: tenant, EndpointID: endpointID, DeliveryID: r.DeliveryID, Number: sent, Gen: r.Gen,
-			Attempts:  int16(one.Attempts),
-			AttemptID: one.Attempt, Signature: signing.Kept(one.Headers),
+			Attempts: int16(one.Attempts), AttemptID: one.Attempt, Signature: signing.Kept(one.Headers),
 		}); err != nil {
 			return nil, nil, err
 		}

@@ -137,8 +137,7 @@ func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.Leas
 		},
 	}
 	_, err = queue.RecordOutcomes(ctx, d, queue.OutcomeBatch{
-		Listened: true, Outcomes: []*queue.Outcome{o},
-		Again: true,
+		Listened: true, Outcomes: []*queue.Outcome{o}, Again: true,
 	})
 	return err
 }
@@ -167,8 +166,7 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 				return err
 			}
 			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{
-				TenantID: l.TenantID, EndpointID: l.EndpointID,
-				Seconds: silent.Seconds(),
+				TenantID: l.TenantID, EndpointID: l.EndpointID, Seconds: silent.Seconds(),
 			}); err != nil {
 				return err
 			}

@@ -173,8 +173,7 @@ func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 	for page := int64(0); page >= 0; {
 		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
 			row, err := q.EraseLeftovers(ctx, sql.EraseLeftoversParams{
-				TenantID: e.tenant, Day: day, FromPage: page,
-				Pages: leftoverPages,
+				TenantID: e.tenant, Day: day, FromPage: page, Pages: leftoverPages,
 			})
 			e.sum.Attempts += row.N
 			page = row.NextPage

@@ -79,8 +79,7 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 	}
 	for range stepsMost {
 		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
-			Day: at.Day, After: at.After,
-			Most: pagesMost,
+			Day: at.Day, After: at.After, Most: pagesMost,
 		})
 		if err != nil {
 			return discrepancies, err
@@ -136,8 +135,7 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 			Ledger: reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled),
 			Tables: reconcile.Page{
 				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled,
-				Waiting: r.RowsWaiting,
-				Queued:  reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
+				Waiting: r.RowsWaiting, Queued: reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
 			},
 		}
 		if over && entered {

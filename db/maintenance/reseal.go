@@ -34,8 +34,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealEndpointSecret(ctx, sql.ResealEndpointSecretParams{
-			Sealed: v.sealed, TenantID: v.tenant,
-			ID: v.row,
+			Sealed: v.sealed, TenantID: v.tenant, ID: v.row,
 		})
 	}},
 	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
@@ -45,8 +44,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealCustomHeaders(ctx, sql.ResealCustomHeadersParams{
-			CustomHeaders: v.sealed, TenantID: v.tenant,
-			ID: v.row,
+			CustomHeaders: v.sealed, TenantID: v.tenant, ID: v.row,
 		})
 	}},
 	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
@@ -89,11 +87,7 @@ var sealedColumns = []sealedColumn{
 	{"people.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Most: most})
 		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue {
-			return sealedValue{
-				r.ID,
-				id.UUID{},
-				r.ID, r.Totp,
-			}
+			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealPersonSeed(ctx, sql.ResealPersonSeedParams{Totp: v.sealed, ID: v.row})
@@ -101,11 +95,7 @@ var sealedColumns = []sealedColumn{
 	{"operators.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Most: most})
 		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue {
-			return sealedValue{
-				r.ID,
-				id.UUID{},
-				r.ID, r.Totp,
-			}
+			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})

@@ -94,10 +94,8 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 			for _, r := range list {
 				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
 					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key,
-					Channels: r.Channels,
-					Version:  r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt,
-					RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID,
-					Traceparent: r.Traceparent,
+					Channels: r.Channels, Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt,
+					RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID, Traceparent: r.Traceparent,
 				}}
 			}
 			return err
@@ -136,8 +134,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	for _, l := range lanes {
 		leased = append(leased, Leased{
 			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID],
-			Health: about.health[l.EndpointID],
-			Asked:  about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
+			Health: about.health[l.EndpointID], Asked: about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
 		})
 	}
 	return leased, nil

@@ -83,8 +83,7 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
 	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
-		At: t.CreatedAt, Attempt: int(t.Number),
-		Replayed: sentAgain(d),
+		At: t.CreatedAt, Attempt: int(t.Number), Replayed: sentAgain(d),
 	})...)
 	if s.SendTraceparent && m.Traceparent != "" {
 		h = AppendTraceparent(h, m.Traceparent, d.ID, int(t.Number))

@@ -237,8 +237,7 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
 		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
 		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n),
-		Excerpts: make([][]byte, 0, n),
-		Errors:   make([]string, 0, n), Held: make([]int32, 0, n),
+		Excerpts: make([][]byte, 0, n), Errors: make([]string, 0, n), Held: make([]int32, 0, n),
 	}
 	for _, o := range outcomes {
 		a := o.Attempt

@@ -144,7 +144,6 @@ func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
 		Tenants: []id.UUID{}, Days: []time.Time{}, Accepted: []int32{}, Delivered: []int32{}, Failed: []int32{},
 		Canceled: []int32{}, Expunged: []int32{},
 		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n),
-		Kinds:  make([]int16, 0, n),
-		Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
+		Kinds: make([]int16, 0, n), Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
 	}
 }

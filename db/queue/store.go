@@ -229,8 +229,7 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		Tenants: make([]id.UUID, n), Created: make([]time.Time, n), Ids: make([]id.UUID, n), Types: make([]string, n),
 		Datas: make([][]byte, n), Keys: make([]string, n), Channels: make([]string, n), Versions: make([]string, n),
 		Occurred: make([]*time.Time, n), Deliver: make([]*time.Time, n), RoutingVersions: make([]int64, n),
-		ExternalIds:  make([]string, n),
-		Traceparents: make([]string, n),
+		ExternalIds: make([]string, n), Traceparents: make([]string, n),
 	}
 	for i, e := range events {
 		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data

@@ -37,8 +37,7 @@ func isDomain(domain string) bool {
 	labels := strings.Split(domain, ".")
 	for _, label := range labels {
 		bad := strings.ContainsFunc(label, func(r rune) bool {
-			return r != '-' && !unicode.In(r, unicode.L, unicode.M,
-				unicode.Nd)
+			return r != '-' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
 		})
 		if label == "" || len(label) > 63 || bad || label[0] == '-' || label[len(label)-1] == '-' {
 			return false

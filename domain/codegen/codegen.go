@@ -25,8 +25,7 @@ const (
 // says beyond types, such as ranges and patterns, is not in it. A schema that can't be read is an error.
 func Generate(in Language, pkg string, entries []catalogue.Entry) ([]byte, error) {
 	entries = slices.SortedFunc(slices.Values(entries), func(a, b catalogue.Entry) int {
-		return strings.Compare(a.Name,
-			b.Name)
+		return strings.Compare(a.Name, b.Name)
 	})
 	f := &file{}
 	b := &builder{file: f, initialisms: in == Go, used: reserved(in)}

@@ -104,8 +104,7 @@ var fixes = map[condition.Reason]string{
 // waiting is what is told of a delivery that waits. What its last attempt came to stays named.
 func waiting(w condition.Wait, last Diagnosis) Diagnosis {
 	d := Diagnosis{
-		Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Fix: fixes[w.Reason],
-		Next: nexts[w.Reason],
+		Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Fix: fixes[w.Reason], Next: nexts[w.Reason],
 	}
 	if w.Reason == condition.Retry && last.Title != "" {
 		d.Title, d.Detail, d.Fix = last.Title, last.Detail, last.Fix

@@ -214,8 +214,7 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
 		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard,
-		Prefix:      signature.DefaultPrefix,
-		TypeField:   signature.TypeAsType,
+		Prefix: signature.DefaultPrefix, TypeField: signature.TypeAsType,
 		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
 		CircuitBreaker: true,
 		Verification:   "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},

@@ -85,8 +85,7 @@ const mostAlerts = 5
 func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 	rate := e.Day.Rate()
 	a := Alert{
-		Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total,
-		Failed: rate.Total - rate.Succeeded,
+		Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total, Failed: rate.Total - rate.Succeeded,
 	}
 	a.Problem, a.Response = dominantError(e.Errors, e.Day)
 	disabled := e.Disabled != "" && !e.Resumed

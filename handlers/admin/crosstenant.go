@@ -178,8 +178,7 @@ func deliveryLine(d deliveries.State, of sql.LabelEndpointsRow) console.Delivery
 		ID: id.Delivery.Format(d.ID), Type: d.EventType, Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts),
 		LastStatus:  int(d.LastStatus),
 		LastFailure: d.LastFailure, Created: d.CreatedAt, Tenant: of.TenantName, TenantPath: tenantPath(d.TenantID),
-		Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL),
-		Event: id.Event.Format(d.EventID),
+		Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL), Event: id.Event.Format(d.EventID),
 	}
 	l.Path = l.TenantPath + "/deliveries/" + l.ID
 	if d.NextAt != nil {

@@ -52,14 +52,12 @@ func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
 		return v, err
 	}
 	v = console.LedgerView{
-		Days: platformLedgerDays, Most: len(rows) > 4*pageRows, Lines: ledgerLines(rows),
-		Found: findings(found, names),
+		Days: platformLedgerDays, Most: len(rows) > 4*pageRows, Lines: ledgerLines(rows), Found: findings(found, names),
 	}
 	v.Shell = c.Shell("Books", "books")
 	for _, k := range checks {
 		v.Checks = append(v.Checks, console.ReconcileLine{
-			Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked,
-			Since: k.RoundAt,
+			Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt,
 		})
 	}
 	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]

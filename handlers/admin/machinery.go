@@ -149,8 +149,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			is := states[l.EndpointID]
 			line := console.LaneLine{
 				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID),
-				URL:       egress.Mask(l.URL),
-				Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
+				URL: egress.Mask(l.URL), Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
 			}
 			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
 			if is.Ready {

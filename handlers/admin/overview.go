@@ -45,8 +45,7 @@ func (a *admin) see(c *handlers.Call) (s seen, err error) {
 			return err
 		}
 		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
-			SilentSeconds: silent, Failing: true,
-			Most: glance,
+			SilentSeconds: silent, Failing: true, Most: glance,
 		}); err != nil {
 			return err
 		}
@@ -81,8 +80,7 @@ func (a *admin) overview(c *handlers.Call) error {
 	for _, o := range s.oldest {
 		line := console.OldestLine{
 			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
-			Lanes: o.Lanes,
-			URL:   egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
+			Lanes: o.Lanes, URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
 		}
 		v.Oldest = append(v.Oldest, line)
 		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
@@ -107,8 +105,7 @@ func loads(s seen) []console.LoadLine {
 	of := func(tenantID id.UUID, name string) *console.LoadLine {
 		if byTenant[tenantID] == nil {
 			byTenant[tenantID] = &console.LoadLine{
-				Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID),
-				ID: id.Tenant.Format(tenantID),
+				Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID), ID: id.Tenant.Format(tenantID),
 			}
 		}
 		return byTenant[tenantID]

@@ -19,8 +19,7 @@ func (a *admin) palette(c *handlers.Call) error {
 		found, err := q.ListTenantsDown(c.Ctx(), sql.ListTenantsDownParams{After: id.Last, Most: paletteTenants})
 		for _, t := range found {
 			tenants.Entries = append(tenants.Entries, layout.PaletteEntry{
-				Label: t.Name, Note: id.Tenant.Format(t.ID),
-				Href: tenantPath(t.ID),
+				Label: t.Name, Note: id.Tenant.Format(t.ID), Href: tenantPath(t.ID),
 			})
 		}
 		return err

@@ -117,8 +117,7 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 	}
 	if right && operator.DisabledAt == nil {
 		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-			return accounts.Succeeded(c.Ctx(), q, "operator password",
-				operator.Email)
+			return accounts.Succeeded(c.Ctx(), q, "operator password", operator.Email)
 		})
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
@@ -435,7 +434,6 @@ func (a *admin) showCodes(c *handlers.Call) error {
 		return c.Redirect(Root)
 	}
 	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
-		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"),
-		Next: Root,
+		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: Root,
 	}))
 }

@@ -204,8 +204,7 @@ func (a *admin) showTenant(c *handlers.Call) error {
 }
 
 // refuseTenant shows a tenant's page again with errors. mark sets them.
-func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView,
-	fields map[string]string),
+func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView, fields map[string]string),
 ) error {
 	v, err := a.tenant(c)
 	if err != nil {

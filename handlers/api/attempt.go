@@ -51,8 +51,7 @@ func (a *api) getAttempt(c *handlers.Call) error {
 		ID: v.ID, Number: v.Number, Late: v.Late, Status: v.Status, Failure: v.Failure, Error: v.Error,
 		StartedAt: v.StartedAt, Phases: v.Phases,
 		URL: v.URL, Format: v.Format, Signature: v.Signature, ResponseHeaders: v.ResponseHeaders,
-		ResponseExcerpt: v.ResponseExcerpt,
-		Request:         m.request(c.Actor.Scopes.Has(access.EventsRead)),
+		ResponseExcerpt: v.ResponseExcerpt, Request: m.request(c.Actor.Scopes.Has(access.EventsRead)),
 	})
 }
 

@@ -217,10 +217,8 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 func bulkJobView(j sql.BulkJob) BulkJob {
 	v := BulkJob{
 		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected),
-		ExpectedExact: j.Exact,
-		Done:          int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)),
-		Pace:    nullable.NewNullNullable[int](),
-		Reason:  j.Reason,
+		ExpectedExact: j.Exact, Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)),
+		Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
 		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
 		CreatedAt: Time(j.CreatedAt), StartedAt: orNullAt(j.StartedAt), EndedAt: orNullAt(j.EndedAt),
 	}

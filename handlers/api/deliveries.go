@@ -71,8 +71,7 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 			return orNotFound(err)
 		}
 		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{
-			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(),
-			ID: eventID,
+			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID,
 		})
 		if err == nil && !exists {
 			err = fault.ErrNotFound
@@ -147,8 +146,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	v := deliveryView(d)
 	return c.Answer(http.StatusOK, DeliveryWithAttempts{
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status,
-		Reason:       v.Reason,
-		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure,
+		Reason: v.Reason, AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure,
 		NextAttemptAt: v.NextAttemptAt, Wait: v.Wait,
 		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf,
 		ReplayedBy: v.ReplayedBy, ReplayedAt: v.ReplayedAt, DeadLetter: v.DeadLetter, JobID: v.JobID,
@@ -161,8 +159,7 @@ func deliveryView(d deliveries.State) Delivery {
 	v := Delivery{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), EventType: d.EventType,
 		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()),
-		Reason:       orNullText(d.Reason.String()),
-		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus),
+		Reason: orNullText(d.Reason.String()), AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus),
 		LastFailure:   orNullText(d.LastFailure.String()),
 		NextAttemptAt: orNullAt(d.NextAt), CreatedAt: Time(d.CreatedAt), SettledAt: orNullAt(d.SettledAt),
 		ArchivedAt: orNullAt(d.ArchivedAt),
@@ -216,8 +213,7 @@ func attemptView(t sql.Attempt) Attempt {
 		ResponseExcerpt: nullable.NewNullNullable[string](),
 		Phases: Phases{
 			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs),
-			ReadUs:  int(t.ReadUs),
-			TotalUs: int(t.TotalUs),
+			ReadUs: int(t.ReadUs), TotalUs: int(t.TotalUs),
 		},
 	}
 	if t.ResponseExcerpt != nil {

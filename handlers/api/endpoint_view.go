@@ -49,8 +49,7 @@ func endpointView(e endpoints.Full, now time.Time) Endpoint {
 		StatusReason: e.StatusReason, StatusAt: Time(e.StatusAt), VerifiedAt: orNullAt(e.VerifiedAt),
 		CreatedAt: Time(e.CreatedAt),
 		UpdatedAt: Time(e.UpdatedAt), CustomHeaders: make(map[string]*string, len(s.Headers)),
-		SensitiveHeaders: s.Headers.Marked(),
-		Filter:           nullable.NewNullNullable[Filter](),
+		SensitiveHeaders: s.Headers.Marked(), Filter: nullable.NewNullNullable[Filter](),
 		LastVerification: nullable.NewNullNullable[Verification](),
 	}
 	if v.Metadata == nil {
@@ -163,8 +162,7 @@ func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 	for _, w := range verdict.Warn {
 		warning := EndpointWarning{
 			Reason: DisableReason(w.Reason), Stage: EndpointWarningStage(w.Stage), FailuresLeft: w.Left,
-			Detail:    r.Policy.Sentence(w.Reason),
-			DisableAt: nullable.NewNullNullable[Time](),
+			Detail: r.Policy.Sentence(w.Reason), DisableAt: nullable.NewNullNullable[Time](),
 		}
 		if !w.DisableAt.IsZero() {
 			warning.DisableAt = orNullTime(w.DisableAt)
@@ -177,8 +175,7 @@ func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 func verificationView(v sql.Verification) Verification {
 	out := Verification{
 		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: Time(v.RequestedAt),
-		DoneAt:     orNullAt(v.DoneAt),
-		LastDetail: v.LastDetail, LastStatus: nullable.NewNullNullable[int](),
+		DoneAt: orNullAt(v.DoneAt), LastDetail: v.LastDetail, LastStatus: nullable.NewNullNullable[int](),
 	}
 	if v.LastStatus != nil && *v.LastStatus != 0 {
 		out.LastStatus = nullable.NewNullableWithValue(int(*v.LastStatus))

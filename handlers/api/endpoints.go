@@ -110,8 +110,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 			e.Condition(now).State != p.Condition
 	})
 	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e endpoints.Full) Endpoint {
-		return maskedView(e,
-			now)
+		return maskedView(e, now)
 	}), NextCursor: cursorOrNull(next)})
 }
 

@@ -15,8 +15,7 @@ func (in EventTypeInput) entry() catalogue.Entry {
 	e := catalogue.Entry{Name: in.Name, Check: catalogue.Off}
 	EventTypePatch{
 		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
-		SchemaCheck: in.SchemaCheck,
-		Deprecated:  in.Deprecated, Versions: in.Versions,
+		SchemaCheck: in.SchemaCheck, Deprecated: in.Deprecated, Versions: in.Versions,
 	}.apply(&e)
 	return e
 }

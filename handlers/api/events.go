@@ -245,8 +245,7 @@ func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
 				(p.TraceID == "" || trace.ID(r.Traceparent) == p.TraceID) {
 				found = append(found, sql.ScanEventsDownRow{
 					ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels,
-					Version:    r.Version,
-					OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID,
+					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID,
 					Traceparent: r.Traceparent,
 				})
 			}
@@ -292,8 +291,7 @@ func eventView(e sql.ScanEventsDownRow) Event {
 		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key),
 		Channels: orEmpty(e.Channels),
 		Version:  orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt),
-		EventID: orNull(e.ExternalID),
-		TraceID: orNullText(trace.ID(e.Traceparent)),
+		EventID: orNull(e.ExternalID), TraceID: orNullText(trace.ID(e.Traceparent)),
 	}
 }
 
@@ -313,8 +311,7 @@ func (a *api) getEvent(c *handlers.Call) error {
 			return fault.ErrNotFound
 		}
 		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{
-			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(),
-			ID: eventID,
+			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID,
 		})
 		return err
 	})

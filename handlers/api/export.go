@@ -90,8 +90,7 @@ const exportPage = 200
 
 func (x *export) write() error {
 	x.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w,
-			flate.BestSpeed)
+		return flate.NewWriter(w, flate.BestSpeed)
 	})
 	for _, part := range []struct {
 		file string
@@ -230,8 +229,7 @@ func (x *export) portalLinks() error {
 func (x *export) bulkJobs() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.BulkJob, error) {
 		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{
-			Ascending: true, After: after,
-			Most: exportPage,
+			Ascending: true, After: after, Most: exportPage,
 		})
 	}, func(j sql.BulkJob) id.UUID { return j.ID }, bulkJobView)
 }
@@ -248,8 +246,7 @@ func (x *export) history() error {
 func (x *export) eventTypes() error {
 	return exportPages(x, "", func(ctx context.Context, q *sql.Queries, after string) ([]sql.EventType, error) {
 		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{
-			TenantID: x.Tenant.ID, After: after,
-			Most: exportPage,
+			TenantID: x.Tenant.ID, After: after, Most: exportPage,
 		})
 	}, func(t sql.EventType) string { return t.Name }, eventTypeView)
 }
@@ -259,12 +256,10 @@ func (x *export) endpoints() error {
 		error,
 	) {
 		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
-			Ascending: true, After: after,
-			Most: exportPage,
+			Ascending: true, After: after, Most: exportPage,
 		})
 	}, func(e endpoints.Full) id.UUID { return e.ID }, func(e endpoints.Full) Endpoint {
-		return endpointView(e,
-			x.deps.Now())
+		return endpointView(e, x.deps.Now())
 	})
 }
 
@@ -335,8 +330,7 @@ func (x *export) deliveries() error {
 func (x *export) notices() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.NoticeRow, error) {
 		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{
-			TenantID: x.Tenant.ID, Low: after, High: id.Last,
-			Most: exportPage,
+			TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage,
 		})
 	}, func(n sql.NoticeRow) id.UUID { return n.ID }, noticeView)
 }

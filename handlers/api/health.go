@@ -47,8 +47,7 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 		Findings: make([]HealthFinding, len(s.Findings)), ActiveEndpoints: h.ActiveEndpoints,
 		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries),
 		FailedDeliveriesDay: int(h.FailedDeliveries),
-		P50Ms:               milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled,
-		BreakersOpen:    h.BreakersOpen,
+		P50Ms:               milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen,
 		WarningsRunning: h.Warnings, OldestDueSeconds: int(h.OldestDue.Seconds()),
 		MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters), Alerts: []HealthAlert{}, TopTypes: []HealthType{},
 		TopEndpoints: []HealthEndpoint{},
@@ -64,8 +63,7 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 			EndpointID: a.Endpoint, Name: a.Name, Severity: HealthSeverity(a.Severity.String()), Code: a.Code,
 			Detail: a.Detail, Action: a.Action,
 			Attempts: int(a.Attempts), Failed: int(a.Failed), Problem: orNullText(string(a.Problem)),
-			Response:      orNullText(a.Response.String()),
-			ResponseCount: int(a.Response.Count),
+			Response: orNullText(a.Response.String()), ResponseCount: int(a.Response.Count),
 		})
 	}
 	out.DominantEndpointID, out.ActionEndpointID = orNullText(s.DominantEndpoint), orNullText(s.ActionEndpoint)

@@ -194,7 +194,6 @@ func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput
 func (in EventTypeInput) patch() EventTypePatch {
 	return EventTypePatch{
 		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
-		SchemaCheck: in.SchemaCheck,
-		Deprecated:  in.Deprecated, Versions: in.Versions,
+		SchemaCheck: in.SchemaCheck, Deprecated: in.Deprecated, Versions: in.Versions,
 	}
 }

@@ -114,8 +114,7 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r sql.ListInboxRequestsRow) InboxRequest {
 		return inboxRequestView(sql.InboxRequestRow{
 			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge,
-			Answer: r.Answer,
-			Good:   r.Good, Code: r.Code, SecretHint: r.SecretHint,
+			Answer: r.Answer, Good: r.Good, Code: r.Code, SecretHint: r.SecretHint,
 		})
 	}), NextCursor: cursorOrNull("")})
 }

@@ -84,8 +84,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	}
 	return c.Answer(http.StatusOK, TenantLimits{Limits: limitsView(used.Limits), Own: OwnLimits{
 		EventsPerSecond: own[settings.EventsPerSecond], EventsPerMonth: own[settings.EventsPerMonth],
-		Endpoints:    own[settings.MaxEndpoints],
-		PayloadBytes: own[settings.MaxPayload],
+		Endpoints: own[settings.MaxEndpoints], PayloadBytes: own[settings.MaxPayload],
 	}})
 }
 

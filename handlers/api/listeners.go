@@ -58,8 +58,7 @@ func (a *api) createListener(c *handlers.Call) error {
 func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error) {
 	patch := EndpointPatch{
 		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
-		Format: in.Format,
-		Prefix: in.Prefix, PayloadVersion: in.PayloadVersion,
+		Format: in.Format, Prefix: in.Prefix, PayloadVersion: in.PayloadVersion,
 	}
 	if err := patch.lay(&s); err != nil {
 		return s, err

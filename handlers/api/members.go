@@ -179,8 +179,7 @@ func (a *api) listInvitations(c *handlers.Call) error {
 	rows, next := cut(rows, p, func(i sql.ListInvitationsRow) []byte { return i.ID[:] })
 	return c.Answer(http.StatusOK, InvitationPage{
 		Data: views(rows, func(i sql.ListInvitationsRow) Invitation {
-			return invitationView(
-				sql.GetInvitationRow(i))
+			return invitationView(sql.GetInvitationRow(i))
 		}),
 		NextCursor: cursorOrNull(next),
 	})

@@ -31,8 +31,7 @@ func (a *api) listNotices(c *handlers.Call) error {
 		return err
 	}
 	ask := sql.ListNoticesDownParams{
-		TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"],
-		Most: int32(p.Limit + 1),
+		TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1),
 	}
 	if ask.Kind == anyKind {
 		ask.Kind = ""

@@ -37,8 +37,7 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 		ID: v.ID, Role: PortalLinkCreatedRole(v.Role), BrandName: v.BrandName, Accent: v.Accent, ReturnURL: v.ReturnURL,
 		SessionSeconds: v.SessionSeconds,
 		AllowSecrets:   v.AllowSecrets, CreatedAt: v.CreatedAt, OpenUntil: v.OpenUntil, OpenedAt: v.OpenedAt,
-		RevokedAt: v.RevokedAt,
-		URL:       a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
+		RevokedAt: v.RevokedAt, URL: a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
 	})
 }
 
@@ -51,8 +50,7 @@ func checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
 	set(&asked.ReturnURL, in.ReturnURL)
 	set(&asked.SessionSeconds, in.SessionSeconds)
 	link := accounts.NewPortalLink{
-		Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL,
-		SessionSeconds: asked.SessionSeconds,
+		Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds,
 	}
 	set(&link.AllowSecrets, in.AllowSecrets)
 	var wrong wrongFields
@@ -114,7 +112,6 @@ func portalLinkView(l sql.PortalLink) PortalLink {
 		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent,
 		ReturnURL:      l.ReturnURL,
 		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: Time(l.CreatedAt),
-		OpenUntil: Time(l.OpenUntil),
-		OpenedAt:  orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
+		OpenUntil: Time(l.OpenUntil), OpenedAt: orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
 	}
 }

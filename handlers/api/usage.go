@@ -37,8 +37,7 @@ func usageView(u accounts.Usage) Usage {
 func limitsView(l quota.Limits) Limits {
 	return Limits{
 		EventsPerSecond: limitOrNull(int64(l.EventsPerSecond)), EventsPerMonth: limitOrNull(int64(l.EventsPerMonth)),
-		Endpoints:    limitOrNull(int64(l.Endpoints)),
-		PayloadBytes: limitOrNull(int64(l.MaxPayload)),
+		Endpoints: limitOrNull(int64(l.Endpoints)), PayloadBytes: limitOrNull(int64(l.MaxPayload)),
 	}
 }
 

@@ -40,8 +40,7 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 	p := c.Actor.Person
 	v = pages.AccountView{
 		Name: components.FieldProps{
-			Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true,
-			MaxLength: account.MaxName,
+			Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true, MaxLength: account.MaxName,
 		},
 		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
 	}
@@ -62,8 +61,7 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 			return err
 		}
 		has := account.Factors{
-			App: stored.TotpAt != nil, Passkeys: len(keys),
-			Required: stored.PasskeyRequiredAt != nil,
+			App: stored.TotpAt != nil, Passkeys: len(keys), Required: stored.PasskeyRequiredAt != nil,
 		}
 		v.PasskeyRequired, v.MayRequirePasskey = has.RequiresPasskey(), has.CanRequire()
 		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
@@ -336,8 +334,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 		return refuse(c, a.confirmForm(c, next), err)
 	}
 	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
-		return accounts.Succeeded(c.Ctx(), q, "password",
-			p.Email)
+		return accounts.Succeeded(c.Ctx(), q, "password", p.Email)
 	})
 	if err != nil {
 		return err

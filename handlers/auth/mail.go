@@ -25,8 +25,7 @@ func (a *auth) until(life time.Duration) time.Time {
 // mail queues a mail with a link. The mail's key is made from the hash of the token, so a link is mailed once.
 func (a *auth) mail(c *handlers.Call, q *sql.Queries, kind mail.Kind, to, token string, data any) error {
 	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
-		Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys,
-		Data: data,
+		Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data,
 	})
 	return err
 }
@@ -52,8 +51,7 @@ func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, a
 		Keys: a.Keys,
 		Data: mail.SignInAlertData{
 			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address,
-			Browser: browserName(c.Request.UserAgent()),
-			Link:    link, Advice: advice,
+			Browser: browserName(c.Request.UserAgent()), Link: link, Advice: advice,
 		},
 	})
 	return err

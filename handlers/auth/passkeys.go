@@ -239,8 +239,7 @@ func passkeyLines(rows []sql.Passkey) []pages.PasskeyLine {
 	lines := make([]pages.PasskeyLine, len(rows))
 	for i, r := range rows {
 		lines[i] = pages.PasskeyLine{
-			ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt,
-			Used: r.UsedAt,
+			ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt, Used: r.UsedAt,
 		}
 	}
 	return lines

@@ -46,8 +46,7 @@ func (a *auth) reset(c *handlers.Call) error {
 		if db.IsMissing(err) {
 			// As much work as for an account: a link for nobody, which nobody learns.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-				Purpose: accounts.LinkReset, Email: email,
-				Life: account.ResetLife,
+				Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife,
 			})
 			return err
 		}

@@ -121,16 +121,14 @@ func withCredential(r handlers.Route) handlers.Route {
 
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm,
-		Handler: h,
+		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
 	}
 }
 
 // own is a page of the signed-in person's account.
 func own(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm,
-		Handler: h,
+		Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h,
 	}
 }
 

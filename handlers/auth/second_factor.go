@@ -231,8 +231,7 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 	shown, codes := credential.NewRecoveryCodes()
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{
-			Step: step, Codes: codes,
-			Address: c.Actor.Address,
+			Step: step, Codes: codes, Address: c.Actor.Address,
 		})
 		if err != nil {
 			return err
@@ -266,8 +265,7 @@ func (a *auth) showCodes(c *handlers.Call) error {
 		return c.Redirect("/account")
 	}
 	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
-		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"),
-		Next: "/account",
+		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/account",
 	}))
 }
 

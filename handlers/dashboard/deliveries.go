@@ -44,8 +44,7 @@ var deliveryFilters = handlers.List{
 func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	ask := readListQuery(c, id.Delivery, "q")
 	v := pages.DeliveriesView{
-		Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter),
-		Wrong: map[string]string{},
+		Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{},
 	}
 	if v.Filter.Search = ask.extra.Get("q"); v.Filter.Search != "" {
 		to, err := a.found(c, v.Filter.Search)
@@ -201,8 +200,7 @@ func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliv
 	ask listQuery,
 ) (pages.DeliveryListView, error) {
 	v := pages.DeliveryListView{
-		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries),
-		Plain: deliveryFilter(ask.filter),
+		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter),
 	}
 	v.Here = ask.at(v.Root+"/deliveries", "", "")
 	ids := make([]id.UUID, len(found))

@@ -235,8 +235,7 @@ func (k deliveryData) view(acts bool, chosen int, now time.Time) pages.DeliveryV
 
 func endpointLabel(e sql.Endpoint) pages.EndpointLabel {
 	return pages.EndpointLabel{
-		ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description,
-		Gone: e.DeletedAt != nil,
+		ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.DeletedAt != nil,
 	}
 }
 

@@ -195,8 +195,7 @@ var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
 
 func verificationView(c *handlers.Call, e sql.Endpoint, v *sql.Verification) pages.VerificationView {
 	out := pages.VerificationView{
-		Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind,
-		URL: egress.Mask(e.URL),
+		Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind, URL: egress.Mask(e.URL),
 	}
 	if c.Actor.May(access.ChangeEndpoints) && slices.Contains(verifiable, endpoint.Status(e.Status)) {
 		out.Verify = endpointPath(c, e.ID) + "/verify"

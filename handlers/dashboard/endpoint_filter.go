@@ -125,8 +125,7 @@ func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.S
 	whole bool,
 ) *pages.DryRunView {
 	route := routing.Compile(routing.Rule{
-		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter,
-		Status: endpoint.Active,
+		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active,
 	})
 	end := a.Now().Add(tryTime)
 	out := &pages.DryRunView{Complete: whole}

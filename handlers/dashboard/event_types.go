@@ -47,8 +47,7 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	}
 	err := c.Tx(func(q *sql.Queries) error {
 		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{
-			TenantID: c.Actor.Tenant, After: after,
-			Most: rows + 1,
+			TenantID: c.Actor.Tenant, After: after, Most: rows + 1,
 		})
 		if len(found) > rows {
 			found = found[:rows]
@@ -155,8 +154,7 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *p
 		return err
 	}
 	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
-		Window: window, By: analytics.Day,
-		EventType: of,
+		Window: window, By: analytics.Day, EventType: of,
 	})
 	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day.Bucket())
 	return err
@@ -169,8 +167,7 @@ func versionRows(t sql.EventType) ([]pages.VersionRow, error) {
 	for _, name := range entries.VersionNames(versions) {
 		one := versions[name]
 		out = append(out, pages.VersionRow{
-			Name: name, Schema: excerpt(one.Schema, prettyShown).Text,
-			Example: excerpt(one.Example, prettyShown).Text,
+			Name: name, Schema: excerpt(one.Schema, prettyShown).Text, Example: excerpt(one.Example, prettyShown).Text,
 		})
 	}
 	return out, err
@@ -203,8 +200,7 @@ func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form u
 	v := pages.EventTypeFormView{Root: path(c, ""), Of: of, Wrong: wrong}
 	field := func(name, label, hint string) components.FieldProps {
 		return components.FieldProps{
-			Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name],
-			Optional: true,
+			Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name], Optional: true,
 		}
 	}
 	if of == "" {

@@ -144,8 +144,7 @@ func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int
 
 func eventRow(e sql.Event) pages.EventRow {
 	r := pages.EventRow{
-		ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt,
-		Due: orZero(e.DeliverAt),
+		ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Due: orZero(e.DeliverAt),
 	}
 	if e.Key != nil {
 		r.Key = *e.Key
@@ -170,8 +169,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		return v, err
 	}
 	v = pages.EventView{
-		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries),
-		Expunges: c.Actor.May(access.Expunge),
+		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge),
 	}
 	err = c.Tx(func(q *sql.Queries) error {
 		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
@@ -221,8 +219,7 @@ func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 	for i, verdict := range v.Routing.Verdicts {
 		e := r.Endpoints[i]
 		label := pages.EndpointLabel{
-			ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description,
-			Gone: e.Gone,
+			ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.Gone,
 		}
 		if i == verdictsShown {
 			v.Truncated = true

@@ -113,8 +113,7 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, aske
 		text := id.Received.Format(r.ID)
 		v.Rows = append(v.Rows, pages.InboxRow{
 			ID: text, Href: endpointPath(c, endpointID) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge,
-			Good:   r.Good,
-			Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
+			Good: r.Good, Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
 		})
 	}
 	if len(rows) == 0 {

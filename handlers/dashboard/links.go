@@ -64,8 +64,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 func linkRow(l sql.PortalLink, now time.Time) pages.LinkRow {
 	r := pages.LinkRow{
 		ID: id.PortalLink.Format(l.ID), Role: l.Role, Brand: l.Brand, Secrets: l.AllowSecrets, Created: l.CreatedAt,
-		Opened:  orZero(l.OpenedAt),
-		Session: time.Duration(l.SessionSeconds) * time.Second,
+		Opened: orZero(l.OpenedAt), Session: time.Duration(l.SessionSeconds) * time.Second,
 	}
 	switch {
 	case l.RevokedAt != nil:
@@ -103,8 +102,7 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // an invalid number is out of the range
 	link := accounts.NewPortalLink{
 		Tenant: c.Actor.Tenant, By: c.Author(), Role: asked.Role, Brand: strings.TrimSpace(form.Get("brand_name")),
-		AllowSecrets:   form.Get("allow_secrets") == "true",
-		SessionSeconds: asked.SessionSeconds,
+		AllowSecrets: form.Get("allow_secrets") == "true", SessionSeconds: asked.SessionSeconds,
 	}
 	faults := asked.Wrong()
 	if link.Brand != "" {

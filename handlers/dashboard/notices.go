@@ -81,8 +81,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Pag
 	v *pages.NoticesView,
 ) error {
 	list := sql.PageOfNoticesParams{
-		TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role),
-		Most: rows + 1,
+		TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1,
 	}
 	if kind := p.Chosen["kind"]; kind != anyKind {
 		list.Kinds = []string{kind}
@@ -142,8 +141,7 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 
 func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 	r := pages.NoticeRow{
-		ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(),
-		At: n.CreatedAt,
+		ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(), At: n.CreatedAt,
 	}
 	var d struct{ URL, Description, Reason, Delivery, Name, Action, Day string }
 	_ = json.Unmarshal(n.Details, &d) // fields that a kind lacks stay empty

@@ -56,8 +56,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		},
 		Contacts: components.FieldProps{
 			Name: "contacts", Label: "Additional recipients", Value: strings.Join(told.Contacts, "\n"),
-			Rows:     max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
-			Optional: true, Placeholder: "ops@example.com",
+			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
 			Hint: fmt.Sprintf("One per line, at most %d. They receive all owner notices. Each email has an unsubscribe link.", notice.MaxContacts),
 		},
 		Retries: components.FieldProps{

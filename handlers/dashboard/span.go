@@ -61,8 +61,7 @@ func (s *span) read(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time
 		return err
 	}
 	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
-		Window: s.window, By: is.by,
-		Endpoint: of,
+		Window: s.window, By: is.by, Endpoint: of,
 	})
 	s.rows = series.Rows()
 	return err
@@ -95,8 +94,7 @@ func (s *span) view(path string) pages.RangeView {
 	v := pages.RangeView{Title: spans[s.at].words, Each: spans[s.at].each, Days: spans[s.at].by == analytics.Day}
 	for i, one := range spans {
 		v.Choices = append(v.Choices, pages.RangeChoice{
-			Label: one.name, Long: one.words, Href: path + "?range=" + one.name,
-			Active: i == s.at,
+			Label: one.name, Long: one.words, Href: path + "?range=" + one.name, Active: i == s.at,
 		})
 	}
 	return v

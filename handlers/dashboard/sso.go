@@ -219,8 +219,7 @@ func (a *dashboard) addDomain(c *handlers.Call) error {
 	domain, typed, err := domainForm(c)
 	if err == nil {
 		err = c.Tx(func(q *sql.Queries) error {
-			return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain,
-				c.Author())
+			return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author())
 		})
 	}
 	return a.domainDone(c, typed, err, "Domain added. Add its TXT record to your DNS, then verify it.")

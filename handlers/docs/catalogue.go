@@ -52,8 +52,7 @@ func typeView(t sql.EventType) views.EventType {
 	for _, name := range catalogue.VersionNames(versions) {
 		schema, example := string(versions[name].Schema), string(versions[name].Example)
 		v.Versions = append(v.Versions, views.EventVersion{
-			Name: name, Schema: pretty(&schema),
-			Example: pretty(&example),
+			Name: name, Schema: pretty(&schema), Example: pretty(&example),
 		})
 	}
 	return v

@@ -101,8 +101,7 @@ func (c contract) reference(base string) ([]views.Group, error) {
 	for _, t := range tags.Content {
 		name := value(t, "name")
 		groups = append(groups, views.Group{
-			Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"),
-			About: value(t, "description"),
+			Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"), About: value(t, "description"),
 		})
 	}
 	for path, item := range members(get(c.root, "paths")) {

@@ -196,8 +196,7 @@ func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) 
 		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: foundMost})
 		for _, t := range rows {
 			out = append(out, home.Found{
-				Home: r.Self, ID: id.Tenant.Format(t.ID), Name: t.Name, External: t.ExternalID,
-				State: t.State,
+				Home: r.Self, ID: id.Tenant.Format(t.ID), Name: t.Name, External: t.ExternalID, State: t.State,
 			})
 		}
 		return err

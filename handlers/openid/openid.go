@@ -151,8 +151,7 @@ func (m metadata) check(issuer string) error {
 
 func (m metadata) algorithms() []string {
 	both := slices.DeleteFunc(slices.Clone(algorithms), func(a string) bool {
-		return !slices.Contains(m.Algorithms,
-			a)
+		return !slices.Contains(m.Algorithms, a)
 	})
 	if len(both) == 0 {
 		return []string{oidc.RS256} // which every provider must support

@@ -33,8 +33,7 @@ func attemptsOf(d api.DeliveryWithAttempts) []attempt {
 	for _, a := range d.Attempts {
 		v := attempt{
 			ID: a.ID, EndpointID: d.EndpointID, MsgID: d.EventID, URL: a.URL, Status: statusFail,
-			Timestamp:          a.StartedAt,
-			ResponseDurationMs: int64(a.Phases.TotalUs / 1000),
+			Timestamp: a.StartedAt, ResponseDurationMs: int64(a.Phases.TotalUs / 1000),
 		}
 		if code, err := a.Status.Get(); err == nil {
 			v.ResponseStatusCode = code

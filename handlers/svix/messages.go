@@ -253,8 +253,7 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 				nil
 		}
 		return endpointMessage{
-			message: m, Status: statusOf(d), StatusText: statusTexts[statusOf(d)],
-			NextAttempt: nextAttempt(d),
+			message: m, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d),
 		}, err
 	})
 }
@@ -280,8 +279,7 @@ func (s *svix) listDestinations(c *handlers.Call) error {
 		}
 		v, _ := endpointView(e) // never fails
 		return destination{
-			endpointOut: v, Status: statusOf(d), StatusText: statusTexts[statusOf(d)],
-			NextAttempt: nextAttempt(d),
+			endpointOut: v, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d),
 		}, err
 	})
 }

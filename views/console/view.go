@@ -493,8 +493,7 @@ func endpointColumns(tenants bool) []components.Column {
 	}
 	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true},
 		components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{
-			Label: "Pause", HideLabel: true,
-			Shrink: true,
+			Label: "Pause", HideLabel: true, Shrink: true,
 		})
 }
 

@@ -217,8 +217,7 @@ func (j BulkJob) tone() components.Tone {
 
 func (j BulkJob) progress() components.ProgressProps {
 	p := components.ProgressProps{
-		ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done,
-		Total: max(j.Expected, j.Done),
+		ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done, Total: max(j.Expected, j.Done),
 	}
 	if !j.Exact && !j.State.Over() {
 		p.Text = "More than the initial count; the total isn't known."

@@ -81,8 +81,7 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 			return false, err
 		}
 		in := client.EventTypeInput{
-			Name: t.name, Description: &t.description,
-			Example: nullable.NewNullableWithValue(client.Example(example)),
+			Name: t.name, Description: &t.description, Example: nullable.NewNullableWithValue(client.Example(example)),
 		}
 		if _, err := api.CreateEventType(ctx, in); err != nil {
 			return false, err

@@ -58,9 +58,7 @@ func openBucket(name, prefix string, w Where) (Store, error) {
 
 func (s bucket) Put(ctx context.Context, name string, body []byte) error {
 	_, err := s.client.PutObject(ctx, s.name, s.prefix+name, bytes.NewReader(body), int64(len(body)),
-		minio.PutObjectOptions{
-			ContentType: "application/octet-stream", DisableMultipart: true,
-		})
+		minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: true})
 	return err
 }
 

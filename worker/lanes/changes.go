@@ -170,8 +170,7 @@ func (d *Dispatcher) ReleaseIdle(surplus int, now time.Time) (released []Release
 		}
 	}
 	slices.SortFunc(idle, func(a, b *Lane) int {
-		return cmp.Compare(a.lastStarted.UnixNano(),
-			b.lastStarted.UnixNano())
+		return cmp.Compare(a.lastStarted.UnixNano(), b.lastStarted.UnixNano())
 	})
 	surplus = max(surplus, len(d.lanes)-maxWarmLanes)
 	for i, l := range idle {

@@ -35,8 +35,7 @@ func NewSMTP(address string, roots *tls.Config) (Driver, error) {
 		return nil, errors.New("the address of the mail server is not one: write smtp://user:password@host:587")
 	}
 	d := &smtpDriver{
-		host: u.Hostname(), implicit: u.Scheme == "smtps", port: 587,
-		tls: &tls.Config{MinVersion: tls.VersionTLS12},
+		host: u.Hostname(), implicit: u.Scheme == "smtps", port: 587, tls: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if d.implicit {
 		d.port = 465
@@ -138,9 +137,7 @@ func encodeLookalikes(subject string) string {
 }
 
 func (d *smtpDriver) options() []gomail.Option {
-	options := []gomail.Option{
-		gomail.WithPort(d.port), gomail.WithTimeout(smtpPhase), gomail.WithTLSConfig(d.tls),
-	}
+	options := []gomail.Option{gomail.WithPort(d.port), gomail.WithTimeout(smtpPhase), gomail.WithTLSConfig(d.tls)}
 	switch {
 	case d.implicit:
 		options = append(options, gomail.WithSSL())

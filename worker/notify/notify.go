@@ -67,8 +67,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"differences of the books", discrepanciesEvery, n.discrepancies},
 		{"relay notices", lookEvery, func(ctx context.Context) error {
 			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
-				return accounts.RelayNotices(ctx,
-					n.DB, most)
+				return accounts.RelayNotices(ctx, n.DB, most)
 			})
 		}},
 		{"announce dead letters", lookEvery, func(ctx context.Context) error {
@@ -136,8 +135,7 @@ func (n *Notifier) overdue(ctx context.Context) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
 			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, endpoints.Promise{
-				Tenant: tenant, Name: name,
-				Bound: bound,
+				Tenant: tenant, Name: name, Bound: bound,
 			}, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)

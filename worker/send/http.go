@@ -118,8 +118,7 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 	}
 	if !done {
 		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-			return post(ctx, t, p.body,
-				p.headers)
+			return post(ctx, t, p.body, p.headers)
 		}, a)
 	}
 	if answer != nil {

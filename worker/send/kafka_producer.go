@@ -149,8 +149,7 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots,
-		ClientSessionCache: p.transport.sessions,
+		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions,
 	}
 	if p.to.CA != "" {
 		// a session says nothing of who vouched for it, and others go by other authorities

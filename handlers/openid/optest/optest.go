@@ -66,8 +66,7 @@ func New(t testing.TB, callback string) *Provider {
 	t.Cleanup(p.server.Close)
 	p.URL = p.server.URL
 	provider, err := op.NewProvider(&op.Config{
-		CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true,
-		AuthMethodPost: true,
+		CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true,
 	},
 		&storage{p}, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
