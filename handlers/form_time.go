@@ -18,8 +18,8 @@ func FormTime(text string) string {
 	return text
 }
 
-// FormExpiry reads when a new key expires. It is nil for never, if the field is empty.
-func FormExpiry(name, text string, now time.Time) (*time.Time, *fault.Field) {
+// formExpiry reads when a new key expires. It is nil for never, if the field is empty.
+func formExpiry(name, text string, now time.Time) (*time.Time, *fault.Field) {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db/seal"
+	"posthorn/domain/compare"
 	"posthorn/domain/egress"
 	"posthorn/domain/home"
 	"posthorn/handlers"
@@ -542,33 +543,13 @@ func suspects(given map[string]string) map[string]string {
 			continue
 		}
 		for _, k := range known {
-			if distance(name, k) <= 2 || strings.ReplaceAll(name, "_", "") == strings.ReplaceAll(k, "_", "") {
+			if compare.Distance(name, k) <= 2 || strings.ReplaceAll(name, "_", "") == strings.ReplaceAll(k, "_", "") {
 				found[name] = k
 				break
 			}
 		}
 	}
 	return found
-}
-
-// distance is the number of letters to insert, delete or change to get from one word to the other (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func isHex(s string, length int) bool {

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"posthorn/client"
+	"posthorn/domain/compare"
 	"posthorn/domain/desired"
 )
 
@@ -381,31 +382,11 @@ func (d *decoder) known(fields map[string]any, path string, list []string) {
 func nearest(name string, list []string) (best string) {
 	least := 2 + len(name)/5
 	for _, candidate := range list {
-		if n := edits(name, candidate); n < least {
+		if n := compare.Distance(name, candidate); n < least {
 			best, least = candidate, n
 		}
 	}
 	return best
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, before+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // fits checks each field by itself against the API's type, so that an error has its line.

@@ -97,7 +97,7 @@ func (a *admin) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	wanted, wrong := a.readKey(form)
+	wanted, wrong := handlers.FormKey(form, nil, a.Now())
 	if wrong != nil {
 		v, err := a.keysView(c, form, handlers.WrongFields(wrong))
 		if err != nil {
@@ -118,26 +118,6 @@ func (a *admin) createKey(c *handlers.Call) error {
 		return err
 	}
 	return c.Redirect(keysPath)
-}
-
-func (a *admin) readKey(form url.Values) (accounts.NewKey, error) {
-	var out accounts.NewKey
-	var wrong []fault.Field
-	var err error
-	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
-		wrong = append(wrong, fault.As(err).Fields...)
-	}
-	if out.Scopes, err = access.GrantScopes(form["scopes"], true); err != nil {
-		wrong = append(wrong, fault.As(err).Fields...)
-	}
-	var late *fault.Field
-	if out.ExpiresAt, late = handlers.FormExpiry("expires_at", form.Get("expires_at"), a.Now()); late != nil {
-		wrong = append(wrong, *late)
-	}
-	if len(wrong) > 0 {
-		return out, fault.InvalidFields(wrong)
-	}
-	return out, nil
 }
 
 // revokeKey revokes a platform key. If two operators revoke it together, one does, and both see that it is revoked.

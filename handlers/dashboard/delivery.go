@@ -287,12 +287,9 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		if err != nil {
 			return err
 		}
-		reason, wrong := reasonOf(form, false)
-		if wrong != "" {
-			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, ReasonInput: components.ReasonInput{
-				Reason: reason,
-				Wrong:  wrong,
-			}})
+		reason, refused := reasonIn(form, "confirm-"+name, false)
+		if refused != nil {
+			return a.refuseAct(c, *refused)
 		}
 		act := act
 		if act == deliveries.ActReplay && form.Get("again") == "true" {
@@ -328,6 +325,16 @@ func reasonOf(form url.Values, must bool) (text, wrong string) {
 		wrong = found[0].Detail
 	}
 	return text, wrong
+}
+
+// reasonIn is the reason in a dialog's form. refused is what the dialog shows again if the reason is wrong.
+func reasonIn(form url.Values, dialog string, must bool) (text string, refused *pages.Refused) {
+	text, wrong := reasonOf(form, must)
+	if wrong != "" {
+		input := components.ReasonInput{Reason: text, Wrong: wrong}
+		refused = &pages.Refused{Dialog: dialog, ReasonInput: input}
+	}
+	return text, refused
 }
 
 // refuseAct shows a delivery as it is, with what is wrong with the action.

@@ -314,12 +314,9 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	reason, wrong := reasonOf(form, true)
-	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", ReasonInput: components.ReasonInput{
-			Reason: reason,
-			Wrong:  wrong,
-		}})
+	reason, refused := reasonIn(form, "expunge-event", true)
+	if refused != nil {
+		return a.refuseOnEvent(c, *refused)
 	}
 	var done deliveries.Expunged
 	err = c.Tx(func(q *sql.Queries) error {
@@ -355,12 +352,9 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	reason, wrong := reasonOf(form, false)
-	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", ReasonInput: components.ReasonInput{
-			Reason: reason,
-			Wrong:  wrong,
-		}})
+	reason, refused := reasonIn(form, "replay-event", false)
+	if refused != nil {
+		return a.refuseOnEvent(c, *refused)
 	}
 	var only *id.UUID
 	if text := form.Get("endpoint"); text != "" {

@@ -97,7 +97,7 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := a.readKey(c, form)
+	wanted, err := handlers.FormKey(form, &c.Actor.Tenant, a.Now())
 	if err != nil {
 		return a.showKeyForm(c, http.StatusBadRequest, form, handlers.WrongFields(err))
 	}
@@ -147,27 +147,6 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 	v := pages.KeyMadeView{Root: path(c, ""), Name: made.Name, Text: made.Text}
 	v.Shell = c.Shell("Copy your new key", "keys")
 	return c.Render(http.StatusOK, pages.KeyMade(v))
-}
-
-func (a *dashboard) readKey(c *handlers.Call, form url.Values) (accounts.NewKey, error) {
-	tenant := c.Actor.Tenant
-	out := accounts.NewKey{Tenant: &tenant}
-	var wrong []fault.Field
-	var err error
-	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
-		wrong = append(wrong, fault.As(err).Fields...)
-	}
-	if out.Scopes, err = access.GrantScopes(form["scopes"], false); err != nil {
-		wrong = append(wrong, fault.As(err).Fields...)
-	}
-	var late *fault.Field
-	if out.ExpiresAt, late = handlers.FormExpiry("expires_at", form.Get("expires_at"), a.Now()); late != nil {
-		wrong = append(wrong, *late)
-	}
-	if len(wrong) > 0 {
-		return out, fault.InvalidFields(wrong)
-	}
-	return out, nil
 }
 
 // revokeKey revokes a key.

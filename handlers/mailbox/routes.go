@@ -13,6 +13,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -94,16 +95,21 @@ func (a *mailbox) list(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Mailbox(v))
 }
 
-// show is a mail as plain text, with its headers.
-func (a *mailbox) show(c *handlers.Call) error {
+// kept is the mail that the path names.
+func (a *mailbox) kept(c *handlers.Call) (m mail.Kept, err error) {
 	if err := onlyHere(c); err != nil {
-		return err
+		return m, err
 	}
 	mailID, err := c.ID(id.Mail, "mail_id")
 	if err != nil {
-		return err
+		return m, err
 	}
-	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
+	return accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
+}
+
+// show is a mail as plain text, with its headers.
+func (a *mailbox) show(c *handlers.Call) error {
+	m, err := a.kept(c)
 	if err != nil {
 		return err
 	}
@@ -116,14 +122,7 @@ func (a *mailbox) show(c *handlers.Call) error {
 
 // html is a mail as a mail program shows it. Nothing in it can run or be fetched.
 func (a *mailbox) html(c *handlers.Call) error {
-	if err := onlyHere(c); err != nil {
-		return err
-	}
-	mailID, err := c.ID(id.Mail, "mail_id")
-	if err != nil {
-		return err
-	}
-	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
+	m, err := a.kept(c)
 	if err != nil {
 		return err
 	}

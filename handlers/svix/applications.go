@@ -64,12 +64,16 @@ func (s *svix) listApps(c *handlers.Call) error {
 	return list(s, c, "/tenants", listQuery(c), appView)
 }
 
-func (s *svix) createApp(c *handlers.Call) error {
-	var in appInput
+func readApp(c *handlers.Call) (in appInput, change map[string]any, err error) {
 	if err := decode(c, &in); err != nil {
-		return err
+		return in, nil, err
 	}
-	body, err := in.change()
+	change, err = in.change()
+	return in, change, err
+}
+
+func (s *svix) createApp(c *handlers.Call) error {
+	in, body, err := readApp(c)
 	if err != nil {
 		return err
 	}
@@ -114,11 +118,7 @@ func (s *svix) getApp(c *handlers.Call) error {
 
 // putApp changes the application, or creates it under the uid in the path.
 func (s *svix) putApp(c *handlers.Call) error {
-	var in appInput
-	if err := decode(c, &in); err != nil {
-		return err
-	}
-	body, err := in.change()
+	_, body, err := readApp(c)
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,7 @@ func (s *svix) putApp(c *handlers.Call) error {
 }
 
 func (s *svix) patchApp(c *handlers.Call) error {
-	var in appInput
-	if err := decode(c, &in); err != nil {
-		return err
-	}
-	body, err := in.change()
+	_, body, err := readApp(c)
 	if err != nil {
 		return err
 	}
