@@ -48,8 +48,8 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries),
 		FailedDeliveriesDay: int(h.FailedDeliveries), P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95),
 		DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen, WarningsRunning: h.Warnings,
-		OldestDueSeconds: int(h.OldestDue.Seconds()), MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters), Alerts: []HealthAlert{}, TopTypes: []HealthType{},
-		TopEndpoints: []HealthEndpoint{},
+		OldestDueSeconds: int(h.OldestDue.Seconds()), MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters),
+		Alerts: []HealthAlert{}, TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
 	}
 	for i, f := range s.Findings {
 		out.Findings[i] = HealthFinding{
