@@ -10,16 +10,16 @@ import (
 	"posthorn/domain/id"
 )
 
-// Author is who does something that the audit log tells of.
+// Author is who did what an entry of the audit log records.
 type Author struct {
 	Kind    string // key, member, operator, system, command
 	ID      string // as people see it; empty where the kind says all
-	Address string // where the request came from; empty for what came from no network
-	Name    string // of operators alone: tenants cannot look their names up
+	Address string // where the request came from; empty if it did not come over a network
+	Name    string // of operators alone: tenants cannot look up their names
 	Reason  string // for everything that gives no reason of its own
 }
 
-// Because is the author with the reason for one action; an empty one leaves the author's own.
+// Because returns the author with the reason for one action; an empty one keeps the author's own.
 func (a Author) Because(reason string) Author {
 	if reason != "" {
 		a.Reason = reason
@@ -27,7 +27,7 @@ func (a Author) Because(reason string) Author {
 	return a
 }
 
-// Audited is what was done, on what, and why.
+// Audited is one entry: what was done, to what, and why.
 type Audited struct {
 	Tenant  *id.UUID // nil: concerns no tenant
 	Action  string   // object and past participle: endpoint.created
@@ -37,7 +37,7 @@ type Audited struct {
 	Details any // becomes a JSON object; nil is an empty one; never a secret
 }
 
-// Audit writes to the audit log, in the transaction of what it tells.
+// Audit writes to the audit log, in the transaction of the change itself.
 func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
 	details := json.RawMessage("{}")
 	if what.Details != nil {
@@ -56,7 +56,7 @@ func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
 	})
 }
 
-// CreatedBy reports whether an author created an endpoint, as the audit log has it.
+// CreatedBy reports whether an author created an endpoint, by the audit log.
 func CreatedBy(ctx context.Context, q *sql.Queries, e sql.Endpoint, by Author) (bool, error) {
 	n, err := q.CreatedEndpoint(ctx, sql.CreatedEndpointParams{
 		TenantID: &e.TenantID, Since: e.CreatedAt.Add(-time.Minute), Until: e.CreatedAt.Add(time.Minute),

@@ -12,18 +12,18 @@ import (
 // AuditRef is an object or an author in the audit log of a tenant.
 type AuditRef struct {
 	Tenant id.UUID
-	Kind   string // as the audit log has it: endpoint, member, ...
+	Kind   string // as in the audit log: endpoint, member, ...
 	ID     string // as people see it
 }
 
-// auditKinds are the kinds whose names are known, by the word of the audit log.
+// auditKinds are the kinds with known names, by the word of the audit log.
 var auditKinds = map[string]id.Kind{
 	"endpoint": id.Endpoint, "event": id.Event, "delivery": id.Delivery, "bulk_job": id.Job, "key": id.Key, "member": id.Member,
 	"invitation": id.Invitation, "portal_link": id.PortalLink, "tenant": id.Tenant,
 }
 
-// AuditNames are what people call the objects and authors of audit log entries, by id: an endpoint's description or
-// URL, an event's type, a person's name and address. A bulk job's name is its kind. What is unknown is left out.
+// AuditNames finds what people call the objects and authors of audit log entries, by id: an endpoint's description or
+// URL, an event's type, a person's name and address. A bulk job's name is its kind. Unknown ids are left out.
 func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[string]string, error) {
 	names, texts := map[string]string{}, map[id.UUID]string{}
 	var named sql.AuditNamesParams

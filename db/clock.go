@@ -8,13 +8,13 @@ import (
 	"posthorn/db/sql"
 )
 
-// clockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock
-// right that was set wrong.
+// clockQuiet is how long after a step of the clock nothing expires or is dropped because of its age: it gives operators
+// a day to correct a clock that was set wrong.
 const clockQuiet = 24 * time.Hour
 
-// ClockStepped moves due times by as much as the database's clock stepped, so that retries keep their distance. If
-// several workers saw the step, one moves them: each passes the sum of steps that it knows (see Due.Shifted), and a
-// remainder below least counts as no step.
+// ClockStepped moves due times by as much as the database's clock stepped, so that the time between retries stays the
+// same. If several workers saw the step, one of them moves the times: each passes the sum of steps that it knows (see
+// Due.Shifted), and a remainder below least counts as no step.
 func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration,
 	retries int64, err error,
 ) {
@@ -56,6 +56,6 @@ func (d *DB) IsClockQuiet(ctx context.Context, now time.Time) (quiet bool, err e
 	return quiet && err == nil, err
 }
 
-// ClockSkew bounds how far the worker's clock, which dates attempts, can be behind that of the node that made the
+// ClockSkew bounds how far the worker's clock, which dates attempts, can be behind that of the process that created the
 // delivery.
 const ClockSkew = time.Minute

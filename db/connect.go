@@ -12,9 +12,9 @@ import (
 	"posthorn/domain/fault"
 )
 
-// A network that is cut says nothing: without bounds of its own a connection waits for a quarter of an hour, and the
-// server keeps what its other end has locked for two hours. Both ends give up after 15 s, well before a silent worker
-// is declared dead (worker/membership.go): by then the server has let go of the share lock on the worker's row.
+// A network that is cut sends no error. Without bounds of its own, a connection waits for a quarter of an hour, and the
+// server keeps the locks of the other end for two hours. Both ends give up after 15 s, well before a silent worker is
+// declared dead (worker/membership.go): by then the server has released the share lock on the worker's row.
 const (
 	connectWithin  = 5 * time.Second
 	keepAliveEvery = 5 * time.Second
@@ -60,15 +60,15 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 	cfg.DialFunc = dialer.DialContext
 	closeOnFatal := cfg.OnPgError
 	cfg.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {
-		// Read only: the former primary is a replica now. The next connection can find the new primary.
+		// A read-only server was the primary before and is a replica now. The next connection can find the new primary.
 		return e.Code != codeReadOnly && closeOnFatal(c, e)
 	}
 	if cfg.ValidateConnect == nil && severalHosts(cfg) {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if o.Pooled {
-		// A pooler passes neither settings nor prepared statements on: both are of whatever server connection comes
-		// next.
+		// A pooler keeps neither settings nor prepared statements: the next transaction can run on another server
+		// connection.
 		if !strings.Contains(url, "default_query_exec_mode") {
 			cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		}
@@ -84,11 +84,11 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 	}
 }
 
-// codeReadOnly is what a replica says to a change.
+// codeReadOnly is a replica's error code for a change.
 const codeReadOnly = "25006"
 
-// severalHosts reports whether a URL names more than one server. Of one server there are several entries too, one for
-// each mode of TLS.
+// severalHosts reports whether a URL names more than one server. A single server has several entries too, one for each
+// mode of TLS.
 func severalHosts(cfg *pgx.ConnConfig) bool {
 	for _, f := range cfg.Fallbacks {
 		if f.Host != cfg.Host || f.Port != cfg.Port {
@@ -98,7 +98,7 @@ func severalHosts(cfg *pgx.ConnConfig) bool {
 	return false
 }
 
-// Connect makes one connection, as those of the pool are made.
+// Connect opens one connection with the settings of the pool's connections.
 func Connect(ctx context.Context, url string, o Options) (*pgx.Conn, error) {
 	cfg, err := parseURL(url, o)
 	if err != nil {

@@ -79,8 +79,8 @@ const pingWithin = 2 * time.Second
 // Close waits for borrowed connections and closes the pool.
 func (d *DB) Close() { d.pool.Close() }
 
-// Pool is the connections themselves, as the database's owner: for batches that set a role of their own, and for what
-// no role can do. Only packages under db/ use it.
+// Pool is the underlying pool, as the database's owner: for batches that set a role of their own, and for what no role
+// can do. Only packages under db/ use it.
 func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 
 // Tenant runs fn in a transaction that sees the rows of one tenant and no others.
@@ -88,7 +88,7 @@ func (d *DB) Tenant(ctx context.Context, tenant id.UUID, fn func(*sql.Queries) e
 	return d.in(ctx, roleTenant, tenant.String(), fn)
 }
 
-// Ingest runs fn as the role of the group commit and of what precedes a tenant.
+// Ingest runs fn as the role of the group commit and of requests whose tenant is not known yet.
 func (d *DB) Ingest(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, RoleIngest, "", fn)
 }
@@ -103,9 +103,9 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleConsole, "", fn)
 }
 
-// SetRole takes a role and names the tenant for the rest of the transaction. A process that freezes in the middle of
-// one must not keep its locks: a worker's share lock on its own row would keep the others from declaring it dead, for
-// as long as it is frozen. The time is well within the fence's (worker/membership.go).
+// SetRole takes a role and names the tenant for the rest of the transaction. It also bounds the transaction's idle
+// time. A process that freezes inside a transaction must not keep its locks: a worker's share lock on its own row would
+// keep others from declaring it dead while it is frozen. The time is well within the fence's (worker/membership.go).
 const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
@@ -150,7 +150,7 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*sql.Queries) 
 	return d.onOne(ctx, role, tenant, func(_ *pgx.Conn, q *sql.Queries) error { return fn(q) })
 }
 
-// onOne is in with the connection of the transaction.
+// onOne is in, with access to the transaction's connection.
 func (d *DB) onOne(ctx context.Context, role, tenant string, fn func(*pgx.Conn, *sql.Queries) error) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *DB) onOne(ctx context.Context, role, tenant string, fn func(*pgx.Conn, 
 
 type readOnly struct{}
 
-// ReadOnly is a context under which transactions change nothing: PostgreSQL refuses every statement that would.
+// ReadOnly returns a context under which transactions change nothing: PostgreSQL rejects every statement that would.
 func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
 // queueBegin begins a transaction by a word and takes a role in it: set is SetRole or setHotRole.
@@ -192,9 +192,9 @@ func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
 	}
 }
 
-// Begin is queueBegin for a batch that goes on with other statements, which travel with it. Behind a pooler they can't:
-// the driver has a batch's statements described before it runs the first, and they name tables that only the
-// transaction has on its path.
+// Begin is queueBegin for a batch that continues with other statements, which travel with it. Behind a pooler this is
+// impossible: the driver has a batch's statements described before it runs the first, and they name tables that only
+// the transaction has on its path.
 func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any) (*pgx.Batch, error) {
 	b := &pgx.Batch{}
 	d.queueBegin(b, "begin", set, args...)
@@ -219,21 +219,21 @@ func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, role string, queue fu
 	return err
 }
 
-// ServerTime is the database's clock, which decides what is due.
+// ServerTime is the database's clock, which decides when rows are due.
 func (d *DB) ServerTime(ctx context.Context) (at time.Time, err error) {
 	err = d.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&at)
 	return at, Translate(err)
 }
 
-// NewID makes an id of this moment on this machine's clock. Ids of one process are strictly increasing.
+// NewID makes an id of the current time on this machine's clock. Ids of one process are strictly increasing.
 func NewID() id.UUID { return id.UUID(uuid.Must(uuid.NewV7())) }
 
 func init() { uuid.EnableRandPool() }
 
-// Identifier quotes an Identifier for the few statements that take no parameters (NOTIFY, VACUUM).
+// Identifier quotes an identifier for the few statements that take no parameters (NOTIFY, VACUUM).
 func Identifier(names ...string) string { return pgx.Identifier(names).Sanitize() }
 
-// Account runs fn as the role of what a person or an operator does before or beside a tenant.
+// Account runs fn as the role for people and operators before they enter a tenant, and for their accounts.
 func (d *DB) Account(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleAccount, "", fn)
 }

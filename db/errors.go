@@ -13,11 +13,11 @@ import (
 	"posthorn/domain/fault"
 )
 
-// What the engine's own checks say from inside a transaction.
+// Errors that the schema's own checks raise inside a transaction.
 var (
-	// ErrRoutesChanged says that a batch was fanned out by routes that the database has since changed.
+	// ErrRoutesChanged says that the database's routes changed after a batch was routed.
 	ErrRoutesChanged = errors.New("routes changed")
-	// ErrMoving says that a tenant is in the last step of its move to another home: the request is to be sent again.
+	// ErrMoving says that a tenant is in the last step of its move to another home. The client sends the request again.
 	ErrMoving = &fault.Error{
 		Kind: fault.Unavailable, Code: "tenant_moving", RetryAfter: 1,
 		Detail: "This tenant is moving to another server and accepts no changes for a few seconds. Send the same request again.",
@@ -26,8 +26,8 @@ var (
 	ErrWorkerDead = errors.New("worker declared dead")
 )
 
-// Translate turns the driver's errors into the project's, once, here. What callers can act on gets a code; the rest is
-// internal, with the driver's message as hidden cause.
+// Translate turns the driver's errors into the project's own, in this one place. Errors that callers can act on get a
+// code; all others are internal, with the driver's message as hidden cause.
 func Translate(err error) error {
 	var pg *pgconn.PgError
 	switch {
@@ -49,7 +49,7 @@ func Translate(err error) error {
 	return internal(err)
 }
 
-// internal hides a cause that nobody but the operator can act on.
+// internal hides a cause that only the operator can act on.
 func internal(cause error) error {
 	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
 }
@@ -63,7 +63,7 @@ func translateServer(pg *pgconn.PgError) error {
 	case pg.Code == "23505":
 		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name already exists. Choose another name.", Cause: pg}
 	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to
-	// retry, 25006 a replica, 25P03 this process was frozen in the middle of a transaction.
+	// retry, 25006 a replica, 25P03 this process froze inside a transaction.
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
 		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == codeReadOnly, pg.Code == "25P03", pg.Code == "55P03":
 		return unavailable(pg)

@@ -11,9 +11,9 @@ const (
 	ChannelJobs = "posthorn_jobs"
 )
 
-// Listen passes notifications on until the context ends, over a connection of its own that must not go through a
-// pooler. It reconnects by itself and calls connected after each connection, since notifications in between are lost.
-// Everything works without notifications, a second later.
+// Listen passes on notifications until the context ends, over its own connection, which must not go through a pooler.
+// It reconnects by itself and calls connected after each connection, since notifications in between are lost. Without
+// notifications everything works a second later.
 func Listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) {
 	for ctx.Err() == nil {
 		if err := listen(ctx, url, channels, connected, got); err != nil && ctx.Err() == nil {

@@ -99,7 +99,7 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 	return states, err
 }
 
-// Installed reports whether a database has Posthorn's schema, of whichever version. It changes nothing.
+// Installed reports whether a database has Posthorn's schema, of any version. It changes nothing.
 func Installed(ctx context.Context, url string) (installed bool, err error) {
 	conn, err := Connect(ctx, url, Options{Name: "installed"})
 	if err != nil {
@@ -134,7 +134,7 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS),
 		goose.WithSessionLocker(locker),
-		goose.WithAllowOutofOrder(true)) // migrations only add, and none needs another that was written beside it
+		goose.WithAllowOutofOrder(true)) // migrations only add, and are independent of parallel ones
 	if err != nil {
 		return err
 	}
@@ -144,9 +144,9 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	return nil
 }
 
-// migratingRole is the role that a superuser must take, so that what it migrates belongs to the role that Posthorn runs
-// as: the owner of the schema, else of the database. Empty: the role of the URL. It is an error when the schema, or a
-// table of it, belongs to a role that the role of the URL can't use.
+// migratingRole is the role that a superuser must take, so that new tables belong to the role that Posthorn runs as:
+// the owner of the schema, else of the database. An empty role means the role of the URL. It is an error if the schema,
+// or a table of it, belongs to a role that the URL's role can't use.
 func migratingRole(ctx context.Context, url string) (role string, err error) {
 	conn, err := Connect(ctx, url, Options{Name: "migrate"})
 	if err != nil {
@@ -174,8 +174,8 @@ func migratingRole(ctx context.Context, url string) (role string, err error) {
 	return "", nil
 }
 
-// ensureSchema creates the schema, where the migrator keeps its own table too. Two processes that do it at once can
-// collide inside PostgreSQL's catalog; the second finds it created.
+// ensureSchema creates the schema, which also holds the migrator's own table. Two processes that create it concurrently
+// can collide inside PostgreSQL's catalog; the second then finds it created.
 func ensureSchema(ctx context.Context, conn *sql.DB) error {
 	const exists = "SELECT count(*) FROM pg_namespace WHERE nspname = $1"
 	var n int

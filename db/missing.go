@@ -10,14 +10,14 @@ import (
 	"posthorn/db/sql"
 )
 
-// singletons are the statements that read a row which every database has. If the row is missing, the database is
-// damaged and the request fails with an internal error. For every other statement a missing row means that the object
-// that the caller asked for does not exist.
+// singletons are the statements that read a row which every database has. If that row is missing, the database is
+// damaged and the request fails with an internal error. With every other statement, a missing row means that the
+// requested object does not exist.
 var singletons = map[string]bool{
 	"PlatformSettings": true, "LockPlatform": true, "LockClock": true, "ClockSteppedAt": true, "KeysRevision": true,
 }
 
-// missingRow is pgx.ErrNoRows with the statement that found none.
+// missingRow is pgx.ErrNoRows with the name of the statement.
 type missingRow struct{ statement string }
 
 func (m *missingRow) Error() string {

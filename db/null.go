@@ -6,7 +6,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// OrZero is a column's time, zero for NULL.
+// OrZero returns a column's time, or zero for NULL.
 func OrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -14,7 +14,7 @@ func OrZero(t *time.Time) time.Time {
 	return *t
 }
 
-// Widen grows a range of times to hold one more.
+// Widen extends a range of times to include one more.
 func Widen(low, high, at time.Time) (time.Time, time.Time) {
 	if low.IsZero() || at.Before(low) {
 		low = at
@@ -25,7 +25,7 @@ func Widen(low, high, at time.Time) (time.Time, time.Time) {
 	return low, high
 }
 
-// TenantOrZero is what seals of things without a tenant are bound to.
+// TenantOrZero is the tenant id under which values are sealed; zero for values without a tenant.
 func TenantOrZero(uuid *id.UUID) id.UUID {
 	if uuid == nil {
 		return id.UUID{}
@@ -33,7 +33,7 @@ func TenantOrZero(uuid *id.UUID) id.UUID {
 	return *uuid
 }
 
-// OrNull is a time as a column that is NULL for the zero time.
+// OrNull returns nil for the zero time, which a column stores as NULL.
 func OrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -41,7 +41,7 @@ func OrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// TextOf is TextOrNull the other way round.
+// TextOf is the inverse of TextOrNull.
 func TextOf(text *string) string {
 	if text == nil {
 		return ""
@@ -49,7 +49,7 @@ func TextOf(text *string) string {
 	return *text
 }
 
-// TextOrNull is a text as a column that is NULL for the empty text.
+// TextOrNull returns nil for the empty text, which a column stores as NULL.
 func TextOrNull(text string) *string {
 	if text == "" {
 		return nil

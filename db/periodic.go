@@ -8,8 +8,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Sweep calls each for every tenant that has endpoints, when the named sweep has not been made for a while by the
-// database's clock. Of several workers one does it. False: it was not due.
+// Sweep calls each for every tenant that has endpoints, if the named sweep is due by the database's clock. One of
+// several workers does it. It returns false if the sweep was not due.
 func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each func(tenant id.UUID,
 	tenantName string) error,
 ) (bool, error) {
@@ -50,8 +50,8 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 	}
 }
 
-// Periodic runs fn when a named chore has not been done for a while, by the database's clock, whichever worker asks. fn
-// runs inside the transaction that marks it done: it is done once, or not marked.
+// Periodic runs fn if a named job is due by the database's clock, in whichever worker asks first. fn runs inside the
+// transaction that marks the job as done, so both commit or neither.
 func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn func(*sql.Queries) error) (did bool,
 	err error,
 ) {

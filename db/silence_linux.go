@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundSilence ends a connection whose other end has acknowledged nothing for too long. Where the system can't, the
-// keep-alive alone finds out.
+// boundSilence ends a connection whose other end has acknowledged nothing for too long. On systems without this option,
+// only the keep-alive detects it.
 func boundSilence(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

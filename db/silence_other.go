@@ -4,5 +4,5 @@ package db
 
 import "syscall"
 
-// boundSilence does nothing: the keep-alive finds out that the other end is unreachable.
+// boundSilence does nothing: here the keep-alive detects that the other end is unreachable.
 func boundSilence(string, string, syscall.RawConn) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// statements names the failed statement in the errors of the server, so that a log line tells which query of queries/
-// it was. The name goes into PgError.Where, PostgreSQL's field for the context of an error.
+// statements adds the name of the failed statement to the server's errors, so that a log line names the query of
+// queries/. The name goes into PgError.Where, PostgreSQL's field for the context of an error.
 type statements struct{}
 
 type statementKey struct{}
@@ -33,7 +33,7 @@ func (statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 	}
 }
 
-// TraceBatchStart does nothing: each statement of a batch comes to TraceBatchQuery.
+// TraceBatchStart does nothing: TraceBatchQuery gets each statement of a batch.
 func (statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
@@ -65,7 +65,7 @@ func statementName(sql string) string {
 	return line[:min(len(line), 60)]
 }
 
-// statementOf is the name of the statement that the server refused; empty: not known.
+// statementOf is the name of the statement that the server rejected; empty if it is not known.
 func statementOf(pg *pgconn.PgError) string {
 	name, _, _ := strings.Cut(pg.Where, "\n")
 	if name, named := strings.CutPrefix(name, whereStatement); named {

@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// registerTypes teaches a connection the project's ids, and the arrays that batches are made of: one straight loop
-// each, where the driver would look up a plan for every element.
+// registerTypes registers the project's ids on a connection, and the arrays that batches consist of. Each array is
+// encoded by one straight loop; the driver would look up a plan for every element.
 func registerTypes(m *pgtype.Map) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
@@ -142,7 +142,7 @@ func (p arrayPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// What an array has before its elements, and each element before its value, in bytes.
+// The sizes of an array's header and of the length before each element, in bytes.
 const (
 	arrayHeader = 20
 	lengthBytes = 4

@@ -7,11 +7,11 @@ import (
 	"posthorn/domain/id"
 )
 
-// maxAnnounced is how many ids fit the 8,000 bytes of a notification.
+// maxAnnounced is how many ids fit into the 8,000 bytes of a notification.
 const maxAnnounced = 230
 
 // WakePayload writes a notification of endpoints that have rows to send. again says that old rows are ready again or
-// that something about the lane changed, so that its owner must look from the head; without it only newer rows matter.
+// that the lane itself changed, so the owner must read from the head of the lane; otherwise only newer rows matter.
 func WakePayload(endpoints []id.UUID, again bool) string {
 	var b strings.Builder
 	if again {
@@ -30,8 +30,8 @@ func WakePayload(endpoints []id.UUID, again bool) string {
 	return b.String()
 }
 
-// ParseWake reads a notification. all says that it names no endpoints but means every one. An endpoint can be written
-// with or without hyphens. Unreadable ones are left out.
+// ParseWake reads a notification. all says that it names no endpoint and means every one. An endpoint can be written
+// with or without hyphens. Unreadable ids are left out.
 func ParseWake(payload string) (endpoints []id.UUID, all, again bool) {
 	payload, again = strings.CutPrefix(payload, "!")
 	if payload == "all" {

@@ -17,7 +17,7 @@ const (
 	shiftTimeout = 5 * time.Minute
 )
 
-// started is what passed counts from on machines without a boot clock.
+// started is the start of the time that passed returns on machines without a boot clock.
 var started = time.Now()
 
 // clock compares the database's clock with this machine's boot time, which nothing can set. The database's times
@@ -25,9 +25,9 @@ var started = time.Now()
 // scheduler's goroutine uses it.
 type clock struct {
 	bootTime func() time.Duration
-	at       time.Time     // the database's clock when it was last looked at; zero: never
-	from, to time.Duration // when that look began and ended
-	shifted  float64       // seconds: the steps that were handled by then
+	at       time.Time     // the database's clock at the last query; zero: never
+	from, to time.Duration // when that query started and ended
+	shifted  float64       // seconds: the sum of steps that were handled by then
 }
 
 func newClock() *clock { return &clock{bootTime: bootTime} }

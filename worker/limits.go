@@ -9,11 +9,11 @@ import (
 	"posthorn/worker/loop"
 )
 
-// limitsEvery is how often noteLimits looks.
+// limitsEvery is how often noteLimits runs.
 const limitsEvery = 2 * time.Second
 
-// noteLimits records which lanes are held back by their endpoints' own limits, until the context ends. The answer to
-// "why does this delivery wait?" reads it. Only changes are written.
+// noteLimits records which lanes are held back by their endpoints' own limits, until the context ends. The account of
+// why a delivery waits reads it. Only changes are written.
 func (w *Worker) noteLimits(ctx context.Context) {
 	for loop.Sleep(ctx, limitsEvery) {
 		now := time.Now()

@@ -16,7 +16,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// NewToken is the text of a secret of 256 random bits, for a cookie or a link, and the hash by which it is stored.
+// NewToken returns a secret of 256 random bits as text, for a cookie or a link, and the hash by which it is stored.
 func NewToken() (text string, hash []byte) {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails: the program would have crashed
@@ -24,7 +24,7 @@ func NewToken() (text string, hash []byte) {
 	return text, HashToken(text)
 }
 
-// HashToken is what is stored of a token.
+// HashToken is the form in which a token is stored.
 func HashToken(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]
@@ -34,20 +34,20 @@ func HashToken(text string) []byte {
 type NewSession struct {
 	Person, Operator, Link *id.UUID
 	Life                   time.Duration
-	Pending                bool // the second factor is still to come
+	Pending                bool // the second factor is not confirmed yet
 	Address, Agent         string
 	By                     *SSOSession // nil: no identity provider started it
 }
 
 // SSOSession says which provider started a session.
 type SSOSession struct {
-	Tenant  *id.UUID // whose provider: the session opens this tenant alone; nil: the operators' one
+	Tenant  *id.UUID // the provider's tenant, the only one that the session opens; nil: the operators' provider
 	Subject string
 	SID     string        // the provider's id of its own session, or empty
 	Stale   time.Duration // how long ago the person authenticated there
 }
 
-// StartSession stores a session in the transaction at hand and returns its token, which is stored nowhere.
+// StartSession stores a session in the caller's transaction and returns its token. The token itself is not stored.
 func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token string, err error) {
 	token, hash := NewToken()
 	kind := account.Person
@@ -71,8 +71,8 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 	return token, q.InsertSession(ctx, row)
 }
 
-// AuditPerson tells every tenant of a person what the person did, or what was tried in their name; a person without a
-// tenant is told of in the platform's log alone.
+// AuditPerson writes to the audit log of each of a person's tenants what the person did, or what was tried in their
+// name. If the person has no tenant, the entry goes to the platform's log.
 func AuditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, action string, details any) error {
 	tenants, err := q.TenantsOf(ctx, person)
 	if err != nil {
@@ -94,7 +94,7 @@ func AuditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, a
 	return nil
 }
 
-// NewLink describes a link that is good once; see account.…Life.
+// NewLink describes a link that can be used once; see account.…Life.
 type NewLink struct {
 	Purpose          string
 	Person, Operator *id.UUID
@@ -114,7 +114,7 @@ const (
 	linkPasskey  = "passkey"
 )
 
-// MakeLink stores a one-time link in the transaction at hand and returns its token, which is stored nowhere.
+// MakeLink stores a one-time link in the caller's transaction and returns its token. The token itself is not stored.
 func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err error) {
 	token, hash := NewToken()
 	data := json.RawMessage("{}")
@@ -129,8 +129,8 @@ func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err
 	})
 }
 
-// Try counts one more try at what a limit is for, by whomever key names, and says in how many seconds to come back; 0:
-// go on.
+// Try counts one more try against a limit. key names who tries. It returns how many seconds to wait; 0 means that the
+// try is allowed.
 func Try(ctx context.Context, q *sql.Queries, l account.Limit, what, whose string) (wait int, err error) {
 	row, err := q.CountTry(ctx, sql.CountTryParams{Key: limitKey(what, whose), Seconds: int32(l.Window / time.Second)})
 	if err != nil || int(row.N) <= l.Tries {
@@ -139,17 +139,17 @@ func Try(ctx context.Context, q *sql.Queries, l account.Limit, what, whose strin
 	return max(1, int(row.SecondsLeft)), nil
 }
 
-// Succeeded forgets the tries.
+// Succeeded deletes the counted tries.
 func Succeeded(ctx context.Context, q *sql.Queries, what, whose string) error {
 	return q.ForgetTries(ctx, limitKey(what, whose))
 }
 
 func limitKey(what, whose string) []byte { return HashToken(what + "\x00" + whose) }
 
-// Agent is what is kept of a browser's description of itself.
+// Agent is the part of a browser's User-Agent header that is stored.
 func Agent(header string) string { return shortenText(header, 200) }
 
-// shortenText cuts a text that a stranger sent to at most n bytes of valid UTF-8 without NUL.
+// shortenText cuts a text from an unauthenticated client to at most n bytes of valid UTF-8 without NUL.
 func shortenText(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	size := 0

@@ -11,7 +11,7 @@ import (
 // mostPublic is how many event types a public catalogue shows.
 const mostPublic = 1000
 
-// PublicCatalogue is the catalogue of the platform's own tenant, by name. on is false where operators have not made it
+// PublicCatalogue is the catalog of the platform's own tenant, by name. on is false if operators have not made it
 // public.
 func PublicCatalogue(ctx context.Context, d *db.DB) (types []sql.EventType, on bool, err error) {
 	var platform []byte

@@ -11,8 +11,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// DeleteAccount deletes a person, their sessions and memberships. Who is the only owner of a tenant is refused
-// (last_owner).
+// DeleteAccount deletes a person, their sessions and memberships. It rejects the only owner of a tenant (last_owner).
 func DeleteAccount(ctx context.Context, d *db.DB, person id.UUID, address string) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		tenants, err := q.TenantsOf(ctx, person)

@@ -21,39 +21,40 @@ import (
 	"posthorn/domain/notice"
 )
 
-// UnsubscribePurpose is that of the tokens in links that stop mails.
+// UnsubscribePurpose is the purpose of the tokens in unsubscribe links.
 const UnsubscribePurpose = "unsubscribe"
 
-// Links makes the addresses that mails hold.
+// Links makes the URLs that mails contain.
 type Links struct {
-	BaseURL    string // the public URL, without a slash at its end
-	ConsoleURL string // that of the host where the console is; empty: the same
+	BaseURL    string // the public URL, without a slash at the end
+	ConsoleURL string // the URL of the console's host; empty: the same
 	Keys       *seal.Ring
 }
 
-// ConsoleBase is what the console's addresses begin with.
+// ConsoleBase is the beginning of the console's URLs.
 func (l Links) ConsoleBase() string { return cmp.Or(l.ConsoleURL, l.BaseURL) }
 
-// tenantPage is where a tenant's pages are.
+// tenantPage is the URL of a tenant's pages.
 func (l Links) tenantPage(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
 
-// Console is where operators look at a tenant.
+// Console is the URL of a tenant in the console.
 func (l Links) Console(tenant id.UUID) string {
 	return l.ConsoleBase() + "/console/tenants/" + id.Tenant.Format(tenant)
 }
 
-// consoleEndpoint is where operators look at an endpoint: its deliveries, with links to its tenant.
+// consoleEndpoint is the URL of an endpoint's deliveries in the console, with links to its tenant.
 func (l Links) consoleEndpoint(tenant id.UUID, endpoint string) string {
 	return l.ConsoleBase() + "/console/deliveries?tenant=" + id.Tenant.Format(tenant) + "&endpoint=" + endpoint
 }
 
-// Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.
+// Unsubscribe is the URL of a page where the recipient stops mails of a kind or selects others, without a sign-in.
 func (l Links) Unsubscribe(s notice.Subscription) string {
 	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
 }
 
-// MailNotices takes up to most new notices and puts a mail for each recipient into the outbox, in the transaction that
-// marks the notices. So each notice is mailed once, whichever process dies. It returns how many notices it handled.
+// MailNotices takes at most `most` new notices and puts a mail for each recipient into the outbox, in the transaction
+// that marks the notices. So each notice is mailed once, even if a process is killed. It returns how many notices it
+// handled.
 func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeUnmailed(ctx, most)
@@ -79,7 +80,7 @@ func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int,
 
 // NoticeRecipient is a person or contact who receives a notice by mail.
 type NoticeRecipient struct {
-	Name    string // as preferences name them
+	Name    string // as it is in the preferences
 	Address string
 	Contact bool // an address in the tenant's settings that was never verified
 }
@@ -158,7 +159,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
 }
 
-// noticesLimited reports whether a recipient, or the tenant, had as many notices by mail as are sent within an hour.
+// noticesLimited reports whether a recipient, or the tenant, has reached the maximum of notices by mail in an hour.
 func noticesLimited(ctx context.Context, q *sql.Queries, tenant id.UUID, to NoticeRecipient) (full bool, err error) {
 	var wait int
 	if to.Contact {
@@ -173,11 +174,11 @@ func noticesLimited(ctx context.Context, q *sql.Queries, tenant id.UUID, to Noti
 	return wait > 0, err
 }
 
-// alertOf is what operators are told of a notice.
+// alertOf is the text of a notice for operators.
 func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 	n := r.NoticeRow
 	var e notice.EndpointDetails
-	_ = json.Unmarshal(n.Details, &e) // what can't be read is left out
+	_ = json.Unmarshal(n.Details, &e) // unreadable details are left out
 	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
 	for _, f := range []mail.Fact{
 		{Name: "Endpoint", Value: e.Endpoint},
@@ -221,7 +222,8 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2 January 2006, 15:04") + " UTC"
 }
 
-// AlertOperators puts a mail to every operator into the outbox; key is what it is about, and each of them gets it once.
+// AlertOperators puts a mail to every operator into the outbox. key names the subject: each operator gets one mail for
+// it.
 func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.OperatorAlertData) error {
 	operators, err := q.AlertedOperators(ctx)
 	if err != nil {
@@ -238,7 +240,7 @@ func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.O
 	return nil
 }
 
-// shortHash names a recipient in a key that leaves the house.
+// shortHash names a recipient in a key that other systems see.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:10])

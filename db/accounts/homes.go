@@ -7,8 +7,8 @@ import (
 	"posthorn/db/sql"
 )
 
-// TakeHome says that a database is the home of a name, unless it is one already, and returns the name that it has. New
-// API keys name it from then on.
+// TakeHome makes a database the home of a name, unless it has a name already, and returns its name. New API keys name
+// the home from then on.
 func TakeHome(ctx context.Context, d *db.DB, name string) (is string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if is, err = q.HomeName(ctx); !db.IsMissing(err) {

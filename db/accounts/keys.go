@@ -17,21 +17,21 @@ import (
 	"posthorn/domain/notice"
 )
 
-// The prefixes of API keys, by which people and secret scanners tell them apart.
+// The prefixes of API keys. People and secret scanners recognize keys by them.
 const (
 	tenantKeyPrefix   = "phk_"
 	platformKeyPrefix = "php_"
 )
 
-// A key's text is its prefix, the name of its home and an underscore where there are homes, 6 characters that are shown
-// later, and 43 that are not: 43 characters of base62 hold 256 bits.
+// A key's text is its prefix, the name of its home and an underscore if there are homes, 6 characters that lists show
+// later, and 43 characters that are never shown again: 43 characters of base62 hold 256 bits.
 const (
 	keyShown  = 6
 	keySecret = 43
 	base62    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewKey describes a key to be made.
+// NewKey describes a key to be created.
 type NewKey struct {
 	Tenant    *id.UUID // nil: a platform key
 	Name      string
@@ -39,11 +39,11 @@ type NewKey struct {
 	ExpiresAt *time.Time
 }
 
-// MaxKeys is how many keys that are neither revoked nor expired a tenant can have where nothing else is configured.
+// MaxKeys is how many keys that are neither revoked nor expired a tenant can have by default.
 const MaxKeys = 200
 
-// CreateKey makes a key and audits it, in the transaction at hand. most bounds a tenant's keys that are neither revoked
-// nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
+// CreateKey creates a key and audits it, in the caller's transaction. most bounds a tenant's keys that are neither
+// revoked nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
 func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (row sql.APIKey, text string,
 	err error,
 ) {
@@ -66,8 +66,8 @@ func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Au
 	return row, text, db.Audit(ctx, q, by, keyCreated(row))
 }
 
-// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere. Its
-// tenant is told.
+// MakeKey stores a new key in the caller's transaction, notifies its tenant, and returns the key's row and its text.
+// The text itself is not stored.
 func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
 	row, text, err := makeKey(ctx, q, k)
 	if err != nil || k.Tenant == nil {
@@ -109,7 +109,7 @@ func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	return row, text, err
 }
 
-// randomBase62 draws n characters evenly: bytes beyond the largest multiple of 62 are thrown away.
+// randomBase62 draws n characters evenly: bytes beyond the largest multiple of 62 are discarded.
 func randomBase62(n int) string {
 	out := make([]byte, 0, n)
 	var chunk [64]byte
@@ -129,7 +129,7 @@ func randomBase62(n int) string {
 // IsPlatformKey reports whether a text has the prefix of platform keys.
 func IsPlatformKey(text string) bool { return strings.HasPrefix(text, platformKeyPrefix) }
 
-// LooksLikeKey reports whether a text has the shape of a key, so that what can't be one is not looked up.
+// LooksLikeKey reports whether a text has the shape of a key, so that other texts are not looked up.
 func LooksLikeKey(text string) bool {
 	if !strings.HasPrefix(text, tenantKeyPrefix) && !strings.HasPrefix(text, platformKeyPrefix) {
 		return false
@@ -153,7 +153,7 @@ func LooksLikeKey(text string) bool {
 // Keys looks API keys up in a database.
 type Keys struct{ *db.DB }
 
-// FindKey tells which key has a hash, whatever its tenant.
+// FindKey finds the key with a hash, of any tenant.
 func (d Keys) FindKey(ctx context.Context, hash [sha256.Size]byte) (row sql.FindKeyRow, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
 		row, err = q.FindKey(ctx, hash[:])
@@ -171,7 +171,7 @@ func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state string, er
 	return state, err
 }
 
-// FindTenant is the tenant that a company knows by an external id.
+// FindTenant finds the tenant with an external id.
 func (d Keys) FindTenant(ctx context.Context, external string) (tenant id.UUID, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
 		tenant, err = q.FindTenant(ctx, external)
@@ -180,7 +180,7 @@ func (d Keys) FindTenant(ctx context.Context, external string) (tenant id.UUID, 
 	return tenant, err
 }
 
-// FindEndpoint is a tenant's endpoint with an external id.
+// FindEndpoint finds a tenant's endpoint with an external id.
 func (d Keys) FindEndpoint(ctx context.Context, tenant id.UUID, external string) (endpoint id.UUID, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		endpoint, err = q.EndpointOfExternalID(ctx, sql.EndpointOfExternalIDParams{
@@ -201,13 +201,13 @@ func (d Keys) KeysRevision(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// TouchKeys remembers that keys were used.
+// TouchKeys records that keys were used.
 func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
 	return d.Ingest(ctx, func(q *sql.Queries) error { return q.TouchKeys(ctx, keys) })
 }
 
-// EndKey revokes a key of a tenant, and audits it where it was not revoked already. Every node forgets what it keeps in
-// memory about keys within a second.
+// EndKey revokes a key of a tenant, and audits it unless the key was revoked before. Every process drops its cached
+// keys within a second.
 func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Author) (sql.APIKey, error) {
 	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Who tries Posthorn out on their own machine: a person without a password, whom the links of MakeLocalLink sign in.
+// The person who tries Posthorn on their own machine. They have no password; links of MakeLocalLink sign them in.
 const (
 	localEmail  = "you@localhost"
 	localName   = "Local user"
@@ -18,8 +18,8 @@ const (
 	noPassword  = "none" // no hash of any
 )
 
-// MakeLocalLink returns the token of a link that opens the dashboard on the machine where the server runs, signed in. A
-// person who can make one can reach the database, so it grants nothing new. It is for development only.
+// MakeLocalLink returns the token of a link that opens the dashboard on the server's machine, signed in. Whoever can
+// create one can reach the database, so the link grants nothing new. It is for development only.
 func MakeLocalLink(ctx context.Context, d *db.DB) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		token, err = MakeLink(ctx, q, NewLink{Purpose: linkSignIn, Email: localEmail, Life: account.LocalLife})
@@ -34,8 +34,9 @@ type LocalSignIn struct {
 	Address, Agent string
 }
 
-// OpenLocally uses up a link of MakeLocalLink and returns a session's token. The person owns the tenants that no other
-// person owns: those that commands have made, or a new one. An expired or unknown link is fault.ErrNotFound.
+// OpenLocally uses up a link of MakeLocalLink and returns a session's token. The person becomes the owner of the
+// tenants that have no owner, such as those that commands created, or of a new one. An expired or unknown link is
+// fault.ErrNotFound.
 func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: l.Link, Purpose: linkSignIn}); err != nil {
@@ -67,8 +68,8 @@ func localPerson(ctx context.Context, q *sql.Queries) (id.UUID, error) {
 	return p.ID, err
 }
 
-// ownUnowned makes a person the owner of every tenant without members, and of a new one where they would have none. The
-// newest is what they see first.
+// ownUnowned makes a person the owner of every tenant without members. If there is none, it creates a tenant. The
+// newest is the one that the person sees first.
 func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address string) error {
 	tenants, err := q.ListTenantsWithoutMembers(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // keptMails is how many mails the console driver's mailbox holds.
 const keptMails = 200
 
-// KeepMail puts a mail into the mailbox of the console driver; one that is there already stays as it is.
+// KeepMail puts a mail into the mailbox of the console driver. If the mail is there already, nothing changes.
 func KeepMail(ctx context.Context, d *db.DB, ring *seal.Ring, m mail.Kept) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -28,7 +28,8 @@ func KeepMail(ctx context.Context, d *db.DB, ring *seal.Ring, m mail.Kept) error
 	})
 }
 
-// KeptMails are the mails in the console driver's mailbox, newest first, and how many are on their way there.
+// KeptMails returns the mails in the console driver's mailbox, newest first, and how many more are waiting in the
+// outbox.
 func KeptMails(ctx context.Context, d *db.DB, ring *seal.Ring) (mails []mail.Kept, waiting int64, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) (err error) {
 		if waiting, err = q.WaitingMails(ctx); err != nil {
@@ -47,7 +48,7 @@ func KeptMails(ctx context.Context, d *db.DB, ring *seal.Ring) (mails []mail.Kep
 	return mails, waiting, err
 }
 
-// KeptMail is one of them.
+// KeptMail returns one of these mails.
 func KeptMail(ctx context.Context, d *db.DB, ring *seal.Ring, mailID id.UUID) (m mail.Kept, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		r, err := q.GetKeptMail(ctx, mailID)

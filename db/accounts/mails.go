@@ -23,11 +23,11 @@ type Mail struct {
 	To     string
 	Kind   mail.Kind
 	Data   any        // becomes a JSON object for the kind's template
-	Keys   *seal.Ring // seals Data at rest; needed where Kind.Secret(), since Data holds a link then
+	Keys   *seal.Ring // seals Data at rest; required if Kind.Secret(), since Data then holds a link
 }
 
-// QueueMail puts a mail into the outbox in the transaction at hand, which is one of the worker, the console, or the
-// tenant that the mail concerns. False: a mail with this key is there already, sent or not.
+// QueueMail puts a mail into the outbox in the caller's transaction, which runs as the worker, the console, or the
+// tenant that the mail concerns. It returns false if a mail with this key exists already, sent or not.
 func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 	if !m.Kind.Known() || m.Key == "" || m.To == "" || m.Kind.Secret() && m.Keys == nil {
 		return false, fmt.Errorf("queue mail: kind %q, key %q: a kind, a key, an address, and a ring for kinds with links are needed", m.Kind, m.Key)
@@ -47,8 +47,8 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 	return rows > 0, err
 }
 
-// tryMail counts one more mail that a limit is for, by what and whose, and says in how many seconds to come back; 0: go
-// on.
+// tryMail counts one more mail against a limit. what and whose name the limit. It returns how many seconds to wait; 0
+// means that the mail is allowed.
 func tryMail(ctx context.Context, q *sql.Queries, l account.Limit, what string, whose ...string) (wait int, err error) {
 	key := limitKey("mail:"+what, strings.Join(whose, "\x00"))
 	row, err := q.CountMail(ctx, sql.CountMailParams{Key: key, Seconds: int32(l.Window / time.Second)})
@@ -58,7 +58,7 @@ func tryMail(ctx context.Context, q *sql.Queries, l account.Limit, what string, 
 	return max(1, int(row.SecondsLeft)), nil
 }
 
-// MailText is what a mail in the outbox is made of, opened where it was sealed.
+// MailText holds the data of a mail in the outbox, unsealed if it was sealed.
 func MailText(m sql.ClaimMailsRow, ring *seal.Ring) (json.RawMessage, error) {
 	if m.Sealed == nil {
 		return m.Data, nil
@@ -70,8 +70,8 @@ func MailText(m sql.ClaimMailsRow, ring *seal.Ring) (json.RawMessage, error) {
 	return text, nil
 }
 
-// ResendMail gives a mail that failed permanently a fresh chain of tries, and audits it. A mail in any other state is
-// mail_not_given_up.
+// ResendMail starts a new series of tries for a mail that failed permanently, and audits it. A mail in any other state
+// is mail_not_given_up.
 func ResendMail(ctx context.Context, d *db.DB, mailID id.UUID, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		n, err := q.SendMailAgain(ctx, mailID)

@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/mail"
 )
 
-// Refusals of what is done to members.
+// Errors that reject a change of members.
 var (
 	errRoleBeyond = fault.New(fault.Forbidden, "role_beyond_own",
 		"Only an owner can invite, promote, demote, or remove owners; the tenant's API keys can't. Ask an owner of this tenant. "+
@@ -27,8 +27,8 @@ var (
 
 const maxInvitations = 100
 
-// limitInvitations refuses an invitation where its address or its tenant had too many. One that replaces or follows a
-// revoked one is a mail as any.
+// limitInvitations rejects an invitation if its address or its tenant had too many. An invitation that replaces
+// another, or follows a revoked one, counts like any other mail.
 func limitInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, email string) error {
 	wait, err := tryMail(ctx, q, account.Invitations, "invitation", email)
 	if err != nil {
@@ -56,14 +56,14 @@ type Invitation struct {
 	Email   string // as account.Email gives it
 	Role    access.Role
 	By      db.Author
-	ByName  string                          // the inviter, for the mail; can be empty
+	ByName  string                          // the inviter's name, for the mail; can be empty
 	May     func(from, to access.Role) bool // whether the inviter can grant the role
-	BaseURL string                          // where the mail's link leads
+	BaseURL string                          // the beginning of the mail's link
 	Keys    *seal.Ring
 }
 
-// Invite stores an invitation in the transaction of its tenant and queues the mail with its link. An open invitation of
-// the same address is replaced.
+// Invite stores an invitation in the transaction of its tenant and queues the mail with its link. It replaces an open
+// invitation of the same address.
 func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitationRow, error) {
 	tenant, err := q.LockTenant(ctx, i.Tenant)
 	if err != nil {
@@ -133,7 +133,7 @@ func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID 
 	})
 }
 
-// RoleChange is what is done to a member: To is empty for one who is removed.
+// RoleChange is a change of a member's role. To is empty if the member is removed.
 type RoleChange struct {
 	Tenant, Member id.UUID
 	To             access.Role
@@ -142,7 +142,8 @@ type RoleChange struct {
 	May            func(from, to access.Role) bool
 }
 
-// ChangeRole changes or removes a member in the transaction of their tenant. An only owner stays (last_owner).
+// ChangeRole changes or removes a member in the transaction of their tenant. A tenant's only owner can be neither
+// changed nor removed (last_owner).
 func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.GetMemberRow, error) {
 	if _, err := q.LockTenant(ctx, change.Tenant); err != nil {
 		return sql.GetMemberRow{}, err
@@ -188,18 +189,18 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	return m, db.Audit(ctx, q, change.By, what)
 }
 
-// Acceptance says who accepts an invitation: an existing person, or a new one.
+// Acceptance describes who accepts an invitation: an existing person, or a new one.
 type Acceptance struct {
 	Tenant         id.UUID
-	Hash           []byte   // of the link's token
-	Person         *id.UUID // nil: NewPerson
+	Hash           []byte   // the hash of the link's token
+	Person         *id.UUID // nil: a new person
 	Name, Password string   // of a new person; the password is a PHC string
 	Address, Agent string
 }
 
 // AcceptInvitation uses up an invitation and makes its person a member. For a new person it starts their first session
-// and returns its token. An expired or unknown invitation is fault.ErrNotFound. One for another address than the
-// person's is invitation_other_address, and stays valid.
+// and returns its token. An expired or unknown invitation is fault.ErrNotFound. An invitation for another address than
+// the person's is invitation_other_address, and stays valid.
 func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		i, err := q.TakeInvitation(ctx, sql.TakeInvitationParams{TenantID: a.Tenant, Hash: a.Hash})
@@ -239,5 +240,5 @@ func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string
 	return token, err
 }
 
-// errOtherAddress refuses an invitation to who is signed in with another address than the one invited.
+// errOtherAddress rejects an invitation if the person is signed in with another address than the invited one.
 var errOtherAddress = fault.New(fault.Forbidden, "invitation_other_address", "This invitation is for another email address. Sign out, open the link again, and sign in with that address.")

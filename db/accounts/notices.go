@@ -11,19 +11,19 @@ import (
 	"posthorn/domain/notice"
 )
 
-// Notice is something to tell a tenant.
+// Notice is a message to a tenant.
 type Notice struct {
 	ID       id.UUID // zero: a new one
 	Tenant   id.UUID
 	Kind     notice.Kind
-	Key      string   // what makes it one: unique per tenant, e.g. "endpoint.disabled:ep_...:<status_at>"
+	Key      string   // unique for each tenant, e.g. "endpoint.disabled:ep_...:<status_at>"
 	Endpoint *id.UUID // nil: concerns none
 	Details  any      // becomes a JSON object; nil is an empty one; never a secret
 }
 
-// PostNotice posts a notice in the transaction at hand, which is one of the worker, the tenant or the console: what the
-// notice tells and the notice are true together. Its mails and events follow by themselves. False: one with this key is
-// there already.
+// PostNotice posts a notice in the caller's transaction, which runs as the worker, the tenant or the console, so the
+// notice commits together with what it reports. Its mails and events follow later. It returns false if a notice with
+// this key exists already.
 func PostNotice(ctx context.Context, q *sql.Queries, n Notice) (bool, error) {
 	if !n.Kind.Known() || n.Key == "" {
 		return false, fmt.Errorf("post notice: kind %q, key %q", n.Kind, n.Key)
@@ -43,7 +43,7 @@ func PostNotice(ctx context.Context, q *sql.Queries, n Notice) (bool, error) {
 	return rows > 0, err
 }
 
-// encodeObject writes what a jsonb column holds; nothing is an empty object.
+// encodeObject writes the value of a jsonb column; nil becomes an empty object.
 func encodeObject(v any) (json.RawMessage, error) {
 	if v == nil {
 		return json.RawMessage("{}"), nil
@@ -51,14 +51,14 @@ func encodeObject(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// SeeNotices marks a member's notices as read, up to the newest one that the member was shown.
+// SeeNotices marks a member's notices as read, up to the newest one that the page showed.
 func SeeNotices(ctx context.Context, d *db.DB, tenant, member, newest id.UUID) error {
 	return d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		return q.SeeNotices(ctx, sql.SeeNoticesParams{TenantID: tenant, MemberID: member, Newest: newest})
 	})
 }
 
-// SetPreferences stores which notices a recipient wants by mail, in the transaction at hand, and audits what changed.
+// SetPreferences stores which notices a recipient wants by mail, in the caller's transaction, and audits what changed.
 // recipient is one of notice.PersonRecipient or notice.AddressRecipient.
 func SetPreferences(
 	ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, wanted map[notice.Kind]bool, by db.Author,

@@ -24,7 +24,7 @@ type Operational struct {
 	Details  json.RawMessage `json:"details"` // of the notice's kind
 }
 
-// PlatformTenant is the platform's own tenant: where operational events are. The zero id: it has none.
+// PlatformTenant is the platform's own tenant, which gets operational events. The zero id means that there is none.
 func PlatformTenant(ctx context.Context, q *sql.Queries) (id.UUID, error) {
 	settings, err := q.PlatformSettings(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func platformTenant(settings []byte) id.UUID {
 	return tenantID
 }
 
-// EnsurePlatformTenant makes the platform's own tenant, unless there is one. text is the key of a new one, shown this
-// once; empty where the tenant was there already.
+// EnsurePlatformTenant creates the platform's own tenant unless there is one. text is the key of a new tenant, which is
+// shown only this time; it is empty if the tenant existed.
 func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant id.UUID, text string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		settings, err := q.LockForPlatformTenant(ctx)
@@ -70,8 +70,8 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 	return tenant, text, err
 }
 
-// RelayNotices emits up to most new notices as events of the platform's tenant, in the transaction that marks them, so
-// each is emitted once. A notice whose kind has no event is marked too. It returns how many it handled.
+// RelayNotices emits at most `most` new notices as events of the platform's tenant, in the transaction that marks them,
+// so each is emitted once. It also marks notices of kinds that have no event. It returns how many it handled.
 func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
@@ -89,8 +89,8 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 		mark := sql.MarkRelayedParams{}
 		for _, r := range rows {
 			mark.Tenants, mark.Ids = append(mark.Tenants, r.TenantID), append(mark.Ids, r.ID)
-			// The platform's own endpoints are not told of themselves: a failing one would be told of its failing for
-			// ever.
+			// The platform's own endpoints get no events about themselves: an endpoint that fails would get an endless
+			// series of events about its failures.
 			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
 				continue
 			}
@@ -110,7 +110,7 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 	return n, err
 }
 
-// mayEmit reports whether the platform has a tenant that takes events.
+// mayEmit reports whether the platform has a tenant that accepts events.
 func mayEmit(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
 	if to.IsZero() {
 		return false, nil
@@ -124,8 +124,8 @@ func mayEmit(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
 
 // operationalEvent is an event of the platform's tenant before it is emitted.
 type operationalEvent struct {
-	kind string // its type
-	key  string // idempotency, without its prefix
+	kind string // the event's type
+	key  string // the idempotency key, without its prefix
 	at   time.Time
 	data Operational
 }
@@ -141,8 +141,8 @@ func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, e operatio
 	return err
 }
 
-// AnnounceDeadLetters makes a delivery.failed of up to most dead letters, as RelayNotices does of notices; where the
-// platform has no endpoint that subscribes to it they are marked and nothing more.
+// AnnounceDeadLetters emits at most `most` dead letters as delivery.failed, as RelayNotices does with notices. If no
+// endpoint of the platform subscribes to the type, it only marks them.
 func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
@@ -190,7 +190,7 @@ func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannou
 	if err != nil {
 		return err
 	}
-	// A delivery that fails again after a replay fails at another moment.
+	// A delivery that fails again after a replay fails at another time.
 	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
 	return emitOperational(ctx, q, to, operationalEvent{string(notice.DeliveryFailed), key, r.FailedAt, Operational{
 		Tenant: id.Tenant.Format(r.TenantID), Endpoint: details.Endpoint, Details: text,

@@ -12,17 +12,17 @@ import (
 	"posthorn/domain/id"
 )
 
-// PasskeyCeremony is a sign-in or a registration with a passkey that is under way.
+// PasskeyCeremony is a sign-in or a registration with a passkey that is in progress.
 type PasskeyCeremony struct {
 	Browser []byte          `json:"browser"` // the hash of the browser's cookie
 	Kind    account.Kind    `json:"kind"`
 	Session json.RawMessage `json:"session"` // the challenge, and what it is for
 }
 
-// ceremonyLife is how long a person can take.
+// ceremonyLife is how long a ceremony can take.
 const ceremonyLife = 5 * time.Minute
 
-// StartPasskey remembers a ceremony and returns the token by which its form names it.
+// StartPasskey stores a ceremony and returns the token by which its form names it.
 func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (token string, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		token, err = MakeLink(ctx, q, NewLink{Purpose: linkPasskey, Data: p, Life: ceremonyLife})
@@ -31,8 +31,8 @@ func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (token strin
 	return token, err
 }
 
-// TakePasskey uses up a ceremony and returns its session. One that is used, has expired, is another browser's, or is
-// for another kind of account is fault.ErrNotFound.
+// TakePasskey uses up a ceremony and returns its session. A ceremony that was used, has expired, belongs to another
+// browser, or is for another kind of account is fault.ErrNotFound.
 func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage,
 	err error,
 ) {
@@ -54,7 +54,7 @@ func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind acco
 	return session, err
 }
 
-// Passkeys are those of a person or an operator, the oldest first.
+// Passkeys lists those of a person or an operator, oldest first.
 func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) (rows []sql.Passkey, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		rows, err = q.ListPasskeys(ctx, &owner)
@@ -63,7 +63,7 @@ func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) (rows []sql.Passkey,
 	return rows, err
 }
 
-// PasskeyOwner is the person or operator of a passkey.
+// PasskeyOwner is the person or operator who owns a passkey.
 func PasskeyOwner(row sql.Passkey) id.UUID {
 	if row.PersonID != nil {
 		return *row.PersonID
@@ -95,15 +95,15 @@ const maxPasskeys = 20
 
 var errPasskeys = fault.New(fault.Conflict, "passkeys_limit", "This account has 20 passkeys, the maximum. Remove one first.")
 
-// NewPasskey is a passkey to be added.
+// NewPasskey describes a passkey to be added.
 type NewPasskey struct {
-	ID         []byte // the authenticator's
+	ID         []byte // from the authenticator
 	Credential json.RawMessage
 	Name       string
 	Address    string
 }
 
-// AddPasskey adds a passkey to a person, in the transaction at hand, and audits it.
+// AddPasskey adds a passkey to a person, in the caller's transaction, and audits it.
 func AddPasskey(ctx context.Context, q *sql.Queries, person id.UUID, p NewPasskey) (sql.Person, error) {
 	who, err := q.LockPerson(ctx, person)
 	if err != nil {
@@ -139,7 +139,7 @@ func insertPasskey(ctx context.Context, q *sql.Queries, row sql.InsertPasskeyPar
 	return q.InsertPasskey(ctx, row)
 }
 
-// RenamePasskey names a passkey of an account. One that is not the account's is fault.ErrNotFound.
+// RenamePasskey renames a passkey of an account. A passkey of another account is fault.ErrNotFound.
 func RenamePasskey(ctx context.Context, d *db.DB, owner id.UUID, credential []byte, name string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		n, err := q.RenamePasskey(ctx, sql.RenamePasskeyParams{OwnerID: &owner, CredentialID: credential, Name: name})
@@ -150,7 +150,7 @@ func RenamePasskey(ctx context.Context, d *db.DB, owner id.UUID, credential []by
 	})
 }
 
-// RemovePasskey removes a passkey of a person, in the transaction at hand, and audits it. One that is not the person's
+// RemovePasskey removes a passkey of a person, in the caller's transaction, and audits it. A passkey of somebody else
 // is fault.ErrNotFound.
 func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credential []byte, address string) (sql.Person,
 	error,

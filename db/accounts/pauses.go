@@ -11,11 +11,11 @@ import (
 	"posthorn/domain/pause"
 )
 
-// ChannelPauses tells workers that operators paused something, or let it go on.
+// ChannelPauses notifies workers that operators paused or resumed something.
 const ChannelPauses = "posthorn_pauses"
 
-// ReadPauses is what operators have paused, as workers follow it, with how many pauses there are. What concerns
-// suspended tenants is in the set too.
+// ReadPauses returns what operators have paused, for workers, and how many pauses there are. The set includes suspended
+// tenants.
 func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 	var list []pause.Pause
 	asked := 0
@@ -39,8 +39,8 @@ func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 	return pause.NewSet(list), asked, err
 }
 
-// PauseDispatch keeps deliveries from being sent until the pause is ended. Workers follow within a second. If two
-// operators pause the same thing at once, made is false for the second, who gets the existing pause.
+// PauseDispatch keeps deliveries from being sent until the pause ends. Workers follow within a second. If two operators
+// pause the same thing concurrently, made is false for the second, who gets the existing pause.
 func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (row sql.DispatchPause,
 	made bool, err error,
 ) {
@@ -86,7 +86,7 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 	return row, made && err == nil, err
 }
 
-// ResumeDispatch ends a pause. What waited goes on at the pace that its endpoints allow.
+// ResumeDispatch ends a pause. Its deliveries continue at the rate that their endpoints allow.
 func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (row sql.DispatchPause,
 	err error,
 ) {
@@ -113,7 +113,7 @@ func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason strin
 // ErrPauseEnded is returned for a pause that has already ended.
 var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "Pause not found. It has already ended, or never existed.")
 
-// audited is a pause as the audit log tells of it: where it concerns one tenant, to that tenant too.
+// audited is the audit log's entry for a pause. If the pause concerns one tenant, the tenant sees it too.
 func audited(p sql.DispatchPause, action, reason string) db.Audited {
 	a := db.Audited{
 		Tenant: p.TenantID, Action: action, Kind: p.Scope, Reason: reason,

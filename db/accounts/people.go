@@ -16,14 +16,14 @@ func RenamePerson(ctx context.Context, d *db.DB, person id.UUID, name string) er
 	})
 }
 
-// DropLinks makes a person's one-time links of one purpose useless, in the transaction at hand.
+// DropLinks invalidates a person's one-time links of one purpose, in the caller's transaction.
 func DropLinks(ctx context.Context, q *sql.Queries, person id.UUID, purpose string) error {
 	return q.DeleteLinksOfPerson(ctx, sql.DeleteLinksOfPersonParams{PersonID: &person, Purpose: purpose})
 }
 
-// ChangeEmail uses up a link of LinkEmail: its person has the link's address from then on. Links to reset the password
-// went to the old address, and are deleted. It returns the person as they were, and the new address. A link that is
-// used or has expired is fault.ErrNotFound, an address of another account already_exists.
+// ChangeEmail uses up a link of LinkEmail and gives its person the link's address. It deletes links that reset the
+// password, since they went to the old address. It returns the person before the change, and the new address. A link
+// that was used or has expired is fault.ErrNotFound; an address of another account is already_exists.
 func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (was sql.Person, email string, err error) {
 	link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: LinkEmail})
 	if err != nil {
@@ -41,15 +41,15 @@ func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (wa
 	return was, link.Email, AuditPerson(ctx, q, was.ID, address, "email.changed", nil)
 }
 
-// NewPassword is a password to be set.
+// NewPassword describes a password to be set.
 type NewPassword struct {
 	Hash    string  // a PHC string
-	Keep    id.UUID // the session that goes on; zero: none
+	Keep    id.UUID // the session to keep; zero: none
 	Address string
 }
 
-// ChangePassword sets a person's password, in the transaction at hand. It ends all sessions but one, deletes every link
-// that would set another password, and forgets the failed tries.
+// ChangePassword sets a person's password, in the caller's transaction. It ends all sessions but one, deletes every
+// link that would set another password, and deletes the counted tries.
 func ChangePassword(ctx context.Context, q *sql.Queries, person id.UUID, to NewPassword) (sql.Person, error) {
 	p, err := q.LockPerson(ctx, person)
 	if err != nil {
@@ -70,7 +70,7 @@ func ChangePassword(ctx context.Context, q *sql.Queries, person id.UUID, to NewP
 	return p, AuditPerson(ctx, q, p.ID, to.Address, "password.changed", nil)
 }
 
-// ResetPassword uses up a link of LinkReset and sets its person's password. A link that is used or has expired is
+// ResetPassword uses up a link of LinkReset and sets its person's password. A link that was used or has expired is
 // fault.ErrNotFound.
 func ResetPassword(ctx context.Context, q *sql.Queries, token string, to NewPassword) (sql.Person, error) {
 	link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: LinkReset})
@@ -80,7 +80,7 @@ func ResetPassword(ctx context.Context, q *sql.Queries, token string, to NewPass
 	return ChangePassword(ctx, q, *link.PersonID, to)
 }
 
-// AuditOperator writes what an operator did about their own account to the platform's log, since an operator belongs to
+// AuditOperator writes to the platform's log what an operator did with their own account, since an operator belongs to
 // no tenant. The zero id is an unidentified operator.
 func AuditOperator(ctx context.Context, q *sql.Queries, operator id.UUID, address, action string) error {
 	what, by := db.Audited{Action: action, Kind: "operator"}, db.Author{Kind: "system", Address: address}
@@ -92,7 +92,7 @@ func AuditOperator(ctx context.Context, q *sql.Queries, operator id.UUID, addres
 }
 
 // SetOperatorPassword uses up a link of LinkOperator and sets its operator's password. It turns off the second factor,
-// and deletes the recovery codes, the other links and all sessions. A link that is used or has expired is
+// and deletes the recovery codes, the other links and all sessions. A link that was used or has expired is
 // fault.ErrNotFound.
 func SetOperatorPassword(ctx context.Context, q *sql.Queries, token string, to NewPassword) (operator sql.Operator,
 	err error,
@@ -126,7 +126,7 @@ func SetOperatorPassword(ctx context.Context, q *sql.Queries, token string, to N
 	return q.GetOperator(ctx, operatorID)
 }
 
-// StartOperatorSession makes an operator's pending session a full one under a new token, in the transaction at hand,
+// StartOperatorSession makes an operator's pending session a full one under a new token, in the caller's transaction,
 // and audits the sign-in.
 func StartOperatorSession(ctx context.Context, q *sql.Queries, session, operator id.UUID, address string) (token string,
 	err error,

@@ -14,16 +14,16 @@ import (
 	"posthorn/domain/settings"
 )
 
-// ErrChanged refuses a form of settings that were changed since it was shown.
+// ErrChanged rejects a settings form if the settings were changed after the form was shown.
 var ErrChanged = fault.New(fault.Conflict, "settings_changed", "Someone else changed these settings in the meantime. The current values are shown: check them, and save again.")
 
-// Version tells two states of settings apart.
+// Version tells two versions of settings apart.
 func Version(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Platform reads what operators have set for everybody.
+// Platform reads the platform's settings.
 func Platform(ctx context.Context, d *db.DB) (raw []byte, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
 		raw, err = q.PlatformSettings(ctx)
@@ -32,16 +32,16 @@ func Platform(ctx context.Context, d *db.DB) (raw []byte, err error) {
 	return raw, err
 }
 
-// PlatformChange is what a request can change about the platform.
+// PlatformChange lists what a request changes about the platform.
 type PlatformChange struct {
-	Seen   string            // the version that the change was made on; empty for any
-	Health map[string]any    // parts of the health policy by name; a nil part is again what Posthorn comes with
-	Texts  map[string]string // settings.Fields by name; an empty text is the default again
+	Seen   string            // the version that the form was based on; empty for any
+	Health map[string]any    // parts of the health policy by name; nil restores Posthorn's default
+	Texts  map[string]string // settings.Fields by name; an empty text restores the default
 }
 
-// ChangePlatform changes what holds for tenants that say nothing else, and returns all of the platform's settings.
-// Where they have changed since they were seen, it is ErrChanged and nothing is written. A change that changes nothing
-// is not audited.
+// ChangePlatform changes the values that apply to tenants without their own, and returns all of the platform's
+// settings. If the settings changed after the caller read them, it returns ErrChanged and writes nothing. A change
+// without effect is not audited.
 func ChangePlatform(ctx context.Context, d *db.DB, change PlatformChange, by db.Author) (all []byte, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		was, err := q.LockPlatform(ctx)
@@ -80,7 +80,7 @@ func ChangePlatform(ctx context.Context, d *db.DB, change PlatformChange, by db.
 	return all, err
 }
 
-// pairs are changes as the audit log tells them: what was and what is.
+// pairs formats changes for the audit log: the old and the new value of each.
 func pairs(changed map[string]settings.Change) map[string]any {
 	out := make(map[string]any, len(changed))
 	for name, c := range changed {
@@ -89,7 +89,7 @@ func pairs(changed map[string]settings.Change) map[string]any {
 	return out
 }
 
-// EndPlatformKey revokes a platform key, and audits it where it was not revoked already.
+// EndPlatformKey revokes a platform key, and audits it unless the key was revoked before.
 func EndPlatformKey(ctx context.Context, d *db.DB, keyID id.UUID, by db.Author) (row sql.APIKey, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if row, err = q.GetPlatformKey(ctx, keyID); err != nil || row.RevokedAt != nil {

@@ -24,10 +24,10 @@ type NewPortalLink struct {
 	By             db.Author
 }
 
-// ErrPortalOff refuses what concerns portal links where operators have switched them off.
+// ErrPortalOff rejects portal links if operators have switched them off.
 var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are turned off on this server. Contact its operator.")
 
-// MakePortalLink stores a link in the transaction of its tenant and returns its token, which is stored nowhere.
+// MakePortalLink stores a link in the transaction of its tenant and returns its token. The token itself is not stored.
 func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.PortalLink, string, error) {
 	platform, err := q.PlatformSettings(ctx)
 	if err == nil && !settings.On(settings.Portal, platform) {
@@ -53,8 +53,8 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 	})
 }
 
-// OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made
-// more than ten minutes ago is fault.ErrNotFound.
+// OpenPortalLink uses up a link, starts its session and returns the session's token. A link that was opened, was
+// revoked, or is older than ten minutes is fault.ErrNotFound.
 func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string,
 	err error,
 ) {
@@ -84,7 +84,7 @@ func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string)
 	return tenant, session, err
 }
 
-// EndPortalLink revokes a link, and with it the session of who came by it. One that is revoked already stays as it is.
+// EndPortalLink revokes a link and ends the session that it started. If the link was revoked before, nothing changes.
 func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.UUID, by db.Author) error {
 	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: portalLinkID}); err != nil {
 		return err

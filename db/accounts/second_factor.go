@@ -14,8 +14,8 @@ import (
 )
 
 // ResetSecondFactor turns off the second factor of a person who has lost the authenticator and the recovery codes. The
-// audit log of each of the person's tenants records it, and the person gets a mail. It returns false, and changes
-// nothing, if there is no second factor.
+// audit log of each of the person's tenants records it, and the person gets a mail. If there is no second factor, it
+// returns false and changes nothing.
 func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by db.Author) (was bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		found, err := q.FindPerson(ctx, email)
@@ -49,7 +49,8 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 	return was && err == nil, err
 }
 
-// auditReset writes to the log of each of a person's tenants; of a person without one, to the platform's.
+// auditReset writes to the audit log of each of a person's tenants, or to the platform's log if the person has no
+// tenant.
 func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason string, by db.Author) error {
 	tenants, err := q.TenantsOf(ctx, person)
 	if err != nil {
@@ -71,12 +72,12 @@ func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason stri
 	return nil
 }
 
-// ErrNoSetup says that no set-up of a second factor is under way, or that the second factor is on already.
+// ErrNoSetup says that no setup of a second factor is in progress, or that the second factor is on already.
 var ErrNoSetup = fault.New(fault.Conflict, "totp_not_started", "There is no second factor to confirm. Start again on the account page.")
 
 var errOperatorSetup = errors.New("another request confirmed the second factor")
 
-// StartTOTP stores the sealed seed of a second factor. It is not asked for until ConfirmTOTP.
+// StartTOTP stores the sealed seed of a second factor. Sign-ins require it only after ConfirmTOTP.
 func StartTOTP(ctx context.Context, d *db.DB, person id.UUID, sealed []byte) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		return q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: person, Totp: sealed})
@@ -90,15 +91,15 @@ func StartOperatorTOTP(ctx context.Context, d *db.DB, operator id.UUID, sealed [
 	})
 }
 
-// NewTOTP is a second factor to be turned on.
+// NewTOTP describes a second factor to be turned on.
 type NewTOTP struct {
 	Step    int64    // of the first code, which is used up
 	Codes   []string // the recovery codes, as they are typed
 	Address string
 }
 
-// ConfirmTOTP turns on a second factor that StartTOTP stored, in the transaction at hand, and audits it. Where there is
-// nothing to confirm it is ErrNoSetup.
+// ConfirmTOTP turns on a second factor that StartTOTP stored, in the caller's transaction, and audits it. Without a
+// stored seed it returns ErrNoSetup.
 func ConfirmTOTP(ctx context.Context, q *sql.Queries, person id.UUID, to NewTOTP) error {
 	n, err := q.ConfirmPersonTOTP(ctx, sql.ConfirmPersonTOTPParams{ID: person, Step: to.Step})
 	if err == nil && n == 0 {
@@ -128,7 +129,7 @@ func ConfirmOperatorTOTP(ctx context.Context, q *sql.Queries, operator id.UUID, 
 	return AuditOperator(ctx, q, operator, to.Address, "operator.totp.enabled")
 }
 
-// StopTOTP turns off a person's second factor, in the transaction at hand, and audits it. was is false where there was
+// StopTOTP turns off a person's second factor, in the caller's transaction, and audits it. was is false if there was
 // none.
 func StopTOTP(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool, err error) {
 	if p, err = q.LockPerson(ctx, person); err != nil || p.Totp == nil {
@@ -140,7 +141,7 @@ func StopTOTP(ctx context.Context, q *sql.Queries, person id.UUID, address strin
 	return p, true, AuditPerson(ctx, q, p.ID, address, "totp.disabled", nil)
 }
 
-// removeTOTP keeps the recovery codes of a person who has another second factor.
+// removeTOTP keeps the recovery codes if the person has another second factor.
 func removeTOTP(ctx context.Context, q *sql.Queries, p sql.Person) error {
 	if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: p.ID}); err != nil || p.PasskeyRequiredAt != nil {
 		return err
@@ -148,7 +149,7 @@ func removeTOTP(ctx context.Context, q *sql.Queries, p sql.Person) error {
 	return q.DeleteRecoveryCodes(ctx, p.ID)
 }
 
-// FactorsOf are what a person can sign in with beside the password, in the transaction at hand.
+// FactorsOf lists what a person can sign in with besides the password, in the caller's transaction.
 func FactorsOf(ctx context.Context, q *sql.Queries, p sql.Person) (account.Factors, error) {
 	n, err := q.CountPasskeys(ctx, &p.ID)
 	return account.Factors{App: p.TotpAt != nil, Passkeys: int(n), Required: p.PasskeyRequiredAt != nil}, err
@@ -156,8 +157,9 @@ func FactorsOf(ctx context.Context, q *sql.Queries, p sql.Person) (account.Facto
 
 var errNoPasskey = fault.New(fault.Conflict, "passkey_missing", "Add a passkey first, or reload the page: an authenticator app is already required.")
 
-// RequirePasskey asks a person for a passkey after the password from now on, in the transaction at hand, and audits it.
-// codes are the recovery codes, as they are typed. A person without a passkey, or with an app, is refused.
+// RequirePasskey makes sign-ins of a person require a passkey after the password, in the caller's transaction, and
+// audits it. codes are the recovery codes, as people type them. It rejects a person without a passkey, or with an
+// authenticator app.
 func RequirePasskey(ctx context.Context, q *sql.Queries, person id.UUID, codes []string, address string) (p sql.Person,
 	err error,
 ) {
@@ -180,7 +182,7 @@ func RequirePasskey(ctx context.Context, q *sql.Queries, person id.UUID, codes [
 	return p, AuditPerson(ctx, q, person, address, "passkey.required", nil)
 }
 
-// StopRequiringPasskey takes back RequirePasskey. was is false where nothing was required.
+// StopRequiringPasskey undoes RequirePasskey. was is false if no passkey was required.
 func StopRequiringPasskey(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool,
 	err error,
 ) {
@@ -220,15 +222,15 @@ func replaceRecoveryCodes(ctx context.Context, q *sql.Queries, owner id.UUID, co
 	return q.InsertRecoveryCodes(ctx, sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
 }
 
-// UseRecoveryCode uses up a recovery code of a person or an operator, in the transaction at hand. It is false where the
-// owner has no such code.
+// UseRecoveryCode uses up a recovery code of a person or an operator, in the caller's transaction. It returns false if
+// the owner has no such code.
 func UseRecoveryCode(ctx context.Context, q *sql.Queries, owner id.UUID, code string) (bool, error) {
 	n, err := q.UseRecoveryCode(ctx, sql.UseRecoveryCodeParams{OwnerID: owner, Hash: HashToken(code)})
 	return n > 0, err
 }
 
-// UseCode uses up a person's authenticator code by its time step, in the transaction at hand. It is false where a code
-// of this step or a later one was used before.
+// UseCode uses up a person's authenticator code by its time step, in the caller's transaction. It returns false if a
+// code of this step or a later one was used before.
 func UseCode(ctx context.Context, q *sql.Queries, person id.UUID, step int64) (bool, error) {
 	n, err := q.UsePersonCode(ctx, sql.UsePersonCodeParams{ID: person, Step: step})
 	return n > 0, err

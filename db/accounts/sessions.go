@@ -13,8 +13,9 @@ import (
 	"posthorn/domain/id"
 )
 
-// FindSession finds the session of a cookie's token. A session that has expired, or whose person is disabled, is
-// deleted, so that nothing can revive it; it and an unknown token are fault.ErrNotFound.
+// FindSession finds a session by the token of its cookie. It deletes a session that has expired, or whose person is
+// disabled, so that the session can never become valid again. Such a session, and an unknown token, is
+// fault.ErrNotFound.
 func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string) (row sql.FindSessionRow, err error) {
 	ended := false
 	err = d.Account(ctx, func(q *sql.Queries) error {
@@ -41,21 +42,21 @@ func DeleteSession(ctx context.Context, d *db.DB, session id.UUID) error {
 	})
 }
 
-// SaveSessionData stores what a session remembers between pages.
+// SaveSessionData stores the data that a session keeps between pages.
 func SaveSessionData(ctx context.Context, d *db.DB, session id.UUID, data json.RawMessage) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		return q.SetSessionData(ctx, sql.SetSessionDataParams{ID: session, Data: data})
 	})
 }
 
-// KeepOnce stores a sealed value that one page of a session shows a single time. It replaces the value before it.
+// KeepOnce stores a sealed value that one page of a session shows once. It replaces the value before it.
 func KeepOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		return q.SetSessionOnce(ctx, sql.SetSessionOnceParams{ID: session, Once: sealed})
 	})
 }
 
-// TakeOnce deletes a value that KeepOnce stored. It is true for one caller alone.
+// TakeOnce deletes a value that KeepOnce stored. It returns true to one caller only.
 func TakeOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) (taken bool, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		n, err := q.TakeSessionOnce(ctx, sql.TakeSessionOnceParams{ID: session, Once: sealed})
@@ -72,7 +73,7 @@ func TouchSession(ctx context.Context, d *db.DB, session id.UUID, address string
 	})
 }
 
-// RotateSession gives a session a new token, in the transaction at hand, after its owner has authenticated again. A
+// RotateSession gives a session a new token, in the caller's transaction, after its owner has authenticated again. A
 // pending session becomes a full one. A session that has ended is fault.ErrNotFound.
 func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, session id.UUID) (token string, err error) {
 	token, hash := NewToken()
@@ -112,16 +113,15 @@ func EndOtherSessions(ctx context.Context, d *db.DB, person, keep id.UUID, addre
 	})
 }
 
-// TenantDeleted is the state of a tenant that was deleted and is not erased yet. It has no members, even if a person
-// joined while it was being deleted.
+// TenantDeleted is the state of a tenant that was deleted but not erased yet. It has no members, even if a person
+// joined during the deletion.
 const TenantDeleted = "deleted"
 
-// ErrSSORequired rejects a session that the tenant's identity provider did not start, where the tenant accepts no
-// other.
+// ErrSSORequired rejects a session that the tenant's identity provider did not start, if the tenant accepts no other.
 var ErrSSORequired = fault.New(fault.Forbidden, "sso_required", "This tenant requires single sign-on. Sign in with its identity provider.")
 
-// TenantsOf are the tenants of a person that a session opens. only is the tenant whose provider started the session: it
-// shows no other, since that provider speaks for no other.
+// TenantsOf lists the tenants of a person that a session opens. only is the tenant whose provider started the session:
+// the session then opens no other tenant, since the provider has authority for that tenant alone.
 func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID) ([]sql.TenantsOfRow, error) {
 	all, err := q.TenantsOf(ctx, person)
 	if only != nil {
@@ -130,9 +130,9 @@ func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUI
 	return all, err
 }
 
-// EnterTenant returns the tenants of a person that a session opens, and among them the one to be entered, which is
-// remembered as the last. only is as in TenantsOf. A tenant that is deleted or not the person's is fault.ErrNotFound. A
-// tenant that wants another way to sign in is ErrSSORequired.
+// EnterTenant returns the tenants of a person that a session opens, and the one to enter, which is stored as the last
+// one. only is as in TenantsOf. A tenant that is deleted or not the person's is fault.ErrNotFound. A tenant that
+// requires another way to sign in is ErrSSORequired.
 func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (all []sql.TenantsOfRow,
 	entered sql.TenantsOfRow, err error,
 ) {

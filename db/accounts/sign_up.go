@@ -13,7 +13,7 @@ import (
 
 var errMemberAlready = fault.New(fault.Conflict, "member_already", "This person is already a member of the tenant.")
 
-// Registration is what becomes a person and their tenant once the link that was sent to the address is used.
+// Registration describes a person and their tenant. They are created when the link in the mail is used.
 type Registration struct {
 	Link           []byte // the hash of the link's token
 	Email, Name    string
@@ -23,8 +23,8 @@ type Registration struct {
 }
 
 // SignUp uses up the link, creates the person, their tenant and their first session, and returns the session's token.
-// An expired or unknown link is fault.ErrNotFound. An address that has an account by now is already_exists. Nothing is
-// created then.
+// An expired or unknown link is fault.ErrNotFound. An address that has an account by now is already_exists. In both
+// cases nothing is created.
 func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: s.Link, Purpose: LinkSignUp}); err != nil {
@@ -49,7 +49,7 @@ func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err er
 	return token, err
 }
 
-// CreateOwnTenant makes a tenant whose owner is a person with an account.
+// CreateOwnTenant creates a tenant with an existing person as its owner.
 func CreateOwnTenant(ctx context.Context, d *db.DB, person id.UUID, name, address string) (tenant id.UUID, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		tenant, _, err = ownTenant(ctx, q, person, name, address)
@@ -58,7 +58,7 @@ func CreateOwnTenant(ctx context.Context, d *db.DB, person id.UUID, name, addres
 	return tenant, err
 }
 
-// ownTenant makes a tenant and its owner, in the transaction at hand, and returns the owner as the audit log names
+// ownTenant creates a tenant and its owner, in the caller's transaction, and returns the owner as the audit log names
 // them.
 func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author,
 	err error,
@@ -84,7 +84,7 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 	})
 }
 
-// AddPerson makes a person whose address is proven, in the transaction at hand.
+// AddPerson creates a person with a verified address, in the caller's transaction.
 func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string) (id.UUID, error) {
 	personID := db.NewID()
 	return personID, q.InsertPerson(ctx, sql.InsertPersonParams{
@@ -93,8 +93,8 @@ func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string
 	})
 }
 
-// AddMember makes a person a member of a tenant, in the transaction at hand, and returns the member's id. Who is one
-// already is member_already.
+// AddMember makes a person a member of a tenant, in the caller's transaction, and returns the member's id. A person who
+// is a member already is member_already.
 func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role access.Role) (id.UUID, error) {
 	memberID := db.NewID()
 	added, err := q.InsertMember(ctx, sql.InsertMemberParams{

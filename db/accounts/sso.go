@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/sso"
 )
 
-// Refusals of changes to single sign-on.
+// Errors that reject changes of single sign-on.
 var (
 	ErrSSOMissing = fault.New(fault.NotFound, "sso_not_set_up", "Single sign-on isn't set up for this tenant. Sign in with your email address and password.")
 	errSSOChanged = fault.New(fault.Conflict, "sso_changed", "Single sign-on of this tenant was changed while you signed in. Start again.")
@@ -34,8 +34,8 @@ var (
 type Connection struct {
 	sso.Config
 	Tenant     id.UUID
-	Secret     []byte // sealed for tenant and tenant; nil: a public client
-	Only       bool   // members enter by the provider alone
+	Secret     []byte // sealed for the tenant; nil: a public client
+	Only       bool   // members sign in by the provider only
 	BreakGlass *id.UUID
 }
 
@@ -50,7 +50,8 @@ func connectionOf(row sql.SSOConnection) (c Connection, err error) {
 	return c, json.Unmarshal(row.RoleMap, &c.Roles)
 }
 
-// ReadSSO is a tenant's connection, in a transaction that sees the tenant. A tenant without one is ErrSSOMissing.
+// ReadSSO returns a tenant's connection, in a transaction that sees the tenant. If there is none, it returns
+// ErrSSOMissing.
 func ReadSSO(ctx context.Context, q *sql.Queries, tenant id.UUID) (Connection, error) {
 	row, err := q.GetSSO(ctx, tenant)
 	if db.IsMissing(err) {
@@ -62,7 +63,7 @@ func ReadSSO(ctx context.Context, q *sql.Queries, tenant id.UUID) (Connection, e
 	return connectionOf(row)
 }
 
-// FindSSO is ReadSSO before the tenant is entered. A deleted tenant has none.
+// FindSSO is ReadSSO before the tenant is entered. A deleted tenant has no connection.
 func FindSSO(ctx context.Context, d *db.DB, tenant id.UUID) (c Connection, name string, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		if c, err = ReadSSO(ctx, q, tenant); err != nil {
@@ -78,15 +79,15 @@ func FindSSO(ctx context.Context, d *db.DB, tenant id.UUID) (c Connection, name 
 	return c, name, err
 }
 
-// NewSSO is a connection as an owner wants it.
+// NewSSO is a connection as an owner configured it.
 type NewSSO struct {
 	Connection
-	Plain *string // the client secret; nil keeps the one that is stored
+	Plain *string // the client secret; nil keeps the stored one
 	Keys  *seal.Ring
 }
 
-// ChangeSSO stores a tenant's connection and audits it. With another issuer or client every account of the provider is
-// a different one: the known ones are forgotten, and the sessions that they started end.
+// ChangeSSO stores a tenant's connection and audits it. With another issuer or client, the provider's accounts are
+// different ones: the stored accounts are deleted, and the sessions that they started end.
 func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockTenant(ctx, to.Tenant); err != nil {
@@ -110,7 +111,7 @@ func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 		case to.Plain != nil && *to.Plain != "":
 			secret = to.Keys.Seal([]byte(*to.Plain), to.Tenant, to.Tenant)
 		case to.Plain != nil || was.Issuer != to.Issuer:
-			secret = nil // never send a provider the secret of another one
+			secret = nil // never send one provider the secret of another
 		}
 		roles, err := json.Marshal(to.Roles)
 		if err != nil {
@@ -135,7 +136,7 @@ func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 	})
 }
 
-// checkBreakGlass holds a tenant with SSO only to an owner who can sign in without the provider.
+// checkBreakGlass accepts SSO as the only way to sign in only if one owner can sign in without the provider.
 func checkBreakGlass(ctx context.Context, q *sql.Queries, to Connection) error {
 	if !to.Only && to.BreakGlass == nil {
 		return nil
@@ -152,8 +153,8 @@ func checkBreakGlass(ctx context.Context, q *sql.Queries, to Connection) error {
 	return ErrBreakGlass
 }
 
-// keepBreakGlass refuses to demote or remove the owner without whom a tenant with SSO only is locked out when its
-// provider doesn't work.
+// keepBreakGlass rejects the demotion or removal of an owner if the tenant accepts only SSO and nobody else could sign
+// in while its provider doesn't work.
 func keepBreakGlass(ctx context.Context, q *sql.Queries, tenant, member id.UUID) error {
 	c, err := ReadSSO(ctx, q, tenant)
 	if errors.Is(err, ErrSSOMissing) {
@@ -165,7 +166,7 @@ func keepBreakGlass(ctx context.Context, q *sql.Queries, tenant, member id.UUID)
 	return err
 }
 
-// BreakGlassOwners are the owners of a tenant who can be its break-glass account.
+// BreakGlassOwners lists the owners of a tenant who can be its break-glass account.
 func BreakGlassOwners(ctx context.Context, d *db.DB, tenant id.UUID) (owners []sql.OwnersForBreakGlassRow, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		owners, err = q.OwnersForBreakGlass(ctx, tenant)
@@ -199,7 +200,7 @@ func RemoveSSO(ctx context.Context, d *db.DB, tenant id.UUID, by db.Author) erro
 	})
 }
 
-// AddDomain notes a domain that a tenant is to verify. One that is there already stays as it is.
+// AddDomain stores a domain that a tenant has to verify. If the domain is there already, nothing changes.
 func AddDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain string, by db.Author) error {
 	all, err := q.ListDomains(ctx, tenant)
 	if err == nil && len(all) >= sso.MaxDomains {
@@ -220,7 +221,7 @@ func auditDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, action, do
 	return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: action, Kind: "domain", Object: domain})
 }
 
-// RemoveDomain forgets a domain of a tenant. One that the tenant does not have is fault.ErrNotFound.
+// RemoveDomain deletes a domain of a tenant. A domain that the tenant does not have is fault.ErrNotFound.
 func RemoveDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain string, by db.Author) error {
 	n, err := q.DeleteDomain(ctx, sql.DeleteDomainParams{TenantID: tenant, Domain: domain})
 	if err == nil && n == 0 {
@@ -232,7 +233,8 @@ func RemoveDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain st
 	return auditDomain(ctx, q, tenant, "sso.domain_removed", domain, by)
 }
 
-// SetDomains makes a list of domains a tenant's: new ones are to be verified, and the others are forgotten.
+// SetDomains replaces a tenant's domains by a list: new ones have to be verified, and domains that are not in the list
+// are deleted.
 func SetDomains(ctx context.Context, q *sql.Queries, tenant id.UUID, domains []string, by db.Author) error {
 	there, err := q.ListDomains(ctx, tenant)
 	if err != nil {
@@ -257,7 +259,7 @@ func SetDomains(ctx context.Context, q *sql.Queries, tenant id.UUID, domains []s
 	return nil
 }
 
-// Hint is the end of the stored client secret by which people recognize it: four characters, and none of a short
+// Hint is the end of the stored client secret, by which people recognize it: four characters, or none of a short
 // secret. It is nil for a public client.
 func (c Connection) Hint(ring *seal.Ring) (*string, error) {
 	if c.Secret == nil {
@@ -271,7 +273,7 @@ func (c Connection) Hint(ring *seal.Ring) (*string, error) {
 }
 
 // VerifyDomain records that the DNS names a tenant for its domain; texts are the records that were found. A domain that
-// another tenant has verified goes over only if that tenant's record is gone.
+// another tenant has verified moves only if the DNS no longer has that tenant's record.
 func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, texts []string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		holder, err := q.DomainHolder(ctx, domain)
@@ -305,7 +307,7 @@ func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, 
 	})
 }
 
-// TenantOfDomain is the tenant whose provider knows the people of an email domain, or fault.ErrNotFound.
+// TenantOfDomain finds the tenant whose provider signs in people of an email domain, or returns fault.ErrNotFound.
 func TenantOfDomain(ctx context.Context, d *db.DB, domain string) (tenant id.UUID, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		tenant, err = q.SSOOfDomain(ctx, domain)
@@ -317,7 +319,7 @@ func TenantOfDomain(ctx context.Context, d *db.DB, domain string) (tenant id.UUI
 	return tenant, err
 }
 
-// SSOFlow is a sign-in at a provider that is under way: what the callback must find again.
+// SSOFlow is a sign-in at a provider that is in progress: the data that the callback needs.
 type SSOFlow struct {
 	Browser  []byte  `json:"browser"` // the hash of the browser's cookie
 	Tenant   id.UUID `json:"tenant"`  // zero: the operators' provider
@@ -327,7 +329,7 @@ type SSOFlow struct {
 	Fresh    bool    `json:"fresh"`
 }
 
-// StartSSO remembers a sign-in and returns its state, which is stored nowhere.
+// StartSSO stores a sign-in and returns its state. The state itself is not stored.
 func StartSSO(ctx context.Context, d *db.DB, f SSOFlow) (state string, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		state, err = MakeLink(ctx, q, NewLink{Purpose: linkSSO, Data: f, Life: sso.FlowLife})
@@ -336,8 +338,8 @@ func StartSSO(ctx context.Context, d *db.DB, f SSOFlow) (state string, err error
 	return state, err
 }
 
-// TakeSSO uses up a state, if the browser that sends it is the one that started the sign-in. Another browser's, a used
-// and an expired state are fault.ErrNotFound. Another browser does not use a state up.
+// TakeSSO uses up a state if the browser that sends it is the one that started the sign-in. A state that was used, has
+// expired, or comes from another browser is fault.ErrNotFound. A request from another browser does not use up a state.
 func TakeSSO(ctx context.Context, d *db.DB, state, browser string) (f SSOFlow, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		link, err := q.PeekLink(ctx, sql.PeekLinkParams{Hash: HashToken(state), Purpose: linkSSO})
@@ -359,14 +361,14 @@ func TakeSSO(ctx context.Context, d *db.DB, state, browser string) (f SSOFlow, e
 // SSOSignIn is what a provider said about who signs in, and from where.
 type SSOSignIn struct {
 	Tenant           id.UUID // zero for operators
-	Issuer, ClientID string  // that the flow began with
+	Issuer, ClientID string  // at the start of the flow
 	Claims           sso.Claims
 	Address, Agent   string
 	Now              time.Time
 }
 
-// SignInBySSO lets in who a tenant's provider vouches for and returns the token of a session, which opens this tenant
-// alone. A refusal is one of package sso's, and is audited.
+// SignInBySSO signs in a person whom a tenant's provider has authenticated, and returns the token of a session. The
+// session opens this tenant alone. An error is one of package sso's and is audited.
 func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err error) {
 	var refused error
 	err = d.Console(ctx, func(q *sql.Queries) error {
@@ -428,7 +430,7 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 
 var errProviderEnded = fault.New(fault.Forbidden, "sso_session_over", "Your session at your provider is over. Sign in there again.")
 
-// signer is who signs in by a provider.
+// signer is the person who signs in by a provider.
 type signer struct {
 	facts        sso.Facts
 	person       id.UUID // zero: a new person
@@ -445,7 +447,8 @@ func (w *signer) object() string {
 	return id.Member.Format(w.member)
 }
 
-// findBySSO gathers what is known about who signs in: by the subject, else by an address that counts as verified.
+// findBySSO reads what is known about the person who signs in: by the subject, else by an address that counts as
+// verified.
 func findBySSO(ctx context.Context, q *sql.Queries, c Connection, claims sso.Claims) (w signer, err error) {
 	w.email = c.VerifiedEmail(claims)
 	identity, err := q.FindIdentity(ctx, sql.FindIdentityParams{TenantID: c.Tenant, Subject: claims.Subject})
@@ -498,7 +501,7 @@ func (w *signer) findMember(ctx context.Context, q *sql.Queries, tenant id.UUID)
 	return nil
 }
 
-// enter does what was decided and returns the member.
+// enter applies the decision and returns the member.
 func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.Decision) (member id.UUID, err error) {
 	if w.person.IsZero() {
 		name, err := account.Name("name", s.Claims.Name)
@@ -568,7 +571,7 @@ func SignOut(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID,
 	})
 }
 
-// logoutTokens lets a logout token be used once.
+// logoutTokens accepts each logout token once.
 var logoutTokens = account.Limit{Tries: 1, Window: time.Hour}
 
 // EndByProvider ends the sessions that a verified logout token names and audits it. A tenant of zero means operators.
@@ -597,7 +600,7 @@ func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logo
 	return n, err
 }
 
-// RefuseSSO audits a sign-in that failed before it was known whose it is.
+// RefuseSSO audits a sign-in that failed before its person was known.
 func RefuseSSO(ctx context.Context, d *db.DB, tenant id.UUID, code, address string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		what := db.Audited{Tenant: &tenant, Action: "sign_in.failed", Kind: "sso", Details: map[string]string{"by": "sso", "reason": code}}
@@ -612,7 +615,7 @@ var errNotOperator = fault.New(fault.Forbidden, "sso_not_an_operator",
 	"Your provider signed you in, but you aren't an operator of this server. Ask another operator.")
 
 // SignInOperatorBySSO is SignInBySSO for the operators' provider. named says that the provider's claims name the person
-// as an operator: they become one at their first sign-in. Without it the person must be one already.
+// as an operator; the first such sign-in makes the person one. Otherwise the person must be an operator already.
 func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string,
 	err error,
 ) {

@@ -21,12 +21,12 @@ import (
 	"posthorn/domain/settings"
 )
 
-// NewTenant describes a tenant to be made.
+// NewTenant describes a tenant to be created.
 type NewTenant struct {
 	Name          string
 	ExternalID    string // the company's own id; empty: none
 	StrictTypes   bool
-	RetentionDays int // 0: as the platform's settings say
+	RetentionDays int // 0: the platform's setting
 }
 
 // retention is how many days a new tenant's data is kept.
@@ -38,8 +38,8 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 	return int32(settings.Number(settings.RetentionDays, platform)), err
 }
 
-// CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
-// stored nowhere.
+// CreateTenant creates a tenant and its first key, which has every scope of a tenant. text is the key's text, which is
+// not stored.
 func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string,
 	err error,
 ) {
@@ -72,8 +72,7 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 	return tenant, text, err
 }
 
-// EnsureTenant finds the tenant of an external id, or creates it without a key. Requests that arrive together create it
-// once.
+// EnsureTenant finds the tenant with an external id, or creates it without a key. Concurrent requests create it once.
 func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
 	err error,
 ) {
@@ -84,7 +83,7 @@ func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 	return tenant, created, err
 }
 
-// EnsureTenantIn is EnsureTenant in a transaction of the console's role.
+// EnsureTenantIn is EnsureTenant within a transaction of the console's role.
 func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
 	err error,
 ) {
@@ -109,7 +108,7 @@ func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Auth
 	})
 }
 
-// externalInUse says of a tenant's external id that another tenant has it.
+// externalInUse rejects an external id of another tenant.
 func externalInUse(err error) error {
 	if !fault.Is(db.Translate(err), "already_exists") {
 		return err
@@ -117,7 +116,7 @@ func externalInUse(err error) error {
 	return fault.New(fault.Conflict, "external_id_in_use", "Another tenant has this external id. Choose another id, or change that tenant's id first.")
 }
 
-// keyCreated is what the audit log says of a new key.
+// keyCreated is the audit log's entry for a new key.
 func keyCreated(k sql.APIKey) db.Audited {
 	return db.Audited{
 		Tenant: k.TenantID, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
@@ -125,8 +124,8 @@ func keyCreated(k sql.APIKey) db.Audited {
 	}
 }
 
-// SetTenantState suspends ("suspended") or resumes ("active") a tenant; within a second every node knows. A tenant that
-// is in the state already stays as it is, and nothing is audited.
+// SetTenantState suspends ("suspended") or resumes ("active") a tenant. Every process knows within a second. If the
+// tenant is in the state already, nothing changes and nothing is audited.
 func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason string, by db.Author) (row sql.Tenant,
 	err error,
 ) {
@@ -141,7 +140,7 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason
 			return err
 		}
 		if err := q.NotifyPauses(ctx); err != nil {
-			return err // its deliveries wait, or go on
+			return err // its deliveries stop or continue
 		}
 		action := "tenant.resumed"
 		if state == "suspended" {
@@ -158,7 +157,7 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason
 	return row, err
 }
 
-// postHalt tells a tenant what an operator did to all of its deliveries, in the transaction that does it.
+// postHalt notifies a tenant that an operator stopped or resumed all of its deliveries, in the same transaction.
 func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, reason string) error {
 	noticeID := db.NewID()
 	_, err := PostNotice(ctx, q, Notice{
@@ -168,29 +167,29 @@ func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.K
 	return err
 }
 
-// TenantChange is what a request can change about a tenant; nil leaves a field as it is.
+// TenantChange lists what a request changes about a tenant; nil leaves a field as it is.
 type TenantChange struct {
 	Name          *string
-	ExternalID    *string // empty takes it away
+	ExternalID    *string // empty removes it
 	StrictTypes   *bool
 	RetentionDays *int
-	Payloads      *bool          // whether viewers read them too
-	Health        map[string]any // parts of the health policy by name; a nil part is again what holds otherwise
-	// whose checked retry policy new endpoints get; a nil one is again what holds on the platform
+	Payloads      *bool          // whether viewers can read payloads
+	Health        map[string]any // parts of the health policy by name; nil inherits the platform's value
+	// The new endpoints' retry policy, already checked; nil inherits the platform's.
 	Retries  **endpoint.Settings
-	Contacts *[]string         // as notice.Contacts leaves them
-	Digest   *bool             // whether there is a daily one
-	Limits   map[string]string // settings.OfTenant by name; an empty text is again what holds on the platform
-	Seen     string            // the version that the change was made on; empty for any
+	Contacts *[]string         // as notice.Contacts returns them
+	Digest   *bool             // whether a daily digest is sent
+	Limits   map[string]string // settings.OfTenant by name; an empty text inherits the platform's value
+	Seen     string            // the version that the form was based on; empty for any
 }
 
-// TenantVersion tells two states of a tenant's settings apart.
+// TenantVersion tells two versions of a tenant's settings apart.
 func TenantVersion(t sql.Tenant) string {
 	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)), t.Name, strconv.FormatBool(t.StrictTypes))
 }
 
-// EventsBeyond is how many events a shorter retention would delete, by the books: those of the days that are kept now
-// and would not be.
+// EventsBeyond is how many events a shorter retention would delete, counted by the ledger: the events of days that are
+// kept now and would be dropped.
 func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int, now time.Time) (int64, error) {
 	row, err := q.GetTenant(ctx, tenant)
 	if err != nil || days >= int(row.RetentionDays) {
@@ -207,7 +206,7 @@ func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int,
 	return held - kept, err
 }
 
-// ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
+// ChangeTenant changes a tenant's settings in the caller's transaction. A change without effect is not audited.
 func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (sql.Tenant,
 	error,
 ) {
@@ -222,7 +221,7 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 	change.name(row, to, changed)
 	if changed["external_id"] != nil {
 		if err := q.BumpKeysRevision(ctx); err != nil {
-			return row, err // what it named before is forgotten within a second
+			return row, err // caches drop the old external id within a second
 		}
 	}
 	if to.Settings, err = change.settings(to.Settings, changed); err != nil {
@@ -245,7 +244,7 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 	})
 }
 
-// columns are the tenant's columns after the change, its settings aside.
+// columns are the tenant's columns after the change, without its settings.
 func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
 	to := sql.UpdateTenantParams{
 		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays,
@@ -266,7 +265,7 @@ func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
 	return to
 }
 
-// name enters the columns that differ, as they were and as they are, for the audit log.
+// name records the columns that differ, with old and new values, for the audit log.
 func (change TenantChange) name(row sql.Tenant, to sql.UpdateTenantParams, changed map[string]any) {
 	if to.Name != row.Name {
 		changed["name"] = []string{row.Name, to.Name}
@@ -282,7 +281,7 @@ func (change TenantChange) name(row sql.Tenant, to sql.UpdateTenantParams, chang
 	}
 }
 
-// settings are the tenant's settings after the change, and enters those that differ.
+// settings returns the tenant's settings after the change, and records those that differ.
 func (change TenantChange) settings(to json.RawMessage, changed map[string]any) (_ json.RawMessage, err error) {
 	if may := change.Payloads; may != nil && *may != access.ViewersReadPayloads(to) {
 		if to, err = access.SetViewersReadPayloads(to, *may); err != nil {
@@ -301,7 +300,7 @@ func (change TenantChange) settings(to json.RawMessage, changed map[string]any) 
 	return change.lay(to, changed)
 }
 
-// lay changes what the settings say about notices and limits and notes what it was and is.
+// lay changes the settings of notices and limits, and records old and new values.
 func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, error) {
 	was := notice.ReadSettings(raw)
 	to := was
@@ -327,7 +326,7 @@ func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, erro
 	return out, err
 }
 
-// setRetries changes the default schedule within settings and notes what it was and is.
+// setRetries changes the default schedule within settings, and records old and new values.
 func (change TenantChange) setRetries(raw []byte, changed map[string]any) ([]byte, error) {
 	if change.Retries == nil {
 		return raw, nil
@@ -343,7 +342,7 @@ func (change TenantChange) setRetries(raw []byte, changed map[string]any) ([]byt
 	return to, nil
 }
 
-// amend changes the health policy within settings and notes what it was and is.
+// amend changes the health policy within settings, and records old and new values.
 func amend(settings []byte, parts, changed map[string]any) ([]byte, error) {
 	to, err := health.Amend(settings, "health_policy", parts)
 	if err != nil {
@@ -355,18 +354,18 @@ func amend(settings []byte, parts, changed map[string]any) ([]byte, error) {
 	return to, nil
 }
 
-// ownPolicy is the part of settings that is a health policy, in one form.
+// ownPolicy is the part of settings that is a health policy, in a canonical form.
 func ownPolicy(settings []byte) json.RawMessage {
 	var s struct {
 		Health map[string]any `json:"health"`
 	}
-	_ = json.Unmarshal(settings, &s) // what does not read is no policy
+	_ = json.Unmarshal(settings, &s) // unreadable settings have no policy
 	if s.Health == nil {
 		s.Health = map[string]any{}
 	}
 	out, err := json.Marshal(s.Health)
 	if err != nil {
-		panic(err) // it was just read
+		panic(err) // it was read a moment ago
 	}
 	return out
 }

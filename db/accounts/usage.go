@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/quota"
 )
 
-// Usage is a tenant's limits and what it has used of them.
+// Usage holds a tenant's limits and what it has used of them.
 type Usage struct {
 	Month     time.Time // its beginning, UTC
 	Events    int64     // of the month
@@ -22,7 +22,7 @@ type Usage struct {
 }
 
 // ReadUsage reads a tenant's limits and what it has used of them. most and payload are the platform's values, which
-// apply where no setting overrides them. q can have the role of the tenant, the worker or the console.
+// apply unless a setting overrides them. q can have the role of the tenant, the worker or the console.
 func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage,
 	err error,
 ) {
@@ -46,7 +46,7 @@ func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payloa
 	return u, err
 }
 
-// PostQuotaNotices tells tenants that most of the month's events, or all, are used: each once a month and limit.
+// PostQuotaNotices notifies tenants that have used most or all of the month's events, once for each month and limit.
 func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		platform, err := q.PlatformSettings(ctx)

@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/settings"
 )
 
-// NewView describes an operator's look at a tenant's dashboard.
+// NewView describes an operator's view of a tenant's dashboard.
 type NewView struct {
 	Session, Operator, Tenant id.UUID
 	Reason                    string
@@ -74,7 +74,7 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators have read-only access on this server: acting in tenants is turned off in the platform's settings.")
 
 // ActInView allows changes during a view. The reason becomes the view's reason, so every change names it in the audit
-// log. A view that allows changes already stays as it is. If there is none, or it has expired, ActInView returns
+// log. If the view allows changes already, nothing changes. If there is no view, or it has expired, ActInView returns
 // fault.ErrNotFound.
 func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
@@ -96,16 +96,17 @@ func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason st
 	})
 }
 
-// SeenPage is what an operator who looks at a dashboard asks for.
+// SeenPage is a request of an operator who views a dashboard.
 type SeenPage struct {
 	Session, Tenant id.UUID
 	Path, Query     string // within the tenant's pages
 	Acts            bool   // a form was sent rather than a page opened
-	Part            bool   // a page renews a part of itself: that is entered once a minute
+	Part            bool   // a page renews a part of itself: one entry a minute
 }
 
-// SeePage enters in the tenant's audit log what an operator is about to see or do. The page can be shown only after
-// this has committed. If the session has no view of this tenant, or it has expired, SeePage returns fault.ErrNotFound.
+// SeePage records in the tenant's audit log what an operator is about to see or do. The page can be shown only after
+// this has committed. If the session has no view of this tenant, or the view has expired, SeePage returns
+// fault.ErrNotFound.
 func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.FindViewRow, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if row, err = q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant}); err != nil {
@@ -116,7 +117,7 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.F
 			action = "view_as.form_sent"
 		}
 		if p.Part && !p.Acts {
-			// A page that renews itself is one page view: its live part belongs to the page that it is on.
+			// A page that renews itself is one page view: its live part belongs to its page.
 			if p.Path = strings.TrimSuffix(p.Path, "/live"); p.Path == "" {
 				p.Path = "/"
 			}

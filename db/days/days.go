@@ -1,6 +1,6 @@
-// Package days moves closed days of a tenant out of the tables and back (docs/adr/0023-history-elsewhere.md). It
-// reads and writes rows as lines; where the lines are kept is its caller's concern. Every step is a transaction of its
-// own that first checks the day's state, so that a step which is repeated, or done by two processes, changes nothing.
+// Package days moves closed days of a tenant out of the tables and back (docs/adr/0023-history-elsewhere.md). It reads
+// and writes rows as lines; the caller decides where the lines are stored. Every step is a transaction of its own that
+// first checks the day's state, so a step that is repeated, or done by two processes, changes nothing.
 package days
 
 import (
@@ -26,28 +26,28 @@ type Day struct {
 
 func (y Day) end() time.Time { return y.At.AddDate(0, 0, 1) }
 
-// Part is what was created in a day from Low until before High, with everything that belongs to it.
+// Part is what was created in a day from Low until before High, with all rows that belong to it.
 type Part struct {
 	Low, High time.Time
 	Lines     []byte
 	N         int64
 	Counts    history.Counts
-	Others    []id.UUID // events of other days that deliveries of the part sent again
+	Others    []id.UUID // events of other days that deliveries of this part replayed
 }
 
 // How much one part holds: one transaction reads it, and one deletes it.
 const (
 	partRows  = 10_000
 	partBytes = 8 << 20
-	// afterSettled is how long after a delivery was settled an attempt of it can still have started.
+	// afterSettled is how long after a delivery was settled another attempt of it can still start.
 	afterSettled = 24 * time.Hour
 	periodic     = "history"
 )
 
-// ErrRows says that a day has other rows than its objects.
+// ErrRows says that a day's rows differ from its objects.
 var ErrRows = errors.New("the day has other rows than its objects")
 
-// Errors that say why a day stays where it is. Operators see them.
+// Errors that say why a day was not moved. Operators see them.
 var (
 	errTotals  = errors.New("the books differ from the deliveries of this day: see Books in the console, and accept or fix the difference")
 	errNeeded  = errors.New("a delivery that waits needs an event of this day")
@@ -56,13 +56,13 @@ var (
 	errArrived = errors.New("rows of an object did not arrive")
 )
 
-// IsPassing reports whether an error says that a day can't be worked on now, which is no failure.
+// IsPassing reports whether an error says that a day can't be moved now, which is not a failure.
 func IsPassing(err error) bool {
 	return errors.Is(err, errNeeded) || errors.Is(err, errMoving) || errors.Is(err, errState)
 }
 
-// Hold takes the lease of the one process that works on history, or prolongs it; held is what the last call returned.
-// False: another process has it.
+// Hold takes or extends the lease of the one process that moves history. held is what the last call returned. It
+// returns false if another process has the lease.
 func Hold(ctx context.Context, d *db.DB, held time.Time, lasts time.Duration) (until time.Time, mine bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if held.IsZero() {
@@ -79,15 +79,15 @@ func Hold(ctx context.Context, d *db.DB, held time.Time, lasts time.Duration) (u
 	return until, mine, err
 }
 
-// Release gives the lease back.
+// Release returns the lease.
 func Release(ctx context.Context, d *db.DB, held time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
 		return q.ReleaseHistory(ctx, sql.ReleaseHistoryParams{Name: periodic, Held: held})
 	})
 }
 
-// Begin marks days that are to be stored: those before a day, and those that were brought back some days ago. The
-// result is how many.
+// Begin marks the days to be stored: those before a day, and those that were restored some days ago. It returns how
+// many.
 func Begin(ctx context.Context, d *db.DB, before time.Time, backDays, most int32) (n int64, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		rested, err := q.RestHistory(ctx, backDays)
@@ -101,7 +101,7 @@ func Begin(ctx context.Context, d *db.DB, before time.Time, backDays, most int32
 	return n, err
 }
 
-// Next is a day to work on. False: there is none. One that failed less than retry ago is left alone.
+// Next returns a day to work on, or false if there is none. It skips a day that failed less than retry ago.
 func Next(ctx context.Context, d *db.DB, retry time.Duration) (day Day, found bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		row, err := q.NextHistory(ctx, retry.Seconds())
@@ -114,7 +114,7 @@ func Next(ctx context.Context, d *db.DB, retry time.Duration) (day Day, found bo
 	return day, found, err
 }
 
-// Expired lists days in the store that are older than their tenants keep anything.
+// Expired lists days in the store that are older than their tenants' retention.
 func Expired(ctx context.Context, d *db.DB, most int32) (days []Day, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		rows, err := q.ExpiredHistory(ctx, most)
@@ -126,7 +126,7 @@ func Expired(ctx context.Context, d *db.DB, most int32) (days []Day, err error) 
 	return days, err
 }
 
-// as runs a step as the console role if the day is in its state, whose row it locks.
+// as runs a step as the console role if the day is in its state. It locks the day's row.
 func (y Day) as(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockHistory(ctx, sql.LockHistoryParams{
@@ -148,14 +148,14 @@ func (y Day) as(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) er
 	})
 }
 
-// Fail notes why a day was left as it is.
+// Fail records why a day was not moved.
 func (y Day) Fail(ctx context.Context, d *db.DB, why string) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		return q.FailHistory(ctx, sql.FailHistoryParams{TenantID: y.Tenant, Day: y.At, Failure: why})
 	})
 }
 
-// Forget ends what is known of a day. Its objects are deleted.
+// Forget deletes the record of a day whose objects are deleted.
 func (y Day) Forget(ctx context.Context, d *db.DB) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		return q.ForgetHistory(ctx, sql.ForgetHistoryParams{TenantID: y.Tenant, Day: y.At})
@@ -171,7 +171,7 @@ func (y Day) Parts(ctx context.Context, d *db.DB) (parts []sql.HistoryPart, err 
 	return parts, err
 }
 
-// ReadPart reads what was created from a moment on, as much as is one part; high ends it earlier.
+// ReadPart reads what was created from a moment on, as much as one part holds; high ends it earlier.
 func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Part, err error) {
 	if end := y.end(); high.IsZero() || high.After(end) {
 		high = end
@@ -193,13 +193,13 @@ func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Par
 	return p, err
 }
 
-// belongs says which rows belong to deliveries of a part.
+// belongs is the condition for rows that belong to deliveries of a part.
 type belongs struct {
 	deliveries   []id.UUID
 	since, until time.Time
 }
 
-// read reads the rows of a part as lines, locked or not.
+// read reads the rows of a part as lines, with or without locks.
 func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of belongs, err error) {
 	if err := q.ReadAsHistory(ctx); err != nil {
 		return of, err
@@ -293,14 +293,14 @@ func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, loc
 	return nil
 }
 
-// Object is what the store has of a part.
+// Object describes a part's object in the store.
 type Object struct {
 	Name   string
 	Digest []byte // SHA-256
 	Bytes  int64
 }
 
-// Keep notes the object of a part, instead of the one that the part had.
+// Keep records the object of a part. It replaces the one that the part had.
 func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
 	counts, err := json.Marshal(p.Counts)
 	if err != nil {
@@ -320,7 +320,7 @@ func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
 	})
 }
 
-// Check compares the books of a day with its rows and with its objects, and notes what these hold together.
+// Check compares a day's ledger with its rows and with its objects, and records the totals.
 func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int64) error {
 	counts, err := json.Marshal(sum)
 	if err != nil {
@@ -383,7 +383,7 @@ func (y *Day) To(ctx context.Context, d *db.DB, state history.State) error {
 	return err
 }
 
-// Leave deletes the rows of a part, if they still are what its object holds. False: they are not, and nothing changed.
+// Leave deletes the rows of a part if they still match its object. Otherwise it returns false and changes nothing.
 func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bool, err error) {
 	err = y.as(ctx, d, func(q *sql.Queries) error {
 		if err := q.PlanByIndex(ctx); err != nil {
@@ -425,7 +425,7 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 	return err == nil, err
 }
 
-// Return brings the rows of a part back.
+// Return inserts the rows of a part again.
 func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) error {
 	rows, err := history.ParseLines(lines)
 	if err != nil {
@@ -465,11 +465,11 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 				TenantID: y.Tenant, Day: y.At, Low: part.Low, Gone: false,
 			})
 		}
-		return nil // they are there
+		return nil // they are there already
 	})
 }
 
-// OfTenant says whether a tenant has anything in the store, and whether it lives on in another home.
+// OfTenant reports whether a tenant has anything in the store, and whether the tenant now lives in another home.
 func OfTenant(ctx context.Context, d *db.DB, tenant id.UUID) (has, moved bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if has, err = q.HasHistory(ctx, tenant); err != nil {
@@ -481,8 +481,8 @@ func OfTenant(ctx context.Context, d *db.DB, tenant id.UUID) (has, moved bool, e
 	return has, moved, err
 }
 
-// Ask has a day brought back, or kept back for longer, with its line in the audit log. fault.ErrNotFound: the day is
-// not in the store.
+// Ask requests that a day is restored, or stays restored for longer, with an entry in the audit log. A day that is not
+// in the store is fault.ErrNotFound.
 func Ask(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, by db.Author) (sql.HistoryDay, error) {
 	row, err := q.AskHistory(ctx, sql.AskHistoryParams{TenantID: tenant, Day: day})
 	if err != nil {

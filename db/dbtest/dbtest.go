@@ -72,7 +72,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// server is where databases are made: the connection to make them with, and whom they belong to.
+// server is the server for the test databases: how to connect to it, and the owner of new databases.
 type server struct {
 	Admin string // URL of a maintenance database, for a role that can create databases
 	App   string // URL of any database, for the role that the tests work as
@@ -104,7 +104,7 @@ func Server(t testing.TB) string {
 	return s.Admin
 }
 
-// Fingerprint names the content of a folder of migrations: another content, another template.
+// Fingerprint names the content of a folder of migrations, so that each content has its own template.
 func Fingerprint(migrations fs.FS) string {
 	hash := sha256.New()
 	err := fs.WalkDir(migrations, ".", func(path string, e fs.DirEntry, err error) error {
@@ -187,7 +187,7 @@ func (s server) execute(statements ...string) error {
 	return nil
 }
 
-// templates holds a function for each fingerprint, which makes the template once in this process.
+// templates holds a function for each fingerprint, which creates the template once in this process.
 var templates sync.Map
 
 func (s server) template(fingerprint string, migrate func(context.Context, string) error) (string, error) {
@@ -202,7 +202,7 @@ func (s server) template(fingerprint string, migrate func(context.Context, strin
 }
 
 // makeTemplate migrates a database under another name and renames it when it is complete. One process does it at a
-// time, whatever the fingerprint, since migrations also make roles.
+// time, whatever the fingerprint, since migrations also create roles.
 func (s server) makeTemplate(ctx context.Context, name string, migrate func(context.Context, string) error) error {
 	const lockNumber = 7_467_648_667 // any number that no other lock uses
 	conn, err := pgx.Connect(ctx, s.Admin)
@@ -233,7 +233,7 @@ func (s server) makeTemplate(ctx context.Context, name string, migrate func(cont
 	if err := migrate(ctx, s.database(unfinished)); err != nil {
 		return err
 	}
-	// No new connection is allowed: a session would keep the copies from being made.
+	// No new connection is allowed: a session would prevent copies.
 	for _, statement := range []string{
 		fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS false", unfinished),
 		fmt.Sprintf("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '%s' AND backend_type = 'client backend'", unfinished),

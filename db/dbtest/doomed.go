@@ -6,8 +6,8 @@ import (
 )
 
 // dropAt is how many databases of ended tests wait before they are dropped together. Each DROP DATABASE makes a
-// checkpoint, which writes what all databases of the server have changed since the last one: dropped one by one they
-// had every test wait for the pages of the others. Many more would fill the disk: each has about 12 MB.
+// checkpoint, which writes what all databases of the server have changed since the last one: with a drop after each
+// test, every test would wait for the pages of the others. Many more would fill the disk: each has about 12 MB.
 const dropAt = 16
 
 // doomed are this process's databases whose tests have ended.
@@ -19,7 +19,7 @@ type doomedDatabases struct {
 	on    server
 }
 
-// add has a database dropped sooner or later, and drops those that wait where there are more than so many.
+// add marks a database to be dropped, and drops all marked ones if there are more than dropAt.
 func (d *doomedDatabases) add(on server, name string, most int) error {
 	d.mu.Lock()
 	d.names, d.on = append(d.names, name), on
@@ -27,7 +27,7 @@ func (d *doomedDatabases) add(on server, name string, most int) error {
 	return d.drop(most)
 }
 
-// drop drops all where more than so many wait.
+// drop drops all if more than this many wait.
 func (d *doomedDatabases) drop(most int) error {
 	d.mu.Lock()
 	names, on := d.names, d.on

@@ -58,10 +58,10 @@ func keeperDir() (string, error) {
 	return dir, nil
 }
 
-// holdForever keeps locks until the process ends: a file that nothing refers to any more is closed by the collector.
+// holdForever keeps locks until the process ends: the garbage collector closes a file that nothing refers to.
 var holdForever []*os.File
 
-// findServer finds the run's server, or has a keeper start it.
+// findServer finds the run's server, or starts a keeper that starts it.
 func findServer() (server, error) {
 	dir, err := keeperDir()
 	if err != nil {
@@ -92,7 +92,7 @@ func findServer() (server, error) {
 		if free != nil {
 			_ = free.Close()
 			if keeper != 0 && !hasEnded(keeper) {
-				time.Sleep(poll) // on its way to the lock
+				time.Sleep(poll) // the new keeper has not locked yet
 				continue
 			}
 			if keeper != 0 && failed(dir) != "" {
@@ -109,7 +109,7 @@ func findServer() (server, error) {
 	return server{}, fmt.Errorf("the test server is not ready; see %s", filepath.Join(dir, logFile))
 }
 
-// readServer reads what the keeper has written, and tries it.
+// readServer reads what the keeper has written, and tries to connect.
 func readServer(dir string) (server, bool) {
 	var s server
 	text, err := os.ReadFile(filepath.Join(dir, readyFile))
@@ -125,7 +125,7 @@ func readServer(dir string) (server, bool) {
 	return s, conn.Close(ctx) == nil
 }
 
-// failurePrefix begins the keeper's last line when it could not start the server.
+// failurePrefix starts the keeper's last line if it could not start the server.
 const failurePrefix = "failed: "
 
 func failed(dir string) string {
@@ -161,10 +161,10 @@ func startKeeper(dir string) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// keep runs the server until no test process has lived for a while.
+// keep runs the server until no test process has lived for the time to linger.
 func keep(dir string) error {
 	lock, err := tryLock(filepath.Join(dir, keeperFile), exclusive)
-	for range 10 { // a test process that looks holds it for a moment
+	for range 10 { // a test process that checks the lock holds it for a moment
 		if err != nil || lock != nil {
 			break
 		}
@@ -216,9 +216,8 @@ func settings() map[string]string {
 	return s
 }
 
-// waitsForDisk says whether the server brings what it is told to the disk. What tests need of it, that what was
-// committed is seen, holds without; and a database is made and dropped in a fraction of the time, since each has
-// hundreds of files.
+// waitsForDisk reports whether the server flushes to the disk. Tests do not need it: they see what was committed
+// without it. Without it a database is created and dropped in a fraction of the time, since each has hundreds of files.
 func waitsForDisk() bool { return os.Getenv(fsyncVariable) == "on" }
 
 func announce(dir string, s server) error {
@@ -250,7 +249,7 @@ func (s server) awaitIdle(stop context.Context, dir string) error {
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
-			// What killed test processes left.
+			// Databases of killed test processes.
 			err = s.dropAll(stop, clonePrefix)
 		case time.Since(since) >= linger:
 			holdForever = append(holdForever, users)
@@ -267,7 +266,7 @@ func (s server) awaitIdle(stop context.Context, dir string) error {
 	return nil
 }
 
-// dropAll drops the databases whose names begin so.
+// dropAll drops the databases with a prefix.
 func (s server) dropAll(ctx context.Context, prefixes ...string) error {
 	conn, err := pgx.Connect(ctx, s.Admin)
 	if err != nil {

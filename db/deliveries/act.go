@@ -8,10 +8,10 @@ import (
 	"posthorn/domain/id"
 )
 
-// Act is what people and programs do to one delivery, by its word in the audit log.
+// Act is an action on one delivery, named as in the audit log.
 type Act string
 
-// The acts.
+// The actions.
 const (
 	ActRetryNow    Act = "delivery.retry_now"
 	ActCancel      Act = "delivery.cancel"
@@ -21,7 +21,7 @@ const (
 	ActUnarchive   Act = "delivery.unarchive"
 )
 
-// ActOn does something to a delivery, and writes the audit log if it changed anything. A replay returns the new
+// ActOn does an action on a delivery, and writes the audit log if it changed anything. A replay returns the new
 // delivery; its audit entry is on the original.
 func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d State,
 	changed bool, err error,

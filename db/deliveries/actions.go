@@ -15,7 +15,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Read is one delivery of a tenant, as far back as its retention shows.
+// Read reads one delivery of a tenant, if its retention still shows it.
 func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -34,9 +34,8 @@ func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (Stat
 	return rows[0], err
 }
 
-// RetryNow makes a waiting delivery ready at once, instead of at its time. changed is false where it was ready already:
-// of two that press at once one changes it. Where the endpoint's breaker is open, the delivery is the next probe, at
-// once.
+// RetryNow makes a waiting delivery ready now. changed is false if it was ready already; of two concurrent calls one
+// changes it. If the endpoint's breaker is open, the delivery immediately becomes the next probe.
 func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (d State, changed bool, err error) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
@@ -69,7 +68,7 @@ func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (
 
 // HastenTest makes a test event that was just emitted the next probe if its endpoint's breaker is open. A person who
 // sends a test has fixed the receiver, and does not wait for an hour. A test that was already sent, or that an ordering
-// key holds back, stays as it is.
+// key holds back, does not change.
 func HastenTest(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) error {
 	_, _, err := RetryNow(ctx, q, tenant, deliveryID)
 	if f := fault.As(err); f != nil && f.Kind == fault.Conflict {
@@ -78,7 +77,8 @@ func HastenTest(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID)
 	return err
 }
 
-// Cancel calls a waiting delivery off: its queue row goes, the books count it. A request under way is not stopped.
+// Cancel cancels a waiting delivery: it deletes the queue row and enters the delivery in the ledger as canceled. It
+// does not stop a request in flight.
 func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
@@ -117,8 +117,8 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 	return Read(ctx, q, tenant, deliveryID)
 }
 
-// lockWaiting locks the queue row of a delivery before anything is read about it, as the recorder does: the queue's row
-// first, the delivery's after. Nil: it has none, so it is not waiting.
+// lockWaiting locks the queue row of a delivery before anything is read about it, in the recorder's order: the queue's
+// row first, then the delivery's. Nil means that it has no row and does not wait.
 func lockWaiting(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (*sql.Queue, error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func lockWaiting(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID
 	return &row, err
 }
 
-// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. What was
-// replayed before is replayed again only where again says so: of two that press at once, one replays it.
+// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. A delivery
+// that was replayed before is replayed again only if again is set, so of two concurrent calls one replays it.
 func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) (State, error) {
 	original, err := Read(ctx, q, tenant, deliveryID)
 	if err != nil {
@@ -146,14 +146,14 @@ func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, aga
 	return replay(ctx, q, tenant, original)
 }
 
-// lockReplay locks a delivery for who replays it, and refuses one that was replayed before.
+// lockReplay locks a delivery for a replay, and rejects one that was replayed before.
 func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) error {
 	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
 		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
 	}); err != nil || again {
 		return err
 	}
-	// As bulk jobs do, so that of a job and a person one replays it.
+	// In the order of bulk jobs, so that either a job or a person replays it, but not both.
 	letters, err := q.LockLetters(ctx, sql.LockLettersParams{TenantID: tenant, Ids: []id.UUID{deliveryID}})
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 	return nil
 }
 
-// replay sends a delivery again that the transaction has locked.
+// replay sends a delivery again after the transaction has locked it.
 func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State) (State, error) {
 	deliveryID := original.ID
 	ordering, err := q.ShareLockEndpoint(ctx, sql.ShareLockEndpointParams{TenantID: tenant, ID: original.EndpointID})
@@ -214,8 +214,8 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	return Read(ctx, q, tenant, again)
 }
 
-// noteReplays writes down that deliveries were sent again as others, and which job did it: they are no dead letters any
-// more.
+// noteReplays records that deliveries were sent again as others, and by which job. They are then no longer dead
+// letters.
 func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UUID, originals, made []id.UUID) error {
 	if err := q.MarkLettersReplayed(ctx, sql.MarkLettersReplayedParams{TenantID: tenant, Ids: originals}); err != nil {
 		return err
@@ -225,7 +225,7 @@ func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UU
 	})
 }
 
-// replayable is the ordering key of an event that can still be sent.
+// replayable returns the ordering key of an event if the event can still be sent.
 func replayable(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (*string, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -244,7 +244,7 @@ func replayable(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (*st
 	return e.Key, err
 }
 
-// orderKey is what an event waits behind in the queue of an endpoint; nil: nothing.
+// orderKey is the ordering key of an event in an endpoint's queue; nil if nothing orders it.
 func orderKey(ordering string, key *string) *string {
 	switch ordering {
 	case "strict":
@@ -256,7 +256,7 @@ func orderKey(ordering string, key *string) *string {
 	return nil
 }
 
-// archive hides a settled delivery from lists, or shows it again; changed is false where it was so already.
+// archive hides a settled delivery from lists, or shows it again. changed is false if it was hidden or shown already.
 func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d State, changed bool,
 	err error,
 ) {
@@ -296,11 +296,11 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 	return d, true, err
 }
 
-// afterSettled is how long after a delivery was settled an attempt of it can still have started, on a worker that had
+// afterSettled is how long after a delivery was settled another attempt of it can still start, on a worker that had
 // stalled.
 const afterSettled = 24 * time.Hour
 
-// Attempts is a delivery's newest attempts, oldest first.
+// Attempts returns a delivery's newest attempts, oldest first.
 func Attempts(ctx context.Context, q *sql.Queries, d sql.Delivery, most int) ([]sql.Attempt, error) {
 	since, until := attemptsBetween(d)
 	attempts, err := q.ListAttempts(ctx, sql.ListAttemptsParams{
@@ -318,7 +318,7 @@ func Attempt(ctx context.Context, q *sql.Queries, d sql.Delivery, attempt id.UUI
 	})
 }
 
-// attemptsBetween is the time in which a delivery's attempts started. It names the partitions that can hold them.
+// attemptsBetween is the time range of a delivery's attempts. It selects the partitions that can hold them.
 func attemptsBetween(d sql.Delivery) (since, until time.Time) {
 	since, until = d.CreatedAt.Add(-db.ClockSkew), id.Last.Time()
 	if d.SettledAt != nil {

@@ -14,43 +14,43 @@ import (
 	"posthorn/domain/id"
 )
 
-// NewBulkJob describes an action on many deliveries or events. The filter has been checked.
+// NewBulkJob describes an action on many deliveries or events. The filter has been validated.
 type NewBulkJob struct {
 	Kind   bulk.Kind
 	Filter bulk.Filter
-	Pace   int // rows a second, at most; 0: as fast as it goes
+	Pace   int // rows a second, at most; 0: unlimited
 	Reason string
 }
 
-// Estimate is what a job would do if it ran now.
+// Estimate is what a job would do now.
 type Estimate struct {
 	Count   int64
 	Skipped map[bulk.Skip]int64
-	Exact   bool  // false: there is more than was counted
+	Exact   bool  // false: Count is a lower bound
 	Repeats int64 // of a replay: how many of Count were replayed before
 }
 
-// How many rows an estimate reads before it says "at least so many".
+// How many rows an estimate reads before it reports "at least" a number.
 const (
 	estimateMost = 10_000
 	estimateTime = 1500 * time.Millisecond
 )
 
-// openJobs is how many jobs of a tenant can be under way: all jobs share the same workers.
+// openJobs is how many jobs of a tenant can be open: all jobs share the same workers.
 const openJobs = 100
 
 var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
 	fmt.Sprintf("A tenant can have up to %d bulk jobs in progress. Wait until one finishes, or cancel one.", openJobs))
 
-// EstimateBulk counts what a job would do. It changes how its transaction plans.
+// EstimateBulk counts what a job would do. It changes the planner settings of its transaction.
 func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
 	w, err := newBulkWork(ctx, q, tenant, n.Kind, n.Filter, id.Last.Time())
 	if err != nil {
 		return e, err
 	}
 	if n.Kind == bulk.Expunge {
-		// What is in storage is not looked at, and a person who asks for deletion means all of it. Replays are younger
-		// than their events.
+		// An expunge does not count days in storage, and covers all data whatever the retention hides. Replays are
+		// younger than their events.
 		since := time.Unix(0, 0)
 		if n.Filter.Since != nil {
 			since = *n.Filter.Since
@@ -88,11 +88,11 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 	}
 }
 
-// StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
+// StartBulkJob stores a job with its estimate, and wakes the workers.
 func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob,
 	error,
 ) {
-	e, err := EstimateBulk(ctx, q, tenant, n) // before anything is locked: it can take a second
+	e, err := EstimateBulk(ctx, q, tenant, n) // before any lock: it can take a second
 	if err != nil {
 		return sql.BulkJob{}, err
 	}
@@ -134,7 +134,7 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 	return job, q.NotifyJobs(ctx)
 }
 
-// auditJob writes what happened to a job, and what it is.
+// auditJob writes an entry about a job and its settings.
 func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob,
 	more map[string]any,
 ) error {
@@ -147,7 +147,7 @@ func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, 
 	})
 }
 
-// CancelBulkJob ends a job after the chunk that is under way. What the job did stays done.
+// CancelBulkJob ends a job after its current chunk. What the job did before remains.
 func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author) (sql.BulkJob, error) {
 	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: jobID})
 	if err != nil {
@@ -163,7 +163,7 @@ func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, b
 	return endBulkJob(ctx, q, by, "bulk_job.cancel", job)
 }
 
-// abandon undoes what a job has put in place for what it will not do.
+// abandon undoes the preparations for the part that a job will not do.
 func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 	if job.Kind != bulk.Drop {
 		return nil
@@ -175,7 +175,7 @@ func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 	return liftDrop(ctx, q, job, filter)
 }
 
-// endBulkJob writes a job's last state, and what it came to.
+// endBulkJob writes a job's last state and its totals.
 func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob,
 	error,
 ) {
@@ -198,11 +198,11 @@ func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 // BulkJobList asks for a page of a tenant's jobs by id, beyond the row After.
 type BulkJobList struct {
 	Ascending bool
-	After     id.UUID // the edge at the list's beginning
+	After     id.UUID // the edge where the list starts
 	Most      int
 }
 
-// ListBulkJobs is a page of a tenant's jobs.
+// ListBulkJobs returns a page of a tenant's jobs.
 func ListBulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, l BulkJobList) ([]sql.BulkJob, error) {
 	ask := sql.ListBulkJobsDownParams{TenantID: tenant, After: l.After, Most: int32(l.Most)}
 	if l.Ascending {
@@ -211,8 +211,8 @@ func ListBulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, l BulkJob
 	return q.ListBulkJobsDown(ctx, ask)
 }
 
-// KnowEndpoint returns not found if a job names an endpoint that the tenant never had, or a deleted one that the job
-// would send something to. What was delivered to a deleted endpoint can still be archived.
+// KnowEndpoint returns not found if a job names an endpoint that the tenant never had, or a deleted one to which the
+// job would send. Deliveries of a deleted endpoint can still be archived.
 func KnowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) error {
 	if n.Filter.Endpoint == "" {
 		return nil

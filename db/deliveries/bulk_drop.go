@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// DropHeld drops what is queued for an endpoint that is being resumed, in the transaction that resumes it: the lane's
-// owner sends nothing of it from that commit on, and a job cancels it, while newer events are delivered.
+// DropHeld drops the queued deliveries of an endpoint, in the transaction that resumes it. From that commit on the
+// lane's owner sends none of them, and a job cancels them, while newer events are delivered.
 func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob,
 	error,
 ) {
@@ -39,8 +39,8 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 	return made, q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
 }
 
-// planDrop takes the next rows that are to be dropped, wherever they are in the lane. Rows that are locked are left for
-// the next chunk. Before it reads, it asks which transactions still run (see overDrop).
+// planDrop takes the next rows to drop, wherever they are in the lane. It leaves locked rows for the next chunk. Before
+// it reads, it asks which transactions still run (see overDrop).
 func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err error) {
 	part = newPart(id.UUID{})
 	if w.endpoint, err = id.Endpoint.Parse(w.filter.Endpoint); err != nil {
@@ -66,8 +66,8 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 	return part, nil
 }
 
-// overDrop reports whether nothing is left and nothing more can appear: a number up to the mark can have been drawn by
-// a transaction that had not ended (worker/lanes/watermark.go). Then the mark is no longer needed.
+// overDrop reports whether no row is left and none can appear: a transaction that has not ended can have drawn a number
+// up to the mark (worker/lanes/watermark.go). Then the mark is no longer needed.
 func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
 	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{
 		TenantID: w.tenant, EndpointID: w.endpoint,
@@ -87,10 +87,10 @@ func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, r
 	return true, 0, liftDrop(ctx, w.q, job, w.filter)
 }
 
-// dropRest is the wait for rows that others hold, or are about to commit.
+// dropRest is the wait for rows that others have locked, or are about to commit.
 const dropRest = 200 * time.Millisecond
 
-// liftDrop takes the mark of a drop away: what is left below it is sent.
+// liftDrop removes the mark of a drop: the remaining rows below it are sent.
 func liftDrop(ctx context.Context, q *sql.Queries, job *sql.BulkJob, f bulk.Filter) error {
 	ep, err := id.Endpoint.Parse(f.Endpoint)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"posthorn/domain/routing"
 )
 
-// missing chooses past events that an endpoint never got although it would take them now: it is new, or takes more than
-// it did.
+// missing finds past events that an endpoint never got but matches now: the endpoint is new, or its subscription is
+// wider than before.
 type missing struct {
 	endpoint id.UUID
 	ordering string
 	route    routing.Route
-	loose    routing.Route // the same without its filter, which needs the data
+	loose    routing.Route // the same route without the filter, which needs the data
 	deleted  bool
 }
 
@@ -53,7 +53,7 @@ func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err e
 	return m, nil
 }
 
-// planMissing looks at the next events. Those that the endpoint has, or would not take, are no part of the job.
+// planMissing checks the next events. Events that the endpoint has, or does not match, are not part of the job.
 func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, lock bool) (bulkPart, error) {
 	part := newPart(after)
 	m, err := w.readMissing(ctx, lock)
@@ -94,7 +94,7 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 	})
 }
 
-// never leaves out the events that an endpoint has or had a delivery of.
+// never leaves out the events of which an endpoint has or had a delivery.
 func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEventsUpRow) ([]sql.ScanEventsUpRow, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -122,11 +122,11 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEvent
 	return left, nil
 }
 
-// dataBudget bounds the payloads that one chunk looks at, in bytes.
+// dataBudget bounds the payloads that one chunk reads, in bytes.
 const dataBudget = 8 << 20
 
-// readData reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are
-// counted as left alone. Where the data is more than a chunk looks at, the chunk ends there.
+// readData reads the data of events, in order, and passes each to take, until take returns false. It counts expunged
+// ones as left alone. If the data exceeds dataBudget, the chunk ends there.
 func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow,
 	take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool,
 ) error {
@@ -161,8 +161,8 @@ func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.Sc
 	return nil
 }
 
-// scanEvents reads the next events that the filter's type, channel and times select, oldest first, and sets how far
-// that is.
+// scanEvents reads the next events that the filter's type, channel and times select, oldest first, and records how far
+// it got.
 func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]sql.ScanEventsUpRow, error) {
 	since, until := w.floor, w.ceiling
 	if w.filter.Since != nil && w.filter.Since.After(since) {
@@ -204,8 +204,8 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 	}
 }
 
-// overMissing lets a job read the events of its last seconds twice: an event whose number was drawn before the job can
-// have been stored after the first read.
+// overMissing makes a job read the events of its last seconds twice: an event with an id from before the job can have
+// been stored after the first read.
 func (w *bulkWork) overMissing(job *sql.BulkJob) (over bool, rest time.Duration) {
 	safe := job.CreatedAt.Add(lateCommits)
 	if w.filter.Until != nil && w.filter.Until.Before(job.CreatedAt.Add(-lateCommits)) {

@@ -9,11 +9,11 @@ import (
 	"posthorn/domain/id"
 )
 
-// outcomeMost is how many of the deliveries that a job made are looked at.
+// outcomeMost is how many of a job's deliveries are read.
 const outcomeMost = 10_000
 
-// BulkOutcome is what became of the deliveries that a job made; nil for a job that makes none, and for one of a version
-// that did not note them. It changes how its transaction plans.
+// BulkOutcome returns the outcomes of the deliveries that a job created. It is nil for a job that creates none, and for
+// a job of an older version that did not record them. It changes the planner settings of its transaction.
 func BulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Outcome, error) {
 	if !job.Kind.Sends() {
 		return nil, nil

@@ -14,8 +14,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// planReplay leaves out what would be sent twice and what can't be sent. A dead letter that was sent again before is
-// left out unless it was named: pressing twice must not double an outage's backlog.
+// planReplay leaves out deliveries that would be sent twice and those that can't be sent. A dead letter that was
+// replayed before is left out unless the filter named it, so that a second click does not double an outage's backlog.
 func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
 	replayed, err := w.replayed(ctx, rows, lock)
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State,
 	return nil
 }
 
-// replayed are those of the dead letters among rows that were sent again before.
+// replayed returns the dead letters among rows that were replayed before.
 func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[id.UUID]bool, error) {
 	var dead []id.UUID
 	for _, d := range rows {
@@ -81,7 +81,7 @@ func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[i
 	return again, err
 }
 
-// orders is how endpoints that are not deleted order their deliveries; with lock they stay so until the transaction
+// orders returns the ordering of endpoints that are not deleted. With lock it does not change until the transaction
 // ends.
 func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (map[id.UUID]string, error) {
 	orders := make(map[id.UUID]string, len(endpoints))
@@ -99,7 +99,7 @@ func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (
 	return orders, err
 }
 
-// sendable reads which of the events are still there, and whether with their data.
+// sendable reads which of the events still exist, and whether they still have data.
 func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]sql.ReplayableEventsRow, error) {
 	events = slices.DeleteFunc(events, func(eventID id.UUID) bool { return eventID.Time().Before(w.floor) })
 	slices.SortFunc(events, db.CompareIDs)
@@ -134,17 +134,17 @@ func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 	return err
 }
 
-// againDelivery is a new delivery of an event that is not new.
+// againDelivery is a new delivery of an old event.
 type againDelivery struct {
 	event, endpoint id.UUID
 	eventType       string
 	replayOf        id.UUID   // zero: the endpoint never got the event
 	first           id.UUID   // the first delivery of the chain of replays; zero as replayOf
 	orderKey        string    // empty: unordered
-	due             time.Time // deliver_at that is still to come; else zero
+	due             time.Time // deliver_at if it is in the future; else zero
 }
 
-// sendAgain stores new deliveries of old events, in their order, enters them in the books and wakes their lanes.
+// sendAgain stores new deliveries of old events, in their order, enters them in the ledger and wakes their lanes.
 func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID,
 	error,
 ) {
@@ -165,7 +165,7 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType),
 			append(d.ReplaysOf, a.replayOf)
 		if a.first.IsZero() {
-			a.first = deliveryID // it begins the chain
+			a.first = deliveryID // it starts the chain
 		}
 		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
 		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, deliveryID), append(row.Events, a.event),
@@ -188,6 +188,6 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 		return nil, err
 	}
 	slices.SortFunc(lanes, db.CompareIDs)
-	// New rows at the end, as after a commit of events: no lane's revision changes.
+	// The new rows are at the end of their lanes, as after a commit of events, so no lane's revision changes.
 	return d.Ids, q.NotifyWake(ctx, db.WakePayload(slices.Compact(lanes), false))
 }

@@ -14,7 +14,7 @@ import (
 // BulkRef names a job.
 type BulkRef struct{ TenantID, ID id.UUID }
 
-// DueBulkJobs lists jobs that have a chunk to be done, of any tenant.
+// DueBulkJobs lists jobs with a chunk to do, of any tenant.
 func DueBulkJobs(ctx context.Context, d *db.DB, most int) (due []BulkRef, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.DueBulkJobs(ctx, int32(most))
@@ -26,15 +26,15 @@ func DueBulkJobs(ctx context.Context, d *db.DB, most int) (due []BulkRef, err er
 	return due, err
 }
 
-// BulkStep is what came of looking at a job.
+// BulkStep is the result of one step of a job.
 type BulkStep struct {
-	Took bool          // false: another worker is at it, or there is nothing to be done now
-	Over bool          // nothing more is to be done
+	Took bool          // false: another worker has the job, or nothing is due now
+	Over bool          // the job is done
 	Rest time.Duration // until its next chunk
 }
 
-// StepBulkJob does the next chunk of a job and writes its progress, in one transaction as the job's tenant. A job whose
-// chunks fail again and again is given up.
+// StepBulkJob does the next chunk of a job and writes its progress, in one transaction as the job's tenant. A job with
+// repeatedly failing chunks fails.
 func StepBulkJob(ctx context.Context, d *db.DB, ref BulkRef) (step BulkStep, err error) {
 	err = d.Tenant(ctx, ref.TenantID, func(q *sql.Queries) error {
 		job, err := q.TakeBulkJob(ctx, sql.TakeBulkJobParams(ref))
@@ -53,13 +53,13 @@ func StepBulkJob(ctx context.Context, d *db.DB, ref BulkRef) (step BulkStep, err
 	return step, err
 }
 
-// A chunk that failed is tried again a little later each time; then the job has failed.
+// A failed chunk is tried again after a growing delay; after too many tries the job fails.
 const (
 	maxTries  = 10
 	firstWait = time.Second
 )
 
-// postponeBulkJob notes that a chunk failed, and gives the job up after too many. The error is the chunk's.
+// postponeBulkJob records that a chunk failed, and fails the job after too many. The error is the chunk's.
 func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) error {
 	err := d.Tenant(ctx, ref.TenantID, func(q *sql.Queries) error {
 		job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams(ref))
@@ -83,11 +83,11 @@ func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) er
 	return cause
 }
 
-// lateCommits is how long after its creation an id can still be invisible: a committer retries for a few seconds
+// lateCommits is how long after its creation an id can still be invisible: the committer retries for a few seconds
 // (db/emit).
 const lateCommits = 10 * time.Second
 
-// stepBulkJob does a chunk of a job that the transaction holds.
+// stepBulkJob does a chunk of a job that the transaction has locked.
 func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over bool, rest time.Duration, err error) {
 	began := time.Now()
 	var filter bulk.Filter
@@ -133,8 +133,8 @@ func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over boo
 	return true, 0, err
 }
 
-// restAfter is how long a job rests after a chunk: as its pace requires, and at least as long as the chunk took, so
-// that a job never has more than half of one connection's work.
+// restAfter is how long a job rests after a chunk: as long as its pace requires, and at least as long as the chunk
+// took, so that a job never uses more than half of one connection's time.
 func restAfter(n int64, pace int, took time.Duration) time.Duration {
 	rest := took
 	if pace > 0 {

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// planWaiting is for what concerns deliveries that wait. With lock the queue rows are locked, as far as they are free.
+// planWaiting plans a chunk of waiting deliveries. With lock it locks their queue rows, as far as they are free.
 func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
 	skip := bulk.SkipCancel
 	if w.kind == bulk.RetryNow {
@@ -39,7 +39,7 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 	return nil
 }
 
-// skipQueued judges by the queue row itself, which is locked.
+// skipQueued decides by the locked queue row.
 func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, deliveryID id.UUID) bulk.Skip {
 	row, there := queued[deliveryID]
 	switch {
@@ -103,7 +103,7 @@ func (w *bulkWork) applyRetry(ctx context.Context, part *bulkPart) error {
 	return wakeLanes(ctx, w.q, w.tenant, endpointsOf(part.rows))
 }
 
-// applyCancel calls waiting deliveries off, whose queue rows are locked.
+// applyCancel cancels waiting deliveries whose queue rows are locked.
 func (w *bulkWork) applyCancel(ctx context.Context, part *bulkPart, reason delivery.Reason) error {
 	if err := cancelMany(ctx, w.q, w.tenant, idsOf(part.rows), part.queued, reason); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (w *bulkWork) applyCancel(ctx context.Context, part *bulkPart, reason deliv
 	return wakeLanes(ctx, w.q, w.tenant, endpointsOf(part.rows))
 }
 
-// cancelMany ends waiting deliveries, in order of their ids, whose queue rows the transaction holds.
+// cancelMany cancels waiting deliveries, ordered by id, whose queue rows the transaction has locked.
 func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, queued map[id.UUID]sql.Queue,
 	reason delivery.Reason,
 ) error {
@@ -141,7 +141,7 @@ func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 	return ledger.Enter(ctx, q, totals)
 }
 
-// wakeLanes tells the owners of lanes that old rows changed.
+// wakeLanes notifies the owners of lanes that old rows changed.
 func wakeLanes(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints []id.UUID) error {
 	if err := q.BumpLanes(ctx, sql.BumpLanesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
 		return err
@@ -150,7 +150,7 @@ func wakeLanes(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints []
 }
 
 // applyArchive hides settled deliveries from lists, or shows them again. A delivery that another transaction changed in
-// between is counted as left as it was.
+// between counts as left alone.
 func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 	wanted := w.kind == bulk.Archive
 	changed := map[id.UUID]bool{}

@@ -12,33 +12,33 @@ import (
 	"posthorn/domain/id"
 )
 
-// bulkWork is a job inside one transaction: plan chooses the next chunk, apply does it.
+// bulkWork is a job within one transaction: plan selects the next chunk, apply does it.
 type bulkWork struct {
 	q       *sql.Queries
 	tenant  id.UUID
 	kind    bulk.Kind
 	filter  bulk.Filter
-	floor   time.Time // what is older is hidden
-	ceiling time.Time // what is younger was made after the job, perhaps by it
+	floor   time.Time // older rows are hidden
+	ceiling time.Time // younger rows came after the job, perhaps from it
 	job     *id.UUID
 
 	endpoint id.UUID // of a drop
-	oldest   int64   // the oldest transaction that ran when a drop looked
+	oldest   int64   // the oldest transaction that ran when a drop read its rows
 }
 
-// bulkPart is a chunk: what is to be done, what is left alone and why, and how far it reaches.
+// bulkPart is a chunk: the rows to change, those to leave alone with the reason, and the position after it.
 type bulkPart struct {
 	rows     []State
 	again    []againDelivery
 	events   []id.UUID             // to be expunged
-	ids      []id.UUID             // of deliveries, where no more of them is known
-	queued   map[id.UUID]sql.Queue // the rows' queue rows, locked
+	ids      []id.UUID             // of deliveries, if only their ids are known
+	queued   map[id.UUID]sql.Queue // the rows' locked queue rows
 	orders   map[id.UUID]string
 	keys     map[id.UUID]*string // of the rows' events
 	skipped  map[bulk.Skip]int64
 	position id.UUID
 	end      bool
-	failure  string // ends the job: in plain words
+	failure  string // ends the job: the reason in plain words
 }
 
 func newPart(after id.UUID) bulkPart {
@@ -65,7 +65,8 @@ func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.
 	return w, nil
 }
 
-// plan chooses the next chunk behind a position. With lock it is about to be done: what decides is locked.
+// plan selects the next chunk after a position. With lock it locks the rows on which the decision depends, since the
+// chunk is done next.
 func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool) (bulkPart, error) {
 	switch w.kind {
 	case bulk.ReplayMissing:
@@ -94,7 +95,7 @@ func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool)
 	return part, err
 }
 
-// take adds a row to what is to be done, or counts why not.
+// take adds a row to the chunk, or counts why it is left alone.
 func (p *bulkPart) take(d State, why bulk.Skip) {
 	if why != bulk.SkipNone {
 		p.skip(why)
@@ -129,7 +130,7 @@ func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart,
 	return part, nil
 }
 
-// pickIDs reads the next of the deliveries that the filter names; what is not there is nothing to it.
+// pickIDs reads the next of the deliveries that the filter names. It skips unknown ids.
 func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error {
 	ids := make([]id.UUID, 0, len(w.filter.IDs))
 	for _, text := range w.filter.IDs {
@@ -150,7 +151,7 @@ func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error 
 	return err
 }
 
-// listOptions is the list that a filter over deliveries describes.
+// listOptions is the list that a filter of deliveries describes.
 func listOptions(f bulk.Filter) (l ListOptions, err error) {
 	l = ListOptions{EventType: f.Type, Channel: f.Channel}
 	if s, ok := delivery.ParseStatus(f.Status); ok {
@@ -206,7 +207,7 @@ func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
 	return nil
 }
 
-// over says whether a job that has seen the end is over, or how long it rests before it looks again.
+// over reports whether a job that reached the end is done, or how long it rests before it reads again.
 func (w *bulkWork) over(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
 	switch w.kind {
 	case bulk.ReplayMissing:
@@ -226,7 +227,7 @@ func idsOf(rows []State) []id.UUID {
 	return ids
 }
 
-// endpointsOf are the endpoints of rows, each once, in order.
+// endpointsOf returns the endpoints of rows, each once, in order.
 func endpointsOf(rows []State) []id.UUID {
 	ids := make([]id.UUID, len(rows))
 	for i, d := range rows {

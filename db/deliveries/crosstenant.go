@@ -19,19 +19,19 @@ type CrossTenant struct {
 	Status       *delivery.Status
 	EventType    string
 	Since, Until time.Time
-	After        id.UUID // the page begins beyond this id; zero at the list's beginning
+	After        id.UUID // the page starts beyond this id; zero at the start of the list
 	Most         int
 }
 
-// CrossTenantPage is a page of such a list, with what its endpoints are called.
+// CrossTenantPage is a page of such a list, with the names of its endpoints.
 type CrossTenantPage struct {
 	Rows   []State
 	Labels map[id.UUID]sql.LabelEndpointsRow
 	Next   *id.UUID // After of the next page; nil at the end
 }
 
-// How far a page looks: so many rows of each tenant, so many endpoints of a host, and so many stretches of time, each
-// scanGrowth as long as the one before.
+// How far a page reads: this many rows of each tenant, this many endpoints of a host, and this many time ranges, each
+// scanGrowth times as long as the one before.
 const (
 	crossTenantScan  = 500
 	crossTenantHosts = 200
@@ -39,7 +39,8 @@ const (
 	crossTenantParts = 4
 )
 
-// ListCrossTenant reads a page of the deliveries of all tenants. It changes how its transaction plans, so call it last.
+// ListCrossTenant reads a page of the deliveries of all tenants. It changes the planner settings of its transaction, so
+// call it last.
 func ListCrossTenant(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
 	switch {
 	case l.Endpoint != nil, l.Host != "":
@@ -71,7 +72,7 @@ func labelsOf(ctx context.Context, q *sql.Queries, endpoints []id.UUID) (map[id.
 	return labels, err
 }
 
-// of is the list of one tenant, or of one of its endpoints.
+// of lists the deliveries of one tenant, or of one of its endpoints.
 func (l CrossTenant) of(endpoint *id.UUID) ListOptions {
 	return ListOptions{
 		Status: l.Status, EventType: l.EventType, Endpoint: endpoint, Since: l.Since, Until: l.Until,
@@ -79,8 +80,8 @@ func (l CrossTenant) of(endpoint *id.UUID) ListOptions {
 	}
 }
 
-// listOfEndpoints lays the lists of a few endpoints together. Where one of them could not be followed to the end, the
-// page is whole down to there alone.
+// listOfEndpoints merges the lists of a few endpoints. If one list was not read to its end, the merged page is complete
+// only down to its last row.
 func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
 	var found []sql.EndpointsOfHostRow
 	if l.Endpoint != nil {
@@ -96,7 +97,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 	}); err != nil {
 		return page, err
 	}
-	var whole id.UUID // above and at this id nothing is missing
+	var whole id.UUID // nothing is missing above and at this id
 	for _, e := range found {
 		if l.Tenant != nil && e.TenantID != *l.Tenant {
 			continue
@@ -114,7 +115,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 	return page, nil
 }
 
-// cut orders a page, and leaves away what lies below the id down to which it is whole, and what is too much.
+// cut sorts a page, and removes the rows below the id down to which it is complete, and the rows beyond the maximum.
 func (p *CrossTenantPage) cut(whole id.UUID, most int) {
 	slices.SortFunc(p.Rows, func(a, b State) int { return db.CompareIDs(b.ID, a.ID) })
 	p.Rows = slices.DeleteFunc(p.Rows, func(d State) bool { return db.CompareIDs(d.ID, whole) < 0 })
@@ -127,7 +128,8 @@ func (p *CrossTenantPage) cut(whole id.UUID, most int) {
 	}
 }
 
-// listOfAll walks all tenants, a stretch of time after the other, until the page is full or it has looked far enough.
+// listOfAll reads all tenants, one time range after the other, until the page is full or the maximum of ranges is
+// reached.
 func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
 	floor, err := q.OldestShown(ctx)
 	if err != nil {
@@ -159,7 +161,7 @@ func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTe
 		case len(page.Rows) > l.Most:
 			page.cut(id.UUID{}, l.Most)
 			return page, nil
-		case n == int(ask.Most): // what was read has changed since
+		case n == int(ask.Most): // some rows have changed since they were read
 			page.Next = &found.Ids[n-1]
 			return page, nil
 		case !found.Reached.IsZero():
@@ -176,7 +178,7 @@ func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTe
 	return page, nil
 }
 
-// from says which table knows a status.
+// from names the table that knows a status.
 func from(p *sql.ScanAllDeliveriesParams, s delivery.Status) {
 	switch s {
 	case delivery.Pending, delivery.Retrying, delivery.Held:
@@ -190,8 +192,8 @@ func from(p *sql.ScanAllDeliveriesParams, s delivery.Status) {
 	}
 }
 
-// readCrossTenant reads the rows of what was found, in its order, a day's partition at a time, without those that do
-// not fit.
+// readCrossTenant reads the rows of the found ids, in their order, one day's partition at a time, and leaves out those
+// that do not match.
 func readCrossTenant(ctx context.Context, q *sql.Queries, found sql.ScanAllDeliveriesRow, l *ListOptions) ([]State,
 	error,
 ) {
@@ -233,8 +235,8 @@ type CrossTenantEvents struct {
 	Most         int
 }
 
-// ListCrossTenantEvents reads a page of the events of all tenants, and where the next page starts. It changes how its
-// transaction plans.
+// ListCrossTenantEvents reads a page of the events of all tenants, and where the next page starts. It changes the
+// planner settings of its transaction.
 func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEvents) (page []sql.ScanAllEventsRow,
 	next *id.UUID, err error,
 ) {
@@ -260,7 +262,7 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 		if err != nil {
 			return nil, nil, err
 		}
-		// A tenant that has more than was looked at ends the page at the last row that was.
+		// If a tenant has more events than were read, the page ends at the last one that was read.
 		for _, r := range rows {
 			if r.Matches {
 				page = append(page, r)
@@ -282,8 +284,8 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 	return page, next, nil
 }
 
-// DeliveriesOf are the newest deliveries of one event, with what their endpoints are called. It changes how its
-// transaction plans.
+// DeliveriesOf returns the newest deliveries of one event, with the names of their endpoints. It changes the planner
+// settings of its transaction.
 func DeliveriesOf(ctx context.Context, q *sql.Queries, tenant, event id.UUID, most int) (page CrossTenantPage,
 	err error,
 ) {

@@ -1,5 +1,5 @@
-// Package deliveries lists deliveries and does what people and programs ask for: retry, cancel, replay, archive, one
-// by one or in bulk jobs; it exports and expunges them.
+// Package deliveries lists deliveries and does the actions on them: retry, cancel, replay and archive, one by one or in
+// bulk jobs. It also exports and expunges them.
 package deliveries
 
 import (
@@ -14,17 +14,17 @@ import (
 	"posthorn/domain/id"
 )
 
-// State is a delivery as people see it.
+// State is a delivery as the API and the pages show it.
 type State struct {
 	sql.Delivery
-	Shown  delivery.Status   // with Held where its lane is held
-	NextAt *time.Time        // when it will really be tried; nil where that is not known: Wait says why
-	Wait   *condition.Wait   // why it waits; nil: it does not
-	Paused *endpoints.Paused // the operator's pause that keeps it; nil: none does
+	Shown  delivery.Status   // Held if its lane is held
+	NextAt *time.Time        // when the next attempt starts; nil if that is unknown: Wait says why
+	Wait   *condition.Wait   // why it waits; nil: it does not wait
+	Paused *endpoints.Paused // the operator's pause that holds it; nil: none
 	queued queued
 
 	DeadLetter bool     // see delivery.DeadLetter
-	ReplayedBy *id.UUID // its newest replay, whose id carries the time of it; nil: none is known
+	ReplayedBy *id.UUID // its newest replay, whose id contains its time; nil: none is known
 }
 
 // WaitReason is why the delivery waits; empty: it does not.
@@ -35,7 +35,7 @@ func (d State) WaitReason() condition.Reason {
 	return d.Wait.Reason
 }
 
-// stateOf derives what is shown of a delivery from its queue row and its lane. explainWaits does the rest.
+// stateOf derives the shown state of a delivery from its queue row and its lane. explainWaits adds the rest.
 func stateOf(d sql.Delivery, held bool, row queued) State {
 	s := State{Delivery: d, Shown: d.Status, queued: row}
 	if row.waits && held && !d.Status.Terminal() {
@@ -44,11 +44,12 @@ func stateOf(d sql.Delivery, held bool, row queued) State {
 	return s
 }
 
-// AllFailed asks for what went wrong at least once and was not delivered: failed, retrying, and canceled after an
-// attempt.
+// AllFailed selects deliveries that had a failed attempt and were not delivered: failed, retrying, and canceled after
+// an attempt.
 const AllFailed delivery.Status = -1
 
-// DeadLetters asks for dead letters alone: what failed and was neither replayed nor archived (delivery.DeadLetter).
+// DeadLetters selects dead letters only: deliveries that failed and were neither replayed nor archived
+// (delivery.DeadLetter).
 const DeadLetters delivery.Status = -3
 
 // ListOptions asks for a page of a tenant's deliveries by id. Zero values of filters select all.
@@ -58,13 +59,13 @@ type ListOptions struct {
 	Channel   string
 	Endpoint  *id.UUID
 	Event     *id.UUID
-	Job       *id.UUID         // what this bulk job made
+	Job       *id.UUID         // created by this bulk job
 	Wait      condition.Reason // waiting for this reason; with Status, of that status
 	Since     time.Time        // created at or after
 	Until     time.Time        // created before
-	Archived  bool             // archived ones alone; else none of them
+	Archived  bool             // archived ones only; else none of them
 	Ascending bool
-	After     id.UUID // the page begins beyond this id; zero at the list's beginning
+	After     id.UUID // the page starts beyond this id; zero at the start of the list
 	Most      int
 }
 
@@ -74,8 +75,8 @@ type Page struct {
 	Next *id.UUID // After of the next page; nil at the end
 }
 
-// How many rows a page can read, and how fast. The first scan takes as many as the page has room for, which is all that
-// a list without a rare filter needs. Each further scan takes more. Conditions on the delivery's or the event's own row
+// How many rows a page can read, and how fast. The first scan reads as many rows as fit on the page, which is enough
+// for a list without a rare filter. Each further scan reads more. Conditions on the delivery's or the event's own row
 // are checked row by row, so fewer rows are read.
 const (
 	scanBudget = 20_000
@@ -84,13 +85,14 @@ const (
 )
 
 // firstSlice is how much time the first scan of the deliveries covers: a plan over every partition costs more than all
-// rows of most pages. Each further one covers more, and one that would be longer than lastSlice all that is left.
+// rows of most pages. Each further scan covers more. A scan that would be longer than lastSlice covers everything that
+// is left.
 const (
 	firstSlice = 48 * time.Hour
 	lastSlice  = 2000 * time.Hour
 )
 
-// List is a page of a tenant's deliveries. It changes how its transaction plans: it comes last.
+// List returns a page of a tenant's deliveries. It changes the planner settings of its transaction, so call it last.
 func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (Page, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -173,7 +175,7 @@ func (l *ListOptions) window(floor time.Time) window {
 	return w
 }
 
-// beyond leaves the part of the window that lies behind an id. It never makes it wider.
+// beyond returns the part of the window beyond an id. It never widens the window.
 func (w *window) beyond(deliveryID id.UUID, ascending bool) {
 	if ascending && db.CompareIDs(deliveryID, w.low) > 0 {
 		w.low = deliveryID
@@ -182,8 +184,8 @@ func (w *window) beyond(deliveryID id.UUID, ascending bool) {
 	}
 }
 
-// slice is the part of the window where a list begins that covers so much time, or all of it. It decides nothing but
-// where to look first, so any clock will do.
+// slice returns the part of the window at the start of the list that covers this much time, or all of it. It only
+// decides where to read first, so any clock is exact enough.
 func (w window) slice(length time.Duration, now time.Time, ascending bool) window {
 	if ascending {
 		if high := firstID(w.low.Time().Add(length)); db.CompareIDs(high, w.high) < 0 {
@@ -211,8 +213,8 @@ func (w window) end(ascending bool) id.UUID {
 
 // CompareIDs orders ids as the database does.
 
-// firstID lies below every id of a moment and above every earlier one. A part of a millisecond counts as the next one,
-// since ids know whole ones alone.
+// firstID is below every id of a moment and above every earlier one. Part of a millisecond counts as the next one,
+// since ids contain whole milliseconds only.
 func firstID(at time.Time) id.UUID {
 	if whole := at.Truncate(time.Millisecond); whole.Before(at) {
 		at = whole.Add(time.Millisecond)

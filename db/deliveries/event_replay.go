@@ -13,16 +13,16 @@ import (
 	"posthorn/domain/id"
 )
 
-// EventReplay is what came of replaying one event: the new deliveries, and why others were left out.
+// EventReplay is the result of replaying one event: the new deliveries, and why others were left out.
 type EventReplay struct {
 	Deliveries []State
 	Skipped    map[bulk.Skip]int64
 }
 
-// mostOfEvent is how many deliveries of one event are looked at.
+// mostOfEvent is how many deliveries of one event are read.
 const mostOfEvent = 2000
 
-// ReplayEventBy is ReplayEvent with its line in the audit log, where it made any delivery.
+// ReplayEventBy is ReplayEvent with an entry in the audit log if it created a delivery.
 func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID,
 	by db.Author,
 ) (EventReplay, error) {
@@ -39,8 +39,8 @@ func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, o
 	})
 }
 
-// ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had
-// it. Where a delivery of it still waits, another would send it twice.
+// ReplayEvent sends an event again to every endpoint that got it, or to one endpoint, even if that one never got it. If
+// a delivery of the event to an endpoint still waits, the endpoint is left out, since it would get the event twice.
 func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay,
 	err error,
 ) {
@@ -59,7 +59,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 		return out, delivery.ErrEventExpired
 	}
 	if only != nil {
-		// No other transaction finds that it never got the event while this one does.
+		// The lock keeps another transaction from finding the same event missing.
 		if _, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: *only}); err != nil {
 			return out, err
 		}
@@ -85,7 +85,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 	if err != nil {
 		return out, err
 	}
-	// An endpoint that gets the event again needs no replay of its older deliveries of it.
+	// A replay of the event settles the endpoint's older deliveries of it: they need no replay of their own.
 	for i, a := range again {
 		older := letters[a.endpoint]
 		if err := noteReplays(ctx, q, tenant, nil, older, slices.Repeat(ids[i:i+1], len(older))); err != nil {
@@ -96,8 +96,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 	return out, err
 }
 
-// planEvent decides for each endpoint that an event went to. letters are the endpoint's deliveries of it before the
-// newest one.
+// planEvent decides for each endpoint that an event went to. letters are the endpoint's older deliveries of the event.
 func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.DeliveriesOfEventRow,
 	only *id.UUID,
 ) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {

@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// ScanEvents is a page of a tenant's events, newest first or oldest first. It changes how its transaction plans: it
-// comes last.
+// ScanEvents returns a page of a tenant's events, newest first or oldest first. It changes the planner settings of its
+// transaction, so call it last.
 func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams,
 	ascending bool,
 ) ([]sql.ScanEventsDownRow, error) {
@@ -29,15 +29,15 @@ func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams,
 }
 
 // MatchesEvent reports whether an event has the type (or is below the family) and the channel that a list asks for; an
-// empty text asks for nothing.
+// empty text matches everything.
 func MatchesEvent(wantedType, wantedChannel, typ string, channels []string) bool {
 	family, isFamily := strings.CutSuffix(wantedType, "*")
 	return (wantedType == "" || typ == wantedType || isFamily && strings.HasPrefix(typ, family)) &&
 		(wantedChannel == "" || slices.Contains(channels, wantedChannel))
 }
 
-// TenantOfDelivery finds the tenant of a delivery by the delivery's id alone. It changes how its transaction plans: it
-// comes last.
+// TenantOfDelivery finds the tenant of a delivery by the delivery's id alone. It changes the planner settings of its
+// transaction, so call it last.
 func TenantOfDelivery(ctx context.Context, q *sql.Queries, deliveryID id.UUID) (id.UUID, error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return id.UUID{}, err
@@ -45,8 +45,8 @@ func TenantOfDelivery(ctx context.Context, q *sql.Queries, deliveryID id.UUID) (
 	return q.TenantOfDelivery(ctx, sql.TenantOfDeliveryParams{CreatedAt: deliveryID.Time(), ID: deliveryID})
 }
 
-// TenantOfEvent finds the tenant of an event by the event's id alone. It changes how its transaction plans: it comes
-// last.
+// TenantOfEvent finds the tenant of an event by the event's id alone. It changes the planner settings of its
+// transaction, so call it last.
 func TenantOfEvent(ctx context.Context, q *sql.Queries, tenantID id.UUID) (id.UUID, error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return id.UUID{}, err

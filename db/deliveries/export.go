@@ -15,7 +15,7 @@ import (
 const (
 	exportRows  = 500
 	exportBytes = 4 << 20
-	exportTries = 500 // but for a delivery that has more
+	exportTries = 500 // except for a delivery with more
 	// exportWithin bounds the time for one page. An export as a whole has no time limit, and must not wait for a
 	// database that does not respond.
 	exportWithin = time.Minute
@@ -26,13 +26,12 @@ const (
 // read.
 type Export struct {
 	Tenant sql.Tenant
-	At     time.Time // when it began, by the database's clock
+	At     time.Time // when it started, by the database's clock
 	d      *db.DB
-	floor  time.Time // what is older is hidden by the tenant's retention
+	floor  time.Time // older rows are hidden by the tenant's retention
 }
 
-// BeginExport enters in a tenant's audit log that its data is taken along, which must be there before any of it is
-// read.
+// BeginExport records the export in the tenant's audit log, before any data is read.
 func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) (*Export, error) {
 	e := &Export{d: d}
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
@@ -47,7 +46,7 @@ func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, b
 			Reason: reason,
 		})
 	})
-	// As far back as it kept anything: what is hidden lies a retention before now.
+	// The floor is as far back as the tenant's retention reaches: rows before it are hidden.
 	e.At = e.floor.UTC().AddDate(0, 0, int(e.Tenant.RetentionDays))
 	return e, err
 }
@@ -60,7 +59,7 @@ func (e *Export) Still(ctx context.Context) error {
 	})
 }
 
-// End enters in the tenant's audit log that everything was sent: lines by file.
+// End records in the tenant's audit log that everything was sent: the number of lines of each file.
 func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) error {
 	return e.d.Tenant(ctx, e.Tenant.ID, func(q *sql.Queries) error {
 		return db.Audit(ctx, q, by, db.Audited{
@@ -70,7 +69,7 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 	})
 }
 
-// StandingExport returns when the last export was sent that still holds everything the tenant has now; nil: there is
+// StandingExport returns when the last export was sent that still contains everything the tenant has now; nil: there is
 // none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
 	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts +
@@ -84,7 +83,7 @@ func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.
 	return &last.At, nil
 }
 
-// Read reads a page as the tenant, planned by index, within the time of the context that it hands on.
+// Read reads a page as the tenant, with plans by index, within the time limit of the context that it passes on.
 func (e *Export) Read(ctx context.Context, read func(ctx context.Context, q *sql.Queries) error) error {
 	ctx, cancel := context.WithTimeout(ctx, exportWithin)
 	defer cancel()
@@ -96,7 +95,7 @@ func (e *Export) Read(ctx context.Context, read func(ctx context.Context, q *sql
 	})
 }
 
-// days reads pages a day after the other, each beyond the id at which the last one ended, until a day has no more.
+// days reads pages one day after the other, each beyond the last id of the one before, until a day has no more.
 func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
 	for day := e.floor.Truncate(24 * time.Hour); day.Before(e.At); day = day.Add(24 * time.Hour) {
 		w := window{low: firstID(day), high: firstID(day.Add(24 * time.Hour))}
@@ -120,7 +119,7 @@ func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
 	return nil
 }
 
-// Events hands out the tenant's events, oldest first, in parts whose data is bounded.
+// Events passes on the tenant's events, oldest first, in parts with bounded data.
 func (e *Export) Events(ctx context.Context, take func([]sql.ExportEventsRow) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
 		var rows []sql.ExportEventsRow
@@ -138,7 +137,7 @@ func (e *Export) Events(ctx context.Context, take func([]sql.ExportEventsRow) er
 	})
 }
 
-// Rejected hands out what the tenant emitted in SQL and became no event, oldest first, in parts whose data is bounded.
+// Rejected passes on the rejected events that the tenant emitted in SQL, oldest first, in parts with bounded data.
 func (e *Export) Rejected(ctx context.Context, take func([]sql.ExportRejectedRow) error) error {
 	for after := (id.UUID{}); ; {
 		var rows []sql.ExportRejectedRow
@@ -165,7 +164,8 @@ type ExportedDelivery struct {
 	Tries []sql.Attempt
 }
 
-// Deliveries hands out the tenant's deliveries, archived ones too, oldest first, in parts whose attempts are bounded.
+// Deliveries passes on the tenant's deliveries, including archived ones, oldest first, in parts with a bounded number
+// of attempts.
 func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
 		var rows []State

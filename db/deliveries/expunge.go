@@ -15,15 +15,15 @@ import (
 	"posthorn/domain/id"
 )
 
-// Expunged is what destroying the data of events came to.
+// Expunged is the result of destroying the data of events.
 type Expunged struct {
-	Events   []id.UUID // those that had any
-	Canceled int       // deliveries that waited
+	Events   []id.UUID // those that had data
+	Canceled int       // deliveries that were waiting
 	Cleared  int       // attempts whose responses were destroyed too
 }
 
-// ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything;
-// fault.ErrNotFound where there is no such event.
+// ExpungeEvent is ExpungeEvents of one event, with an entry in the audit log if it destroyed anything. An unknown event
+// is fault.ErrNotFound.
 func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged,
 	error,
 ) {
@@ -44,9 +44,9 @@ func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, 
 	})
 }
 
-// ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows stay: an event, its
+// ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows remain: an event, its
 // deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
-// It fails if anything of the events is of a day in storage: nothing is destroyed then.
+// If one of the events, deliveries or attempts is of a day in storage, it fails and destroys nothing.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return out, err
@@ -97,11 +97,11 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return out, err
 	}
-	// Last, so that it sees what has left in between.
+	// Last, so that it sees days that left the tables in between.
 	return out, storedOr(ctx, q, tenant, events, nil)
 }
 
-// forgetLastAnswers clears the other copies of responses of the endpoints concerned.
+// forgetLastAnswers clears the other copies of responses, which the endpoints' rows hold.
 func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) error {
 	endpoints := make([]id.UUID, len(rows))
 	for i, d := range rows {
@@ -121,8 +121,8 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 	return q.ForgetAnswersInNotices(ctx, sql.ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
 }
 
-// cancelExpunged cancels the deliveries that wait. It waits for rows that the recorder holds. If the database makes one
-// of the two start over, that one does.
+// cancelExpunged cancels the waiting deliveries. It waits for rows that the recorder has locked. If the two deadlock
+// and the database cancels this transaction, it starts over.
 func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int,
 	error,
 ) {
@@ -151,7 +151,7 @@ func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []
 // idempotencyLife is the longest life of an idempotency key, with a margin.
 const idempotencyLife = 25 * time.Hour
 
-// forgetBodies destroys what could tell the body of a young event's request.
+// forgetBodies destroys the hashes of a young event's request body.
 func forgetBodies(ctx context.Context, q *sql.Queries, events []id.UUID) error {
 	var young []id.UUID
 	for _, eventID := range events {
@@ -168,7 +168,7 @@ func forgetBodies(ctx context.Context, q *sql.Queries, events []id.UUID) error {
 // expungeMost is how many events one chunk expunges: each can have many deliveries.
 const expungeMost = 100
 
-// planExpunge looks for the next events whose data matches, whatever the tenant's retention hides.
+// planExpunge finds the next events with matching data, whatever the tenant's retention hides.
 func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bulkPart, error) {
 	part := newPart(after)
 	match, err := filter.Compile(w.filter.Match)
@@ -197,8 +197,8 @@ func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bu
 	})
 }
 
-// applyExpunge destroys the data of the events that were found. An event that another transaction has expunged in
-// between is counted as left as it was.
+// applyExpunge destroys the data of the planned events. An event that another transaction has expunged in between
+// counts as left alone.
 func (w *bulkWork) applyExpunge(ctx context.Context, part *bulkPart) error {
 	found := int64(len(part.events))
 	done, err := ExpungeEvents(ctx, w.q, w.tenant, part.events)

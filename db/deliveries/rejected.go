@@ -8,8 +8,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// ListRejected is a page of what a tenant emitted in SQL and could not become an event, beyond the row after: the zero
-// id at the list's beginning.
+// ListRejected returns a page of the rejected events that a tenant emitted in SQL, beyond the row after: the zero id at
+// the start of the list.
 func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, ascending bool,
 	most int,
 ) ([]sql.RejectedDownRow, error) {
@@ -27,7 +27,7 @@ func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, as
 	return out, err
 }
 
-// RetryRejected gives a rejected event back to the relay of the outbox, in the transaction at hand, and audits it.
+// RetryRejected returns a rejected event to the outbox's relay, in the caller's transaction, and audits it.
 func RetryRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
 	code, err := q.RetryRejected(ctx, sql.RetryRejectedParams{TenantID: tenant, ID: eventID})
 	if err != nil {
@@ -39,7 +39,7 @@ func RetryRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID,
 	return db.Audit(ctx, q, by, rejectedAudit("outbox.retry", tenant, eventID, code))
 }
 
-// DiscardRejected deletes a rejected event, in the transaction at hand, and audits it.
+// DiscardRejected deletes a rejected event, in the caller's transaction, and audits it.
 func DiscardRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
 	code, err := q.DiscardRejected(ctx, sql.DiscardRejectedParams{TenantID: tenant, ID: eventID})
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"posthorn/domain/id"
 )
 
-// scanned is what one look at a table found: the ids that match, how many rows were asked for and seen, and the last of
-// them.
+// scanned is the result of one scan of a table: the ids that match, how many rows were asked for and read, and the last
+// of them.
 type scanned struct {
 	ids            []id.UUID
 	asked, scanned int
 	reached        id.UUID
 }
 
-// scanDeliveries looks at so many rows of the table that knows the wanted status.
+// scanDeliveries scans this many rows of the table that knows the wanted status.
 func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned,
 	error,
 ) {
@@ -46,7 +46,7 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 	switch any := status == -2 && l.Wait != ""; {
 	case any, status == delivery.Pending, status == delivery.Retrying, status == delivery.Held:
 		if l.Archived {
-			return scanned{asked: 1}, nil // what waits can't be archived
+			return scanned{asked: 1}, nil // waiting deliveries can't be archived
 		}
 		r, err := q.ScanQueue(ctx, sql.ScanQueueParams{
 			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying,
@@ -80,7 +80,8 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 	return found(r.Ids, r.Scanned, r.Reached, err)
 }
 
-// readPage reads the first rows of ids, in their order, leaving out what the scan could not judge.
+// readPage reads the first rows of ids, in their order, and leaves out rows that fail the conditions that the scan
+// could not check.
 func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]State,
 	error,
 ) {
@@ -106,7 +107,7 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 	return rows, nil
 }
 
-// takes judges by the whole row what a scan of another table could not.
+// takes checks on the whole row the conditions that a scan of another table could not check.
 func (l *ListOptions) takes(d State) bool {
 	switch {
 	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType), l.Event != nil &&
@@ -126,7 +127,7 @@ func (l *ListOptions) takes(d State) bool {
 	return d.Shown == *l.Status
 }
 
-// wentWrong is what AllFailed asks for.
+// wentWrong is the condition of AllFailed.
 func (d State) wentWrong() bool {
 	switch d.Shown {
 	case delivery.Failed, delivery.Retrying:
@@ -145,8 +146,8 @@ func (d *State) replays(dead bool, by id.UUID) {
 	}
 }
 
-// ReadMany reads deliveries of a tenant by id, newest first, as far back as its retention shows. Unknown ids are left
-// out.
+// ReadMany reads deliveries of a tenant by id, newest first, as far back as its retention shows. It leaves out unknown
+// ids.
 func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -158,8 +159,8 @@ func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID
 	return readDeliveries(ctx, q, tenant, slices.Compact(shown))
 }
 
-// readDeliveries reads rows by id, in the order of the ids. Rows that were dropped are left out. A statement reads one
-// day's partition.
+// readDeliveries reads rows by id, in the order of the ids. It leaves out dropped rows. A statement reads one day's
+// partition.
 func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
 	read := make(map[id.UUID]State, len(ids))
 	for _, day := range splitByDay(ids) {
@@ -184,7 +185,7 @@ func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []i
 	return out, explainWaits(ctx, q, &tenant, out)
 }
 
-// onChannel keeps the deliveries whose event went out on a channel.
+// onChannel keeps the deliveries of events on a channel.
 func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel string, rows []State) ([]State, error) {
 	ids := make([]id.UUID, len(rows))
 	for i, d := range rows {
@@ -206,14 +207,14 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 	return slices.DeleteFunc(rows, func(d State) bool { return !on[d.EventID] }), nil
 }
 
-// dayOfIDs are ids of one UTC day, with their creation times and the ends of those.
+// dayOfIDs holds ids of one UTC day, with their creation times and the earliest and latest of those.
 type dayOfIDs struct {
 	ids         []id.UUID
 	created     []time.Time
 	first, last time.Time
 }
 
-// splitByDay splits ordered ids, either way, into days.
+// splitByDay splits ids in ascending or descending order into days.
 func splitByDay(ids []id.UUID) []dayOfIDs {
 	var days []dayOfIDs
 	number := int64(-1)

@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// storedOr says that some events, or replays of them, are of a day in storage (history.ErrStored), or else returns
+// storedOr returns history.ErrStored if some events, or replays of them, are of a day in storage; otherwise it returns
 // another error.
 func storedOr(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, otherwise error) error {
 	created := make([]time.Time, len(ids))
@@ -27,8 +27,8 @@ func storedOr(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID
 	return history.ErrStored(day)
 }
 
-// Missing is what to say of an event or a delivery that was not found: fault.ErrNotFound, or that its day is in
-// storage.
+// Missing is the error for an event or a delivery that was not found: fault.ErrNotFound, or history.ErrStored if its
+// day is in storage.
 func Missing(ctx context.Context, q *sql.Queries, tenant, of id.UUID, notFound error) error {
 	return storedOr(ctx, q, tenant, []id.UUID{of}, notFound)
 }

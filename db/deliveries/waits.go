@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// queued is what the queue knows of a delivery.
+// queued is a delivery's state in the queue.
 type queued struct {
 	waits bool // it has a row
 	seq   int64
@@ -22,11 +22,10 @@ type queued struct {
 	key   *string
 }
 
-// aheadCounted is how far the deliveries are counted that go before one behind a rate limit.
+// aheadCounted is how many deliveries are counted ahead of one behind a rate limit.
 const aheadCounted = 1000
 
-// explainWaits says of each delivery that is to be sent why it waits. A nil tenant is that of the console, which sees
-// all.
+// explainWaits sets for each waiting delivery why it waits. The console passes a nil tenant and sees all.
 func explainWaits(ctx context.Context, q *sql.Queries, tenant *id.UUID, rows []State) error {
 	var waiting []int
 	var endpointIDs []id.UUID
@@ -55,7 +54,7 @@ func explainWaits(ctx context.Context, q *sql.Queries, tenant *id.UUID, rows []S
 		d := &rows[i]
 		lane, known := lanes[d.EndpointID]
 		if !known {
-			continue // its endpoint was deleted: what waits for it is about to fail
+			continue // its endpoint was deleted: the delivery is about to fail
 		}
 		d.explain(lane, behind[keyOf(d)], ahead[d.ID])
 	}
@@ -70,7 +69,7 @@ func (d *State) explain(lane endpoints.WaitingLane, behind id.UUID, ahead int64)
 	}
 	w := condition.WaitOf(r, lane.Lane, lane.At)
 	if w.Reason == condition.RateLimit && ahead >= aheadCounted {
-		w.Until, w.About = time.Time{}, false // later than was counted
+		w.Until, w.About = time.Time{}, false // the wait is longer than what was counted
 	}
 	d.Wait = &w
 	if next := w.NextAttempt(); !next.IsZero() {
@@ -97,7 +96,7 @@ func keyOf(d *State) laneKey {
 	return laneKey{d.EndpointID, *d.queued.key}
 }
 
-// headsOf finds the deliveries behind which blocked ones wait.
+// headsOf finds the deliveries that block others by their ordering key.
 func headsOf(ctx context.Context, q *sql.Queries, rows []State, waiting []int) (map[laneKey]id.UUID, error) {
 	heads := map[laneKey]id.UUID{}
 	var ask sql.HeadsOfKeysParams
@@ -119,7 +118,7 @@ func headsOf(ctx context.Context, q *sql.Queries, rows []State, waiting []int) (
 	return heads, err
 }
 
-// countAhead counts what goes before ready deliveries in lanes at their rate limit.
+// countAhead counts the deliveries ahead of ready ones in lanes at their rate limit.
 func countAhead(ctx context.Context, q *sql.Queries, rows []State, waiting []int,
 	lanes map[id.UUID]endpoints.WaitingLane,
 ) (map[id.UUID]int64, error) {

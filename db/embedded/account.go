@@ -14,11 +14,11 @@ import (
 	"posthorn/domain/fault"
 )
 
-// account is whom the server runs as. The zero value is this process's own account.
+// account is the system account of the server. The zero value is this process's own account.
 type account struct {
 	name     string
 	uid, gid uint32
-	drop     bool // Posthorn is root and gives its rights up for the server
+	drop     bool // Posthorn is root and drops its rights for the server
 }
 
 // candidates are the accounts that root can run the server as, best first. All have an entry in the password file:
@@ -32,11 +32,11 @@ func (a account) uidOr(self int) int {
 	return self
 }
 
-// chooseAccount decides whom the server runs as: the owner of the cluster where there is one, this user, or for root
+// chooseAccount decides which account runs the server: the owner of the cluster if there is one, this user, or for root
 // the first of candidates that exists.
 func (l *layout) chooseAccount() (account, error) {
 	owner := -1
-	for _, dir := range []string{l.data, l.logs} { // the latter after a start that got no further
+	for _, dir := range []string{l.data, l.logs} { // l.log exists after a start that failed early
 		info, err := os.Lstat(dir)
 		if err == nil {
 			owner = ownerOf(info)
@@ -82,8 +82,8 @@ func accountOf(u *user.User) (account, error) {
 	return account{name: u.Username, uid: uint32(uid), gid: uint32(gid), drop: true}, nil
 }
 
-// command prepares a program to run as the server's account, in a folder that it can enter, with an environment of
-// ours: PGDATA, PGOPTIONS and the like of the caller must not reach the server.
+// command prepares a program to run as the server's account, in a folder that it can enter, with its own environment:
+// PGDATA, PGOPTIONS and similar variables of the caller must not reach the server.
 func (l *layout) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = l.sockets
@@ -101,11 +101,11 @@ func (l *layout) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// reachable tries whether the server's account can enter its folders, as it will have to.
+// reachable checks whether the server's account can enter its folders.
 func (l *layout) reachable() error {
 	const shell = "/bin/sh"
 	if _, err := os.Stat(shell); err != nil {
-		return nil // nothing to try it with; the start will tell
+		return nil // no program to try it with; the start will fail if it can't
 	}
 	ctx := context.Background()
 	err := l.command(ctx, shell, "-c", ":").Run()

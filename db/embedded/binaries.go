@@ -24,14 +24,14 @@ type binaries struct {
 
 func (b binaries) program(name string) string { return filepath.Join(b.dir, name) }
 
-// places is where PostgreSQL is sought.
+// places is where PostgreSQL is searched for.
 type places struct {
 	path    string   // a search path, as in PATH
-	folders []string // patterns of the folders that packages install into, outside of the search path
+	folders []string // patterns of package managers' folders outside the search path
 	offline bool     // never fetch
 }
 
-// machinePlaces are this machine's: PATH, then where the distributions put the programs that they keep out of it.
+// machinePlaces are this machine's: PATH, then the folders of the distributions' packages outside of it.
 func machinePlaces() *places {
 	return &places{path: os.Getenv("PATH"), folders: []string{
 		"/usr/lib/postgresql/*/bin",                      // Debian, Ubuntu
@@ -49,8 +49,8 @@ func machinePlaces() *places {
 	}}
 }
 
-// findBinaries looks on the machine, then in what was installed before, then installs. want is the major version of
-// the cluster that exists, or 0. Of several folders the newest version wins, but PATH precedes all.
+// findBinaries searches the machine, then what was installed before, then installs. want is the major version of the
+// existing cluster, or 0. Of several folders the newest version wins, but PATH precedes all.
 func (l *layout) findBinaries(ctx context.Context, cfg Config, want int) (binaries, error) {
 	s := search{layout: l, want: want, seen: map[string]bool{}}
 	for _, dir := range filepath.SplitList(cfg.places.path) {
@@ -86,7 +86,7 @@ func (l *layout) findBinaries(ctx context.Context, cfg Config, want int) (binari
 	return binaries{}, s.failure(nil)
 }
 
-// search remembers what was found and why it was not taken, for the error message.
+// search records what was found and why it was not used, for the error message.
 type search struct {
 	layout  *layout
 	want    int
@@ -129,8 +129,8 @@ func pathVersion(path string) float64 {
 	return v
 }
 
-// try looks for a usable PostgreSQL in a folder, following the links that some systems put into PATH to where initdb
-// and the shared files lie beside it.
+// try checks a folder for a usable PostgreSQL. It follows the links that some systems put into PATH, to the folder with
+// initdb and the shared files.
 func (s *search) try(ctx context.Context, dir string) (binaries, bool) {
 	if !filepath.IsAbs(dir) {
 		return binaries{}, false // a relative entry of PATH depends on where Posthorn was started
@@ -168,7 +168,7 @@ func (s *search) refuse(dir, why string) {
 
 var versionLine = regexp.MustCompile(`^postgres \(PostgreSQL\) ((\d+)\S*)`)
 
-// probe runs the program as the server's account will, which also tells whether that account can reach it.
+// probe runs the program as the server's account, which also shows whether that account can reach it.
 func (l *layout) probe(ctx context.Context, dir string) (binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -187,7 +187,7 @@ func (l *layout) probe(ctx context.Context, dir string) (binaries, error) {
 	return binaries{dir: dir, major: major, version: string(m[1])}, nil
 }
 
-// failure says what was found instead and what to install.
+// failure reports what was found instead and what to install.
 func (s *search) failure(cause error) error {
 	e := &fault.Error{Kind: fault.Unavailable, Code: "postgres_not_found", Cause: cause}
 	need := fmt.Sprintf("PostgreSQL %d or newer", MinMajor)

@@ -14,8 +14,8 @@ import (
 	"posthorn/domain/fault"
 )
 
-// initialise makes the cluster in a folder beside and renames it when it is complete, so that a crash on the way
-// leaves nothing that a later start would take for a cluster.
+// initialise creates the cluster in a temporary folder beside its own and renames it when it is complete, so that a
+// crash leaves nothing that a later start would mistake for a cluster.
 func (l *layout) initialise(ctx context.Context, b binaries) error {
 	leftovers, err := filepath.Glob(filepath.Join(l.base, ".data-*"))
 	if err != nil {
@@ -99,11 +99,12 @@ func (l *layout) answers(ctx context.Context, role, database string) bool {
 	return conn.Close(ctx) == nil
 }
 
-// grantAccess makes the application role and its database where they are missing. It runs at every start of an owner,
+// grantAccess creates the application role and its database if they are missing. It runs at every start of an owner,
 // since a crash can come between any two of its statements.
 //
 // Up to version 15 CREATEROLE alone lets the role administer what it creates. From 16 on a new role is granted to its
-// creator with ADMIN but without SET; createrole_self_grant adds SET, so that SET ROLE works at once and everywhere.
+// creator with ADMIN but without SET; createrole_self_grant adds SET, so that SET ROLE works immediately and
+// everywhere.
 func (l *layout) grantAccess(ctx context.Context, major int) error {
 	conn, err := l.dial(ctx, AdminRole, "postgres")
 	if err != nil {
@@ -126,8 +127,9 @@ func (l *layout) grantAccess(ctx context.Context, major int) error {
 	if err := execute(ctx, conn, statements...); err != nil || database {
 		return err
 	}
-	// The schema public belongs to pg_database_owner (to the superuser before 15), and a role that inherits nothing is
-	// refused there even in its own database. In the template, every database of this cluster gets it right.
+	// The schema public belongs to pg_database_owner (to the superuser before 15), and a role that inherits nothing has
+	// no rights there even in its own database. The grant is in the template, so every database of this cluster gets
+	// it.
 	template, err := l.dial(ctx, AdminRole, "template1")
 	if err != nil {
 		return err

@@ -33,17 +33,17 @@ type Cluster struct {
 
 // Start returns the running server of a data directory, ready for use: a server of its own if no process owns the
 // directory, else the owner's. The server lasts until Close: if it dies it is restarted, and if the owner exits, one of
-// the processes that adopted its server starts the next. In between there is a pause of well under a second after a
-// clean stop and of a few seconds after a crash. Connections break and are made again.
+// the processes that adopted its server starts the next. The pause is well under a second after a clean stop, and a few
+// seconds after a crash. Connections break and are opened again.
 //
-// The first start makes the cluster, which takes about a second, and may install PostgreSQL before. The context bounds
-// the start alone. Errors are fault.Error with a code: data_dir_unusable, data_dir_unknown, postgres_not_found,
+// The first start creates the cluster, which takes about a second, and possibly installs PostgreSQL first. The context
+// bounds the start alone. Errors are fault.Error with a code: data_dir_unusable, data_dir_unknown, postgres_not_found,
 // postgres_version_missing, postgres_archive_refused, postgres_account_missing, postgres_account_refused,
 // postgres_start_failed, postgres_busy, embedded_unsupported.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) { return open(ctx, cfg, true) }
 
-// Attach is Start for a command that lasts a moment: it uses the server that runs, and never takes it over. When none
-// runs it starts one, which Close stops.
+// Attach is Start for a short command: it uses the running server, and never takes it over. If none runs, it starts
+// one, which Close stops.
 func Attach(ctx context.Context, cfg Config) (*Cluster, error) { return open(ctx, cfg, false) }
 
 func open(ctx context.Context, cfg Config, stay bool) (*Cluster, error) {
@@ -103,7 +103,7 @@ func (c *Cluster) owner() string {
 	return strings.TrimSpace(string(text))
 }
 
-// becomeOwner takes the lock and starts a server; false when another process holds it.
+// becomeOwner takes the lock and starts a server. It returns false if another process holds the lock.
 func (c *Cluster) becomeOwner(ctx context.Context) (bool, error) {
 	lock, err := tryLock(c.layout.lock)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Cluster) startOwn(ctx context.Context, lock *os.File) error {
 		_, _ = fmt.Fprintf(lock, "%d\n", os.Getpid())
 	}
 	l := c.layout
-	// Again: the folder can be in /tmp, and the last owner can have removed it.
+	// Created again: the folder can be in /tmp, and the last owner possibly removed it.
 	if err := makeDir(l.sockets, l.account); err != nil {
 		return dirFault(l.home, "can't have its socket", err)
 	}
@@ -157,7 +157,7 @@ func (c *Cluster) startOwn(ctx context.Context, lock *os.File) error {
 	return c.launch(ctx)
 }
 
-// launch starts the server with what startOwn found, and makes sure of role and database.
+// launch starts the server with the programs that startOwn found, and makes sure that the role and the database exist.
 func (c *Cluster) launch(ctx context.Context) error {
 	begun := time.Now()
 	p, err := c.layout.run(ctx, c.log, c.binaries, c.arguments)
@@ -176,10 +176,10 @@ func (c *Cluster) launch(ctx context.Context) error {
 }
 
 // URL names the database for the application role, in the form that pgx and libpq read:
-// postgres://posthorn@/posthorn?host=<socket folder>&port=5432&sslmode=disable. It stays the same across restarts.
+// postgres://posthorn@/posthorn?host=<socket folder>&port=5432&sslmode=disable. It does not change across restarts.
 func (c *Cluster) URL() string { return c.layout.url(AppRole, Database) }
 
-// AdminURL names a database for the superuser, for set-up that the application role has no right to: extensions such as
+// AdminURL names a database for the superuser, for setup that the application role has no right to: extensions such as
 // pg_stat_statements, and cloned databases in tests. Posthorn does not use it while it serves.
 func (c *Cluster) AdminURL(database string) string { return c.layout.url(AdminRole, database) }
 

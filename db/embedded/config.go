@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Names of the roles and the database. The superuser is used for set-up only. Posthorn works as the application role,
+// Names of the roles and the database. The superuser is used for setup only. Posthorn works as the application role,
 // which owns the database, can create the roles that migrations need, and inherits nothing from them: each transaction
 // says SET LOCAL ROLE.
 const (
@@ -22,26 +22,26 @@ const (
 // MinMajor is the oldest major version of PostgreSQL that Posthorn runs on.
 const MinMajor = 14
 
-// Environment variables that stand in for Config's fields where these are empty.
+// Environment variables that replace empty fields of Config.
 const (
 	envArchive    = "POSTHORN_POSTGRES_ARCHIVE"
 	envArchiveSum = "POSTHORN_POSTGRES_ARCHIVE_SHA256"
 )
 
-// Time limits. A start itself has none but its context: crash recovery takes as long as there is log to replay.
+// Time limits. Only the context limits a start: crash recovery takes as long as there is log to replay.
 const (
-	lockRetry     = 30 * time.Second       // how long "another server is running" is taken for a remnant that is just going
+	lockRetry     = 30 * time.Second       // how long "another server is running" is treated as a predecessor that is about to exit
 	remnantGrace  = time.Second            // before processes of a dead postmaster are killed
-	stopGrace     = 60 * time.Second       // for a clean stop, when the context says nothing
+	stopGrace     = 60 * time.Second       // for a clean stop, if the context has no deadline
 	quitGrace     = 5 * time.Second        // for a stop without a checkpoint, before SIGKILL
 	pollInterval  = 10 * time.Millisecond  // while waiting for readiness
 	adoptInterval = 200 * time.Millisecond // how often an adopter checks whether the owner has exited
 	progressEvery = 5 * time.Second        // between two log lines while waiting
 	maxBackoff    = 5 * time.Second        // between two restarts
-	steadyAfter   = 30 * time.Second       // a server that ran this long is restarted without a pause again
+	steadyAfter   = 30 * time.Second       // a server that ran this long is restarted without a pause
 )
 
-// Config says where the cluster lives and where PostgreSQL comes from. The zero value works.
+// Config says where the cluster is and where PostgreSQL comes from. The zero value works.
 type Config struct {
 	// DataDir is the folder of this installation; empty means defaultDataDir.
 	DataDir string
@@ -53,16 +53,16 @@ type Config struct {
 	ArchiveSHA256 string
 	// Log receives starts, restarts and stops; nil means slog.Default.
 	Log *slog.Logger
-	// Settings are further server settings (name to value) that win over Posthorn's own. For tests and benchmarks.
+	// Settings are further server settings (name to value) that override Posthorn's own. For tests and benchmarks.
 	Settings map[string]string
 
 	// places replaces the folders that are searched, for tests that must not find the machine's own PostgreSQL.
 	places *places
 }
 
-// defaultDataDir is the folder that works without configuration: /var/lib/posthorn for root (the server's
-// unprivileged account could not reach a folder below /root), else $XDG_DATA_HOME/posthorn or
-// ~/.local/share/posthorn. It is not created. The error says what to set when no home is known.
+// defaultDataDir is the folder that works without configuration: /var/lib/posthorn for root (the server's unprivileged
+// account could not reach a folder below /root), else $XDG_DATA_HOME/posthorn or ~/.local/share/posthorn. It is not
+// created. If no home directory is known, the error says what to set.
 func defaultDataDir() (string, error) {
 	if isRoot() {
 		return "/var/lib/posthorn", nil
@@ -85,7 +85,7 @@ func defaultDataDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "posthorn"), nil
 }
 
-// withDefaults fills in what was left empty.
+// withDefaults fills in empty fields.
 func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()

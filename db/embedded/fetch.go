@@ -22,8 +22,8 @@ import (
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
-// What is fetched when the machine has no PostgreSQL: one version, known by its content. The checksums are those that
-// Maven Central publishes for io.zonky.test.postgres; a build that is not listed is not run.
+// What is fetched if the machine has no PostgreSQL: one version, identified by its content. The checksums are those
+// that Maven Central publishes for io.zonky.test.postgres; a build that is not listed is not run.
 const (
 	fetchedMajor   = 17
 	fetchedVersion = embeddedpostgres.PostgresVersion("17.11.0")
@@ -44,9 +44,9 @@ const (
 	fetchedFile   = "archive.jar"
 )
 
-// ChildMain runs this process's part as a child of another Posthorn, when it is one: the fetch of PostgreSQL, under
-// the server's unprivileged account. main calls it before anything else and returns when it handled; so does TestMain
-// of tests that start clusters. A failed child exits with status 1.
+// ChildMain does this process's work if it was started as a child of another Posthorn: it fetches PostgreSQL under the
+// server's unprivileged account. main calls it first; so does TestMain of tests that start clusters. A failed child
+// exits with status 1.
 func ChildMain() (handled bool) {
 	task := os.Getenv(childVariable)
 	scratch, ok := strings.CutPrefix(task, childFetch)
@@ -60,8 +60,8 @@ func ChildMain() (handled bool) {
 	return true
 }
 
-// fetch has a child fetch and try PostgreSQL, then installs the archive that it left. The child can't be trusted with
-// more than its scratch folder, so the archive is hashed again here.
+// fetch starts a child that fetches and tries PostgreSQL, then installs the archive that the child left. The child is
+// trusted with its scratch folder only, so the archive is hashed again here.
 func (l *layout) fetch(ctx context.Context, log *slog.Logger) (string, error) {
 	if os.Getenv(childVariable) != "" {
 		return "", errors.New("a child process must not fetch: main or TestMain does not call embedded.ChildMain")
@@ -102,7 +102,7 @@ func (l *layout) fetch(ctx context.Context, log *slog.Logger) (string, error) {
 	return l.installFetched(scratch)
 }
 
-// installFetched installs the archive in a child's folder if it is one of those that are known.
+// installFetched installs the archive in a child's folder if it is a known one.
 func (l *layout) installFetched(scratch string) (string, error) {
 	jar, err := openNoFollow(filepath.Join(scratch, fetchedFile))
 	if err != nil {
@@ -131,8 +131,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndex(text, "\n")+1:]
 }
 
-// fetchInChild fetches through embedded-postgres, which knows the builds for each system, and starts and stops a
-// scratch cluster once, to know that the build runs here before it is installed.
+// fetchInChild fetches through embedded-postgres, which knows the builds for each system. It starts and stops a scratch
+// cluster once, to know that the build runs here before it is installed.
 func fetchInChild(scratch string) error {
 	transport := &pinned{next: http.DefaultTransport, save: filepath.Join(scratch, fetchedFile)}
 	http.DefaultTransport = transport
@@ -146,12 +146,12 @@ func fetchInChild(scratch string) error {
 		CachePath(filepath.Join(scratch, "cache")).
 		RuntimePath(filepath.Join(scratch, "run")).
 		Locale("C").Encoding("UTF8").
-		Password(rand.Text()). // it listens on loopback for a moment
+		Password(rand.Text()). // it listens on loopback for a short time
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		StartTimeout(time.Minute).
 		Logger(io.Discard))
 	if err := db.Start(); err != nil {
-		// The library replaces what went wrong on the way by a sentence of its own.
+		// The library replaces the cause by a sentence of its own.
 		return fmt.Errorf("fetching PostgreSQL %s: %w", fetchedVersion, cmp.Or(transport.failed, err))
 	}
 	return db.Stop()
@@ -167,8 +167,8 @@ func freePort() (uint32, error) {
 	return uint32(port), ln.Close()
 }
 
-// pinned lets only archives with a known checksum through, and keeps a copy. embedded-postgres compares with the
-// checksum that the same server gives, and runs what it got.
+// pinned accepts only archives with a known checksum, and keeps a copy. embedded-postgres itself compares with a
+// checksum from the same server, and runs what it got.
 type pinned struct {
 	next   http.RoundTripper
 	save   string

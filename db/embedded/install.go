@@ -18,11 +18,11 @@ import (
 	"posthorn/domain/fault"
 )
 
-// maxArchive bounds what is fetched; PostgreSQL's archives have 10 to 60 MB.
+// maxArchive bounds the size of a download; PostgreSQL's archives have 10 to 60 MB.
 const maxArchive = 512 << 20
 
-// installArchive installs the configured archive and returns its folder. A checksum that does not match is refused
-// before anything is unpacked.
+// installArchive installs the configured archive and returns its folder. It rejects a checksum that does not match
+// before it unpacks anything.
 func (l *layout) installArchive(ctx context.Context, cfg Config) (string, error) {
 	want := strings.ToLower(strings.TrimSpace(cfg.ArchiveSHA256))
 	source, err := openArchive(ctx, cfg.Archive, want)
@@ -48,7 +48,7 @@ func archiveFault(name string, cause error) error {
 	}
 }
 
-// openArchive opens a local file or an https URL. What comes over the network needs a checksum; plain http is refused.
+// openArchive opens a local file or an https URL. A download requires a checksum; plain http is rejected.
 func openArchive(ctx context.Context, name, sum string) (io.ReadCloser, error) {
 	u, err := url.Parse(name)
 	if err != nil || u.Host == "" {
@@ -85,7 +85,7 @@ func openArchive(ctx context.Context, name, sum string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// install copies an archive to a file of our own while hashing it, compares the sum, unpacks to a folder beside the
+// install copies an archive to its own file and hashes it, compares the sum, unpacks to a temporary folder beside the
 // final one, and renames it. So a crash leaves nothing that looks complete. sum can be empty.
 func (l *layout) install(source io.Reader, sum string) (string, error) {
 	if err := makeDir(l.binaries, account{}); err != nil {
@@ -136,8 +136,8 @@ func (l *layout) install(source io.Reader, sum string) (string, error) {
 	return dir, os.Rename(fresh, dir)
 }
 
-// openFolder lets the server's account read a folder of programs. Where Posthorn is an ordinary user the account is
-// its own.
+// openFolder lets the server's account read a folder of programs. If Posthorn is an ordinary user, the account is its
+// own.
 func openFolder(dir string) error {
 	if !isRoot() {
 		return nil
@@ -145,7 +145,7 @@ func openFolder(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// programFolder finds the folder below dir that holds postgres and initdb; "" when none does.
+// programFolder finds the folder below dir that holds postgres and initdb; "" if there is none.
 func programFolder(dir string) string {
 	found := ""
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// socketPort numbers the socket file; there is no TCP port behind it.
+// socketPort numbers the socket file; there is no TCP port.
 const socketPort = "5432"
 
 // maxSocketDir is the longest path of the socket's folder: macOS has 104 bytes for a socket's whole path with its final
@@ -32,11 +32,11 @@ type layout struct {
 	binaries string
 	lock     string
 	startLog string
-	name     string // marks this cluster's processes: "posthorn-" and 8 digits drawn from the path
+	name     string // marks this cluster's processes: "posthorn-" and 8 digits of the path's hash
 	account  account
 }
 
-// prepare makes the folders that do not exist yet and checks those that do.
+// prepare creates missing folders and checks existing ones.
 func prepare(home string) (*layout, error) {
 	if err := os.MkdirAll(home, folderMode()); err != nil {
 		return nil, dirFault(home, "can't be made", err)
@@ -58,7 +58,7 @@ func prepare(home string) (*layout, error) {
 	if l.account.drop {
 		for _, dir := range []string{l.home, l.base} {
 			if own, err := os.UserHomeDir(); err == nil && dir == own {
-				continue // a person's home stays as closed as it is
+				continue // the mode of a person's home does not change
 			}
 			if err := letPass(dir); err != nil {
 				return nil, dirFault(home, "can't be opened for "+l.account.name+", who runs PostgreSQL because root can't", err)
@@ -78,12 +78,12 @@ func prepare(home string) (*layout, error) {
 	return l, nil
 }
 
-// checkOwner refuses a data directory that another user's Posthorn works in. Root could use it, but would leave files
-// that the user can't open, and would write where the user can place links.
+// checkOwner rejects a data directory of another user's Posthorn. Root could use it, but would leave files that the
+// user can't open, and would write where the user can place links.
 func (l *layout) checkOwner() error {
 	info, err := os.Lstat(l.base)
 	if err != nil {
-		return nil // nothing there, or nothing to be seen: making it will tell
+		return nil // it does not exist or can't be read: its creation will fail if it must
 	}
 	owner := ownerOf(info)
 	if owner == os.Geteuid() {
@@ -112,13 +112,13 @@ func newLayout(home string) *layout {
 		name:     "posthorn-" + mark[:8],
 	}
 	if len(l.sockets) > maxSocketDir {
-		// Not os.TempDir: every process of this installation must come to the same place.
+		// Not os.TempDir: every process of this installation must use the same path.
 		l.sockets = "/tmp/.posthorn-" + mark[:16]
 	}
 	return l
 }
 
-// folderMode lets the server's account pass through, not list, when Posthorn is root.
+// folderMode lets the server's account traverse a folder, without listing it, if Posthorn is root.
 func folderMode() fs.FileMode {
 	if isRoot() {
 		return 0o711
@@ -126,7 +126,7 @@ func folderMode() fs.FileMode {
 	return 0o700
 }
 
-// letPass lets other accounts traverse a folder of our own.
+// letPass lets other accounts traverse one of Posthorn's folders.
 func letPass(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm()&0o011 == 0o011 {
@@ -135,8 +135,8 @@ func letPass(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|0o011)
 }
 
-// makeDir makes a folder for an account, or checks that the one which is there is a folder of that account's alone.
-// The check matters for the socket's folder in /tmp, where another user could have been first.
+// makeDir creates a folder for an account, or checks that an existing one belongs to that account alone. The check
+// matters for the socket's folder in /tmp, where another user could have been first.
 func makeDir(dir string, owner account) error {
 	mode := folderMode()
 	if owner.drop {
@@ -154,7 +154,7 @@ func makeDir(dir string, owner account) error {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if uid, self := ownerOf(info), os.Geteuid(); owner.drop && uid == self {
-		// Fresh, or left by a crash between the two calls.
+		// New, or left by a crash between the two calls.
 		return os.Lchown(dir, int(owner.uid), int(owner.gid))
 	} else if want := owner.uidOr(self); uid != want {
 		return fmt.Errorf("%s belongs to user id %d, not to %d", dir, uid, want)
@@ -165,7 +165,7 @@ func makeDir(dir string, owner account) error {
 	return nil
 }
 
-// initialised returns whether there is a cluster, and its major version.
+// initialised reports whether there is a cluster, and its major version.
 func (l *layout) initialised() (major int, ok bool, err error) {
 	text, err := os.ReadFile(filepath.Join(l.data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -189,13 +189,13 @@ func (l *layout) url(role, database string) string {
 	}).String()
 }
 
-// pidFile is what PostgreSQL writes to postmaster.pid.
+// pidFile is the content of PostgreSQL's postmaster.pid.
 type pidFile struct {
 	pid   int
 	ready bool
 }
 
-// readPIDFile returns the zero value when there is no file or only half of one.
+// readPIDFile returns the zero value if there is no complete file.
 func (l *layout) readPIDFile() pidFile {
 	text, err := os.ReadFile(l.pidPath())
 	if err != nil {
@@ -215,7 +215,7 @@ func (l *layout) readPIDFile() pidFile {
 func (l *layout) pidPath() string    { return filepath.Join(l.data, "postmaster.pid") }
 func (l *layout) socketLock() string { return filepath.Join(l.sockets, ".s.PGSQL."+socketPort+".lock") }
 
-// said is the end of what the server wrote before its log began, for error messages.
+// said is the end of the server's output before its log began, for error messages.
 func (l *layout) said() string {
 	const most = 2000
 	text, err := os.ReadFile(l.startLog)
@@ -229,7 +229,7 @@ func (l *layout) said() string {
 }
 
 // Installed reports whether a data directory (empty: the default) holds a cluster, and which directory that is. It
-// makes and changes nothing.
+// changes nothing.
 func Installed(dataDir string) (home string, installed bool, err error) {
 	cfg, err := Config{DataDir: dataDir}.withDefaults()
 	if err != nil {

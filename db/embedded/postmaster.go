@@ -23,8 +23,8 @@ type postmaster struct {
 	err    error         // how it ended; read it after exited is closed
 }
 
-// launch starts the server's process and returns at once. The thread that starts it is the one whose death would send
-// the server the signal of endWithParent, so it is kept until the server has ended.
+// launch starts the server's process and returns immediately. If the thread that starts the process dies, the server
+// gets the signal of endWithParent, so the thread is kept until the server has ended.
 func (l *layout) launch(program string, args []string) (*postmaster, error) {
 	out, err := createNoFollow(l.startLog)
 	if err != nil {
@@ -54,7 +54,8 @@ func (l *layout) launch(program string, args []string) (*postmaster, error) {
 	return p, nil
 }
 
-// run launches the server and waits until it is ready. What is left of a predecessor is waited for and cleared away.
+// run launches the server and waits until it is ready. It first waits for the rest of a predecessor to end, and cleans
+// up.
 func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []string) (*postmaster, error) {
 	begun := time.Now()
 	for {
@@ -82,7 +83,7 @@ func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []s
 	}
 }
 
-// remnant reports whether the server refused to start because a killed predecessor has not quite exited, in spite of
+// remnant reports whether the server refused to start because a killed predecessor has not fully exited, despite
 // clearWay.
 func remnant(said string) bool {
 	return strings.Contains(said, "lock file") || strings.Contains(said, "pre-existing shared memory block")
@@ -121,8 +122,8 @@ func (l *layout) awaitReady(ctx context.Context, log *slog.Logger, p *postmaster
 	}
 }
 
-// stop ends the server: a fast stop, then an immediate one when the context is done, then SIGKILL. The error says
-// when it was not the first; the data is safe in any case, but the next start has to recover.
+// stop ends the server: a fast stop, then an immediate one when the context is done, then SIGKILL. The error says if it
+// was not the fast one; the data is safe in any case, but the next start has to recover.
 func (p *postmaster) stop(ctx context.Context, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
@@ -144,11 +145,11 @@ func (p *postmaster) stop(ctx context.Context, log *slog.Logger) error {
 	return fmt.Errorf("PostgreSQL (process %d) can't be stopped", p.pid)
 }
 
-// clearWay ends what is left of a server that has no owner any more, and removes lock files that would keep the next
-// one from starting. The caller holds the owner's lock.
+// clearWay ends the processes of a server without an owner, and removes lock files that would keep the next one from
+// starting. The caller holds the owner's lock.
 //
-// A server whose owner was killed is replaced, not adopted: it can be stopping already, it has no parent to die with,
-// and it can run with the settings of an older Posthorn.
+// A server whose owner was killed is replaced, not adopted: it is possibly stopping already, it has no parent that
+// stops it, and it possibly runs with the settings of an older Posthorn.
 func (l *layout) clearWay(ctx context.Context, log *slog.Logger) error {
 	left := l.readPIDFile()
 	if left.pid == 0 && !exists(l.socketLock()) {
@@ -192,8 +193,8 @@ func (l *layout) endOrphan(ctx context.Context, pid int) error {
 	return l.startFault(fmt.Errorf("process %d can't be ended", pid))
 }
 
-// endSessions waits for the other processes of a postmaster that is dead. They end by themselves as a rule, but not in
-// the middle of a long statement; then they are killed. Nothing that they still do reaches the next server.
+// endSessions waits for the other processes of a dead postmaster. Usually they end by themselves, but not in the middle
+// of a long statement; then they are killed. None of their work reaches the next server.
 func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
 	for begun := time.Now(); time.Since(begun) < lockRetry; {
 		mains, others, err := l.processes(ctx)
@@ -214,12 +215,13 @@ func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
 			return ctx.Err()
 		}
 	}
-	return nil // the start will say what it misses
+	return nil // if something is missing, the start will fail
 }
 
 // clearLockFiles removes the lock files of a process whose id now belongs to another program, or which is dead and not
-// reaped. PostgreSQL checks only whether the number is in use and would refuse as long as it is. No process of the
-// cluster runs at this point. Nothing is removed if a server responds all the same, for example from a container.
+// reaped. PostgreSQL checks only whether the number is in use and would refuse to start for as long as it is. No
+// process of the cluster runs at this point. If a server responds nevertheless, for example from a container, nothing
+// is removed.
 func (l *layout) clearLockFiles(ctx context.Context, pid int) error {
 	if l.answers(ctx, AdminRole, "postgres") {
 		return dirFault(l.home, fmt.Sprintf("is in use by a PostgreSQL that this Posthorn can't see (process %d)", pid), nil)
@@ -237,8 +239,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// processes finds the living processes of this cluster: the postmaster by the folder in its arguments (a child that it
-// has just forked looks alike for a moment), the others by the cluster's name in their titles. Zombies do not count.
+// processes finds the running processes of this cluster: the postmaster by the folder in its arguments (a newly forked
+// child has the same arguments for a moment), the others by the cluster's name in their titles. Zombies do not count.
 func (l *layout) processes(ctx context.Context) (mains, others []int, err error) {
 	all, err := commandLines(ctx)
 	if err != nil {
@@ -255,7 +257,7 @@ func (l *layout) processes(ctx context.Context) (mains, others []int, err error)
 	return mains, others, nil
 }
 
-// sleep waits, and reports false when the context ended first.
+// sleep waits, and returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

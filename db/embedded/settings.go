@@ -12,7 +12,7 @@ import (
 // serverSettings are Posthorn's own. They go on the command line, where ALTER SYSTEM can't override them.
 func (l *layout) serverSettings() map[string]string {
 	s := map[string]string{
-		// The way in: the socket in a folder that is its owner's alone, no TCP.
+		// Connections use only the socket, in a folder that belongs to its owner alone. There is no TCP.
 		"listen_addresses":        "",
 		"port":                    socketPort,
 		"unix_socket_directories": l.sockets,
@@ -34,13 +34,14 @@ func (l *layout) serverSettings() map[string]string {
 		"shared_buffers":   "256MB",
 		"random_page_cost": "1.1", // SSD
 		"jit":              "off", // compiles longer than these statements run
-		// The statements are short; a container's 64 MB of /dev/shm would end parallel ones.
+		// The statements are short. Parallel ones would fail in a container with its 64 MB of /dev/shm.
 		"max_parallel_workers_per_gather": "0",
 		"autovacuum_naptime":              "5s", // the queue's rows die young
 
 		"timezone": "UTC",
 
-		// A week of logs, a file per weekday. No statement, parameter or row content ever: they hold customers' data.
+		// A week of logs, one file per weekday. They never contain statements, parameters or row content, which hold
+		// customers' data.
 		"logging_collector":                 "on",
 		"log_destination":                   "stderr",
 		"log_directory":                     l.logs,
@@ -81,7 +82,7 @@ func (l *layout) arguments(ctx context.Context, b binaries, extra map[string]str
 }
 
 // walCompression asks the server which method it was built with: lz4 costs a fraction of pglz, and version 14 knows
-// on and off alone.
+// only on and off.
 func (l *layout) walCompression(ctx context.Context, b binaries) string {
 	if l.command(ctx, b.program("postgres"), "-D", l.data, "-C", "wal_compression", "-c", "wal_compression=lz4").Run() == nil {
 		return "lz4"

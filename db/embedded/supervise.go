@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// supervise keeps a server running until the context ends: the owner restarts its own when it dies, an adopter that
-// stays takes the ownership when it is free.
+// supervise keeps a server running until the context ends: the owner restarts its own when it dies, and an adopter that
+// stays takes over the ownership when it is free.
 func (c *Cluster) supervise(ctx context.Context, stay bool) {
 	defer close(c.done)
 	for ctx.Err() == nil {
@@ -35,7 +35,7 @@ func (c *Cluster) supervise(ctx context.Context, stay bool) {
 	}
 }
 
-// restart launches the server until it runs. The first try comes at once after a server that ran for a while.
+// restart launches the server until it runs. If the server ran for a while before, the first try comes immediately.
 func (c *Cluster) restart(ctx context.Context, lasted time.Duration) {
 	backoff := 100 * time.Millisecond
 	if lasted < steadyAfter && !sleep(ctx, backoff) {
@@ -70,7 +70,7 @@ func (c *Cluster) takeOver(ctx context.Context) {
 	}
 }
 
-// removeForeignSockets removes the socket's folder if it had to lie outside of the data directory.
+// removeForeignSockets removes the socket's folder if it is outside of the data directory.
 func (l *layout) removeForeignSockets() {
 	if !strings.HasPrefix(l.sockets, l.base) {
 		_ = os.Remove(l.sockets)

@@ -12,7 +12,8 @@ import (
 
 func selfProgram() (string, error) { return os.Executable() }
 
-// endWithParent can do nothing here: after a kill -9 of Posthorn the server goes on, and the next start replaces it.
+// endWithParent can do nothing here: after a kill -9 of Posthorn the server keeps running, and the next start replaces
+// it.
 func endWithParent(*exec.Cmd) {}
 
 func platformSettings() map[string]string { return nil }

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// selfProgram is this very program, reachable even where its folder is closed to the server's account.
+// selfProgram is this program, reachable even if its folder is closed to the server's account.
 func selfProgram() (string, error) { return "/proc/self/exe", nil }
 
-// endWithParent has the kernel send the server a fast stop when this process dies, however it dies. The signal is tied
-// to the thread that started the child: see launch.
+// endWithParent makes the kernel send the server a fast stop when this process dies, however it dies. The signal is
+// tied to the thread that started the child: see launch.
 func endWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -21,7 +21,7 @@ func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = stopFast
 }
 
-// PlatformSettings are server settings that this system alone accepts.
+// PlatformSettings are server settings that only this system accepts.
 func platformSettings() map[string]string {
 	// A killed Posthorn's statements stop waiting for locks within seconds. Needs POLLRDHUP.
 	return map[string]string{"client_connection_check_interval": "5s"}

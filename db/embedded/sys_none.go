@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// supported is false where there is no way yet to supervise a server: POSTHORN_DATABASE_URL is required there.
+// supported is false on systems where a server can't be supervised yet: POSTHORN_DATABASE_URL is required there.
 const supported = false
 
 const (

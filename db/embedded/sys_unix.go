@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// supported tells whether this system can run an embedded cluster.
+// supported reports whether this system can run an embedded cluster.
 const supported = true
 
 // The three ways to stop a postmaster.
@@ -29,8 +29,8 @@ func ownerOf(info fs.FileInfo) int {
 	return -1
 }
 
-// tryLock takes an exclusive lock on a file, or returns nil when another holder has it. The kernel releases it when
-// the holder closes the file or dies; it is not inherited by child processes, since Go opens files close-on-exec.
+// tryLock takes an exclusive lock on a file, or returns nil if another process holds it. The kernel releases it when
+// the holder closes the file or dies. Child processes do not inherit it, since Go opens files close-on-exec.
 func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -63,7 +63,7 @@ func runAs(cmd *exec.Cmd, a account) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// detach gives a command a session of its own, so that Ctrl-C at Posthorn's terminal spares it.
+// detach gives a command its own session, so that Ctrl-C in Posthorn's terminal does not stop it.
 func detach(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -83,7 +83,7 @@ func openNoFollow(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 }
 
-// createNoFollow empties or makes a file unless its name is a symbolic link.
+// createNoFollow empties or creates a file unless its name is a symbolic link.
 func createNoFollow(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 }

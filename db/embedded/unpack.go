@@ -23,8 +23,8 @@ const (
 	maxEntries  = 50_000
 )
 
-// unpack recognises an archive by its first bytes: gzip or xz around tar, plain tar, or the zip of a Maven artifact
-// (a jar) around a .txz.
+// unpack recognizes an archive by its first bytes: gzip or xz around tar, plain tar, or the zip of a Maven artifact (a
+// jar) around a .txz.
 func unpack(r io.ReaderAt, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -84,8 +84,8 @@ func unpackJar(root *os.Root, archive *io.SectionReader) error {
 	return errors.New("the zip holds no .txz")
 }
 
-// unpackTar writes folders, files and links. os.Root refuses every path that leaves the folder, through ".." or
-// through a link; owners and set-id bits of the archive are ignored.
+// unpackTar writes folders, files and links. os.Root rejects every path that leaves the folder, through ".." or through
+// a link; owners and set-id bits of the archive are ignored.
 func unpackTar(root *os.Root, r io.Reader) error {
 	tr := tar.NewReader(r)
 	left := int64(maxUnpacked)
@@ -129,7 +129,7 @@ func unpackEntry(root *os.Root, name string, h *tar.Header, content io.Reader) e
 			return err
 		}
 		_, err = io.Copy(f, content)
-		// Set the mode again: the umask can have removed rights of the server's account.
+		// Set the mode again: the umask possibly removed rights of the server's account.
 		return errors.Join(err, f.Chmod(mode), f.Close())
 	case tar.TypeSymlink:
 		target := path.Join(path.Dir(name), h.Linkname)
@@ -140,5 +140,5 @@ func unpackEntry(root *os.Root, name string, h *tar.Header, content io.Reader) e
 	case tar.TypeLink:
 		return root.Link(path.Clean(strings.TrimPrefix(h.Linkname, "/")), name)
 	}
-	return nil // devices, pipes and extension headers have no place here
+	return nil // devices, pipes and extension headers are skipped
 }

@@ -13,8 +13,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// announcer tells other processes which endpoints have new rows, one notification for what gathers while the last one
-// is sent. A lost one costs a second, not a delivery.
+// announcer notifies other processes which endpoints have new rows. What gathers while one notification is sent goes
+// into the next. A lost one costs a second, not a delivery.
 type announcer struct {
 	db   *db.DB
 	log  *slog.Logger

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Run stores what is emitted until the context ends; then it refuses new requests, stores those that wait, and returns.
+// Run stores emitted events until the context ends; then it rejects new requests, stores those that wait, and returns.
 func (c *Committer) Run(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
 	go c.announce.run(ctx)
@@ -41,7 +41,7 @@ func (c *Committer) close() {
 	close(c.queue)
 }
 
-// gather takes the first request and whatever else waits, within the bounds of one transaction.
+// gather takes the first request and all others that wait, within the bounds of one transaction.
 func (c *Committer) gather(first *request) []*request {
 	batch := []*request{first}
 	events, deliveries, bytes := size(first)
@@ -68,8 +68,9 @@ func size(r *request) (events, deliveries int, bytes int64) {
 	return len(r.items), deliveries, r.bytes
 }
 
-// commit stores a batch of requests and releases their callers. Their patience began when they were queued: a request
-// that waited for a batch that could not be stored is not made to wait as long again. The first is the oldest.
+// commit stores a batch of requests and releases their callers. The time limit of a request starts when it is queued,
+// so a request that waited behind a failing batch does not wait for the full time again. The first request is the
+// oldest.
 func (c *Committer) commit(ctx context.Context, batch []*request) {
 	items := make([]*item, 0, len(batch))
 	for _, r := range batch {
@@ -84,9 +85,9 @@ func (c *Committer) commit(ctx context.Context, batch []*request) {
 	}
 }
 
-// store writes items in one transaction. If their routes changed, they are routed again. If the database is away, it is
-// tried again with the same ids until the deadline. If the database rejects the batch, the batch is halved until the
-// bad item fails alone. again says that an earlier try, or an earlier life of the caller, can have committed.
+// store writes items in one transaction. If their routes changed, they are routed again. If the database does not
+// respond, store tries again with the same ids until the deadline. If the database rejects the batch, store halves it
+// until the bad item fails alone. again says that an earlier try, or an earlier run of the caller, possibly committed.
 func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) {
 	for try := 0; len(items) > 0; try++ {
 		events, routes := prepare(items)
@@ -131,7 +132,7 @@ func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
 	for i, it := range items {
 		it.RoutingVersion = it.version
 		events[i] = &it.NewEvent
-		// Two requests of a tenant can have used different routes; the older makes the check fail for both.
+		// Two requests of a tenant can have used different routes; the older version makes the check fail for both.
 		if v, seen := routes[it.TenantID]; !seen || it.version < v {
 			routes[it.TenantID] = it.version
 		}
@@ -139,7 +140,7 @@ func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
 	return events, routes
 }
 
-// reroute routes items again by the present routes. Items that can no longer be emitted fail and drop out.
+// reroute routes items again by the present routes. Items that can no longer be emitted fail and are removed.
 func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
 	fresh := map[id.UUID]*tenantRoutes{}
 	kept := items[:0:0]
@@ -164,7 +165,7 @@ func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
 	return kept
 }
 
-// finish writes results and makes the commit known.
+// finish writes results and announces the commit.
 func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer, mark int64) {
 	batch := Batch{Events: make([]*queue.NewEvent, 0, len(items)), Mark: mark}
 	seen := make(map[id.UUID]struct{}, len(items))
@@ -184,7 +185,7 @@ func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer, mar
 			it.result.DeliveryID = it.Deliveries[0].ID
 		}
 		if it.DeliverAt != nil {
-			continue // promotion wakes the lanes when it is due
+			continue // the scheduler wakes the lanes when it is due
 		}
 		batch.Events = append(batch.Events, &it.NewEvent)
 		for k := range it.Deliveries {

@@ -1,9 +1,10 @@
-// Package emit turns emissions into stored events: it routes each to the endpoints that subscribe, gathers what arrives
-// together into one transaction, and returns only after that transaction has committed (group commit).
+// Package emit turns emissions into stored events: it routes each to the endpoints that subscribe, gathers concurrent
+// requests into one transaction, and returns only after that transaction has committed (group commit).
 //
 // Emit routes in the caller's goroutine, puts the batch on a bounded queue, and waits. One committer takes everything
-// that is queued, stores it, and takes what has gathered by then: a single request commits at once, and batches grow by
-// themselves under load. Bounds are on rows and bytes; past them Emit answers busy at once.
+// that is queued, stores it, and then takes what has gathered in the meantime: a single request commits immediately,
+// and batches grow by themselves under load. The queue is bounded in rows and bytes; beyond the bounds Emit returns
+// busy immediately.
 package emit
 
 import (
@@ -26,15 +27,15 @@ import (
 	"posthorn/domain/trace"
 )
 
-// Bounds of one transaction and of what can wait for one.
+// Bounds of one transaction and of the queue.
 const (
 	maxBatchEvents     = 1000
 	maxBatchDeliveries = 5000
 	maxBatchBytes      = 8 << 20
 	maxWaitingEvents   = 20000
 	maxWaitingBytes    = 64 << 20
-	// A database that is away is tried again for this long before callers get an error, within the 5 s that they can be
-	// kept waiting.
+	// How long the committer tries a database that does not respond before callers get an error: within the 5 s that a
+	// request can wait.
 	patience = 3 * time.Second
 )
 
@@ -43,42 +44,42 @@ type Item struct {
 	Emission event.Emission
 	BodyHash [32]byte      // SHA-256 of the request body without its idempotency key, compared under that key
 	Whole    [32]byte      // SHA-256 of the whole body, which earlier versions stored
-	Only     *id.UUID      // this endpoint alone, whatever it subscribes to: a test send
-	Trace    trace.Context // that the event belongs to; the zero value is none
-	// of the event; zero draws one. With an id that was given before, what is stored already stays as it is
+	Only     *id.UUID      // the only endpoint, whatever it subscribes to: a test event
+	Trace    trace.Context // of the event; the zero value is none
+	// Of the event; zero draws an id. If the id was stored before, the stored event does not change.
 	ID id.UUID
 }
 
-// Keyed is an item whose repetitions are told by its idempotency key and its body.
+// Keyed is an item whose repeats are recognized by its idempotency key and its body.
 func Keyed(e event.Emission, body []byte) Item {
 	return Item{Emission: e, BodyHash: e.BodyHash(body), Whole: sha256.Sum256(body)}
 }
 
-// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
+// Result is the outcome of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
 // schema_mismatch, payload_too_large, events_per_second_limit, events_per_month_limit, idempotency_conflict, not_found,
 // busy and database_unavailable.
 type Result struct {
 	ID         id.UUID
-	DeliveryID id.UUID // of a test send
+	DeliveryID id.UUID // of a test event
 	Deliveries int
 	Duplicate  bool              // the first response under the same idempotency key
-	Warnings   []schema.Mismatch // in what the data does not fit a schema that only warns
+	Warnings   []schema.Mismatch // mismatches with a schema that only warns
 	Err        error
 }
 
-// Batch is what a commit made known: for the worker in the same process.
+// Batch is the content of a commit, for the worker in the same process.
 type Batch struct {
-	Events    []*queue.NewEvent // whose payloads and queue rows the worker need not read again
+	Events    []*queue.NewEvent // the worker need not read their payloads and queue rows again
 	Endpoints []id.UUID         // with new rows, each once
 	Mark      int64             // what BeforeCommit returned before their transaction began
 }
 
-// Config is what a committer needs.
+// Config holds what a committer needs.
 type Config struct {
 	DB  *db.DB
 	Log *slog.Logger
-	// OnCommit tells the worker of this process what was stored and returns the endpoints that other processes should
-	// hear of. Nil: all of them.
+	// OnCommit passes a commit to the worker of this process. It returns the endpoints that other processes are
+	// notified of. Nil: all endpoints.
 	OnCommit func(Batch) []id.UUID
 	// Tracer makes a span of each emission that is sampled. Nil: none.
 	Tracer oteltrace.Tracer
@@ -86,7 +87,7 @@ type Config struct {
 	BeforeCommit func() int64
 }
 
-// Committer stores events. Make one with New and let it Run; Emit is safe for concurrent use.
+// Committer stores events. Create one with New and call Run; Emit is safe for concurrent use.
 type Committer struct {
 	db       *db.DB
 	log      *slog.Logger
@@ -103,29 +104,29 @@ type Committer struct {
 	closed   bool
 }
 
-// request is one call of Emit on its way through the committer.
+// request is one call of Emit that waits for the committer.
 type request struct {
 	tenant id.UUID
 	items  []*item
 	bytes  int64
 	since  time.Time
 	done   chan struct{}
-	// Of the items the first so many were granted by the tenant's quotas, where it has any.
+	// How many of the items, from the first on, the tenant's quotas granted, if it has any.
 	granted int
 	charged bool
 }
 
-// item is one event on its way; the result is the caller's once its request is done.
+// item is one event of a request; the caller owns the result once its request is done.
 type item struct {
 	queue.NewEvent
 	only    *id.UUID
-	schema  *schema.Schema // that it was checked against
-	given   bool           // its id was given, and it can be stored already
-	version int64          // of the routes that fanned it out
+	schema  *schema.Schema // the one that checked the item
+	given   bool           // the id was given, so the event can be stored already
+	version int64          // of the routes that were used
 	result  *Result
 }
 
-// New makes a committer; it stores nothing before Run.
+// New creates a committer. It stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
 		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB),
@@ -144,8 +145,8 @@ var (
 	}
 )
 
-// Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Items fail one
-// by one. If the context ends first, the items can still be stored: an idempotency key makes a repeat safe.
+// Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Each item can
+// fail by itself. If the context ends first, the items can still be stored: an idempotency key makes a repeat safe.
 func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
 	if c.tracer == nil {
 		return c.emit(ctx, tenant, items)
@@ -168,7 +169,8 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 		it := newItem(tenant, &items[i], &results[i])
 		err := route.fanOut(it)
 		if err != nil && !fresh {
-			// What is stored is checked against the database's version of the routes; a refusal would not be.
+			// StoreEvents checks accepted items against the database's version of the routes. Nothing checks a
+			// rejection, so the routes are read again first.
 			if route, err = c.routes.refresh(ctx, tenant); err != nil {
 				return fail(make([]Result, len(items)), err)
 			}
@@ -194,7 +196,7 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 	case <-r.done:
 		return results
 	case <-ctx.Done():
-		// The committer still writes to results; the caller gets its own.
+		// The committer still writes to its results, so the caller gets new ones.
 		return fail(make([]Result, len(items)), &fault.Error{
 			Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
 			Detail: "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
@@ -255,7 +257,7 @@ func (c *Committer) enqueue(r *request) error {
 	}
 }
 
-// forget gives back a request's share of the bounds.
+// forget subtracts a request from the bounds.
 func (c *Committer) forget(r *request) {
 	c.waiting.Add(-int64(len(r.items)))
 	c.bytes.Add(-r.bytes)

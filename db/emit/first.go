@@ -8,9 +8,9 @@ import (
 	"posthorn/domain/id"
 )
 
-// EmitFirst stores an emission together with the tenant that it creates: in one transaction, or not at all. create
-// finds the tenant or creates it, and reports whether it did. If it found the tenant, nothing is stored and stored is
-// false: the caller emits as to any tenant. A new tenant has no endpoints, so there is nobody to tell.
+// EmitFirst stores an emission together with the tenant that it creates, in one transaction. create finds the tenant or
+// creates it, and reports whether it created it. If the tenant existed, nothing is stored and stored is false: the
+// caller then emits as usual. A new tenant has no endpoints, so there is nothing to announce.
 func (c *Committer) EmitFirst(ctx context.Context, create func(*sql.Queries) (tenant id.UUID, created bool, err error),
 	from Item,
 ) (r Result, stored bool) {

@@ -3,18 +3,17 @@ package emit
 import "time"
 
 const (
-	// commitEvery is the longest time from the begin of one commit to the begin of the next while requests wait. A
-	// transaction has costs of its own, whatever it carries: under load fewer and fuller ones leave more of the machine
-	// to deliveries.
+	// commitEvery is the longest time from the start of one commit to the start of the next while requests wait. Every
+	// transaction has a fixed cost: under load, fewer and fuller transactions leave more of the machine to deliveries.
 	commitEvery = 5 * time.Millisecond
-	// busy is how many requests must be under way before one of them waits for others.
+	// busy is how many requests must be in flight before one of them waits for others.
 	busy = 8
-	// look is how often what waits is counted.
+	// look is how often the waiting requests are counted.
 	look = time.Millisecond
 )
 
-// pace holds a commit back while that pays: until as many requests wait as were under way lately, and never for longer
-// than commitEvery after the last one began. Callers that come one after the other never wait for each other.
+// pace delays a commit while that pays: until as many requests wait as were in flight lately, and never for longer than
+// commitEvery after the last commit started. Sequential callers never wait for each other.
 type pace struct {
 	began time.Time
 	last  int // requests in the last commit
@@ -35,5 +34,5 @@ func (p *pace) wait(waiting func() int) {
 	}
 }
 
-// begin notes a commit of n requests.
+// begin records a commit of n requests.
 func (p *pace) begin(n int) { p.began, p.last = time.Now(), n }

@@ -11,18 +11,18 @@ import (
 	"posthorn/domain/quota"
 )
 
-// How exact quotas are across the processes that take requests. Events per second come from one bucket in the database.
-// A process draws a quarter of a second's worth at a time, and loses what it does not use within a second. So in any
-// time T at most burst + rate * T, and a quarter of a second's worth for each process, are accepted. Events per month
-// are counted in the transaction that stores them. A process reads the sum once a second and adds its own, so the limit
-// is exceeded by at most the events that other processes accept within that second.
+// How exact quotas are across the processes that accept requests. Events per second come from one bucket in the
+// database. A process draws a quarter of a second's worth at a time, and loses what it does not use within a second. So
+// in any time T at most burst + rate * T, and a quarter of a second's worth for each process, are accepted. Events per
+// month are counted in the transaction that stores them. A process reads the sum once a second and adds its own, so the
+// limit is exceeded by at most the events that other processes accept within that second.
 const (
 	drawFraction = 4           // a draw is the rate divided by this
-	drawLife     = time.Second // of what was drawn and not used
+	drawLife     = time.Second // how long drawn tokens can be used
 	sumEvery     = time.Second
 )
 
-// quotas meters the tenants whose events are limited.
+// quotas meters the tenants with limits on events.
 type quotas struct {
 	draw func(ctx context.Context, tenant id.UUID, l quota.Limits, want int) (int, error)
 	used func(ctx context.Context, tenant id.UUID, month time.Time) (int64, error)
@@ -32,18 +32,18 @@ type quotas struct {
 	meters map[id.UUID]*meter
 }
 
-// meter is what one process knows of a tenant's use. Its mutex is held while the database is asked: requests of one
-// tenant wait for each other then, those of others don't.
+// meter is what one process knows of a tenant's use. Its mutex is held during the query to the database: only requests
+// of the same tenant wait for it.
 type meter struct {
 	mu      sync.Mutex
 	tokens  int // drawn and not used
 	drawnAt time.Time
-	emptyTo time.Time // the bucket was empty: not asked again before
+	emptyTo time.Time // the bucket was empty: no draw before this time
 	month   time.Time
-	sum     int64 // stored in that month, as far as is known
-	pending int64 // let through and not stored yet
+	sum     int64 // stored in that month, as far as this process knows
+	pending int64 // accepted and not stored yet
 	readAt  time.Time
-	asked   time.Time // when the limits were last looked up before a refusal
+	asked   time.Time // when the limits were last read before a rejection
 }
 
 func newQuotas(d *db.DB) *quotas {
@@ -80,8 +80,8 @@ func (q *quotas) of(tenant id.UUID) *meter {
 	return m
 }
 
-// take lets up to n events of a tenant through and says why not more. A database that does not respond limits nothing
-// here: it will not store anything either. What was let through must be given to settle.
+// take accepts up to n events of a tenant and says why it rejects the others. If the database does not respond, nothing
+// is limited here: it will not store anything either. Accepted events must be passed to settle.
 func (q *quotas) take(ctx context.Context, tenant id.UUID, l quota.Limits, n int) (granted int, refusal error) {
 	if l.EventsPerSecond == 0 && l.EventsPerMonth == 0 {
 		return n, nil
@@ -106,7 +106,7 @@ func (q *quotas) take(ctx context.Context, tenant id.UUID, l quota.Limits, n int
 	return n, refusal
 }
 
-// count brings the month's sum up to date. A sum that was read does not undercut what this process has stored since.
+// count refreshes the month's sum. The sum never falls below what this process itself has stored.
 func (q *quotas) count(ctx context.Context, m *meter, tenant id.UUID, now time.Time) {
 	if month := quota.Month(now); !month.Equal(m.month) {
 		m.month, m.sum, m.readAt = month, 0, time.Time{}
@@ -120,7 +120,7 @@ func (q *quotas) count(ctx context.Context, m *meter, tenant id.UUID, now time.T
 	m.readAt = now
 }
 
-// fill draws tokens where there are too few for n events.
+// fill draws tokens if there are too few for n events.
 func (q *quotas) fill(ctx context.Context, m *meter, tenant id.UUID, l quota.Limits, n int, now time.Time) {
 	if now.Sub(m.drawnAt) > drawLife {
 		m.tokens = 0
@@ -139,7 +139,7 @@ func (q *quotas) fill(ctx context.Context, m *meter, tenant id.UUID, l quota.Lim
 	}
 }
 
-// mayAsk reports whether the limits of a tenant that is to be refused should be looked up: once a second.
+// mayAsk reports whether to read a tenant's limits again before a rejection: once a second.
 func (q *quotas) mayAsk(tenant id.UUID) bool {
 	m, now := q.of(tenant), q.now()
 	m.mu.Lock()
@@ -151,7 +151,7 @@ func (q *quotas) mayAsk(tenant id.UUID) bool {
 	return true
 }
 
-// settle takes back what was let through and not stored: of granted events so many were.
+// settle returns the granted events that were not stored: stored says how many were.
 func (q *quotas) settle(tenant id.UUID, granted, stored int) {
 	if granted == 0 {
 		return
@@ -164,15 +164,16 @@ func (q *quotas) settle(tenant id.UUID, granted, stored int) {
 	m.tokens += granted - stored
 }
 
-// admit lets the items of a request through as far as the tenant's quotas allow. Those beyond fail alone, except for
-// repeats of accepted items, which get their first response. Events emitted in SQL are stored already and only count.
+// admit accepts the items of a request as far as the tenant's quotas allow. Those beyond fail alone, except for repeats
+// of accepted items, which get their first response. Events emitted in SQL are stored already and only count.
 func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 	if len(r.items) == 0 || r.items[0].given {
 		return
 	}
 	granted, refusal := c.quotas.take(ctx, r.tenant, l, len(r.items))
 	if refusal != nil && c.quotas.mayAsk(r.tenant) {
-		// The limits can have changed: a stored event is checked against the present ones, a rejection would not be.
+		// The limits possibly changed. The database checks stored events against the present limits, but nothing checks
+		// a rejection.
 		if route, err := c.routes.refresh(ctx, r.tenant); err == nil && route.limits != l {
 			c.quotas.settle(r.tenant, granted, 0)
 			l = route.limits
@@ -198,8 +199,8 @@ func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 	r.items = kept
 }
 
-// repeats are the items' idempotency keys that already have a response. If they can't be read there are none, and the
-// database tells the repeated item its first response later.
+// repeats returns the items' idempotency keys that already have a response. If they can't be read it returns none, and
+// the database returns the first response later.
 func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) map[string]bool {
 	var ask sql.IdempotencyAnswersParams
 	for _, it := range items {
@@ -221,7 +222,7 @@ func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) 
 	return known
 }
 
-// settle gives back what a request was granted and did not store.
+// settle returns the grants of a request that were not used.
 func (c *Committer) settle(r *request) {
 	if !r.charged {
 		return

@@ -18,8 +18,8 @@ import (
 	"posthorn/domain/schema"
 )
 
-// routes is the in-memory routing table. An entry is true for its version only. StoreEvents checks the version inside
-// the transaction, so an entry can be arbitrarily old.
+// routes is the in-memory routing table. Each entry belongs to one version. StoreEvents checks the version inside the
+// transaction, so an entry can be arbitrarily old.
 type routes struct {
 	db    *db.DB
 	mu    sync.RWMutex
@@ -29,8 +29,8 @@ type routes struct {
 type tenantRoutes struct {
 	version   int64
 	suspended bool
-	moving    bool // to another home, in a moment
-	strict    bool // only types of the catalogue
+	moving    bool // to another home, within a moment
+	strict    bool // only types of the catalog
 	limits    quota.Limits
 	types     map[string]*catalogue.Checks
 	compiled  catalogue.Compiled
@@ -55,7 +55,7 @@ func (r *routes) of(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) 
 	return r.refresh(ctx, tenant)
 }
 
-// refresh reads a tenant's routes from the database. Of two that run at once the newer version stays.
+// refresh reads a tenant's routes from the database. Of two concurrent reads the newer version is kept.
 func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) {
 	r.mu.RLock()
 	before := r.known[tenant]
@@ -77,14 +77,14 @@ func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, er
 	return t, nil
 }
 
-// load reads a tenant's routes; before are those that were known, or nil.
+// load reads a tenant's routes; before are the previous ones, or nil.
 func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRoutes) (*tenantRoutes, error) {
 	rows, err := q.RoutingTenants(ctx, []id.UUID{tenant})
 	if err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		// It was here when the request's key was checked.
+		// The tenant was here when the request's key was checked.
 		left, err := q.HasLeft(ctx, tenant)
 		switch {
 		case err != nil:
@@ -122,7 +122,7 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 	return t, nil
 }
 
-// loadTypes reads what the catalogue asks of emissions. Schemas that were compiled for the routes before stay.
+// loadTypes reads the catalog's rules for emissions. It reuses schemas that were compiled for the previous routes.
 func (t *tenantRoutes) loadTypes(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRoutes) error {
 	rows, err := q.RoutingTypes(ctx, sql.RoutingTypesParams{Tenants: []id.UUID{tenant}, Strict: t.strict})
 	if err != nil {
@@ -146,7 +146,8 @@ func (t *tenantRoutes) loadTypes(ctx context.Context, q *sql.Queries, tenant id.
 	return nil
 }
 
-// check holds an item to the catalogue. What was checked against the same schema before is not checked again.
+// check validates an item against the catalog. An item that was checked against the same schema before is not checked
+// again.
 func (t *tenantRoutes) check(it *item) error {
 	checks, known := t.types[it.Type]
 	if t.strict && !known {
@@ -174,8 +175,7 @@ func (t *tenantRoutes) check(it *item) error {
 	return nil
 }
 
-// UnknownVersion is what a producer is told of a version that the type does not declare: as a warning, or as the
-// refusal.
+// UnknownVersion tells a producer that the type does not declare the version, as a warning or as an error.
 var UnknownVersion = schema.Mismatch{
 	Field:  "version",
 	Detail: "The event type doesn't declare this version. Correct the version, or add it to the type.",
@@ -189,7 +189,7 @@ var (
 		"The tenant accepts only event types in its catalog, and this type isn't in it. Add the type, or correct its name.")
 )
 
-// fanOut decides which endpoints an item goes to, replacing what was decided before.
+// fanOut decides which endpoints an item goes to. It replaces the earlier decision.
 func (t *tenantRoutes) fanOut(it *item) error {
 	it.version, it.Deliveries = t.version, nil
 	if t.suspended {

@@ -12,12 +12,11 @@ import (
 	"posthorn/domain/trace"
 )
 
-// ofServer is made once: an option is an allocation.
+// ofServer is created once, since each option is an allocation.
 var ofServer = oteltrace.WithSpanKind(oteltrace.SpanKindServer)
 
-// startSpans starts a span of each item that is sampled: from the request until the event is durable. The context that
-// is stored with the event is the span's, so that attempts follow it. Most items are not sampled: nothing is made for
-// those.
+// startSpans starts a span of each sampled item: from the request until the event is durable. The event is stored with
+// the span's context, so its attempts belong to it. Most items are not sampled and cost nothing here.
 func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item) []oteltrace.Span {
 	spans := make([]oteltrace.Span, len(items))
 	for i := range items {
@@ -25,7 +24,7 @@ func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item
 		parent := ctx
 		if m.Trace.Valid() {
 			if !m.Trace.Sampled {
-				continue // the producer decided
+				continue // the producer decided against it
 			}
 			parent = oteltrace.ContextWithRemoteSpanContext(ctx, spanContext(m.Trace))
 		}
@@ -42,7 +41,7 @@ func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item
 	return spans
 }
 
-// endSpans says in each span what became of its item.
+// endSpans records in each span the outcome of its item.
 func endSpans(spans []oteltrace.Span, results []Result) {
 	for i, span := range spans {
 		if span == nil {

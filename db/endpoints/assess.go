@@ -19,9 +19,9 @@ import (
 	"posthorn/domain/notice"
 )
 
-// Assessment is what was decided about an endpoint.
+// Assessment is the decision about an endpoint.
 type Assessment struct {
-	Disabled  health.Reason // empty: it was not
+	Disabled  health.Reason // empty: not disabled
 	Warned    []health.Warning
 	Recovered bool
 }
@@ -29,12 +29,12 @@ type Assessment struct {
 // None reports whether nothing was decided.
 func (a Assessment) None() bool { return a.Disabled == "" && len(a.Warned) == 0 && !a.Recovered }
 
-// Assess decides by what is on record what becomes of an endpoint at now, and does all that follows in one transaction:
-// it is disabled, its lane held, the audit log written and the notice posted; or its owner is warned and that is
-// remembered; or is told that it is well again. Run twice it finds nothing left to do.
+// Assess decides by the recorded counters what happens to an endpoint at now, and does all of it in one transaction: it
+// disables the endpoint, holds the lane, writes the audit log and posts the notice; or it warns the owner and records
+// the warning; or it notifies the owner that the endpoint recovered. A second call finds nothing left to do.
 func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.Time) (done Assessment, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		t, err := q.LockTenant(ctx, tenant) // as everybody who changes an endpoint's state
+		t, err := q.LockTenant(ctx, tenant) // in the order of every change of an endpoint's state
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 	return done, err
 }
 
-// Verdict is what a policy says of what is on record.
+// Verdict is what a policy decides about an endpoint's recorded counters.
 func Verdict(h sql.EndpointHealth, p health.Policy, now time.Time) health.Verdict {
 	return verdict(h, p, Counters(h), now)
 }
@@ -108,7 +108,7 @@ func evaluate(h sql.EndpointHealth, p health.Policy, sent []health.SentWarning, 
 	return Assessment{Warned: health.Warnings(v, sent, now)}
 }
 
-// sentWarnings reads the warnings of one endpoint that went out.
+// sentWarnings reads the warnings of one endpoint that were sent.
 func sentWarnings(rows []sql.EndpointWarning) []health.SentWarning {
 	sent := make([]health.SentWarning, len(rows))
 	for i, r := range rows {
@@ -120,7 +120,7 @@ func sentWarnings(rows []sql.EndpointWarning) []health.SentWarning {
 	return sent
 }
 
-// disable switches an active endpoint off; what follows is held, not lost.
+// disable disables an active endpoint; its later deliveries are held, not lost.
 func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
 	now time.Time,
 ) error {
@@ -174,7 +174,7 @@ func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHea
 	return tell(ctx, q, e, notice.EndpointWarning, fmt.Sprintf("%s:%s:%s:%d", key(e.ID, since), w.Reason, w.Stage, h.Epoch), details)
 }
 
-// recovered tells that an endpoint is well which its owner was warned about, or which was out for long.
+// recovered notifies the owner that an endpoint recovered, if the owner was warned about it, or if it was out for long.
 func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth,
 	sent []sql.EndpointWarning,
 ) error {
@@ -191,7 +191,7 @@ func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoi
 	return tell(ctx, q, e, notice.EndpointRecovered, key(e.ID, since), details)
 }
 
-// key makes a notice one: what is told of an endpoint since a moment.
+// key makes a notice unique: one for each endpoint, kind and start.
 func key(endpointID id.UUID, since time.Time) string {
 	return fmt.Sprintf("%s:%d", id.Endpoint.Format(endpointID), since.UnixMicro())
 }
@@ -207,7 +207,7 @@ func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind,
 	return err
 }
 
-// endpointDetails is what every notice about an endpoint's health holds.
+// endpointDetails are the fields of every notice about an endpoint's health.
 func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetails {
 	return notice.EndpointDetails{
 		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
@@ -218,8 +218,8 @@ func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetail
 	}
 }
 
-// describe is endpointDetails with what is counted: what its attempts of the last 24 hours ended with, and how many
-// deliveries failed permanently since the first failure.
+// describe is endpointDetails with counts: the results of its attempts of the last 24 hours, and how many deliveries
+// failed permanently since the first failure.
 func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
 	now time.Time,
 ) (notice.EndpointDetails, error) {
@@ -260,10 +260,10 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	return out, err
 }
 
-// heldCounted is how far held deliveries are counted.
+// heldCounted is how many held deliveries are counted at most.
 const heldCounted = 10_000
 
-// held is how many deliveries wait for an endpoint, at most most; more says that there are more.
+// held counts the deliveries that wait for an endpoint, at most `most`; more says that there are more.
 func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most int) (n int64, more bool, err error) {
 	rows, err := q.CountHeld(ctx, sql.CountHeldParams{
 		TenantID: tenant, Endpoints: []id.UUID{endpointID}, Most: int32(most) + 1,
@@ -275,8 +275,8 @@ func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most 
 	return min(n, int64(most)), n > int64(most), nil
 }
 
-// clearHealth resets the counters of an endpoint that is active again. It comes after the write of the lane's row, in
-// the order of the recorder, so that the two never wait for each other.
+// clearHealth resets the counters of an endpoint that is active again. It follows the write of the lane's row, in the
+// recorder's order, so that the two never deadlock.
 func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
 	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
@@ -287,14 +287,14 @@ func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	return q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID})
 }
 
-// AssessPage is a page of endpoints that something is to be decided about.
+// AssessPage is a page of endpoints that Assess would change.
 type AssessPage struct {
 	Due  []sql.EndpointHealth
-	Next id.UUID // where the next page begins; zero: this was the last
+	Next id.UUID // where the next page starts; zero: this was the last
 }
 
-// Assessable looks at active endpoints that fail, were warned of or recover, by id beyond after, and finds those that
-// Assess would decide something about at now. named are the only ones looked at; empty: all.
+// Assessable reads active endpoints that fail, were warned of or recover, ordered by id beyond after, and returns those
+// that Assess would change at now. If named is not empty, only these are read.
 func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int,
 	now time.Time,
 ) (page AssessPage, err error) {

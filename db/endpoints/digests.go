@@ -16,13 +16,13 @@ import (
 	"posthorn/domain/settings"
 )
 
-// The sweeps over all tenants, by their chores' names.
+// The sweeps over all tenants, by the names of their jobs.
 const (
 	SweepDigests = "digests"
 	SweepOverdue = "overdue deliveries"
 )
 
-// RequestSweeps makes the sweeps due now, whenever they ran last, and returns their names.
+// RequestSweeps makes the sweeps due now, whenever they last ran, and returns their names.
 func RequestSweeps(ctx context.Context, d *db.DB) ([]string, error) {
 	sweeps := []string{SweepDigests, SweepOverdue}
 	return sweeps, d.Console(ctx, func(q *sql.Queries) error {
@@ -31,9 +31,9 @@ func RequestSweeps(ctx context.Context, d *db.DB) ([]string, error) {
 	})
 }
 
-// PostDigest posts a tenant's digest of the UTC day of now, unless it has none or one of this day or a later one was
-// posted. The day's row and the notice are one transaction, so there is never a second one, whichever process dies and
-// however the clock is set.
+// PostDigest posts a tenant's digest of the UTC day of now, unless the tenant has switched digests off, or a digest of
+// this day or a later one was posted. The day's row and the notice are one transaction, so no day has two digests, even
+// if a process is killed or the clock is set.
 func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (posted bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		t, err := q.GetTenant(ctx, tenant)
@@ -61,7 +61,7 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 		posted, err = postDigest(ctx, q, tenant, health.DigestDay(now), summary, h)
 		return err
 	})
-	if db.IsNotFound(err) { // the tenant went
+	if db.IsNotFound(err) { // the tenant was deleted
 		return false, nil
 	}
 	return posted && err == nil, err
@@ -135,14 +135,14 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 	return out, nil
 }
 
-// Promise is how long a delivery of a tenant can be due before its operators are told.
+// Promise is how long a delivery of a tenant can be due before operators are alerted.
 type Promise struct {
 	Tenant id.UUID
 	Name   string // of the tenant
 	Bound  time.Duration
 }
 
-// AlertOverdue tells the operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
+// AlertOverdue alerts operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
 	tenant, name := p.Tenant, p.Name
 	return d.Worker(ctx, func(q *sql.Queries) error {

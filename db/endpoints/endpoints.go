@@ -1,5 +1,5 @@
-// Package endpoints stores where events go: endpoints with their settings, secrets, state and health, and the event
-// types that they subscribe to.
+// Package endpoints stores the destinations of events: endpoints with their settings, secrets, state and health, and
+// the event types that they subscribe to.
 package endpoints
 
 import (
@@ -19,7 +19,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Full is an endpoint as people see it: its row, what it says as settings with its headers opened, and its newest
+// Full is an endpoint as the API and the pages show it: its row, its settings with opened headers, and its newest
 // verification.
 type Full struct {
 	sql.Endpoint
@@ -28,8 +28,8 @@ type Full struct {
 	Health       Health
 }
 
-// Defaults are the limits and defaults of a tenant's endpoints. most is how many it can have unless its settings or the
-// platform's override it.
+// Defaults are the limits and defaults of a tenant's endpoints. most is how many endpoints a tenant can have unless its
+// settings or the platform's override it.
 func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (endpoint.Defaults, error) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {
@@ -44,14 +44,13 @@ func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (en
 
 // New is an endpoint to create.
 type New struct {
-	Settings endpoint.Settings // checked
-	Secret   endpoint.Secret   // its first
-	Most     int               // endpoints that the tenant can have
+	Settings endpoint.Settings // validated
+	Secret   endpoint.Secret   // its first secret
+	Most     int               // how many endpoints the tenant can have
 }
 
-// Create stores an endpoint whose settings have been checked, with its first secret, its lane and its first
-// verification. It fails if the tenant has its maximum of endpoints. Creations of one tenant wait for each other, so
-// that the limit holds for concurrent ones.
+// Create stores an endpoint with validated settings, its first secret, its lane and its first verification. It fails if
+// the tenant has its maximum of endpoints. Creations of one tenant run one after the other, so that the limit is exact.
 func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
 	if n.Settings.Kind == endpoint.Inbox {
 		return Full{}, errInboxElsewhere
@@ -84,7 +83,7 @@ func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 
 var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "Create a test inbox with POST /inboxes, which assigns its URL.")
 
-// CreateAny is Create for every kind, test inboxes among them.
+// CreateAny is Create for every kind, including test inboxes.
 func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
 	e, err := addEndpoint(ctx, q, ring, tenant, n)
 	if err != nil {
@@ -95,7 +94,7 @@ func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.U
 	return e, err
 }
 
-// addEndpoint stores an endpoint, if the tenant has room for one more, and routes events to it.
+// addEndpoint stores an endpoint, if the tenant is below its maximum, and routes events to it.
 func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
 	if err := endpoint.CheckFormat(n.Settings.Wire(), n.Secret); err != nil {
 		return Full{}, err
@@ -118,7 +117,7 @@ func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id
 	return Full{Endpoint: e, Settings: n.Settings, Health: Health{HeldExact: true}}, Reroute(ctx, q, e, false)
 }
 
-// Insert stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.
+// Insert stores an endpoint with its first secret and its lane, which is held. No event is routed to it yet.
 func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
 	secret endpoint.Secret,
 ) (sql.Endpoint, error) {
@@ -136,7 +135,7 @@ func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	return e, q.InsertLane(ctx, sql.InsertLaneParams{EndpointID: endpointID, TenantID: tenant, Held: true})
 }
 
-// Read is one endpoint that is not deleted.
+// Read reads one endpoint that is not deleted.
 func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (Full, error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
@@ -176,7 +175,8 @@ func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UU
 	return full, addHealth(ctx, q, tenant, full)
 }
 
-// ListOptions asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the list's beginning.
+// ListOptions asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the start of the
+// list.
 type ListOptions struct {
 	Status    string // empty: all
 	Ascending bool
@@ -184,7 +184,7 @@ type ListOptions struct {
 	Most      int
 }
 
-// List is a page of a tenant's endpoints.
+// List returns a page of a tenant's endpoints.
 func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, l ListOptions) ([]Full, error) {
 	var rows []sql.Endpoint
 	var err error
@@ -209,13 +209,13 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 	return complete(ctx, q, ring, tenant, rows)
 }
 
-// Editor changes endpoints for somebody.
+// Editor changes endpoints on behalf of an author.
 type Editor struct {
-	Keys *seal.Ring // of the sealed headers
+	Keys *seal.Ring // seals the custom headers
 	By   db.Author
 }
 
-// Edit is Change with its line in the audit log, which says what changed; what changes nothing has none.
+// Edit is Change with an entry in the audit log that lists the changes. A change without effect has no entry.
 func (ed Editor) Edit(
 	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings,
 		error),
@@ -237,9 +237,9 @@ func (ed Editor) Edit(
 	})
 }
 
-// Change gives an endpoint the settings that change makes of its present ones; change also checks them. Another URL
-// makes the endpoint unverified and sends a verification; another format is refused where the live secrets can't sign
-// in it. before is the endpoint as it was.
+// Change replaces an endpoint's settings by the result of change, which also validates them. A new URL makes the
+// endpoint unverified and sends a verification. A new format is rejected if the live secrets can't sign in it. before
+// is the endpoint before the change.
 func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	change func(endpoint.Settings) (endpoint.Settings, error),
 ) (before, after Full, err error) {
@@ -318,7 +318,8 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Fu
 	return after, holdLane(ctx, q, after.Endpoint)
 }
 
-// closeBreaker has an endpoint that is to have no breaker go on: what waited for a probe keeps to its own schedule.
+// closeBreaker resumes an endpoint whose breaker was switched off: deliveries that waited for a probe return to their
+// own schedule.
 func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
 	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: e.TenantID, EndpointID: e.ID})
 	if err != nil || n == 0 {
@@ -329,7 +330,7 @@ func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
 	return q.ReleaseProbes(ctx, []id.UUID{e.ID})
 }
 
-// checkSecrets says whether all live secrets can sign in a format.
+// checkSecrets reports whether all live secrets can sign in a format.
 func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	w signature.Wire,
 ) error {
@@ -353,8 +354,8 @@ func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	return nil
 }
 
-// Remove deletes an endpoint softly, with its secrets. Its lane's owner ends what is queued. The result is the endpoint
-// as it was.
+// Remove deletes an endpoint softly, with its secrets. Its lane's owner ends the queued deliveries. The result is the
+// endpoint before the deletion.
 func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Endpoint, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return sql.Endpoint{}, err
@@ -402,7 +403,7 @@ func encodeMetadata(m map[string]string) json.RawMessage {
 	return encode(m)
 }
 
-// encode writes what is made of texts, numbers and lists of them.
+// encode writes a value of texts, numbers and lists as JSON.
 func encode(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -411,7 +412,7 @@ func encode(v any) []byte {
 	return out
 }
 
-// removeInbox takes away what an inbox received, and its token.
+// removeInbox deletes an inbox's requests and its token.
 func removeInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
 	if _, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
@@ -419,7 +420,7 @@ func removeInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	return q.DropInbox(ctx, sql.DropInboxParams{TenantID: tenant, EndpointID: endpointID})
 }
 
-// externalInUse says of an endpoint's external id that another endpoint of the tenant has it.
+// externalInUse rejects an external id of another endpoint of the tenant.
 func externalInUse(err error) error {
 	if !fault.Is(db.Translate(err), "already_exists") {
 		return err

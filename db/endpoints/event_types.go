@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// MaxEventTypes is how many entries a tenant's catalogue can have where nothing else is configured.
+// MaxEventTypes is how many entries a tenant's catalog can have by default.
 const MaxEventTypes = 1000
 
 var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
@@ -23,18 +23,18 @@ var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
 // Catalogue changes a tenant's event types within a transaction. Each change is audited.
 type Catalogue struct {
 	Tenant id.UUID
-	Most   int // entries
+	Most   int // maximum of entries
 	By     db.Author
 }
 
-// lock takes the lock on the version of the tenant's routes. A strict catalogue decides which events are accepted, so a
-// change of it is a new version of the routes. The lock also makes the count of entries exact.
+// lock locks the version of the tenant's routes. A strict catalog decides which events are accepted, so each change of
+// it creates a new version of the routes. The lock also makes the count of entries exact.
 func (c Catalogue) lock(ctx context.Context, q *sql.Queries) error {
 	_, err := q.BumpRouting(ctx, c.Tenant)
 	return err
 }
 
-// Create stores a new entry, which the caller has validated.
+// Create stores a new validated entry.
 func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry) (row sql.EventType, err error) {
 	if err := c.lock(ctx, q); err != nil {
 		return row, err
@@ -52,8 +52,7 @@ func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry
 	return q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
 }
 
-// Edit changes an entry and validates it. changed is false where the entry says the same as before; nothing is audited
-// then.
+// Edit changes an entry and validates it. changed is false if the entry is the same as before; nothing is audited then.
 func (c Catalogue) Edit(
 	ctx context.Context, q *sql.Queries, name string, edit func(*catalogue.Entry),
 ) (row sql.EventType, changed bool, err error) {
@@ -74,7 +73,7 @@ func (c Catalogue) Edit(
 	return c.update(ctx, q, row, e)
 }
 
-// Delete deletes an entry. One that does not exist is fault.ErrNotFound.
+// Delete deletes an entry. An unknown entry is fault.ErrNotFound.
 func (c Catalogue) Delete(ctx context.Context, q *sql.Queries, name string) error {
 	if err := c.lock(ctx, q); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (c Catalogue) Delete(ctx context.Context, q *sql.Queries, name string) erro
 	return c.audit(ctx, q, "event_type.deleted", name)
 }
 
-// What Import did with an entry.
+// The results of Import for an entry.
 const (
 	Created   = "created"
 	Updated   = "updated"
@@ -97,8 +96,8 @@ const (
 	Skipped   = "skipped"
 )
 
-// Import creates entries, which the caller has validated, and replaces those of the same name if replace is set. It
-// returns what it did with each.
+// Import creates validated entries, and replaces those of the same name if replace is set. It returns the result for
+// each.
 func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string,
 	error,
 ) {
@@ -134,7 +133,7 @@ func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalog
 	return done, c.checkCount(ctx, q)
 }
 
-// insert is false where an entry of this name exists.
+// insert returns false if an entry of this name exists.
 func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry) (bool, error) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
@@ -184,7 +183,7 @@ func (c Catalogue) audit(ctx context.Context, q *sql.Queries, action, name strin
 	return db.Audit(ctx, q, c.By, db.Audited{Tenant: &c.Tenant, Action: action, Kind: "event_type", Object: name})
 }
 
-// typesDiffer reports whether two rows of an event type say something different.
+// typesDiffer reports whether two rows of an event type differ in content.
 func typesDiffer(a, b sql.EventType) bool {
 	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
 	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck ||
@@ -192,7 +191,7 @@ func typesDiffer(a, b sql.EventType) bool {
 		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
 }
 
-// EventTypeEntry is an event type's row as an entry of the catalogue.
+// EventTypeEntry converts an event type's row to an entry of the catalog.
 func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
 	e := catalogue.Entry{
 		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck),
@@ -209,7 +208,7 @@ func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
 	return e, err
 }
 
-// PublishCatalogue is the catalogue of a tenant as a document. Its version is the time of the newest change.
+// PublishCatalogue returns the catalog of a tenant as a document. Its version is the time of the newest change.
 func PublishCatalogue(ctx context.Context, q *sql.Queries, tenant id.UUID, as catalogue.Document) ([]byte, error) {
 	owner, err := q.GetTenant(ctx, tenant)
 	if err != nil {
@@ -236,7 +235,7 @@ func PublishCatalogue(ctx context.Context, q *sql.Queries, tenant id.UUID, as ca
 // versionedTypes bounds how many event types with versions an endpoint's version is compared with.
 const versionedTypes = 1000
 
-// checkPinned refuses a payload version that none of the endpoint's event types declares.
+// checkPinned rejects a payload version that none of the endpoint's event types declares.
 func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint.Settings) error {
 	if s.PayloadVersion == "" {
 		return nil

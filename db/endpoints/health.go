@@ -18,15 +18,15 @@ import (
 type Health struct {
 	sql.EndpointHealth
 	Policy    health.Policy
-	Paused    *Paused // the widest pause of an operator that concerns the endpoint
+	Paused    *Paused // the widest pause of an operator that covers the endpoint
 	Held      int64   // deliveries that wait because of the endpoint's condition
-	HeldExact bool    // else there are more
+	HeldExact bool    // false: Held is a lower bound
 
-	Waiting      int64 // deliveries that wait for whatever reason; counted where one endpoint is read
-	WaitingExact bool  // else there are more
+	Waiting      int64 // deliveries that wait for any reason; counted only when one endpoint is read
+	WaitingExact bool  // false: Waiting is a lower bound
 }
 
-// Condition is how the endpoint is at a moment.
+// Condition is the endpoint's condition at a moment.
 func (e Full) Condition(now time.Time) condition.Condition {
 	return e.Health.condition(e.Endpoint, now)
 }
@@ -46,10 +46,10 @@ func (r Health) condition(e sql.Endpoint, now time.Time) condition.Condition {
 	return condition.Of(f, now)
 }
 
-// heldShown is how far held deliveries are counted for each endpoint of a list, and heldCounted for one alone.
+// heldShown is how many held deliveries are counted for each endpoint of a list, and heldCounted for a single one.
 const heldShown = 1000
 
-// addHealth adds their health to endpoints of one tenant.
+// addHealth adds the health of endpoints of one tenant.
 func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full) error {
 	if len(full) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full)
 	return addHeld(ctx, q, tenant, full, place)
 }
 
-// pausedOf is a pause as the database tells of it; nil: none.
+// pausedOf converts a pause from the database; nil: none.
 func pausedOf(scope string, since time.Time) *Paused {
 	if scope == "" {
 		return nil
@@ -98,7 +98,7 @@ func pausedOf(scope string, since time.Time) *Paused {
 	return p
 }
 
-// addHeld counts what waits: for one endpoint in any case, for many only where their deliveries are not sent now.
+// addHeld counts waiting deliveries: always for one endpoint; for many only those whose deliveries are not sent now.
 func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, place map[id.UUID]*Health) error {
 	var waiting []id.UUID
 	for _, e := range full {
@@ -126,7 +126,7 @@ func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, p
 	return err
 }
 
-// Counters is what counts for or against an endpoint.
+// Counters are the counted outcomes of an endpoint.
 func Counters(h sql.EndpointHealth) delivery.Counters {
 	return delivery.Counters{
 		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), Exhausted: int(h.Exhausted),
@@ -136,7 +136,7 @@ func Counters(h sql.EndpointHealth) delivery.Counters {
 	}
 }
 
-// Breaker is the endpoint's breaker as it was recorded.
+// Breaker is the endpoint's recorded breaker.
 func Breaker(h sql.EndpointHealth) health.Breaker {
 	if h.BreakerState == health.Closed || h.OpenedAt == nil || h.NextProbeAt == nil {
 		return health.Breaker{}
@@ -146,7 +146,7 @@ func Breaker(h sql.EndpointHealth) health.Breaker {
 
 // OrZero is a column's time, zero for NULL.
 
-// Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
+// Paused is the pause that holds a delivery: the widest of those that cover it.
 type Paused struct {
 	By    pause.Scope
 	Since *time.Time // nil: not known

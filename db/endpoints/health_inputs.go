@@ -22,25 +22,25 @@ import (
 	"posthorn/domain/settings"
 )
 
-// TenantHealth is what a tenant's health summary is made of, and who fails most.
+// TenantHealth holds the inputs of a tenant's health summary, and the endpoints and types with most failures.
 type TenantHealth struct {
 	health.Inputs
 
-	DeadLetters int64 // of the tenant now, counted up to deadLettersCounted
+	DeadLetters int64 // of the tenant now, at most deadLettersCounted
 
 	Types []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
-	Top   []analytics.Row // the endpoints, likewise
+	Top   []analytics.Row // the endpoints with the most failed attempts, at most five
 
-	LastDigest time.Time // when the last one was made; zero: there was none
+	LastDigest time.Time // when the last digest was posted; zero: never
 }
 
-// deadLettersCounted is how far a tenant's dead letters are counted.
+// deadLettersCounted is how many of a tenant's dead letters are counted at most.
 const deadLettersCounted = 10_000
 
 // topRows is how many types and endpoints a summary names.
 const topRows = 5
 
-// HealthInputs reads the numbers of a tenant's health summary. Works for the tenant and for the worker role.
+// HealthInputs reads the numbers of a tenant's health summary. It works in the role of the tenant and of the worker.
 func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time) (h TenantHealth, err error) {
 	day, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-24*time.Hour),
 		now.Add(time.Minute), now), ByEndpoint: true, ByType: true})
@@ -69,7 +69,7 @@ func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 	return h, healthOfEndpoints(ctx, q, tenant, now, endpoints.Rows(), &h)
 }
 
-// healthNow reads what is counted at the moment and not in roll-ups.
+// healthNow reads the counts that are not in roll-ups.
 func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth) error {
 	counts, err := q.CountConditions(ctx, sql.CountConditionsParams{
 		TenantID:      &tenant,
@@ -116,7 +116,7 @@ func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Tim
 	return nil
 }
 
-// healthOfEndpoints reads how each endpoint is that failed, was disabled, or has a breaker or a warning.
+// healthOfEndpoints reads the health of each endpoint that failed, was disabled, or has a breaker or a warning.
 func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, rows []analytics.Row,
 	h *TenantHealth,
 ) error {
@@ -177,7 +177,7 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 		}
 		facts := condition.Facts{Status: endpoint.Status(r.Status), Breaker: Breaker(r.EndpointHealth)}
 		if r.OnHold {
-			facts.Scope = pause.Endpoint // which pause it is makes no difference here
+			facts.Scope = pause.Endpoint // the scope of the pause makes no difference here
 		}
 		if condition.Of(facts, now).State == condition.Failing {
 			of(r.ID).Breaker = true
@@ -190,7 +190,7 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 	return nil
 }
 
-// nameEndpoints hands over the endpoints by their names, those that are deleted left out.
+// nameEndpoints returns the endpoints by name, without deleted ones.
 func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found map[id.UUID]*health.EndpointInput,
 	h *TenantHealth,
 ) error {
@@ -208,7 +208,7 @@ func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found ma
 	return nil
 }
 
-// healthPolicy is the tenant's, over the platform's.
+// healthPolicy is the tenant's policy over the platform's.
 func healthPolicy(ctx context.Context, q *sql.Queries, tenant id.UUID) (health.Policy, error) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {

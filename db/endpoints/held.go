@@ -16,7 +16,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// Holding lists endpoints that receive nothing now, by id beyond after.
+// Holding lists endpoints that hold their deliveries now, ordered by id beyond after.
 func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql.HoldingEndpointsRow, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.HoldingEndpoints(ctx, sql.HoldingEndpointsParams{After: after, Most: int32(most)})
@@ -25,8 +25,8 @@ func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql
 	return rows, err
 }
 
-// ExpireHeld ends up to most deliveries that an endpoint has held for the longest time allowed at now. It tells the
-// endpoint's owner once, before the first of them ends. more says that there can be further ones.
+// ExpireHeld ends at most `most` deliveries that an endpoint has held for the longest time allowed at now. It notifies
+// the endpoint's owner once, before the first of them ends. more says that there can be further ones.
 func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now time.Time, most int) (more bool,
 	err error,
 ) {
@@ -72,7 +72,8 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 	return more && err == nil, err
 }
 
-// tellHeld tells an endpoint's owner, once while it receives nothing, when the first of what it holds expires.
+// tellHeld notifies an endpoint's owner when the first held delivery expires, once for each time that the endpoint
+// holds.
 func tellHeld(ctx context.Context, q *sql.Queries, e sql.Endpoint, expires time.Time) error {
 	held, more, err := held(ctx, q, e.TenantID, e.ID, heldCounted)
 	if err != nil {

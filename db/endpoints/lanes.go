@@ -14,13 +14,13 @@ import (
 	"posthorn/domain/pause"
 )
 
-// WaitingLane is a lane as of a moment.
+// WaitingLane is a lane at one moment.
 type WaitingLane struct {
 	condition.Lane
 	At time.Time
 }
 
-// WaitingLanes returns the lanes of endpoints as they are now. The console passes no tenant and sees all.
+// WaitingLanes returns the present state of the lanes of endpoints. The console passes no tenant and sees all.
 func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane,
 	error,
 ) {
@@ -57,7 +57,7 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 	return lanes, nil
 }
 
-// notEpoch is a time that the database gave as the epoch where it did not know it.
+// notEpoch returns zero for the epoch, which the database returns for an unknown time.
 func notEpoch(t time.Time) time.Time {
 	if t.Unix() == 0 {
 		return time.Time{}

@@ -9,20 +9,21 @@ import (
 	"posthorn/domain/id"
 )
 
-// Newest is a tenant's endpoints, the newest first, without what their rows don't hold.
+// Newest returns a tenant's endpoints, newest first, with what their rows hold.
 func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) ([]sql.Endpoint, error) {
 	return q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{
 		TenantID: tenant, Before: id.Last, Most: int32(most),
 	})
 }
 
-// LaneState is how the endpoint of a lane is.
+// LaneState is the condition of a lane's endpoint.
 type LaneState struct {
 	condition.Condition
-	Ready bool // its ready deliveries are sent as fast as its limits and the workers allow
+	Ready bool // ready deliveries are sent as fast as the endpoint's limits and the workers allow
 }
 
-// ConditionsCrossTenant is how some endpoints of any tenants are, for the console: without what waits for them.
+// ConditionsCrossTenant returns the condition of endpoints of any tenant, for the console, without counts of waiting
+// deliveries.
 func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
 	lanes, err := WaitingLanes(ctx, q, nil, ids)
 	found := make(map[id.UUID]LaneState, len(lanes))
@@ -32,7 +33,7 @@ func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (
 	return found, err
 }
 
-// Conditions is how some endpoints of a tenant are at a moment.
+// Conditions returns the condition of a tenant's endpoints at a moment.
 func Conditions(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.Endpoint,
 	now time.Time,
 ) (map[id.UUID]condition.Condition, error) {

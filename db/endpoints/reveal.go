@@ -10,8 +10,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Reveal opens the newest secret of an endpoint, for a platform that asks as it asked Svix, and writes into the audit
-// log that it did.
+// Reveal opens the newest secret of an endpoint, for a platform that uses the Svix API, and records this in the audit
+// log.
 func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string,
 	error,
 ) {

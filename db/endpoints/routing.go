@@ -11,7 +11,7 @@ import (
 	"posthorn/domain/routing"
 )
 
-// mostExplained bounds the endpoints that one explanation looks at.
+// mostExplained bounds the endpoints of one explanation.
 const mostExplained = 1000
 
 // RoutedEvent is an event with the endpoints of its tenant as they were when it was emitted.
@@ -24,7 +24,7 @@ type RoutedEvent struct {
 // RoutedEndpoint is one endpoint under the routes of an event.
 type RoutedEndpoint struct {
 	sql.RoutesOfEventRow
-	Delivery *id.UUID // the first of the event to it; nil: none
+	Delivery *id.UUID // the event's first delivery to it; nil: none
 }
 
 // ReadRouting reads what an explanation needs. It returns ErrNotFound if the event is unknown or older than the tenant
@@ -62,7 +62,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (r 
 	return r, nil
 }
 
-// ReadEvent is an event within the tenant's retention.
+// ReadEvent reads an event within the tenant's retention.
 func ReadEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (sql.Event, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -74,7 +74,7 @@ func ReadEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (sql.
 	return q.GetEvent(ctx, sql.GetEventParams{TenantID: tenant, CreatedAt: event.Time(), ID: event})
 }
 
-// Explain judges the event's endpoints, in their order.
+// Explain evaluates the routing of an event to its endpoints, in their order.
 func (r *RoutedEvent) Explain() routing.Explanation {
 	candidates := make([]routing.Candidate, len(r.Endpoints))
 	for i, e := range r.Endpoints {

@@ -9,14 +9,14 @@ import (
 	"posthorn/domain/id"
 )
 
-// The bounds on a sample of past events: rows looked at, and bytes of data read.
+// The bounds of a sample of past events: rows scanned, and bytes of data read.
 const (
 	sampleScan  = 10_000
 	sampleBytes = 16 << 20
 )
 
-// SampleEvents reads a tenant's newest events of the types that some patterns take, at most so many, newest first.
-// whole is false where the sample ended earlier for the sake of its size.
+// SampleEvents reads a tenant's newest events that match some patterns, at most this many, newest first. whole is false
+// if the bound on bytes cut the sample short.
 func SampleEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, patterns []string, most int,
 	now time.Time,
 ) (rows []sql.SampledEventsRow, whole bool, err error) {

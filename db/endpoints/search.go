@@ -16,26 +16,27 @@ import (
 	"posthorn/domain/trace"
 )
 
-// The bounds of a search: how long it lasts, how long one of its statements can, and how many events each reads. The
-// events of a tenant can be large, so the first statement reads few, and the next ones more while they are quick.
+// The bounds of a search: how long it lasts, how long one of its statements can take, and how many events each reads. A
+// tenant's events can be large, so the first statement reads few events, and the next ones read more while they are
+// fast.
 const (
 	searchTime      = 1500 * time.Millisecond
 	searchStatement = 3 * time.Second
 	searchFirst     = 200
 	searchMost      = 10_000
 	searchQuick     = 150 * time.Millisecond
-	searchOpened    = 20 // how many events' data is read at once
+	searchOpened    = 20 // how many events have their data read together
 )
 
 // EventSearch asks for events by a text.
 type EventSearch struct {
 	search.Query
-	InData bool    // whoever asks can read the data
-	Before id.UUID // the search goes on below this event; zero: from the newest on
+	InData bool    // the caller has permission to read the data
+	Before id.UUID // the search continues below this event; zero: from the newest
 	Most   int
 }
 
-// FoundEvent is an event that a search found, and where.
+// FoundEvent is an event that a search found, and where the text was.
 type FoundEvent struct {
 	sql.FoundEventsRow
 	ByKey   bool   // its ordering key is the text
@@ -43,15 +44,15 @@ type FoundEvent struct {
 	Where   string // the field of its data; empty with ByKey and ByTrace
 }
 
-// SearchedEvents is what a search found. Reached is the oldest event that it looked at; zero where it looked at all.
+// SearchedEvents is the result of a search. Reached is the oldest event that it read; zero if it read all.
 type SearchedEvents struct {
 	Found   []FoundEvent
 	Reached id.UUID
 	Looked  int
 }
 
-// SearchEvents looks at a tenant's events, newest first, until it has found enough or its time is over. Each look is a
-// short transaction of its own.
+// SearchEvents searches a tenant's events, newest first, until it has found enough or its time is over. Each statement
+// has a short transaction of its own.
 func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, now time.Time) (out SearchedEvents,
 	err error,
 ) {
@@ -71,7 +72,7 @@ func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, 
 			return err
 		})
 		if canceled(err) && !high.IsZero() && high != s.Before {
-			return out, nil // what was looked at before counts
+			return out, nil // the earlier statements' results are returned
 		}
 		if err != nil {
 			return out, err
@@ -91,13 +92,13 @@ func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, 
 	}
 }
 
-// canceled reports whether a statement took longer than it was given.
+// canceled reports whether a statement exceeded its time limit.
 func canceled(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "57014"
 }
 
-// cut leaves as many as were asked for; the search goes on below the last of them.
+// cut keeps as many results as were asked for; the next search continues below the last of them.
 func (s EventSearch) cut(out SearchedEvents) SearchedEvents {
 	if len(out.Found) > s.Most {
 		out.Found = out.Found[:s.Most]
@@ -130,7 +131,7 @@ func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.U
 	return q.SearchEvents(ctx, ask)
 }
 
-// open reads candidates and keeps those that have what is searched for.
+// open reads candidates and keeps those that contain the text.
 func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (out []FoundEvent,
 	err error,
 ) {
@@ -163,10 +164,10 @@ func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, i
 	return out, nil
 }
 
-// maxOfID bounds how many events with the same id of the producer a search shows.
+// maxOfID bounds how many events with the same producer's id a search shows.
 const maxOfID = 10
 
-// EventsOfID are the events that the producer gave an id, newest first.
+// EventsOfID returns the events with a producer's id, newest first.
 func EventsOfID(ctx context.Context, q *sql.Queries, tenant id.UUID, text string, now time.Time) ([]sql.Event, error) {
 	if event.CheckEventID(text) != nil {
 		return nil, nil
@@ -189,7 +190,7 @@ func EventsOfID(ctx context.Context, q *sql.Queries, tenant id.UUID, text string
 	return out, err
 }
 
-// EventOfKey is the event that was emitted under an idempotency key, while the key is kept; zero where there is none.
+// EventOfKey returns the event of an idempotency key, as long as the key is kept; zero if there is none.
 func EventOfKey(ctx context.Context, q *sql.Queries, key string) (id.UUID, error) {
 	u, err := q.EventOfIdempotencyKey(ctx, key)
 	if db.IsMissing(err) {

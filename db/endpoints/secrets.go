@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// SecretState is what can be shown of a live secret.
+// SecretState is the visible part of a live secret.
 type SecretState struct {
 	sql.EndpointSecret
 	Signing bool // deliveries are signed with it now
@@ -32,7 +32,7 @@ func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 	})
 }
 
-// ListSecrets is an endpoint's live secrets, newest first.
+// ListSecrets returns an endpoint's live secrets, newest first.
 func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) ([]SecretState, error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
@@ -54,7 +54,7 @@ func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]SecretSta
 	return states, nil
 }
 
-// SlotOf is the place of the secret that signs among the live ones.
+// SlotOf is the position of the signing secret among the live ones.
 func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 	ids := make([]id.UUID, len(live))
 	for i, one := range live {
@@ -63,14 +63,14 @@ func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 	return endpoint.Slot(ids, chosen)
 }
 
-// Rotation is how an endpoint gets its next secret.
+// Rotation describes how an endpoint gets its next secret.
 type Rotation struct {
-	Overlap int // seconds for which older secrets go on; 0 ends them at once
+	Overlap int // seconds for which older secrets stay live; 0 ends them immediately
 	Choose  func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)
 }
 
-// RotateSecret adds the secret that the rotation chooses for the endpoint, given the newest of the live ones. What
-// signed until now goes on for the overlap.
+// RotateSecret adds the secret that the rotation selects for the endpoint, given the newest of the live ones. The
+// secrets that signed before stay live for the overlap.
 func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	r Rotation,
 ) (SecretState, error) {
@@ -112,8 +112,8 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	}); err != nil {
 		return SecretState{}, err
 	}
-	// Where one secret signs alone it goes on doing so for the overlap: what signs now is named, so that the new one
-	// does not take over by being the newest.
+	// If one secret signs at a time, the present one keeps signing for the overlap: it is named, so that the new one
+	// does not replace it by being the newest.
 	slot := added.ID
 	if overlap > 0 && len(live) > 0 {
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
@@ -147,8 +147,8 @@ func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.
 	return err
 }
 
-// SwitchSecret makes an endpoint sign with its newest secret where one secret signs at a time. changed is false
-// where it does so already.
+// SwitchSecret makes an endpoint sign with its newest secret, if one secret signs at a time. changed is false if it
+// does already.
 func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool,
 	err error,
 ) {

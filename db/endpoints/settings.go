@@ -11,7 +11,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// readSettings is what a stored endpoint says, with its custom headers and its connection opened.
+// readSettings returns the settings of a stored endpoint, with its custom headers and its connection opened.
 func readSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	headers, err := Headers(e, ring)
 	if err != nil {
@@ -45,7 +45,7 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 	return c, nil
 }
 
-// Wire is how the endpoint's requests are rendered now.
+// Wire describes how the endpoint's requests are rendered now.
 func Wire(e sql.Endpoint) signature.Wire {
 	return signature.Wire{
 		Format: signature.Format(e.Format), Prefix: e.Prefix,
@@ -53,7 +53,7 @@ func Wire(e sql.Endpoint) signature.Wire {
 	}
 }
 
-// shapeOf is what the endpoint changes about its format; nil is nothing.
+// shapeOf is what the endpoint changes about its format; nil: nothing.
 func shapeOf(e sql.Endpoint) *signature.Shape {
 	if len(e.Wire) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func shapeOf(e sql.Endpoint) *signature.Shape {
 	return shape
 }
 
-// SignsOne reports whether one secret at a time signs while secrets are rotated.
+// SignsOne reports whether one secret signs at a time during a rotation.
 func SignsOne(e sql.Endpoint) bool {
 	return signature.Format(e.Format).Rotation(signature.Rotation(e.RotationSignatures)) == signature.SignOne
 }
@@ -84,7 +84,7 @@ func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
 	return h, nil
 }
 
-// BareSettings is what a stored endpoint says, without what is sealed.
+// BareSettings returns the settings of a stored endpoint without the sealed ones.
 func BareSettings(e sql.Endpoint) endpoint.Settings {
 	s := endpoint.Settings{
 		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes,
@@ -113,7 +113,7 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 	return s
 }
 
-// settingsRow is settings as columns. They have been checked: numbers fit.
+// settingsRow converts validated settings to columns, so the numbers fit.
 func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
 	p := sql.InsertEndpointParams{
 		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description,
@@ -182,7 +182,7 @@ func toInt32(n *int) *int32 {
 
 // TextOrNull is a text as a column that is NULL for the empty text.
 
-// OpenSettings is an endpoint's row as settings, its custom headers opened.
+// OpenSettings converts an endpoint's row to settings, with its custom headers opened.
 func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	return readSettings(e, ring)
 }

@@ -11,7 +11,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// SetState pauses or resumes an endpoint as the rule says; changed is false where it was so already, or is on its way.
+// SetState pauses or resumes an endpoint by the rule. changed is false if the endpoint was in that state already, or is
+// on its way to it.
 func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	rule func(endpoint.Status) (endpoint.Change, error),
 ) (e Full, changed bool, err error) {
@@ -57,7 +58,7 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endp
 	return full[0], changed || asked, nil
 }
 
-// Verify asks for a verification of an endpoint in any state; it changes no state by itself.
+// Verify requests a verification of an endpoint in any state. It changes no state itself.
 func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
@@ -69,8 +70,8 @@ func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	return requestVerification(ctx, q, tenant, endpointID)
 }
 
-// askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes
-// once. The tenant is locked.
+// askOnce requests a verification unless one was requested since the endpoint's state changed, so that two resumes send
+// one. The tenant is locked.
 func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
 	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{
 		TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt,
@@ -85,7 +86,7 @@ func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) 
 	return err == nil, err
 }
 
-// requestVerification asks the jobs to verify an endpoint; a request that is still pending is superseded.
+// requestVerification asks the jobs to verify an endpoint. The request supersedes one that is still pending.
 func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
 	err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
@@ -101,7 +102,7 @@ func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 	return v, q.NotifyJobs(ctx)
 }
 
-// Reroute gives a tenant a new routing version, and remembers what the endpoint routes under it.
+// Reroute creates a new routing version of a tenant, and records what the endpoint routes under it.
 func Reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) error {
 	version, err := q.BumpRouting(ctx, e.TenantID)
 	if err != nil {
@@ -117,8 +118,8 @@ func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version i
 	})
 }
 
-// holdLane tells an endpoint's lane that the endpoint changed, and whether workers can send from it now. Workers never
-// send from a listener's lane.
+// holdLane records in an endpoint's lane that the endpoint changed, and whether workers can send from the lane now.
+// Workers never send from a listener's lane.
 func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 	hold := sql.HoldLaneParams{
 		Held:     e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen),
@@ -130,7 +131,7 @@ func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{e.ID}, true))
 }
 
-// WakeLane tells a lane's owner that its rows changed.
+// WakeLane notifies a lane's owner that its rows changed.
 func WakeLane(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
 	if err := q.BumpLane(ctx, sql.BumpLaneParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err

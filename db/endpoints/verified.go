@@ -15,11 +15,11 @@ import (
 // another verification has replaced this one.
 func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verification id.UUID, status int32) (bool, error) {
 	err := d.Worker(ctx, func(q *sql.Queries) error {
-		// The tenant first: it serialises changes of its endpoints' states.
+		// The tenant first: this lock serializes changes of its endpoints' states.
 		if _, err := q.LockTenant(ctx, tenant); err != nil {
 			return err
 		}
-		// A replaced verification proves nothing about the endpoint's present settings.
+		// A replaced verification does not cover the endpoint's present settings.
 		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
 			TenantID: tenant, ID: verification, State: "succeeded", LastStatus: &status,
 		})
@@ -35,7 +35,7 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		}
 		e, err := q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: endpointID})
 		if db.IsNoRows(err) {
-			return nil // active already, or paused: it has proven itself once more, and that is all
+			return nil // active already, or paused: nothing else changes
 		}
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 	return err == nil, err
 }
 
-// open does what follows when an endpoint has become active by itself.
+// open does what follows when a verification makes an endpoint active.
 func open(ctx context.Context, q *sql.Queries, was, e sql.Endpoint) error {
 	if was.Status == string(endpoint.Disabled) {
 		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{

@@ -9,10 +9,10 @@ import (
 	"posthorn/domain/id"
 )
 
-// MostStats bounds the rows of the roll-ups that one question reads.
+// MostStats bounds the rows of the roll-ups that one query reads.
 const MostStats = 100_000
 
-// StatsAsked says which numbers of a tenant's attempts are wanted.
+// StatsAsked selects numbers of a tenant's attempts.
 type StatsAsked struct {
 	analytics.Window
 
@@ -27,7 +27,7 @@ type StatsAsked struct {
 var errTooManyStats = fault.InvalidField("since", "analytics_too_large",
 	"The result is too large. Ask for a shorter time range, wider buckets, one endpoint, or one event type.")
 
-// AttemptSeries reads numbers of a tenant's attempts. Works for the tenant and for the worker role.
+// AttemptSeries reads numbers of a tenant's attempts. It works in the role of the tenant and of the worker.
 func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsAsked) (analytics.Series, error) {
 	series := analytics.Series{ByClass: a.ByClass}
 	if err := q.PlanByIndex(ctx); err != nil {

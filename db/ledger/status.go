@@ -8,20 +8,20 @@ import (
 	"posthorn/db/sql"
 )
 
-// statusPages is how many pages of attempts the status page looks at: some 50,000 attempts, in tens of milliseconds.
+// statusPages is how many pages of attempts the status page reads: some 50,000 attempts, in tens of milliseconds.
 const statusPages = 2000
 
-// StatusHour is how the platform did in one hour.
+// StatusHour is the platform's performance in one hour.
 type StatusHour struct {
 	Hour     time.Time
 	P50, P99 time.Duration // from acknowledgement to the first request
-	Measured int64         // how many deliveries they are of; 0: none
-	Attempts int64         // how many were looked at
-	OK       int64         // and succeeded
+	Measured int64         // how many deliveries were measured; 0: none
+	Attempts int64         // how many were read
+	OK       int64         // how many of these succeeded
 }
 
-// Status is how the platform did in the hours since a moment, the oldest first, from a sample. Hours without attempts
-// are left out.
+// Status returns the platform's performance in each hour since a moment, oldest first, from a sample. It leaves out
+// hours without attempts.
 func Status(ctx context.Context, d *db.DB, since time.Time) (hours []StatusHour, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		pages, err := q.AttemptPages(ctx, since.UTC().Truncate(24*time.Hour))

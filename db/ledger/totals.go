@@ -1,5 +1,5 @@
-// Package ledger keeps the books: how many deliveries of a tenant and day were accepted, delivered, failed or
-// canceled, and what attempts are counted in the roll-ups.
+// Package ledger keeps the totals of deliveries: how many deliveries of a tenant and day were accepted, delivered,
+// failed or canceled. It also holds the attempts that roll-ups count.
 package ledger
 
 import (
@@ -13,9 +13,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Entry is what one transaction changes in the books of one tenant and day: counts of deliveries, but for Expunged,
-// which counts events whose data was destroyed, and Events, which counts those that were stored: they are no part of
-// the sum.
+// Entry is what one transaction changes in the totals of one tenant and day. All fields count deliveries except two:
+// Expunged counts events whose data was destroyed, and Events counts stored events. These two are not part of the sum.
 type Entry struct{ Accepted, Delivered, Failed, Canceled, Expunged, Events int32 }
 
 type page struct {
@@ -49,7 +48,7 @@ func (b Totals) Columns() (tenants []id.UUID, days []time.Time, counts [6][]int3
 	return tenants, days, counts
 }
 
-// Queue adds the ledger row of a transaction that only accepts.
+// Queue adds the ledger row of a transaction that only accepts deliveries.
 func (b Totals) Queue(batch *pgx.Batch) {
 	tenants, days, counts := b.Columns()
 	batch.Queue(sql.EnterAccepted, db.Args(sql.EnterAcceptedParams{
@@ -57,7 +56,7 @@ func (b Totals) Queue(batch *pgx.Batch) {
 	})...)
 }
 
-// Enter writes entries in the books of the transaction's tenant.
+// Enter writes entries in the ledger of the transaction's tenant.
 func Enter(ctx context.Context, q *sql.Queries, totals Totals) error {
 	_, days, counts := totals.Columns()
 	return q.EnterOwnTotals(ctx, sql.EnterOwnTotalsParams{
@@ -66,7 +65,7 @@ func Enter(ctx context.Context, q *sql.Queries, totals Totals) error {
 	})
 }
 
-// EnterSettled enters the books of any tenants, under the worker's role.
+// EnterSettled writes entries in the ledger of any tenants, under the worker's role.
 func EnterSettled(ctx context.Context, q *sql.Queries, totals Totals) error {
 	tenants, totalDays, counts := totals.Columns()
 	return q.EnterSettled(ctx, sql.EnterSettledParams{

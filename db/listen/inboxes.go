@@ -15,14 +15,14 @@ import (
 	"posthorn/domain/inbox"
 )
 
-// Inboxes makes test inboxes on this server.
+// Inboxes creates test inboxes on this server.
 type Inboxes struct {
 	Keys    *seal.Ring
-	BaseURL string // of this server, as receivers see it
+	BaseURL string // this server's URL, as receivers see it
 }
 
 // Create creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. The settings
-// have been checked except for the URL.
+// have been validated except for the URL.
 func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New,
 	by db.Author,
 ) (endpoints.Full, error) {
@@ -32,7 +32,7 @@ func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n e
 	if err != nil {
 		return e, err
 	}
-	// The tenant is locked since the endpoint was made.
+	// The tenant has been locked since the endpoint was created.
 	count, err := q.CountInboxes(ctx, tenant)
 	if err == nil {
 		err = inbox.CheckRoom(int(count))
@@ -51,7 +51,7 @@ func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n e
 	})
 }
 
-// FindInbox is whose inbox a token opens; fault.ErrNotFound for one that opens none.
+// FindInbox finds the inbox of a token, or returns fault.ErrNotFound.
 func FindInbox(ctx context.Context, d *db.DB, token string) (found sql.FindInboxRow, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
 		found, err = q.FindInbox(ctx, accounts.HashToken(token))
@@ -60,17 +60,17 @@ func FindInbox(ctx context.Context, d *db.DB, token string) (found sql.FindInbox
 	return found, err
 }
 
-// InboxRequest is a request as it came in.
+// InboxRequest is a received request.
 type InboxRequest struct {
 	Method    string
 	Header    http.Header
 	Body      []byte
-	Challenge string // the query's, of a verification by GET
+	Challenge string // from the query of a verification by GET
 	At        time.Time
 }
 
-// ReceiveInInbox stores a request with the verdict on its signature, and returns the response: the challenge, or the
-// status that the tenant selected.
+// ReceiveInInbox stores a request with the result of its signature check, and returns the response: the challenge, or
+// the status that the tenant selected.
 func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	r InboxRequest,
 ) (answer inbox.Answer, challenge string, err error) {
@@ -113,7 +113,7 @@ func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 	})
 }
 
-// verify checks a request's signature with the endpoint's live secrets; hint tells which of them it is good for.
+// verify checks a request's signature with the endpoint's live secrets; hint identifies the secret that matches.
 func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (v inbox.Verdict,
 	hint string, err error,
 ) {
@@ -155,7 +155,7 @@ func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	})
 }
 
-// EmptyInbox forgets what an inbox has received.
+// EmptyInbox deletes the requests of an inbox.
 func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, by db.Author) error {
 	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
@@ -169,7 +169,7 @@ func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
 	})
 }
 
-// InboxRequests are what an inbox has received lately, newest first, without the bodies.
+// InboxRequests returns an inbox's recent requests, newest first, without the bodies.
 func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Inbox,
 	[]sql.ListInboxRequestsRow, error,
 ) {
@@ -184,7 +184,7 @@ func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UU
 	return box, rows, err
 }
 
-// ReadInboxRequest is one of a tenant's, whole.
+// ReadInboxRequest reads one request with its body.
 func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (sql.InboxRequestRow, error) {
 	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{
 		TenantID: tenant, ID: requestID, KeptSeconds: inbox.KeptFor.Seconds(),

@@ -15,12 +15,12 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Request is a delivery on its way to a listener's program: the request that a worker would have made.
+// Request is a delivery for a listener's program: the request that a worker would have sent.
 type Request struct {
-	Number                   int64 // grows with each that the listener is given
+	Number                   int64 // grows with each request to the listener
 	Delivery, Attempt, Event id.UUID
 	EventType                string
-	Attempts                 int // made, this one included
+	Attempts                 int // started so far, including this one
 	Replayed                 bool
 	Headers                  []signature.Header
 	Body                     []byte
@@ -35,8 +35,9 @@ const (
 // ErrListenedElsewhere says that another stream of the same listener has started.
 var ErrListenedElsewhere = fault.New(fault.Conflict, "listened_elsewhere", "Another program uses this listener now. Stop that program, or create a listener of your own.")
 
-// Lease gives a listener's stream what waits at the head of its lane, freshly signed, up to what its program can hold.
-// It returns fault.ErrNotFound if the listener was deleted, and ErrListenedElsewhere if another stream has started.
+// Lease gives a listener's stream the deliveries at the head of its lane, with fresh signatures, up to what its program
+// can hold. It returns fault.ErrNotFound if the listener was deleted, and ErrListenedElsewhere if another stream has
+// started.
 func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) ([]Request,
 	error,
 ) {
@@ -73,7 +74,7 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 }
 
 // leaseRows stores each lease before the request goes out. The next stream revokes the leases that its client does not
-// name, since the program never received those. gone are deliveries whose event can't be sent any more.
+// name, since the program never received those. gone are deliveries whose event can no longer be sent.
 func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	stream int64,
 ) (given []Request, gone []*queue.Outcome, err error) {
@@ -128,7 +129,7 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 	return given, gone, q.SetSent(ctx, sql.SetSentParams{Sent: sent, TenantID: tenant, EndpointID: endpointID})
 }
 
-// requestOf renders and signs a delivery as a worker does. The moment that is signed is the attempt's own.
+// requestOf renders and signs a delivery as a worker does. It signs the attempt's own time.
 func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql.NextToLeaseRow, number int64) Request {
 	h := Request{
 		Number: number, Delivery: r.DeliveryID, Attempt: db.NewID(), Event: event.ID, EventType: event.Type,
@@ -148,7 +149,7 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 	return h
 }
 
-// signingOf is how an endpoint's requests are signed now.
+// signingOf describes how an endpoint's requests are signed now.
 func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint,
 	signature.Signing, error,
 ) {

@@ -1,5 +1,5 @@
-// Package listen stores listeners and test inboxes, the endpoints whose deliveries this server hands out or keeps
-// itself.
+// Package listen stores listeners and test inboxes: the endpoints whose deliveries this server leases to a program or
+// keeps itself.
 package listen
 
 import (
@@ -18,8 +18,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Create stores a listener whose settings have been checked. It receives at once: its deliveries wait in a lane that
-// stays held, so that no worker ever leases it, until a stream hands them out.
+// Create stores a listener with validated settings. It receives immediately: its deliveries wait in a lane that is
+// always held, so that no worker ever leases it, until a stream leases them.
 func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
 	secret endpoint.Secret,
 ) (endpoints.Full, error) {
@@ -46,7 +46,7 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 }
 
 // BeginListening starts a listener's stream, which replaces one that is still open. seen is the number of the last
-// delivery that the client has. Later ones are sent again. 0 is a client that has nothing.
+// delivery that the client has; later ones are sent again. A client that has none sends 0.
 func BeginListening(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, seen int64) (stream int64, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{
@@ -73,9 +73,9 @@ type Answer struct {
 var errNotLeased = fault.New(fault.Conflict, "answer_unexpected",
 	"This delivery wasn't sent with this attempt_id, or was sent again since. Use the attempt_id that the stream sent last.")
 
-// TakeAnswer records the result of a leased delivery, as a worker records its attempts: with the queue row as it was
-// when it was leased. A repeated report changes nothing. A delivery is tried once: the developer who listens decides
-// what is sent again.
+// TakeAnswer records the result of a leased delivery, as a worker records its attempts: with the queue row as it was at
+// the lease. A repeated report changes nothing. A delivery is tried once: the developer who listens decides what is
+// sent again.
 func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Answer) (deliveries.State, error) {
 	var given sql.LeaseRow
 	var state deliveries.State
@@ -150,8 +150,8 @@ func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e s
 	return e, err
 }
 
-// EndAbandoned deletes listeners without contact for so long, at most most of them, and returns how many. The sweep of
-// deleted endpoints cancels the rows in their lanes.
+// EndAbandoned deletes listeners that had no contact for a time, at most `most` of them, and returns how many. The
+// sweep of deleted endpoints cancels the rows in their lanes.
 func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
 	var gone []sql.AbandonedListenersRow
 	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
@@ -162,7 +162,7 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 	}
 	for _, l := range gone {
 		err := d.Tenant(ctx, l.TenantID, func(q *sql.Queries) error {
-			if _, err := q.LockTenant(ctx, l.TenantID); err != nil { // first, as who deletes it
+			if _, err := q.LockTenant(ctx, l.TenantID); err != nil { // first, in the order of every deletion
 				return err
 			}
 			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{

@@ -10,12 +10,12 @@ import (
 	"posthorn/domain/id"
 )
 
-// ErrDiscrepancyChanged is returned for accepting a discrepancy that is not, or no longer, as it was shown.
+// ErrDiscrepancyChanged says that the accepted discrepancy does not exist, or changed after it was shown.
 var ErrDiscrepancyChanged = errors.New("This discrepancy has changed, was resolved, or was already accepted. The page shows its current state.")
 
-// AcceptDiscrepancy marks a discrepancy of a tenant and day as accepted, with the author's reason, so that it alerts no
-// longer, as long as the gap is the one that was shown. If two operators accept it at once, one does, and the other
-// gets ErrDiscrepancyChanged. An unknown or deleted tenant is fault.ErrNotFound.
+// AcceptDiscrepancy marks a discrepancy of a tenant and day as accepted, with the author's reason, so that it no longer
+// alerts for as long as the gap is the shown one. If two operators accept it concurrently, one does, and the other gets
+// ErrDiscrepancyChanged. An unknown or deleted tenant is fault.ErrNotFound.
 func AcceptDiscrepancy(ctx context.Context, d *db.DB, tenant id.UUID, day time.Time, gap string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		row, err := q.AcceptDiscrepancy(ctx, sql.AcceptDiscrepancyParams{

@@ -15,17 +15,17 @@ import (
 
 var errPlatformTenant = fault.New(fault.Conflict, "tenant_of_platform", "This is the platform's own tenant, which holds operational webhooks. It can't be deleted.")
 
-// DeleteTenant deletes a tenant permanently. Within a second its keys open nothing. Its members, links, invitations and
-// jobs are deleted at once, and no mail about it is sent any more. Its endpoints, with listeners and inboxes, are
-// deleted like any other: what waits for them ends as failed (endpoint_deleted) or canceled. The rest is no longer
-// shown, and erased a little later (EraseTenant). The audit log and the ledger's totals stay. An unknown or already
-// deleted tenant is fault.ErrNotFound.
+// DeleteTenant deletes a tenant permanently. Within a second its keys open nothing. It immediately deletes the tenant's
+// members, links, invitations and jobs, and no further mail about the tenant is sent. It deletes the tenant's
+// endpoints, with listeners and inboxes, like any others: their waiting deliveries end as failed (endpoint_deleted) or
+// canceled. The other data is no longer shown, and is erased a little later (EraseTenant). The audit log and the
+// ledger's totals remain. An unknown or already deleted tenant is fault.ErrNotFound.
 func DeleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) error {
 	return deleteTenant(ctx, d, tenant, reason, by, func(*sql.Queries) error { return nil })
 }
 
-// DeleteExported is DeleteTenant for a caller who must have exported the tenant's data: export.ErrNone if no current
-// export exists.
+// DeleteExported is DeleteTenant for a caller who must have exported the tenant's data first. If no current export
+// exists, it returns export.ErrNone.
 func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) error {
 	return deleteTenant(ctx, d, tenant, reason, by, func(q *sql.Queries) error {
 		sent, err := deliveries.StandingExport(ctx, q, tenant)
@@ -36,12 +36,12 @@ func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string
 	})
 }
 
-// deleteTenant calls the check once the tenant is locked.
+// deleteTenant calls the check after it has locked the tenant.
 func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author,
 	may func(*sql.Queries) error,
 ) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
-		// Before the tenant's lock: a chunk of a job that is under way takes its locks in this order too.
+		// Before the tenant's lock: a running chunk of a job takes its locks in this order too.
 		if err := q.EndBulkJobs(ctx, tenant); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, 
 	})
 }
 
-// endTenant takes away what works for a tenant, and marks it.
+// endTenant deletes what works for a tenant, and marks the tenant as deleted.
 func endTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
 	endpointIDs, err := q.LiveEndpointIDs(ctx, tenant)
 	if err != nil {

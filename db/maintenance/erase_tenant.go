@@ -10,14 +10,13 @@ import (
 	"posthorn/domain/id"
 )
 
-// Erased is how much of a deleted tenant was erased. Done says that nothing is left of it but its row, its audit log
-// and its books.
+// Erased is how much of a deleted tenant was erased. Done says that only its row, its audit log and its ledger remain.
 type Erased struct {
-	Events, Deliveries, Attempts, Rows int64 // Rows are those of all other tables
+	Events, Deliveries, Attempts, Rows int64 // rows of all other tables
 	Done                               bool
 }
 
-// TenantsToErase are the tenants that were deleted at least so long ago and are still to be erased.
+// TenantsToErase lists the tenants that were deleted at least this long ago and are not erased yet.
 func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []id.UUID, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		ids, err = q.TenantsToErase(ctx, after.Seconds())
@@ -27,9 +26,9 @@ func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []i
 }
 
 // EraseTenant erases a deleted tenant, in transactions of a bounded number of rows for each table, one day of the bulk
-// tables after the other. Partitions are shared with other tenants, and none is dropped or locked for it. After each
-// batch it calls rest with how long the batch took. It stops if another worker works on the same tenant, if something
-// still has to end, or if rest fails. The next call continues from there.
+// tables after the other. Other tenants share the partitions, so it neither drops nor locks one. After each batch it
+// calls rest with the batch's duration. It stops if another worker works on the same tenant, if a delivery still waits,
+// or if rest fails. The next call continues from there.
 func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32,
 	rest func(took time.Duration) error,
 ) (out Erased, err error) {
@@ -76,7 +75,7 @@ func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32,
 	}
 }
 
-// endQueued ends what still waits for endpoints of a tenant, as the sweep of deleted endpoints does.
+// endQueued ends the waiting deliveries of a tenant's endpoints, as the sweep of deleted endpoints does.
 func endQueued(ctx context.Context, d *db.DB, tenant id.UUID, most int32) error {
 	for {
 		var endpoints []id.UUID
@@ -107,16 +106,16 @@ type erasure struct {
 	most   int32
 	rest   func(time.Duration) error
 	sum    *Erased
-	busy   bool // another worker is at it, or it is done
+	busy   bool // another worker works on it, or it is done
 }
 
-// span is what is left of a day.
+// span is the range of a day that is not erased yet.
 type span struct{ low, high time.Time }
 
-// eraseStep erases some rows of a day, and says how many there were and where the next ones begin.
+// eraseStep erases some rows of a day, and returns how many, and where the next ones start.
 type eraseStep func(ctx context.Context, q *sql.Queries, of span) (n int64, next time.Time, err error)
 
-// batch does one transaction, under the lock that is the lease, and rests.
+// batch runs one transaction, under the lock that is the lease, and rests.
 func (e *erasure) batch(ctx context.Context, do func(*sql.Queries) (int64, error)) (n int64, err error) {
 	began := time.Now()
 	err = e.db.Console(ctx, func(q *sql.Queries) error {
@@ -138,7 +137,7 @@ func (e *erasure) batch(ctx context.Context, do func(*sql.Queries) (int64, error
 	return n, e.rest(time.Since(began))
 }
 
-// day does a step until nothing of the day is left to it.
+// day repeats a step until the day has no rows for it.
 func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error {
 	left := span{day, day.AddDate(0, 0, 1)}
 	for {
@@ -152,10 +151,10 @@ func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error 
 	}
 }
 
-// leftoverPages is how much of a day's attempts is looked at in one transaction: 32 MiB.
+// leftoverPages is how much of a day's attempts one transaction reads: 32 MiB.
 const leftoverPages = 4096
 
-// left reports whether something still waits, which this call can't end, and whether there can be attempts without a
+// left reports whether deliveries still wait that this call can't end, and whether there can be attempts without a
 // delivery. Those are searched for once.
 func (e *erasure) left(ctx context.Context, days []time.Time) (waits, leftovers bool, err error) {
 	err = e.db.Console(ctx, func(q *sql.Queries) error {
@@ -168,7 +167,7 @@ func (e *erasure) left(ctx context.Context, days []time.Time) (waits, leftovers 
 	return waits, leftovers, err
 }
 
-// leftovers erases the attempts of a day that no delivery leads to any more.
+// leftovers erases the attempts of a day that have no delivery.
 func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 	for page := int64(0); page >= 0; {
 		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
@@ -187,7 +186,7 @@ func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 }
 
 func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
-	// An attempt's time comes from the machine that made it: no clock is wrong by more than a day.
+	// An attempt's time comes from the clock of its machine. No clock is wrong by more than a day.
 	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{
 		TenantID: e.tenant, Low: of.low, High: of.high,
 		Most: e.most, Since: of.low.AddDate(0, 0, -1),
@@ -203,7 +202,7 @@ func (e *erasure) events(ctx context.Context, q *sql.Queries, of span) (int64, t
 	return row.Events, row.Next, err
 }
 
-// end marks the tenant, unless the worker has still to let go of a lane of it.
+// end marks the tenant as erased, unless a worker still owns a lane of it.
 func (e *erasure) end(ctx context.Context) error {
 	_, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
 		waits, err := q.HasLanes(ctx, e.tenant)

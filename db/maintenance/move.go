@@ -25,13 +25,13 @@ type Move struct {
 	FromKeys *seal.Ring
 	ToKeys   *seal.Ring
 	Home     string                         // that the tenant moves to
-	Keep     bool                           // what the tenant leaves behind is not erased
-	Say      func(step string, args ...any) // what is done, as it begins
+	Keep     bool                           // the tenant's data in the old home is not erased
+	Say      func(step string, args ...any) // gets each step when it starts
 }
 
 // Moved is what a move has done.
 type Moved struct {
-	Rows   int64         // that were copied, and several times those that changed during the copy
+	Rows   int64         // copied rows; a row that changed during the copy counts several times
 	Closed time.Duration // how long the tenant accepted no changes
 }
 
@@ -46,7 +46,8 @@ var (
 	errMoveCounts = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
 )
 
-// The locks of a move: triggers of the tenant hold the first together, the mover alone; the second makes movers one.
+// The locks of a move. Triggers of the tenant share the first, and the mover takes it exclusively. The second allows
+// one mover.
 const (
 	moveLock  = 18
 	moverLock = 19
@@ -57,7 +58,7 @@ const (
 	drainWithin  = time.Minute // an endpoint's slowest response takes 30 s
 	moveTries    = 200
 	moveRest     = 50 * time.Millisecond
-	changesToEnd = 500 // so many changes are few enough for the last step
+	changesToEnd = 500 // few enough changes for the last step
 	mostRounds   = 20
 	// Web processes know within a second that the tenant is moving: handlers.Authenticator.
 	knownWithin = 1100 * time.Millisecond
@@ -71,11 +72,12 @@ type mover struct {
 	columns        map[string]string // of each table
 	rows           int64
 	closed, opened time.Time
-	shutAt         time.Time // when the last step began, or this command, if an earlier one closed the tenant
+	shutAt         time.Time // when the last step started, or this command, if an earlier one closed the tenant
 }
 
-// MoveTenant moves a tenant while it works. It is exact at every interruption: run again, it goes on where it was. The
-// tenant accepts no changes in the last step, which takes about a second and longer the more of its deliveries wait.
+// MoveTenant moves a tenant while it works. It can be interrupted at any point: a second run continues where the first
+// stopped. The tenant accepts no changes in the last step, which takes about a second, and longer the more of its
+// deliveries wait.
 func MoveTenant(ctx context.Context, m Move) (Moved, error) {
 	v, err := openMove(ctx, m)
 	if err != nil {
@@ -93,7 +95,7 @@ func MoveTenant(ctx context.Context, m Move) (Moved, error) {
 	return Moved{v.rows, v.opened.Sub(v.closed)}, nil
 }
 
-// RollBackMove ends a move that has not come to its end: the tenant stays where it is, and what was copied is deleted.
+// RollBackMove ends a move that is not finished: the tenant stays in its old home, and the copied data is deleted.
 func RollBackMove(ctx context.Context, m Move) error {
 	v, err := openMove(ctx, m)
 	if err != nil {
@@ -181,7 +183,7 @@ func (v *mover) readColumns(ctx context.Context) error {
 	return db.Translate(err)
 }
 
-// state reads how far the move is: where the tenant is, as each home knows it.
+// state reads the progress of the move: where the tenant is, according to each home.
 func (v *mover) state(ctx context.Context) (here, there string, err error) {
 	const ask = "SELECT coalesce((SELECT state FROM tenant_moves WHERE tenant_id = $1 AND direction = $2 AND home = $3), '')"
 	if err := v.from.QueryRow(ctx, ask, v.Tenant, "out", v.Home).Scan(&here); err != nil {
@@ -190,7 +192,7 @@ func (v *mover) state(ctx context.Context) (here, there string, err error) {
 	return here, there, v.to.QueryRow(ctx, ask, v.Tenant, "in", v.fromHome).Scan(&there)
 }
 
-// prepare notes the move in both homes and checks that the tenant fits.
+// prepare records the move in both homes and checks that the tenant fits.
 func (v *mover) prepare(ctx context.Context) error {
 	here, there, err := v.state(ctx)
 	if err != nil || there == "done" && here != "" {
@@ -200,7 +202,7 @@ func (v *mover) prepare(ctx context.Context) error {
 		return err
 	}
 	if here == "" || there == "" {
-		// One of the two has nothing: what an earlier move of this tenant left is none of this one.
+		// One of the two has no record: data that an earlier move of this tenant left is not part of this move.
 		if err := v.forget(ctx); err != nil {
 			return err
 		}
@@ -215,13 +217,13 @@ func (v *mover) prepare(ctx context.Context) error {
 	return err
 }
 
-// mayMove says why the tenant can't move, or nothing.
+// mayMove returns why the tenant can't move, or nil.
 func (v *mover) mayMove(ctx context.Context) error {
 	var state string
 	var external *string
 	err := v.from.QueryRow(ctx, "SELECT state, external_id FROM tenants WHERE id = $1 AND state <> 'deleted'", v.Tenant).Scan(&state, &external)
 	if err != nil {
-		return err // fault.ErrNotFound where there is none
+		return err // fault.ErrNotFound if there is none
 	}
 	var own id.UUID
 	if err := v.source.Console(ctx, func(q *sql.Queries) (err error) {
@@ -251,11 +253,11 @@ func (v *mover) mayMove(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes what a move that was broken off has copied.
+// forget deletes what an interrupted move has copied.
 func (v *mover) forget(ctx context.Context) error {
 	for _, t := range movedTables {
 		if !t.tracked() || t.name == "audit_log" {
-			continue // the audit log is append-only: what is there already is the same
+			continue // the audit log is append-only: existing entries are the same
 		}
 		if _, err := v.to.Exec(ctx, "DELETE FROM "+t.name+" WHERE tenant_id = $1", v.Tenant); err != nil {
 			return err
@@ -270,13 +272,13 @@ func (v *mover) forget(ctx context.Context) error {
 	return err
 }
 
-// skip reports that the tenant is in the other home already: what is left is to finish here.
+// skip reports that the tenant is in the other home already: only the last part here is left.
 func (v *mover) skip(ctx context.Context) (bool, error) {
 	_, there, err := v.state(ctx)
 	return there == "done", err
 }
 
-// triggers are the statements that make and drop the triggers of the tenant on a table.
+// triggers are the statements that create and drop the triggers of the tenant on a table.
 func (v *mover) triggers(t movedTable) (make, drop string) {
 	name := "move_" + strings.ReplaceAll(v.Tenant.String(), "-", "")
 	tenant := "'" + v.Tenant.String() + "'"
@@ -288,8 +290,8 @@ func (v *mover) triggers(t movedTable) (make, drop string) {
 	return make, drop
 }
 
-// asOwner runs statements that need a lock on a whole table. They wait for a moment at a time: every statement on the
-// table waits behind them.
+// asOwner runs statements that need a lock on a whole table. Each try waits for a short time only, since every other
+// statement on the table waits behind it.
 func (v *mover) asOwner(ctx context.Context, statements string) error {
 	for try := 1; ; try++ {
 		_, err := v.from.Exec(ctx, "BEGIN; SET LOCAL ROLE NONE; SET LOCAL lock_timeout = '300ms'; "+statements+" COMMIT")
@@ -318,7 +320,7 @@ func rest(ctx context.Context) error {
 	}
 }
 
-// follow has every later change of the tenant noted.
+// follow records every later change of the tenant.
 func (v *mover) follow(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
@@ -356,7 +358,7 @@ func (v *mover) unfollow(ctx context.Context) error {
 	return nil
 }
 
-// drain has workers let go of the tenant's lanes. What is emitted until then waits.
+// drain makes workers release the tenant's lanes. New events wait until then.
 func (v *mover) drain(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
@@ -391,7 +393,7 @@ func (v *mover) holdLanes(ctx context.Context) error {
 	}
 }
 
-// shut begins the last step: nothing of the tenant changes any more.
+// shut starts the last step: nothing of the tenant changes any more.
 func (v *mover) shut(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
@@ -435,7 +437,7 @@ func (v *mover) shutOnce(ctx context.Context) error {
 	})
 }
 
-// finish takes the tenant out of the home that it left.
+// finish removes the tenant from its old home.
 func (v *mover) finish(ctx context.Context) error {
 	differ, err := v.compare(ctx)
 	if err != nil {
@@ -489,8 +491,8 @@ func (v *mover) finish(ctx context.Context) error {
 	return nil
 }
 
-// wait lasts until no web process takes the tenant for one that is here and not moving. Before that, a key that such a
-// process remembers would find a home without the tenant.
+// wait returns when every web process knows that the tenant is moving. Before that, a process with a cached key would
+// look in a home without the tenant.
 func (v *mover) wait(ctx context.Context) error {
 	select {
 	case <-time.After(time.Until(v.shutAt.Add(knownWithin))):
@@ -500,13 +502,13 @@ func (v *mover) wait(ctx context.Context) error {
 	}
 }
 
-// compareEdge is how long before the end of a copy rows are compared one by one: the new home has added to them since.
-// It is more than the clocks of two homes can differ by.
+// compareEdge is how long before the end of a copy rows are compared one by one: the new home has added rows since. It
+// is longer than the clocks of two homes can differ.
 const compareEdge = 5 * time.Minute
 
-// compare holds the bulk of both homes against each other as it was when the tenant was closed, and names what
-// differs. Older rows are counted. Of the last ones, each must be in the other home, which has newer ones besides:
-// whose times overlap, since the clocks of two homes differ.
+// compare compares the bulk tables of both homes, as they were when the tenant was closed, and names the differences.
+// It counts older rows. It looks for each of the last rows in the other home, which also has newer rows: the times
+// overlap, since the clocks of two homes differ.
 func (v *mover) compare(ctx context.Context) (differ []string, err error) {
 	var closed *time.Time
 	if err := v.from.QueryRow(ctx, "SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'", v.Tenant).Scan(&closed); errors.Is(err, pgx.ErrNoRows) {
@@ -540,7 +542,7 @@ func (v *mover) compare(ctx context.Context) (differ []string, err error) {
 // compareMost is how many rows are compared with one statement.
 const compareMost = 10_000
 
-// compareLast counts the rows of a table since a moment here, and how many of them are there.
+// compareLast counts the rows of a table since a moment here, and how many of them exist in the other home.
 func (v *mover) compareLast(ctx context.Context, table string, edge time.Time) (here, there int64, err error) {
 	type row struct {
 		at time.Time
@@ -572,7 +574,7 @@ func (v *mover) compareLast(ctx context.Context, table string, edge time.Time) (
 	}
 }
 
-// rollBack opens the tenant here again and deletes what was copied.
+// rollBack opens the tenant in its old home again and deletes the copied data.
 func (v *mover) rollBack(ctx context.Context) error {
 	here, there, err := v.state(ctx)
 	switch {

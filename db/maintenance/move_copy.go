@@ -15,8 +15,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// receive copies rows of the source, which a query names, into a temporary table of the other home's transaction. The
-// rows have the columns of a table.
+// receive copies the rows of a query on the source into a temporary table of the other home's transaction. The rows
+// have the columns of a table.
 func (v *mover) receive(ctx context.Context, to pgx.Tx, table, query string) (temporary string, n int64, err error) {
 	temporary = "moved_" + table
 	if _, err := to.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE IF NOT EXISTS %[1]s ON COMMIT DROP AS SELECT %[2]s FROM %[3]s WITH NO DATA; TRUNCATE %[1]s",
@@ -38,7 +38,7 @@ func (v *mover) receive(ctx context.Context, to pgx.Tx, table, query string) (te
 	return temporary, tag.RowsAffected(), err
 }
 
-// copyRows copies rows into a table of the other home; those that are there already stay.
+// copyRows copies rows into a table of the other home; existing rows do not change.
 func (v *mover) copyRows(ctx context.Context, to pgx.Tx, table, query string) (n int64, err error) {
 	temporary, n, err := v.receive(ctx, to, table, query)
 	if err != nil || n == 0 {
@@ -51,7 +51,7 @@ func (v *mover) copyRows(ctx context.Context, to pgx.Tx, table, query string) (n
 
 func (v *mover) literal() string { return "'" + v.Tenant.String() + "'::uuid" }
 
-// copyAll copies the tables whose changes are followed, part by part. A part is one transaction of the other home.
+// copyAll copies the tables whose changes are recorded, part by part. A part is one transaction of the other home.
 func (v *mover) copyAll(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
@@ -83,7 +83,7 @@ func (v *mover) copyAll(ctx context.Context) error {
 	return nil
 }
 
-// makeDays makes the other home's partitions of the days that this home has.
+// makeDays creates the other home's partitions of the days that this home has.
 func (v *mover) makeDays(ctx context.Context, days []time.Time) error {
 	if len(days) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (v *mover) copyPart(ctx context.Context, table, part, query string) error {
 	return pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
 		tag, err := to.Exec(ctx, "INSERT INTO tenant_move_parts (tenant_id, part, n) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING", v.Tenant, part)
 		if err != nil || tag.RowsAffected() == 0 {
-			return err // it has arrived
+			return err // the tenant has arrived
 		}
 		n, err := v.copyRows(ctx, to, table, query)
 		if err != nil {
@@ -132,7 +132,7 @@ func (v *mover) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// round copies the rows that have changed, as they are now.
+// round copies the changed rows in their present state.
 func (v *mover) round(ctx context.Context) error {
 	return v.at(ctx, func(from pgx.Tx) ([]int64, error) {
 		var seen []int64
@@ -144,7 +144,7 @@ func (v *mover) round(ctx context.Context) error {
 	})
 }
 
-// at runs a step under one snapshot of the source, and then forgets the changes that the step has copied.
+// at runs a step under one snapshot of the source, and then deletes the records of changes that the step has copied.
 func (v *mover) at(ctx context.Context, step func(from pgx.Tx) ([]int64, error)) error {
 	from, err := v.from.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -166,7 +166,7 @@ type change struct {
 	k2 *string
 }
 
-// apply replaces the rows that have changed by what they are in the snapshot, and returns the changes.
+// apply replaces the changed rows by their state in the snapshot, and returns the changes.
 func (v *mover) apply(ctx context.Context, from, to pgx.Tx) (seen []int64, err error) {
 	for _, t := range movedTables {
 		if !t.tracked() {
@@ -203,7 +203,7 @@ func (v *mover) apply(ctx context.Context, from, to pgx.Tx) (seen []int64, err e
 // replaceMost is how many changed rows are named in one statement.
 const replaceMost = 2000
 
-// replace deletes changed rows of a table, of one day where it has days, and copies them again.
+// replace deletes changed rows of a table, of one day if the table has days, and copies them again.
 func (v *mover) replace(ctx context.Context, to pgx.Tx, t movedTable, day string, changes []change) error {
 	for len(changes) > 0 {
 		some := changes[:min(len(changes), replaceMost)]
@@ -252,12 +252,13 @@ func values(changes []change) string {
 	return b.String()
 }
 
-// quoteText writes a text as a literal, whatever the server takes a backslash for.
+// quoteText writes a text as a literal, independent of the server's treatment of backslashes.
 func quoteText(text string) string {
 	return `E'` + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + `'`
 }
 
-// finalCopy copies the rest under one snapshot, in one transaction of the other home, at whose end the tenant is there.
+// finalCopy copies the rest under one snapshot, in one transaction of the other home. When it commits, the tenant is in
+// the other home.
 func (v *mover) finalCopy(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
@@ -287,7 +288,7 @@ func (v *mover) finalCopy(ctx context.Context) error {
 	}
 }
 
-// fold empties the ledger into the totals, so that the tenant's are whole.
+// fold empties the ledger into the totals, so that the tenant's totals are complete.
 func (v *mover) fold(ctx context.Context) error {
 	const most = 1000
 	for n := int64(most); n == most; {
@@ -301,7 +302,7 @@ func (v *mover) fold(ctx context.Context) error {
 	return nil
 }
 
-// arrive copies the tenant itself and all of its tables that are copied at once.
+// arrive copies the tenant itself and all of its tables that are copied as a whole.
 func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 	temporary, n, err := v.receive(ctx, to, "tenants", fmt.Sprintf("SELECT %s FROM tenants WHERE id = %s", v.columns["tenants"], v.literal()))
 	if err != nil || n != 1 {
@@ -371,8 +372,8 @@ func (v *mover) arriveTable(ctx context.Context, from, to pgx.Tx, t movedTable) 
 	return err
 }
 
-// arrivePeople copies the accounts of members, with password and second factor, where the other home has none of the
-// same address; memberships refer to what is there.
+// arrivePeople copies the accounts of members, with password and second factor, unless the other home has one of the
+// same address. Memberships then refer to the account in the other home.
 func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string) error {
 	members := fmt.Sprintf("(SELECT person_id FROM memberships WHERE tenant_id = %[1]s UNION SELECT person_id FROM sso_identities WHERE tenant_id = %[1]s)", v.literal())
 	people, _, err := v.receive(ctx, to, "people", fmt.Sprintf("SELECT %s FROM people WHERE id IN %s", v.columns["people"], members))
@@ -420,7 +421,7 @@ func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string)
 	return v.rename(ctx, to, memberships)
 }
 
-// rename has rows name the people that the other home has, after arrivePeople.
+// rename makes rows refer to the other home's accounts, after arrivePeople.
 func (v *mover) rename(ctx context.Context, to pgx.Tx, rows string) error {
 	_, err := to.Exec(ctx, fmt.Sprintf("UPDATE %s m SET person_id = x.id FROM moved_people p JOIN people x ON x.email = p.email WHERE p.id = m.person_id", rows))
 	return err
@@ -437,10 +438,10 @@ func (v *mover) arriveLanes(ctx context.Context, from, to pgx.Tx, lanes string) 
 	return err
 }
 
-// queueRoom is how far the numbers of a queue that arrives lie above those that are drawn during the move.
+// queueRoom is how far the new numbers of a queue are above those that are drawn during the move.
 const queueRoom = 1_000_000
 
-// arriveQueue gives rows new numbers of the other home's sequence, in the same order. Marks in lanes and jobs,
+// arriveQueue gives rows new numbers of the other home's sequence, in the same order. The marks of lanes and jobs,
 // below which rows are dropped, are numbers of the queue too, and move with them.
 func (v *mover) arriveQueue(ctx context.Context, to pgx.Tx, queue string) error {
 	var low, high *int64
@@ -470,7 +471,7 @@ func (v *mover) arriveQueue(ctx context.Context, to pgx.Tx, queue string) error 
 	return nil
 }
 
-// reseal seals the tenant's secrets under the master key of the home that they have come to.
+// reseal seals the tenant's secrets under the master key of the new home.
 func (v *mover) reseal(ctx context.Context, to pgx.Tx) error {
 	for _, c := range resealed {
 		rows, err := to.Query(ctx, fmt.Sprintf("SELECT %s, %s, %[3]s FROM %s WHERE tenant_id = $1 AND %[3]s IS NOT NULL", c.row, c.object, c.column, c.table), v.Tenant)

@@ -4,15 +4,15 @@ package maintenance
 type movedAs int
 
 const (
-	// byChanges is copied while the tenant works, and again where a row has changed since.
+	// byChanges is copied while the tenant works. Rows that change after the copy are copied again.
 	byChanges movedAs = iota
-	// byDays is byChanges for a table whose days are partitions.
+	// byDays is byChanges for a table partitioned by day.
 	byDays
-	// atOnce is copied whole in the last step. It is small, and nothing of it changes within that step.
+	// atOnce is copied whole in the last step. It is small and does not change within that step.
 	atOnce
-	// whenDrained is copied in the last step too. Workers change it, and have let go of the tenant by then.
+	// whenDrained is copied in the last step too. Workers change it, and have released the tenant by then.
 	whenDrained
-	// stays is of this home alone.
+	// stays belongs to this home alone and is not copied.
 	stays
 )
 
@@ -20,14 +20,14 @@ const (
 type movedTable struct {
 	name string
 	as   movedAs
-	// changed finds the rows (t) of some changes (c) again: of byChanges and byDays.
+	// changed finds the rows (t) of some changes (c) again: for byChanges and byDays.
 	changed string
 	// unfenced tables are changed by workers for many tenants in one statement, which must not fail for one of them.
 	unfenced bool
 }
 
-// movedTables are all tables with a tenant in each row, in an order in which references hold. The catalog is held
-// to the list by TestEveryTableOfTenantsMoves.
+// movedTables are all tables with a tenant in each row, in an order that satisfies references.
+// TestEveryTableOfTenantsMoves compares the list with the catalog.
 var movedTables = []movedTable{
 	{name: "events", as: byDays, changed: "t.created_at = c.at AND t.id = c.k1"},
 	{name: "deliveries", as: byDays, changed: "t.created_at = c.at AND t.id = c.k1"},
@@ -78,8 +78,8 @@ var movedTables = []movedTable{
 	{name: "tenant_move_changes", as: stays},
 }
 
-// resealed are the columns of a tenant that the other home's master key must open. row is the column that finds
-// the value within the tenant, object that of what the value is bound to.
+// resealed are the columns of a tenant that the other home's master key must open. row is the column that finds the
+// value within the tenant, object the id under which the value is sealed.
 var resealed = []struct{ table, column, row, object string }{
 	{"endpoint_secrets", "sealed", "id", "endpoint_id"},
 	{"endpoints", "custom_headers", "id", "id"},
@@ -89,7 +89,7 @@ var resealed = []struct{ table, column, row, object string }{
 	{"sso_connections", "client_secret", "tenant_id", "tenant_id"},
 }
 
-// mode is how a table's trigger acts during a move; empty: it has none.
+// mode is what a table's trigger does during a move; empty: it has none.
 func (t movedTable) mode() string {
 	switch {
 	case t.as == atOnce:
@@ -102,5 +102,5 @@ func (t movedTable) mode() string {
 	return "both"
 }
 
-// tracked reports whether changes of a table are noted while its tenant moves.
+// tracked reports whether changes of a table are recorded while its tenant moves.
 func (t movedTable) tracked() bool { return t.as == byChanges || t.as == byDays }

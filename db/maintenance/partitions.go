@@ -1,5 +1,5 @@
-// Package maintenance looks after the database itself: partitions by day, the check of the books against the tables,
-// erasing tenants that are deleted, and sealing again under a new key.
+// Package maintenance maintains the database itself: it creates and drops partitions by day, compares the ledger with
+// the tables, erases deleted tenants, moves tenants, and reseals secrets under a new key.
 package maintenance
 
 import (
@@ -14,7 +14,7 @@ import (
 // MakePartitions creates the partitions of the days from first to last. The owner does it, since no role has the right.
 func MakePartitions(ctx context.Context, d *db.DB, first, last time.Time) (made int, err error) {
 	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
-		// Several workers make the same day's at the same moment: one after the other.
+		// Several workers create the same day's partitions: one after the other.
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", partitionsLock); err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func PartitionDays(ctx context.Context, d *db.DB) (days []time.Time, err error) 
 	return days, db.Translate(rows.Err())
 }
 
-// DropDay drops one day of the bulk tables. It waits for locks a short while only: everything else would queue behind
-// it.
+// DropDay drops one day of the bulk tables. It waits for locks a short while only, since all other statements would
+// queue behind it.
 func DropDay(ctx context.Context, d *db.DB, day time.Time) error {
 	for _, parent := range []string{"attempts", "deliveries", "events"} {
 		conn, err := d.Pool().Acquire(ctx)

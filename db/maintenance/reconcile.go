@@ -19,25 +19,25 @@ import (
 const (
 	checkRecent  = "recent"
 	checkHistory = "history"
-	// pagesMost bounds the tenants of one look, stepsMost the looks of one run, and rowsNamed the deliveries that a
+	// pagesMost bounds the tenants of one query, stepsMost the queries of one run, and rowsNamed the deliveries that a
 	// finding names.
 	pagesMost = 200
 	stepsMost = 20
 	rowsNamed = 20
 )
 
-// reconcileJob names the chore of a check.
+// reconcileJob names the periodic job of a check.
 func reconcileJob(check string) string { return "check the books: " + check }
 
-// ReadReconcileState is by how much the books were found to differ, and how long ago those of yesterday and today were
-// last looked at.
+// ReadReconcileState returns the present difference between the ledger and the tables, and how long ago yesterday and
+// today were last compared.
 func ReadReconcileState(ctx context.Context, q *sql.Queries) (sql.ReconcileStateRow, error) {
 	return q.ReconcileState(ctx, reconcileJob(checkRecent))
 }
 
-// Reconcile compares pages of the books with the tables, from where the last call stopped, until about so many
-// deliveries have been counted; a page is counted whole. It does nothing where that was done less than a while ago, by
-// whichever worker. The discrepancies that it finds are kept, with the rows; what agrees again is ended.
+// Reconcile compares pages of the ledger with the tables, from where the last call stopped, until about this many
+// deliveries have been counted; a page is counted whole. If any worker did this less than a while ago, it does nothing.
+// It stores the discrepancies that it finds, with their rows, and ends those that no longer exist.
 func Reconcile(ctx context.Context, d *db.DB, every time.Duration, budget int64) (discrepancies int, err error) {
 	days, err := PartitionDays(ctx, d)
 	if err != nil {
@@ -75,7 +75,7 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 		at.Day = days[0]
 	}
 	if at.Day.Before(days[0]) {
-		at.Day, at.After = days[0], id.UUID{} // the days before were dropped
+		at.Day, at.After = days[0], id.UUID{} // the earlier days were dropped
 	}
 	for range stepsMost {
 		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
@@ -112,8 +112,8 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 	return discrepancies, nil
 }
 
-// reconcilePages compares the pages of some tenants of one day, and keeps what it finds. Events are counted once the
-// day is over, when nothing is added to them and an index alone tells.
+// reconcilePages compares the pages of some tenants of one day, and stores what it finds. Events are counted once the
+// day is over, when no more are added and an index alone is enough.
 func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants []id.UUID,
 	over bool,
 ) (discrepancies int, err error) {
@@ -193,7 +193,7 @@ func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day ti
 // alertedPages is how many of them a mail lists.
 const alertedPages = 10
 
-// AlertDiscrepancies tells the operators of pages where the books differ from the tables, once a UTC day.
+// AlertDiscrepancies alerts operators to pages where the ledger differs from the tables, once a UTC day.
 func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{OpenAlone: true, Most: alertedPages})

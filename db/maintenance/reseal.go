@@ -13,13 +13,13 @@ import (
 // resealMost is how many values one transaction reseals.
 const resealMost = 200
 
-// sealedValue is one sealed value and what it is bound to.
+// sealedValue is one sealed value and the ids under which it is sealed.
 type sealedValue struct {
 	row, tenant, object id.UUID
 	sealed              []byte
 }
 
-// sealedColumn is a column of sealed values. TestEverySealedColumnIsRotated holds the list to the schema.
+// sealedColumn is a column of sealed values. TestEverySealedColumnIsRotated compares the list with the schema.
 type sealedColumn struct {
 	name  string // table.column
 	stale func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error)
@@ -118,10 +118,10 @@ func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]seal
 	return all, err
 }
 
-// Reseal seals every value again that the ring's newest key did not seal, some rows in each transaction, and returns
-// how many values that were. It can run while Posthorn does, be interrupted and be run again: each value is readable at
-// every moment under the keys of the ring. A value that no key of the ring opens ends it with an error that wraps
-// seal.ErrUnopened and names the row.
+// Reseal seals again every value that is not sealed with the ring's newest key, some rows in each transaction, and
+// returns how many values that were. It can run while Posthorn runs, be interrupted and be run again: each value is
+// readable at every moment under the keys of the ring. A value that no key of the ring opens ends it with an error that
+// wraps seal.ErrUnopened and names the row.
 func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
 	for _, column := range sealedColumns {
 		for some := resealMost; some == resealMost; n += some {

@@ -6,8 +6,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// The parameters of statements whose arrays hold NULLs, which the generated types can't: the same fields in the same
-// order.
+// The parameters of statements whose arrays hold NULLs, which the generated types can't hold. The fields and their
+// order are the same.
 type (
 	// healthColumns are those of SaveHealth.
 	healthColumns struct {

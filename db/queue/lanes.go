@@ -12,8 +12,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// setHotRole is SetRole for the engine's own statements. Their tables go from empty to a million rows between two
-// vacuums, and a plan that read the whole table would be kept: every one of them is meant to go by index.
+// setHotRole is SetRole for the engine's own statements, with plans by index only. Their tables grow from empty to a
+// million rows between two vacuums. Without this setting a plan that scans the whole table would be kept.
 const setHotRole = `SELECT set_config('role', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
@@ -41,11 +41,11 @@ type LaneRead struct {
 	Endpoints []id.UUID
 	Floors    []int64 // read above this number
 	Limits    []int32
-	Known     []int64 // rows above the floors that the reader holds already
+	Known     []int64 // rows above the floors that the reader already holds
 }
 
-// LaneReading is what a read found, and what it says about the queue's numbers: every transaction that drew a number up
-// to Top has a number of its own below Xid; every transaction below Oldest had ended when the rows were read.
+// LaneReading is the result of a read, with facts about the queue's numbers. Every transaction that drew a number up to
+// Top has an id below Xid. Every transaction below Oldest had ended when the rows were read.
 type LaneReading struct {
 	Rows             []sql.ReadLanesRow
 	Top, Xid, Oldest int64
@@ -57,7 +57,7 @@ func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err 
 		r.Known = []int64{}
 	}
 	err = hot(ctx, d, func(b *pgx.Batch) {
-		// The order matters: the top before the own number, the oldest before the rows.
+		// The order matters: Top before the own transaction id, Oldest before the rows.
 		b.Queue(sql.QueueTop).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Top) })
 		b.Queue(sql.OwnXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Xid) })
 		b.Queue(sql.OldestRunningXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Oldest) })
@@ -72,14 +72,14 @@ func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err 
 // EventRef names an event.
 type EventRef struct{ TenantID, ID id.UUID }
 
-// FoundEvent is an event that was read; Cut says that its data was left out for want of room and must be asked for
-// again.
+// FoundEvent is an event that was read. Cut says that its data was left out because the budget was used up, and must be
+// read again.
 type FoundEvent struct {
 	*sql.Event
 	Cut bool
 }
 
-// ReadEvents reads payloads, about budget bytes of them. An event that is not in the answer is gone.
+// ReadEvents reads payloads, about budget bytes of them. An event that is not in the result no longer exists.
 func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (map[id.UUID]FoundEvent, error) {
 	p := sql.ReadEventsParams{Budget: budget}
 	for _, r := range refs {
@@ -104,17 +104,18 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 	return found, err
 }
 
-// Leased is a lane that this worker now owns, with all that serving it takes.
+// Leased is a lane that this worker now owns, with everything that serving it requires.
 type Leased struct {
 	sql.LeaseLanesRow
 	Endpoint sql.Endpoint
 	Secrets  []sql.LaneSecretsRow // live, newest first
 	Health   sql.EndpointHealth
 	Policy   health.Policy
-	Asked    int64 // the oldest row that somebody wants to be tried although the endpoint's breaker is open; 0: none
+	Asked    int64 // the oldest row for which somebody requested a probe; 0: none
 }
 
-// Lease takes those of the named lanes that are free and open. ErrWorkerDead when this worker may own nothing.
+// Lease takes those of the named lanes that are free and open. It returns ErrWorkerDead if this worker was declared
+// dead.
 func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) ([]Leased, error) {
 	var lanes []sql.LeaseLanesRow
 	var about laneDetails
@@ -140,7 +141,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	return leased, nil
 }
 
-// LaneDetails reads again what serving lanes takes, after a change. The key is the endpoint.
+// LaneDetails reads again what serving lanes requires, after a change. The key is the endpoint.
 func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUID]Leased, error) {
 	var about laneDetails
 	if err := hot(ctx, d, func(b *pgx.Batch) { about.queue(b, endpoints) }); err != nil {
@@ -168,8 +169,8 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{},
 		map[id.UUID]sql.EndpointHealth{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
-	// Secrets first: where an endpoint is deleted in between, its row says so. Otherwise one without a secret would
-	// look broken.
+	// Secrets first: if an endpoint is deleted in between, its row says so. In the other order it would look like an
+	// endpoint without secrets.
 	b.Queue(sql.LaneSecrets, endpoints).Query(func(rows pgx.Rows) error {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LaneSecretsRow])
 		for _, s := range list {
@@ -207,8 +208,8 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	})
 }
 
-// DeclareDead marks a worker that has not beaten since beat as dead and frees its lanes, in one transaction. ok is
-// false when it has sent a beat since then, or another was faster.
+// DeclareDead marks a worker without a heartbeat since beat as dead and frees its lanes, in one transaction. ok is
+// false if the worker has sent a heartbeat since then, or another process was faster.
 func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (freed []id.UUID, ok bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockSilentWorker(ctx, sql.LockSilentWorkerParams{ID: worker, Beat: beat}); err != nil {
@@ -226,31 +227,30 @@ func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (fre
 	return freed, err == nil, err
 }
 
-// vacuum clears the dead rows of the queue and the ledger. They die young: left to the server's own schedule their
-// index entries make every read dearer, and on a server whose settings are not ours nobody else does it in time. One
-// process does it, as the server's own does: helpers for the indexes would take every core at once from what is being
-// delivered.
+// vacuum removes the dead rows of the queue and the ledger. These rows die young. On the server's own schedule their
+// index entries would slow every read down, and on a server with other settings nothing else vacuums them in time. One
+// process does it, without parallel index workers: these would take every core from deliveries.
 func vacuum(ctx context.Context, d *db.DB, table string) error {
 	_, err := d.Pool().Exec(ctx, "VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0) "+db.Identifier(db.Schema, table))
 	return db.Translate(err)
 }
 
-// Due is what one look at the retries that wait brought.
+// Due is the result of one scan for due retries.
 type Due struct {
 	Rows []sql.MakeDueReadyRow // that are ready now
 	Next *float64              // seconds until the next; nil: none is known
 	Now  time.Time             // the database's clock
-	// Shifted is by how many seconds that clock was seen to step in all, as far as it is taken account of.
+	// Shifted is the sum, in seconds, of the clock's steps that were seen and corrected.
 	Shifted float64
 }
 
-// ClockBounds say where a worker expects the database's clock to stand.
+// ClockBounds say where a worker expects the database's clock to be.
 type ClockBounds struct {
-	Shifted          float64 // when it last looked
+	Shifted          float64 // the sum when it last read the clock
 	Earliest, Latest time.Time
 }
 
-// MakeDueReady makes rows ready whose time has come, at most most of them, with due times after since: none where the
+// MakeDueReady makes due rows ready, at most `most` of them, with due times after since. It makes none ready if the
 // clock is out of its bounds.
 func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bounds ClockBounds) (due Due, err error) {
 	err = hot(ctx, d, func(b *pgx.Batch) {
@@ -285,7 +285,7 @@ func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps 
 	return rows, err
 }
 
-// VacuumWhereDead vacuums those of the named tables that hold more than so many dead rows by the server's statistics.
+// VacuumWhereDead vacuums those of the named tables that have more than this many dead rows by the server's statistics.
 func VacuumWhereDead(ctx context.Context, d *db.DB, dead int64, tables ...string) error {
 	rows, err := d.Pool().Query(ctx,
 		"SELECT relname FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = ANY($2) AND n_dead_tup > $3", db.Schema, tables, dead)
@@ -304,23 +304,23 @@ func VacuumWhereDead(ctx context.Context, d *db.DB, dead int64, tables ...string
 	return nil
 }
 
-// analyzeLock is the key of the lock under which partitions are analyzed; any number that nobody else takes.
+// analyzeLock is the key of the lock under which partitions are analyzed; any number that no other lock uses.
 const analyzeLock = 0x706f7374_616e6c79
 
-// youngTarget is how fine the statistics of a young day are. A row count and the commonest values are all that its
-// plans need, and the server's own default reads ten times as many rows: a day that has just started doubles every few
-// seconds.
+// youngTarget is the statistics target of a young day. Its plans need only a row count and the most common values, and
+// the server's default reads ten times as many rows: a day that has just started doubles every few seconds.
 const youngTarget = "10"
 
-// youngPartitions are the days whose statistics are missing or were made when the day had less than half its rows. A
-// day begins empty, and autovacuum looks at it when it has a hundred thousand rows: until then the planner would guess.
+// youngPartitions lists the days with missing statistics, or with statistics from when the day had less than half its
+// rows. A day starts empty, and autovacuum analyzes it only at a hundred thousand rows: until then the planner would
+// guess.
 const youngPartitions = `SELECT s.relname
 	FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid JOIN pg_inherits i ON i.inhrelid = s.relid
 	WHERE s.schemaname = $1 AND i.inhparent IN ('posthorn.events'::regclass, 'posthorn.deliveries'::regclass, 'posthorn.attempts'::regclass)
 		AND s.n_mod_since_analyze > greatest($2, c.reltuples)`
 
-// AnalyzeYoungPartitions analyzes the days that have grown to twice their rows since that was last done, by more than
-// least rows. One process does it at a time, and none waits for a lock. It returns the names of the tables.
+// AnalyzeYoungPartitions analyzes the days that have doubled since their last analysis, and grown by more than least
+// rows. One process does it at a time, and none waits for a lock. It returns the names of the tables.
 func AnalyzeYoungPartitions(ctx context.Context, d *db.DB, least int64) (names []string, err error) {
 	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
 		var mine bool

@@ -10,15 +10,15 @@ import (
 	"posthorn/domain/trace"
 )
 
-// Message is the event as the wire formats show it on its way to one endpoint, for the sender and for the page that
-// shows what was sent. The ids are in their outer form.
+// Message is an event as the wire formats render it for one endpoint, for the sender and for the page that shows what
+// was sent. The ids are in their external form.
 func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	m := signature.Message{
 		EventID: event, DeliveryID: delivery, EndpointID: endpoint,
 		Type: e.Type, CreatedAt: e.CreatedAt, OccurredAt: e.CreatedAt, Data: e.Data,
 	}
 	if e.ExternalID != nil {
-		m.EventID = *e.ExternalID // the producer's own, by which its receivers deduplicate already
+		m.EventID = *e.ExternalID // the producer's own id, by which its receivers already deduplicate
 	}
 	if e.Traceparent != nil {
 		m.Traceparent = *e.Traceparent
@@ -44,10 +44,10 @@ func First(d sql.Delivery) id.UUID {
 	return d.ID
 }
 
-// sentAgain reports whether the delivery's requests carry the mark of a replay.
+// sentAgain reports whether the delivery's requests are marked as a replay.
 func sentAgain(d sql.Delivery) bool { return d.FirstID != nil || d.ReplayOf != nil || d.JobID != nil }
 
-// SentMessage is the event as the requests of a delivery show it.
+// SentMessage is the event as the requests of a delivery render it.
 func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Message {
 	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.EndpointID))
 	m.TypeField, m.Bare = w.TypeField, w.Bare()
@@ -57,8 +57,7 @@ func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Messa
 	return m
 }
 
-// AppendTraceparent adds the header that tells a receiver of the event's trace, from the context that was stored with
-// the event.
+// AppendTraceparent adds the traceparent header, from the trace context that was stored with the event.
 func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, attempt int) []signature.Header {
 	if c, ok := trace.Attempt(stored, delivery, attempt); ok {
 		h = append(h, signature.Header{Name: trace.Header, Value: c.String()})
@@ -66,7 +65,7 @@ func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, at
 	return h
 }
 
-// SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their
+// SentHeaders are the headers of an attempt: those of every request, the endpoint's present custom headers with their
 // secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery,
 	t sql.Attempt,
@@ -90,7 +89,7 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 	}
 	if s.Kind == endpoint.Kafka {
 		for i := range h {
-			h[i].Name = strings.ToLower(h[i].Name) // as a worker writes those of records
+			h[i].Name = strings.ToLower(h[i].Name) // in lower case, as workers write the headers of Kafka records
 		}
 	}
 	return h

@@ -12,15 +12,16 @@ import (
 // ChannelOutbox is notified by posthorn.emit.
 const ChannelOutbox = "posthorn_outbox"
 
-// maxRelayTries is after how many tries a row that fails again and again, while others do not, is given up: a quarter
-// of an hour's worth.
+// maxRelayTries is after how many tries a row is rejected that fails again and again while others do not: about a
+// quarter of an hour.
 const maxRelayTries = 20
 
-// RelayOutbox takes rows of the outbox, gives them to store, and deletes those that it stored or rejected permanently.
-// The latter are kept as rejected. store returns an error for each row: nil if the row's event is stored. One relay
-// works at a time in all processes, so that a tenant's events keep their order. It returns how many rows it read.
+// RelayOutbox reads rows of the outbox, passes them to store, and deletes those that were stored or rejected
+// permanently. Rejected rows are kept with their reason. store returns an error for each row: nil if the row's event is
+// stored. One relay works at a time in all processes, so that a tenant's events keep their order. It returns how many
+// rows it read.
 //
-// store commits by itself. When this transaction fails afterwards the rows are given to store again: it must know an id
+// store commits by itself. If this transaction fails afterwards, store gets the same rows again, and must recognize ids
 // that it has stored.
 func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbox) []error) (n int, err error) {
 	var waits bool

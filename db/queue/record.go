@@ -1,5 +1,5 @@
-// Package queue is the hot path: events are stored with their deliveries, lanes leased and read, and outcomes
-// recorded. Every statement goes by index, and a batch is one round trip.
+// Package queue is the hot path: it stores events with their deliveries, leases and reads lanes, and records outcomes.
+// Every statement goes by index, and a batch is one round trip.
 package queue
 
 import (
@@ -26,17 +26,17 @@ type Outcome struct {
 	EndpointID id.UUID
 	EventType  string
 	Gen        int32 // of the queue row that was read
-	Attempts   int16 // made so far, this one included
-	Probes     int16 // those of them that the schedule does not count
+	Attempts   int16 // started so far, including this one
+	Probes     int16 // those that the schedule does not count
 	Decision   delivery.Decision
 	Result     delivery.Result
 	Attempt    *Attempt // nil: the delivery ended without a request
 }
 
-// Attempt is what is kept of one request and its answer. Durations are microseconds.
+// Attempt is the stored part of one request and its response. Durations are microseconds.
 type Attempt struct {
 	ID                            id.UUID
-	StartedAt                     time.Time // the id's
+	StartedAt                     time.Time // the time in the id
 	DNS, Connect, TLS, Wait, Read int32
 	Total                         int32
 	URL, Format, Signature        string
@@ -44,10 +44,10 @@ type Attempt struct {
 	ResponseExcerpt               []byte
 	Error                         string
 	Class                         int16         // of the roll-ups
-	Held                          time.Duration // for how long the endpoint's own limits held the delivery back
+	Held                          time.Duration // how long the endpoint's own limits held the delivery
 }
 
-// LaneDelay makes a whole lane wait.
+// LaneDelay delays all deliveries of a lane.
 type LaneDelay struct {
 	EndpointID id.UUID
 	Wait       time.Duration
@@ -56,20 +56,20 @@ type LaneDelay struct {
 // OutcomeBatch is one transaction of the recorder.
 type OutcomeBatch struct {
 	Worker   id.UUID
-	Listened bool // outcomes of listeners: no worker has to be alive for them, and they are nobody's health
+	Listened bool // outcomes of listeners: no live worker is required, and they count for no endpoint's health
 	Outcomes []*Outcome
 	Health   []health.Change
 	Delays   []LaneDelay
-	Again    bool // an earlier try of the same outcomes ended without a known outcome
+	Again    bool // an earlier try to record these outcomes had an unknown result
 }
 
-// Applied says, by delivery id, which outcomes changed their delivery. The others came late: they were logged as
+// Applied contains, by delivery id, the outcomes that changed their delivery. The others were late: they were logged as
 // attempts and overwrote nothing.
 type Applied map[id.UUID]bool
 
-// RecordOutcomes writes outcomes in one transaction: queue rows go or wait, attempts are inserted, deliveries updated,
-// dead letters listed, the books and roll-ups entered. ErrWorkerDead when another worker has taken over; LogLate is
-// then all that may be done.
+// RecordOutcomes writes outcomes in one transaction: it deletes or reschedules queue rows, inserts attempts, updates
+// deliveries, lists dead letters, and enters totals and roll-ups in the ledger. It returns ErrWorkerDead if this worker
+// was declared dead; the caller then can only call LogLate.
 func RecordOutcomes(ctx context.Context, d *db.DB, r OutcomeBatch) (Applied, error) {
 	conn, err := d.Pool().Acquire(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 	}
 	outcomes := r.Outcomes
 	if len(known) > 0 {
-		// Their first try did commit; all of it stands.
+		// The first try did commit all of them.
 		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool {
 			return o.Attempt != nil &&
 				known[o.Attempt.ID]
@@ -137,7 +137,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 	return matched, nil
 }
 
-// queueMatches takes away or reschedules the queue rows that still are as they were read.
+// queueMatches deletes or reschedules the queue rows that have not changed since they were read.
 func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 	var settle sql.SettleQueueParams
 	var later sql.RescheduleQueueParams
@@ -163,7 +163,7 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 	}
 }
 
-// plannedUs is the wait of a probe's own schedule in microseconds; less than 0: the delivery was no probe.
+// plannedUs is the wait of a probe's own schedule in microseconds; negative: the delivery was no probe.
 func plannedUs(d delivery.Decision) int64 {
 	if !d.Probe {
 		return -1
@@ -297,7 +297,7 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	}
 }
 
-// queueUnsent fails deliveries of one day that ended without a request. Their day may be gone, and with it the rows.
+// queueUnsent fails deliveries of one day that ended without a request. Their day and its rows are possibly dropped.
 func queueUnsent(b *pgx.Batch, group []*Outcome) {
 	reasons := map[delivery.Reason]*sql.FailDeliveriesParams{}
 	for _, o := range group {
@@ -330,7 +330,7 @@ func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	}
 }
 
-// queueAnswered takes what was answered out of the hands of listeners' programs.
+// queueAnswered ends the leases of listeners' deliveries that have a result.
 func (r *OutcomeBatch) queueAnswered(b *pgx.Batch) {
 	if !r.Listened {
 		return
@@ -394,7 +394,7 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 		p.Unhealthy, p.TLS = append(p.Unhealthy, db.OrNull(c.UnhealthySince)), append(p.TLS, db.OrNull(c.TLSOnlySince))
 		p.Firsts, p.Lasts = append(p.Firsts, db.OrNull(c.FirstFailureAt)), append(p.Lasts, db.OrNull(c.LastFailureAt))
 		p.Successes = append(p.Successes, db.OrNull(c.LastSuccessAt))
-		// A probe that is under way is lost with its worker: the next owner may make another.
+		// A probe in flight is lost with its worker, so the next owner can send another.
 		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))),
 			append(p.Probes, int32(h.Breaker.Probes))
 		p.Opened = append(p.Opened, db.OrNull(h.Breaker.OpenedAt))
@@ -410,8 +410,8 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 	}
 }
 
-// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes. Of
-// tenants that were deleted since then nothing is kept: they may have been erased already.
+// LogLate writes the attempts of a worker that was declared dead, so that every request is on record. Nothing else
+// changes. It skips deleted tenants: their data is possibly erased already.
 func LogLate(ctx context.Context, d *db.DB, outcomes []*Outcome) error {
 	lateOutcomes, expunged, deleted := lateAnswers(outcomes, Applied{}), map[id.UUID]bool{}, map[id.UUID]bool{}
 	if err := hot(ctx, d, func(b *pgx.Batch) {
@@ -431,8 +431,7 @@ func LogLate(ctx context.Context, d *db.DB, outcomes []*Outcome) error {
 	})
 }
 
-// lateAnswers are the outcomes that came late with something that was answered: their event may have been expunged
-// while the request was under way.
+// lateAnswers are the late outcomes with a stored response: their event was possibly expunged during the request.
 func lateAnswers(outcomes []*Outcome, matched Applied) (late []*Outcome) {
 	for _, o := range outcomes {
 		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil ||
@@ -461,7 +460,7 @@ func queueExpunged(b *pgx.Batch, outcomes []*Outcome, expunged map[id.UUID]bool)
 	}
 }
 
-// forgetAnswers keeps the attempts without what was answered.
+// forgetAnswers removes the responses and keeps the attempts.
 func forgetAnswers(outcomes []*Outcome, expunged map[id.UUID]bool) {
 	for _, o := range outcomes {
 		if expunged[o.EventID] {

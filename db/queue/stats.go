@@ -15,8 +15,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot holds what is
-// longer.
+// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot is for longer times.
 var LatencyBounds = [15]int32{1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7}
 
 // attemptStats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are
@@ -38,7 +37,7 @@ type statCount struct {
 func (s attemptStats) add(o *Outcome) {
 	slot, exact := slices.BinarySearch(LatencyBounds[:], o.Attempt.Total)
 	if exact {
-		slot++ // a bound belongs to the slot above it
+		slot++ // a bound itself belongs to the slot above it
 	}
 	k := statKey{o.EndpointID, o.EventType, int32(o.Attempt.StartedAt.Unix() / 60), o.Attempt.Class*16 + int16(slot)}
 	if o.Attempts > 1 {
@@ -53,16 +52,16 @@ func (s attemptStats) add(o *Outcome) {
 	c.us += int64(o.Attempt.Total)
 }
 
-// failureCounts are what failed attempts ended with, by endpoint, minute and code.
+// failureCounts counts the results of failed attempts, by endpoint, minute and code.
 type failureCounts map[failureKey]int32
 
 type failureKey struct {
 	endpoint id.UUID
 	minute   int32
-	code     int16 // the HTTP status; below zero: the failure
+	code     int16 // the HTTP status; negative: the failure
 }
 
-// failureCode is how a result is stored, and ErrorCount is what it was.
+// failureCode is the stored form of a result, and ErrorCount reads it back.
 func failureCode(r delivery.Result) int16 {
 	if r.Failure != delivery.FailNone {
 		return -int16(r.Failure)
@@ -70,7 +69,7 @@ func failureCode(r delivery.Result) int16 {
 	return int16(r.Status)
 }
 
-// ErrorCount reads what failureCode stored.
+// ErrorCount is the inverse of failureCode.
 func ErrorCount(code int16, n int64) health.ErrorCount {
 	if code < 0 {
 		return health.ErrorCount{Failure: delivery.Failure(-code), Count: n}
@@ -103,10 +102,10 @@ func (f failureCounts) queue(b *pgx.Batch) {
 	flush()
 }
 
-// maxStats keeps a ledger row within a page, so that it is not moved out of line.
+// maxStats keeps a ledger row within a page, so that it is not stored out of line.
 const maxStats = 100
 
-// queue enters the roll-ups, and the totals in the same row where both are few.
+// queue enters the roll-ups. The totals go into the same row if both are small.
 func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 	p := newOutcomeEntries(len(s))
 	switch {
@@ -137,7 +136,7 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 	flush()
 }
 
-// newOutcomeEntries has no nil slice: that would be a NULL.
+// newOutcomeEntries makes empty slices instead of nil ones, which would be NULL.
 func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
 	n := min(stats, maxStats)
 	return sql.EnterOutcomesParams{

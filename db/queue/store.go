@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Queue states, as in the schema: which rows a lane's owner may send, and what the others wait for.
+// Queue states, as in the schema: the owner of a lane can send ready rows; the others wait.
 const (
 	Ready     int16 = 0
 	Scheduled int16 = 1 // a retry that is not due
@@ -22,16 +22,16 @@ const (
 	Deferred  int16 = 3 // deliver_at; takes its place in the order when due
 )
 
-// StrictKey is the one order key of an endpoint whose ordering is strict.
+// StrictKey is the single ordering key of an endpoint with strict ordering.
 const StrictKey = "*"
 
-// NewEvent is an event that is about to be stored, with its fan-out.
+// NewEvent is an event to be stored, with its deliveries.
 type NewEvent struct {
 	sql.Event
 	Deliveries     []NewDelivery
 	IdempotencyKey string // empty: none
 	BodyHash       [32]byte
-	WholeHash      [32]byte // what earlier versions stored for the same body
+	WholeHash      [32]byte // the hash that earlier versions stored for the same body
 }
 
 // NewDelivery is one endpoint that an event goes to.
@@ -39,25 +39,24 @@ type NewDelivery struct {
 	ID         id.UUID
 	EndpointID id.UUID
 	OrderKey   string // empty: unordered
-	// Seq is the number of its queue row once it is stored and ready. 0: not known, or the row waits for its time or
-	// its key.
+	// Seq is the number of its queue row once it is stored and ready. 0: unknown, or the row waits for its time or its
+	// key.
 	Seq int64
 }
 
-// FirstAnswer is what the first request under an idempotency key came to.
+// FirstAnswer is the result of the first request under an idempotency key.
 type FirstAnswer struct {
 	EventID    id.UUID
 	Deliveries int
 	SameBody   bool
 }
 
-// StoreEvents writes events, their idempotency keys, deliveries, queue rows and entries in the books in one
-// transaction, and returns after its commit. routes are the routing versions that the fan-out used: ErrRoutesChanged
-// when the database has newer ones. Events whose key was taken are not stored; the answer by index says what the first
-// one was.
+// StoreEvents writes events, their idempotency keys, deliveries, queue rows and ledger entries in one transaction, and
+// returns after its commit. routes are the routing versions that the fan-out used: if the database has newer ones, it
+// returns ErrRoutesChanged. It does not store events whose key was used before; the answer by index holds the first
+// event's result.
 //
-// again says that an earlier call with the same events ended without a known outcome: whatever it stored stays as it
-// is.
+// again says that an earlier call with the same events had an unknown result: what it stored does not change.
 func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64,
 	again bool,
 ) (map[int]FirstAnswer, error) {
@@ -83,7 +82,8 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 	return answers, db.Translate(err)
 }
 
-// storeCarefully is StoreEvents in two round trips: first who won, then what follows for the winners.
+// storeCarefully is StoreEvents in two round trips: the first finds the events to store, the second stores what belongs
+// to them.
 func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*NewEvent, routes map[id.UUID]int64,
 	again bool,
 ) (map[int]FirstAnswer, error) {
@@ -132,12 +132,13 @@ func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*New
 	return answers, conn.SendBatch(ctx, second).Close()
 }
 
-// leaveATrace writes a word into the log. What an earlier try committed may wait for its synchronous replica still, and
-// a server that was killed shows it all the same: a transaction that finds all of it and writes nothing would not wait.
-// (One that finds an idempotency key taken locks its row, which is a change.)
+// leaveATrace writes a record into the write-ahead log. What an earlier try committed can still be waiting for its
+// synchronous replica, and a killed server makes it visible before that. A transaction that finds all of it and writes
+// nothing would not wait for the replica. (A transaction that finds a used idempotency key locks its row, which is a
+// write.)
 const leaveATrace = "SELECT pg_logical_emit_message(true, 'posthorn', '')"
 
-// claimsOf lists the keys that a batch wants, each once: of two events with one key the first asks.
+// claimsOf lists the keys of a batch, each once: of two events with one key the first is stored.
 func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]bool) {
 	type claim struct {
 		tenant id.UUID
@@ -159,8 +160,8 @@ func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]b
 	return p, map[id.UUID]bool{}
 }
 
-// firstAnswers looks up what those who did not win must answer. An event that finds its own id under its key won in an
-// earlier try of this batch.
+// firstAnswers finds the first results for events with a used key. An event that finds its own id under its key was
+// stored by an earlier try of this batch.
 func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer,
 	error,
 ) {
@@ -197,7 +198,7 @@ func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won m
 	return answers, nil
 }
 
-// hashedAs reports whether a stored hash is that of the event's body.
+// hashedAs reports whether a stored hash is the hash of the event's body.
 func (e *NewEvent) hashedAs(stored []byte) bool {
 	return string(stored) == string(e.BodyHash[:]) || string(stored) == string(e.WholeHash[:])
 }
@@ -291,8 +292,8 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 	b.Queue(sql.InsertQueue, db.Args(p)...).Query(func(rows pgx.Rows) error { return noteNumbers(events, rows) })
 }
 
-// noteNumbers keeps the numbers of ready queue rows with their deliveries. Rows come in the order in which they were
-// inserted; should that change, the numbers are left out, and the rows are read.
+// noteNumbers records the numbers of ready queue rows in their deliveries. Rows return in the order of their insertion.
+// If that order ever differs, the numbers are left out, and the worker reads the rows.
 func noteNumbers(events []*NewEvent, rows pgx.Rows) error {
 	for _, e := range events {
 		for i := range e.Deliveries {
@@ -313,8 +314,8 @@ func noteNumbers(events []*NewEvent, rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// forgetNumbers leaves it to a read to find the rows of events that an earlier try may have stored: it may have been
-// read and sent already.
+// forgetNumbers clears the numbers of events that an earlier try possibly stored, since a worker can have read and sent
+// them already. A read finds their rows.
 func forgetNumbers(events []*NewEvent) {
 	for _, e := range events {
 		for i := range e.Deliveries {

@@ -12,11 +12,11 @@ import (
 	"posthorn/domain/id"
 )
 
-// TakenRow is a queue row that was taken away because its delivery ends without a send.
+// TakenRow is a deleted queue row whose delivery ends without a request.
 type TakenRow = sql.TakeDeletedRowsRow
 
-// FailDeletedEndpoint ends up to most deliveries that wait for a deleted endpoint: they fail, or are canceled where a
-// developer's own program would have got them. It returns how many it found.
+// FailDeletedEndpoint ends at most `most` deliveries that wait for a deleted endpoint: they fail, or are canceled if
+// the endpoint was a listener. It returns how many it found.
 func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeDeletedRows(ctx, sql.TakeDeletedRowsParams{Endpoint: endpointID, Most: most})
@@ -39,7 +39,7 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 	return n, err
 }
 
-// FailBefore ends up to most deliveries that themselves, or whose events, were created before a moment.
+// FailBefore ends at most `most` deliveries that were created before a moment, or whose events were.
 func FailBefore(ctx context.Context, d *db.DB, before time.Time, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{Before: db.FirstID(before), Most: most})
@@ -58,8 +58,8 @@ func FailBefore(ctx context.Context, d *db.DB, before time.Time, most int32) (n 
 	return n, err
 }
 
-// FailTaken fails the deliveries of rows that were just taken from the queue, lists them as dead letters and enters the
-// books.
+// FailTaken fails the deliveries of queue rows that were just deleted, lists them as dead letters and enters them in
+// the ledger.
 func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
 	totals := ledger.Totals{}
 	days := map[int64]*sql.FailDeliveriesParams{}
@@ -96,7 +96,7 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 	return ledger.EnterSettled(ctx, q, totals)
 }
 
-// cancelTaken cancels the deliveries of rows that were just taken from the queue of a deleted listener.
+// cancelTaken cancels the deliveries of queue rows of a deleted listener.
 func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
 	totals := ledger.Totals{}
 	days := map[int64]*sql.EndListenedParams{}

@@ -1,6 +1,6 @@
 // Package seal encrypts the few secrets that Posthorn must be able to read again: signing secrets and custom headers. A
-// stored value says which key sealed it, and opens only for one tenant and one object, so that a ciphertext moved to
-// another row fails instead of signing another tenant's requests.
+// stored value says which key sealed it, and opens only for one tenant and one object. If a ciphertext is moved to
+// another row, opening it fails, so it never signs another tenant's requests.
 package seal
 
 import (
@@ -29,7 +29,7 @@ const (
 )
 
 // ErrUnopened says that a sealed value can't be read: no key of the ring sealed it, it was changed, or it belongs to
-// another tenant or object. Which of them is not told apart, since a forger would like to know.
+// another tenant or object. The error does not say which, since that would help a forger.
 var ErrUnopened = errors.New("sealed value does not open: it was sealed under a master key that is not configured, or belongs to another row")
 
 // Ring holds the master keys: the first seals, all open. It is read-only after NewRing, safe for concurrent use, and
@@ -44,14 +44,14 @@ type key struct {
 	mac  []byte // signs tokens
 }
 
-// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, comma between, newest first. The refusal
-// never holds a key.
+// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, comma between, newest first. The error
+// never contains a key.
 func NewRing(keys string) (*Ring, error) {
 	r := &Ring{}
 	for i, text := range strings.Split(keys, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" && i > 0 {
-			continue // a comma too many
+			continue // an extra comma
 		}
 		raw, err := decode(text)
 		if err != nil || len(raw) != keySize {
@@ -73,7 +73,7 @@ func NewRing(keys string) (*Ring, error) {
 	return r, nil
 }
 
-// decode takes both alphabets of base64, padded or not: keys are pasted from many tools.
+// decode accepts both alphabets of base64, padded or not: keys are pasted from many tools.
 func decode(text string) ([]byte, error) {
 	text = strings.TrimRight(text, "=")
 	if strings.ContainsAny(text, "-_") {
@@ -101,11 +101,10 @@ func newKey(raw []byte) (key, error) {
 	return k, nil
 }
 
-// Generate is the text of a new key.
+// Generate returns the text of a new key.
 func Generate(random [32]byte) string { return base64.StdEncoding.EncodeToString(random[:]) }
 
-// KeyID is the first 8 hexadecimal digits of the SHA-256 of the key that seals: what operators compare between
-// machines.
+// KeyID is the first 8 hexadecimal digits of the SHA-256 of the newest key. Operators compare it between machines.
 func (r *Ring) KeyID() string { return hex.EncodeToString(r.keys[0].id[:]) }
 
 // Seal encrypts under the newest key, for one tenant and one object. The result is a version byte, the key's id, the
@@ -118,7 +117,8 @@ func (r *Ring) Seal(plaintext []byte, tenant, object id.UUID) []byte {
 	return k.aead.Seal(out, nil, plaintext, associated(k.id, tenant, object))
 }
 
-// Open decrypts what Seal made for the same tenant and object under any key of the ring; else it is ErrUnopened.
+// Open decrypts a value that was sealed for the same tenant and object under any key of the ring; otherwise it returns
+// ErrUnopened.
 func (r *Ring) Open(sealed []byte, tenant, object id.UUID) ([]byte, error) {
 	k := r.find(sealed)
 	if k == nil {
@@ -131,7 +131,7 @@ func (r *Ring) Open(sealed []byte, tenant, object id.UUID) ([]byte, error) {
 	return plain, nil
 }
 
-// Head is what every value begins with that is sealed under the newest key: the version byte and the key's id.
+// Head is the beginning of every value that is sealed under the newest key: the version byte and the key's id.
 func (r *Ring) Head() []byte { return append([]byte{version}, r.keys[0].id[:]...) }
 
 func (r *Ring) find(sealed []byte) *key {
@@ -146,7 +146,8 @@ func (r *Ring) find(sealed []byte) *key {
 	return nil
 }
 
-// associated binds a ciphertext to its key, tenant and object: three fixed lengths, so that no two sets read the same.
+// associated binds a ciphertext to its key, tenant and object: three fixed lengths, so that no two sets have the same
+// bytes.
 func associated(keyID [idSize]byte, tenant, object id.UUID) []byte {
 	out := make([]byte, 0, idSize+2*len(tenant))
 	out = append(out, keyID[:]...)
@@ -154,5 +155,5 @@ func associated(keyID [idSize]byte, tenant, object id.UUID) []byte {
 	return append(out, object[:]...)
 }
 
-// Format keeps keys out of logs whatever the verb.
+// Format keeps keys out of logs, with any verb.
 func (r *Ring) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("redacted")) }

@@ -10,14 +10,14 @@ import (
 // tagBytes is how much of the HMAC-SHA256 a token carries: 128 bits.
 const tagBytes = 16
 
-// Token signs a text that its holder can read but not change: for links without a sign-in. The same text makes the same
-// token, as long as the newest key stays. purpose keeps a token of one kind from passing for another.
+// Token signs a text that its holder can read but not change: for links without a sign-in. The same text has the same
+// token for as long as the newest key is the same. purpose separates tokens of different kinds.
 func (r *Ring) Token(purpose string, payload []byte) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode(payload) + "." + encode(r.keys[0].tag(purpose, payload))
 }
 
-// OpenToken is what a token of this purpose says; false when no key of the ring has signed it.
+// OpenToken returns the text of a token of this purpose; false if no key of the ring has signed it.
 func (r *Ring) OpenToken(purpose, token string) ([]byte, bool) {
 	first, second, _ := strings.Cut(token, ".")
 	decode := base64.RawURLEncoding.Strict().DecodeString
@@ -45,7 +45,7 @@ func (k *key) tag(purpose string, payload []byte) []byte {
 	return h.Sum(nil)[:tagBytes]
 }
 
-// ReadToken is what a token says, whoever has signed it: to find who can open it, and for nothing else.
+// ReadToken returns the text of a token without a check of its signature. Use it only to find who can check the token.
 func ReadToken(token string) ([]byte, bool) {
 	text, _, signed := strings.Cut(token, ".")
 	payload, err := base64.RawURLEncoding.Strict().DecodeString(text)

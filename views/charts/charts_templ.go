@@ -185,7 +185,7 @@ func Line(p Props) templ.Component {
 	})
 }
 
-// Bars draws series over time, one upon the other.
+// Bars draws series over time as stacked bars.
 func Bars(p Props) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -698,7 +698,7 @@ func hit(p Props, i int) templ.Component {
 	})
 }
 
-// table holds the same numbers, for those who don't see the drawing and for those who want to know exactly.
+// table holds the same numbers, for screen readers and for exact values.
 func table(p Props) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,5 +1,5 @@
-// Package charts draws on the server: lines and bars as SVG, each with a name, a table of the same numbers,
-// and colors that the style sheet gives by class. The drawing stretches with the page; strokes and words don't.
+// Package charts draws charts on the server: lines and bars as SVG, each with a name, a table of the same numbers, and
+// colors from the style sheet by class. The drawing stretches with the page; strokes and text do not.
 package charts
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A drawing's own units; the page stretches it.
+// The drawing's own units; the page stretches it.
 const (
 	width  = 1000.0
 	height = 200.0
@@ -17,11 +17,11 @@ const (
 // scale maps values to heights: low is at the bottom and high at the top.
 type scale struct {
 	low, high float64
-	steps     int // the axis has a line at each of steps+1 even distances
+	steps     int // the axis has steps+1 lines at even distances
 }
 
-// niceScale is a scale from zero that holds a maximum and whose steps are round numbers: 1, 2, 2.5 or 5 times a power
-// of ten. Whole steps are asked for where values are counted things.
+// niceScale is a scale from zero that includes a maximum and has round steps: 1, 2, 2.5 or 5 times a power of ten.
+// Counted values have whole steps.
 func niceScale(most float64, whole bool) scale {
 	if !(most > 0) || math.IsInf(most, 0) {
 		return scale{high: 1, steps: 1}
@@ -38,7 +38,7 @@ func niceScale(most float64, whole bool) scale {
 	return scale{high: math.Ceil(most), steps: int(math.Ceil(most))}
 }
 
-// niceStep is the least round number that is not under v.
+// niceStep is the smallest round number that is at least v.
 func niceStep(v float64, whole bool) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5, 10} {
@@ -50,7 +50,7 @@ func niceStep(v float64, whole bool) float64 {
 	return math.Ceil(v)
 }
 
-// y is a value's distance from the top, held within the drawing.
+// y is a value's distance from the top, limited to the drawing.
 func (s scale) y(v float64) float64 {
 	if s.high <= s.low {
 		return height
@@ -59,7 +59,7 @@ func (s scale) y(v float64) float64 {
 	return height * (1 - min(max(share, 0), 1))
 }
 
-// ticks are the values of the axis, from the top down.
+// ticks are the values of the axis, from top to bottom.
 func (s scale) ticks() []float64 {
 	n := max(s.steps, 1)
 	out := make([]float64, 0, n+1)
@@ -69,7 +69,7 @@ func (s scale) ticks() []float64 {
 	return out
 }
 
-// most is the largest number of several lists; what is no number counts for nothing.
+// most is the largest number of several lists, without NaN.
 func most(lists ...[]float64) float64 {
 	top := 0.0
 	for _, list := range lists {
@@ -82,13 +82,13 @@ func most(lists ...[]float64) float64 {
 	return top
 }
 
-// barShare is how much of its place a bar takes.
+// barShare is the part of its slot that a bar fills.
 const barShare = 0.72
 
-// x is where the i-th of n points lies: each in the middle of its share of the width.
+// x is the position of the i-th of n points, each in the middle of its slot.
 func x(i, n int) float64 { return width * (float64(i) + 0.5) / float64(n) }
 
-// runs cuts a list where it has no number: the first index of each run, and the one behind its last.
+// runs splits a list at missing numbers: the first index of each run, and the index after its last.
 func runs(values []float64) [][2]int {
 	var out [][2]int
 	start := -1
@@ -106,7 +106,8 @@ func runs(values []float64) [][2]int {
 	return out
 }
 
-// linePath draws the values as a line that breaks where one is missing. A lone value is a level line: see dotPath.
+// linePath draws the values as a line with gaps for missing ones. A single value between gaps is a level line: see
+// dotPath.
 func linePath(values []float64, s scale) string {
 	var b strings.Builder
 	n := len(values)
@@ -125,7 +126,7 @@ func linePath(values []float64, s scale) string {
 	return b.String()
 }
 
-// dotPath marks the values that have no neighbor to be joined with: level lines as wide as a bar.
+// dotPath marks the values without neighbors: level lines as wide as a bar.
 func dotPath(values []float64, s scale) string {
 	var b strings.Builder
 	n := len(values)
@@ -138,7 +139,7 @@ func dotPath(values []float64, s scale) string {
 	return b.String()
 }
 
-// areaPath is what lies below linePath.
+// areaPath is the area below linePath.
 func areaPath(values []float64, s scale) string {
 	var b strings.Builder
 	n := len(values)
@@ -158,8 +159,7 @@ func areaPath(values []float64, s scale) string {
 // bar is one rectangle.
 type bar struct{ x, y, width, height float64 }
 
-// stack lays the values of one place upon each other, the first at the bottom. Every value above zero is at least a
-// hair high.
+// stack stacks the values of one slot, the first at the bottom. Every value above zero has a minimum height.
 func stack(i, n int, values []float64, s scale) []bar {
 	share := width / float64(n)
 	wide := share * barShare

@@ -9,7 +9,7 @@ import (
 	"posthorn/views/components"
 )
 
-// Class is what a series looks like: the style sheet gives it a color in each theme.
+// Class selects a series' color in the style sheet, for each theme.
 type Class string
 
 // The classes.
@@ -20,37 +20,37 @@ const (
 	Failed Class = "bad"
 )
 
-// Series is one row of numbers, one for each time. NaN says that there is none.
+// Series is a row of numbers, one for each time. NaN is a missing number.
 type Series struct {
 	Name   string
 	Class  Class
 	Values []float64
 }
 
-// Props are a chart's over time. ID is unique on the page.
+// Props describe a chart over time. ID is unique on the page.
 type Props struct {
 	ID     string
 	Title  string
-	Times  []time.Time // the beginning of each bucket, evenly spaced
+	Times  []time.Time // the start of each bucket, evenly spaced
 	Series []Series
-	Format func(float64) string // of values; Count unless set
-	Max    float64              // the top of the axis; what the values need unless set
-	Fill   bool                 // a Line's ground
-	Whole  bool                 // the values are counted things
+	Format func(float64) string // of values; default Count
+	Max    float64              // the top of the axis; default: fits the values
+	Fill   bool                 // fills the area below a Line
+	Whole  bool                 // the values are counts
 	Small  bool                 // half as high
 	Days   bool                 // the buckets are days, in UTC
-	Empty  string               // what is said where there is no number at all
+	Empty  string               // the text for a chart without numbers
 }
 
 // Count formats whole numbers.
 func Count(v float64) string { return components.Count(int64(math.Round(v))) }
 
-// Percent formats shares from 0 to 1, rounded down so that what failed never reads as 100%.
+// Percent formats shares from 0 to 1, rounded down so that a failure never shows as 100%.
 func Percent(v float64) string {
 	return num(math.Floor(v*1000+1e-6)/10) + "%"
 }
 
-// Milliseconds formats times.
+// Milliseconds formats durations.
 func Milliseconds(v float64) string {
 	return components.Duration(time.Duration(v * float64(time.Millisecond)))
 }
@@ -88,7 +88,7 @@ func (p Props) lineScale() scale {
 	return niceScale(most(lists...), p.Whole)
 }
 
-// stackScale holds the highest stack.
+// stackScale fits the highest stack.
 func (p Props) stackScale() scale {
 	sums := make([]float64, len(p.Times))
 	for i := range p.Times {
@@ -101,7 +101,7 @@ func (p Props) stackScale() scale {
 	return niceScale(most(sums), true)
 }
 
-// at are the values of one time, in the order of the series.
+// at returns the values of one time, in the order of the series.
 func (p Props) at(i int) []float64 {
 	out := make([]float64, len(p.Series))
 	for k, s := range p.Series {
@@ -115,7 +115,7 @@ func (p Props) at(i int) []float64 {
 
 const hourly = "15:04"
 
-// layout is how a chart's times are written: hours within two days, days beyond.
+// layout is the format of a chart's times: hours up to two days, days beyond.
 func (p Props) layout() string {
 	if n := len(p.Times); n > 1 && p.Times[n-1].Sub(p.Times[0]) > 50*time.Hour {
 		return "2 Jan"
@@ -123,7 +123,7 @@ func (p Props) layout() string {
 	return hourly
 }
 
-// axis are the times below the drawing: the first, the last, and some in between.
+// axis returns the times below the drawing: the first, the last, and some in between.
 func (p Props) axis() []int {
 	switch n := len(p.Times); {
 	case n == 0:
@@ -135,8 +135,7 @@ func (p Props) axis() []int {
 	}
 }
 
-// clock says which moment a label names, so that a script can write it in the reader's time zone. Days are those of
-// UTC.
+// clock is the moment of a label, so that a script can write it in the reader's time zone. Days are UTC days.
 func (p Props) clock(i int, where string) templ.Attributes {
 	if p.Days || where == "axis" && p.layout() != hourly {
 		return nil
@@ -144,7 +143,7 @@ func (p Props) clock(i int, where string) templ.Attributes {
 	return templ.Attributes{"data-clock": where, "data-at": p.Times[i].UTC().Format(time.RFC3339)}
 }
 
-// label names a bucket, for its tip and for the table.
+// label names a bucket, for its tooltip and for the table.
 func (p Props) label(i int) string {
 	if p.Days {
 		return p.Times[i].UTC().Format("2 Jan")
@@ -152,7 +151,7 @@ func (p Props) label(i int) string {
 	return p.Times[i].UTC().Format("2 Jan 15:04") + " UTC"
 }
 
-// tip is what a bucket holds, in words.
+// tip describes a bucket in words.
 func (p Props) tip(i int) string {
 	text := p.label(i)
 	for k, v := range p.at(i) {
@@ -161,13 +160,13 @@ func (p Props) tip(i int) string {
 	return text
 }
 
-// hit is the part of the drawing that belongs to a bucket.
+// hit is the hover area of a bucket.
 func (p Props) hit(i int) (left, wide string) {
 	share := width / float64(len(p.Times))
 	return num(share * float64(i)), num(share)
 }
 
-// summary says in a sentence what a chart shows.
+// summary describes a chart in a sentence.
 func (p Props) summary() string {
 	text := p.Title
 	for _, s := range p.Series {

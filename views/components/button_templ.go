@@ -352,7 +352,7 @@ func LinkButton(p LinkProps) templ.Component {
 	})
 }
 
-// CopyButton copies a text, where a script may.
+// CopyButton copies a text. It works only with a script.
 func CopyButton(label, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -437,7 +437,7 @@ func CopyButton(label, text string) templ.Component {
 	})
 }
 
-// copyFrom copies what an element of the page holds.
+// copyFrom copies the content of an element of the page.
 func copyFrom(label, id string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -522,7 +522,7 @@ func copyFrom(label, id string) templ.Component {
 	})
 }
 
-// Menu is a button that opens a list of actions. It opens without a script; with one it closes when the focus leaves.
+// Menu is a button that opens a list of actions. It opens without a script; with one it closes when it loses focus.
 func Menu(p MenuProps, items ...MenuItem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -655,7 +655,7 @@ func Menu(p MenuProps, items ...MenuItem) templ.Component {
 	})
 }
 
-// MenuEntries are items of a menu that is made elsewhere.
+// MenuEntries are the items of a menu that another component opens.
 func MenuEntries(items []MenuItem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

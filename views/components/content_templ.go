@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "posthorn/views/icons"
 
-// PageHeader heads a page with its one h1; its children are the page's actions.
+// PageHeader is the head of a page with its only h1; its children are the page's actions.
 func PageHeader(p HeaderProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -102,7 +102,7 @@ func PageHeader(p HeaderProps) templ.Component {
 	})
 }
 
-// Breadcrumb leads to the pages above.
+// Breadcrumb links to the pages above.
 func Breadcrumb(crumbs []Crumb) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -170,7 +170,7 @@ func Breadcrumb(crumbs []Crumb) templ.Component {
 	})
 }
 
-// Tabs are several views of one thing.
+// Tabs link to several views of one object.
 func Tabs(label string, tabs []Tab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -429,7 +429,7 @@ func Card(p CardProps) templ.Component {
 	})
 }
 
-// Stats lays numbers that matter side by side.
+// Stats lays out important numbers side by side.
 func Stats() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -467,7 +467,7 @@ func Stats() templ.Component {
 	})
 }
 
-// Stat is one number that matters.
+// Stat is one important number.
 func Stat(p StatProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -620,7 +620,7 @@ func Stat(p StatProps) templ.Component {
 	})
 }
 
-// Code is a block of text in a fixed width, shown as text whatever it holds.
+// Code is a block of text in a fixed width, shown unchanged.
 func Code(p CodeProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -860,7 +860,7 @@ func coloredJSON(text string) templ.Component {
 	})
 }
 
-// CopyField is a value that is there to be copied.
+// CopyField is a value with a button that copies it.
 func CopyField(p CopyProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -966,7 +966,7 @@ func CopyField(p CopyProps) templ.Component {
 	})
 }
 
-// ID is an id with a button that copies it whole.
+// ID is an id with a button that copies it in full.
 func ID(id string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1030,7 +1030,7 @@ func ID(id string) templ.Component {
 	})
 }
 
-// KeyValues lists what a thing has; its children are KeyValue.
+// KeyValues lists the properties of an object; its children are KeyValue.
 func KeyValues() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1068,7 +1068,7 @@ func KeyValues() templ.Component {
 	})
 }
 
-// KeyValue is one property, its children the value.
+// KeyValue is one property; its children are the value.
 func KeyValue(label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1119,7 +1119,7 @@ func KeyValue(label string) templ.Component {
 	})
 }
 
-// Timeline lists what happened, in order; its children are TimelineItem.
+// Timeline lists events in their order; its children are TimelineItem.
 func Timeline() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1157,7 +1157,7 @@ func Timeline() templ.Component {
 	})
 }
 
-// TimelineItem is one thing that happened, its children the details.
+// TimelineItem is one entry; its children are the details.
 func TimelineItem(p TimelineProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1271,7 +1271,7 @@ func TimelineItem(p TimelineProps) templ.Component {
 	})
 }
 
-// Steps lists what is to be done, or is being done; its children are Step.
+// Steps lists the steps of a task; its children are Step.
 func Steps() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1309,7 +1309,7 @@ func Steps() templ.Component {
 	})
 }
 
-// Step is one of them, its children what to do.
+// Step is one of them; its children say what to do.
 func Step(p StepProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1426,7 +1426,7 @@ func Step(p StepProps) templ.Component {
 	})
 }
 
-// PhaseBar shows how an attempt spent its time.
+// PhaseBar shows the phases of an attempt's duration.
 func PhaseBar(p PhaseProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// Field is a label, a hint and an error around a control of one's own, which takes the id and p's aria attributes.
+// Field is a label, a hint and an error around a custom control, which gets the id and p's aria attributes.
 func Field(p FieldProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -246,7 +246,7 @@ func fieldNotes(id, hint, wrong string) templ.Component {
 	})
 }
 
-// Input is a labelled line of text, a number, a password, a date.
+// Input is a labeled line of text, a number, a password or a date.
 func Input(p FieldProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -553,7 +553,7 @@ func Input(p FieldProps) templ.Component {
 	})
 }
 
-// Textarea is a labelled text of several lines.
+// Textarea is a labeled text of several lines.
 func Textarea(p FieldProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -751,7 +751,7 @@ func Textarea(p FieldProps) templ.Component {
 	})
 }
 
-// Select is a labelled choice of one. An option is chosen when it says so, or has the field's value.
+// Select is a labeled choice of one option. An option is selected when it says so, or has the field's value.
 func Select(p FieldProps, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -901,7 +901,7 @@ func Select(p FieldProps, options []Option) templ.Component {
 	})
 }
 
-// Checkbox is one box to tick.
+// Checkbox is one checkbox.
 func Checkbox(p ChoiceProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1046,7 +1046,7 @@ func Checkbox(p ChoiceProps) templ.Component {
 	})
 }
 
-// Radios is a choice of one, all of it in sight.
+// Radios is a choice of one option, with all of them visible.
 func Radios(p FieldProps, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1376,7 +1376,7 @@ func choice(p FieldProps, kind, id string, o Option) templ.Component {
 	})
 }
 
-// ErrorSummary heads a form that was refused: what is wrong, with links to the fields. Nothing is shown of none.
+// ErrorSummary is the head of a rejected form: its errors, with links to the fields. Without errors it shows nothing.
 func ErrorSummary(title string, wrong []Wrong) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,7 +10,7 @@ import (
 
 type nowKey struct{}
 
-// WithNow fixes the moment from which relative times are reckoned, as tests do; otherwise it is the clock's.
+// WithNow fixes the present time for relative times in tests; otherwise it is the clock's.
 func WithNow(ctx context.Context, now time.Time) context.Context {
 	return context.WithValue(ctx, nowKey{}, now)
 }
@@ -22,8 +22,8 @@ func now(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// Ago says how long before now a moment was, or how long after: "3 min ago", "in 2 h". static/js/app.js writes the
-// same.
+// Ago says how long before now a moment was, or how long after: "3 min ago", "in 2 h". static/js/app.js uses the same
+// rule.
 func Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	far := d.Abs()
@@ -31,8 +31,8 @@ func Ago(t, now time.Time) string {
 		return "just now"
 	}
 	const day = 24 * time.Hour
-	// What is ahead is rounded to the nearest: an invitation for 7 days is in 7 d a moment after it was made, not in 6
-	// d.
+	// Times in the future are rounded to the nearest: an invitation for 7 days expires in 7 d a moment after its
+	// creation, not in 6 d.
 	if d < 0 {
 		switch {
 		case far >= day-30*time.Minute:
@@ -67,8 +67,7 @@ func Ago(t, now time.Time) string {
 // Stamp writes a moment in UTC, to the second: "2026-11-21 22:04:05 UTC".
 func Stamp(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05") + " UTC" }
 
-// Duration writes how long something took, in three digits at most: "840 µs", "12.3 ms", "1.25 s", "4 min 10 s", "3 h
-// 5 min".
+// Duration writes a duration with at most three digits: "840 µs", "12.3 ms", "1.25 s", "4 min 10 s", "3 h 5 min".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -96,7 +95,7 @@ func pairOf(n int64, unit string, rest int64, small string) string {
 	return fmt.Sprintf("%d %s %d %s", n, unit, rest, small)
 }
 
-// digits writes a number below 1,000 with three digits, and without zeros behind the point.
+// digits writes a number below 1,000 with three digits, and without trailing zeros.
 func digits(v float64) string {
 	places := 0
 	switch {
@@ -127,7 +126,7 @@ func Bytes(n int64) string {
 	return digits(v) + " " + unit
 }
 
-// Count writes a number as people read it: 1,234,567.
+// Count writes a number for people: 1,234,567.
 func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -144,7 +143,7 @@ func Many(n int64, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// ShortID is an id as lists show it, its beginning and its end: "dlv_01jd…8xk2".
+// ShortID is the start and the end of an id, for lists: "dlv_01jd…8xk2".
 func ShortID(id string) string {
 	prefix, rest, ok := strings.Cut(id, "_")
 	if !ok || len(rest) <= 12 {
@@ -153,7 +152,7 @@ func ShortID(id string) string {
 	return prefix + "_" + rest[:4] + "…" + rest[len(rest)-4:]
 }
 
-// Plain writes a number as programs read it.
+// Plain writes a number for programs.
 func Plain(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Since is Ago from the page's moment.

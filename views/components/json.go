@@ -2,14 +2,14 @@ package components
 
 import "strings"
 
-// jsonPart is a piece of a JSON text and the class that colors it; empty for what is not colored.
+// jsonPart is a piece of a JSON text and its color class; empty for no color.
 type jsonPart struct{ class, text string }
 
-// colored bounds the JSON that is colored, in bytes: each part of it is an element of the page.
+// colored is the maximum size of colored JSON, in bytes: each part of it is an element of the page.
 const colored = 16 << 10
 
-// jsonParts cuts a JSON text into names, strings, numbers and words. A text that is no JSON is cut somewhere, and
-// nothing of it is lost.
+// jsonParts splits a JSON text into names, strings, numbers and words. It splits invalid JSON too, without losing a
+// byte.
 func jsonParts(text string) (parts []jsonPart) {
 	if len(text) > colored {
 		return []jsonPart{{"", text}}
@@ -55,7 +55,7 @@ func jsonParts(text string) (parts []jsonPart) {
 	return parts
 }
 
-// stringEnd is behind the quote that ends the string that begins at i.
+// stringEnd is the index after the closing quote of the string that starts at i.
 func stringEnd(text string, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

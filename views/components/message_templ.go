@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "posthorn/views/icons"
 
-// Alert is a message that stands on the page; its children are what to do about it.
+// Alert is a permanent message on the page; its children say what to do.
 func Alert(p AlertProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -122,7 +122,7 @@ func Alert(p AlertProps) templ.Component {
 	})
 }
 
-// Flash says once what was done.
+// Flash shows the result of the last action once.
 func Flash(tone Tone, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -201,7 +201,7 @@ func Flash(tone Tone, text string) templ.Component {
 	})
 }
 
-// Dialog lies above the page; a Button with Opens opens it, also without a script.
+// Dialog opens over the page, by a Button with Opens, also without a script.
 func Dialog(p DialogProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -361,7 +361,7 @@ func Dialog(p DialogProps) templ.Component {
 	})
 }
 
-// Confirm asks before it does what can't be undone; its children stand in the form.
+// Confirm asks before an action that can't be undone; its children are part of the form.
 func Confirm(p ConfirmProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -460,7 +460,7 @@ func Confirm(p ConfirmProps) templ.Component {
 	})
 }
 
-// Progress is how far a job is.
+// Progress is the progress of a job.
 func Progress(p ProgressProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

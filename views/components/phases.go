@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// PhaseProps are the times of one attempt, by phase. Scale is how long the whole bar is, so that the attempts of one
-// delivery compare; 0 is the attempt's own length.
+// PhaseProps are the durations of one attempt, by phase. Scale is the duration of the whole bar, so that the attempts
+// of one delivery can be compared; 0 is the attempt's own duration.
 type PhaseProps struct {
 	DNS, Connect, TLS, Wait, Read time.Duration
 	Scale                         time.Duration
-	Legend                        bool // names the phases below the bar
+	Legend                        bool // shows the names of the phases below the bar
 }
 
 // phase is one piece of the bar, in thousandths of its width.
@@ -29,7 +29,7 @@ func (p PhaseProps) total() time.Duration {
 	return max(p.DNS, 0) + max(p.Connect, 0) + max(p.TLS, 0) + max(p.Wait, 0) + max(p.Read, 0)
 }
 
-// pieces lays the phases side by side. One that took any time at all is at least 4 wide, or it would not be seen.
+// pieces lays out the phases side by side. A phase that is not zero is at least 4 wide, so that it is visible.
 func (p PhaseProps) pieces() []phase {
 	all := []phase{
 		{name: "DNS", class: "phase-dns", took: p.DNS},
@@ -59,7 +59,7 @@ func (p PhaseProps) pieces() []phase {
 
 func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// text says what the bar shows.
+// text describes the bar.
 func (p PhaseProps) text() string {
 	if p.total() == 0 {
 		return "No time was measured."

@@ -8,10 +8,10 @@ import (
 	"posthorn/views/icons"
 )
 
-// Kind is how much a button stands out. The zero value is an outlined button, for most actions.
+// Kind is the emphasis of a button. The zero value is an outlined button, for most actions.
 type Kind string
 
-// The kinds of buttons. A page has one Primary at most.
+// The kinds of buttons. A page has at most one Primary.
 const (
 	Secondary Kind = ""
 	Primary   Kind = "primary"
@@ -19,27 +19,27 @@ const (
 	Quiet     Kind = "quiet" // without an outline
 )
 
-// ButtonProps are a button's. A button of a form submits it, unless it opens or closes a dialog or Type says "button".
+// ButtonProps describe a button. A button in a form submits it, unless it opens or closes a dialog or Type is "button".
 type ButtonProps struct {
 	Label       string
 	Icon        icons.Name
 	Kind        Kind
 	Small       bool
-	IconOnly    bool   // shows the icon alone; the label is what it is called
-	Type        string // "submit" unless set
+	IconOnly    bool   // shows only the icon; the label is its accessible name
+	Type        string // default "submit"
 	Name, Value string
-	FormAction  string // sends its form elsewhere
-	Form        string // the id of a form that it stands outside of
+	FormAction  string // the URL for this button instead of the form's
+	Form        string // the id of the form, if the button is outside of it
 	Opens       string // the id of a dialog
-	Closes      string // the id of the dialog that it stands in
+	Closes      string // the id of the dialog around the button
 	Disabled    bool
-	Why         string // says why it is disabled
+	Why         string // the reason why it is disabled
 	Attrs       templ.Attributes
 }
 
 func (p ButtonProps) class() string { return buttonClass(p.Kind, p.Small, p.IconOnly) }
 
-// title is what shows when the pointer rests on it. (Attributes know no else.)
+// title is the button's tooltip. (templ has no else for attributes.)
 func (p ButtonProps) title() string {
 	if p.Why == "" && p.IconOnly {
 		return p.Label
@@ -57,8 +57,8 @@ func (p ButtonProps) kind() string {
 	return "submit"
 }
 
-// dialog are the attributes by which a button opens or closes a dialog: by command in new browsers, as a popover in
-// those that don't know commands, so without a script in both.
+// dialog are the attributes with which a button opens or closes a dialog: a command in new browsers, a popover in
+// browsers without commands. Both work without a script.
 func (p ButtonProps) dialog() templ.Attributes {
 	switch {
 	case p.Opens != "":
@@ -69,7 +69,7 @@ func (p ButtonProps) dialog() templ.Attributes {
 	return nil
 }
 
-// LinkProps are a link's that looks like a button.
+// LinkProps describe a link that looks like a button.
 type LinkProps struct {
 	Label    string
 	Href     string
@@ -94,21 +94,21 @@ func buttonClass(kind Kind, small, iconOnly bool) string {
 	return class
 }
 
-// FieldProps are a labelled field's. Name is required; ID is made from it unless set.
+// FieldProps describe a labeled field. Name is required; the default of ID is derived from it.
 type FieldProps struct {
 	ID          string
 	Name        string
 	Label       string
-	HideLabel   bool // for assistive technology alone, where the place says it
+	HideLabel   bool // for assistive technology only
 	Value       string
 	Hint        string
-	Error       string // a sentence; the field is marked as wrong
-	Type        string // of an Input: "text" unless set
+	Error       string // a sentence; marks the field as invalid
+	Type        string // of an Input; default "text"
 	Placeholder string
 	Complete    string // autocomplete
-	Unit        string // shown behind an Input: "seconds"
+	Unit        string // shown after an Input: "seconds"
 	Required    bool
-	Optional    bool // says "optional" beside the label
+	Optional    bool // shows "optional" beside the label
 	ReadOnly    bool
 	Disabled    bool
 	Mono        bool // code, URLs, ids
@@ -116,12 +116,12 @@ type FieldProps struct {
 	Min, Max    string
 	Step        string
 	MaxLength   int
-	Rows        int    // of a Textarea: 4 unless set
-	Width       string // "short" for numbers, "medium"; full unless set
+	Rows        int    // of a Textarea; default 4
+	Width       string // "short" for numbers, "medium"; default full
 	Attrs       templ.Attributes
 }
 
-// InputID is the id of the control, for links that lead to it.
+// InputID is the id of the control, for links to it.
 func (p FieldProps) InputID() string {
 	if p.ID != "" {
 		return p.ID
@@ -161,7 +161,7 @@ func (p FieldProps) rows() int {
 	return p.Rows
 }
 
-// aria ties hint and error to the control.
+// aria connects hint and error to the control.
 func (p FieldProps) aria() templ.Attributes {
 	return describe(p.InputID(), p.Hint, p.Error)
 }
@@ -194,11 +194,11 @@ type Option struct {
 	Disabled bool
 }
 
-// ChoiceProps are those of one box to tick.
+// ChoiceProps describe one checkbox.
 type ChoiceProps struct {
 	ID       string
 	Name     string
-	Value    string // "true" unless set
+	Value    string // default "true"
 	Label    string
 	Hint     string
 	Error    string
@@ -221,20 +221,21 @@ func (p ChoiceProps) value() string {
 	return p.Value
 }
 
-// Column is one of a table. Its label heads the column, and names the value where a narrow screen shows rows as cards.
+// Column describes a column of a table. Its label is the column's head, and names the value on a narrow screen, which
+// shows rows as cards.
 type Column struct {
 	Label     string
-	HideLabel bool // for assistive technology alone: boxes, menus
-	Number    bool // set to the right
+	HideLabel bool // for assistive technology only: checkboxes, menus
+	Number    bool // aligned to the right
 	Shrink    bool // as narrow as its content
 }
 
-// TableProps are a table's. Caption says what it lists, for assistive technology.
+// TableProps describe a table. Caption says what it lists, for assistive technology.
 type TableProps struct {
 	ID      string
 	Caption string
 	Columns []Column
-	Brief   bool // a row takes two lines on a narrow screen: the lead and the status, then the rest without labels
+	Brief   bool // a row has two lines on a narrow screen: the lead and the status, then the rest without labels
 	Attrs   templ.Attributes
 }
 
@@ -248,7 +249,7 @@ func (c Column) class() string {
 	return ""
 }
 
-// Tab is one of several views of a thing, each a page of its own.
+// Tab is one of several views of an object, each a page of its own.
 type Tab struct {
 	Label  string
 	Href   string
@@ -259,7 +260,7 @@ type Tab struct {
 // Crumb is a page above the present one.
 type Crumb struct{ Label, Href string }
 
-// HeaderProps are a page's head.
+// HeaderProps describe a page's head.
 type HeaderProps struct {
 	Title  string
 	Text   string
@@ -267,48 +268,48 @@ type HeaderProps struct {
 	Badge  templ.Component // beside the title
 }
 
-// CardProps are those of a framed part of a page. The zero Level heads it with h2.
+// CardProps describe a framed part of a page. The heading of the zero Level is an h2.
 type CardProps struct {
 	ID      string
 	Title   string
 	Text    string
-	Flush   bool            // its content reaches the frame, as tables do
+	Flush   bool            // its content extends to the frame, as tables do
 	Actions templ.Component // beside the title
 	Danger  bool
 	Attrs   templ.Attributes
 }
 
-// EmptyProps say what is not there, and what to do next.
+// EmptyProps say what is missing, and what to do next.
 type EmptyProps struct {
 	Icon  icons.Name
 	Title string
 	Text  string
 }
 
-// PageProps are those of a list's pages: links, empty where there is none.
+// PageProps describe the pages of a list: links, empty if there is no such page.
 type PageProps struct {
 	Previous, Next string
 	Note           string // "50 of many"
 }
 
-// AlertProps are those of a message that stands on the page.
+// AlertProps describe a permanent message on the page.
 type AlertProps struct {
 	Tone  Tone
 	Title string
 	Text  string
 }
 
-// DialogProps are a dialog's; a Button with Opens opens it.
+// DialogProps describe a dialog; a Button with Opens opens it.
 type DialogProps struct {
 	ID    string
 	Title string
 	Text  string
 	Wide  bool
-	Open  bool // as the page comes: its form was refused
+	Open  bool // open when the page loads: its form was rejected
 }
 
-// closer is its cross. What a page brought open is closed by sending a form of that method: nothing else does it
-// without a script.
+// closer is the attributes of its close button. A dialog that was open when the page loaded is closed by a form with
+// that method: nothing else closes it without a script.
 func (p DialogProps) closer() ButtonProps {
 	b := ButtonProps{Label: "Close", Icon: icons.Close, Kind: Quiet, Small: true, IconOnly: true, Closes: p.ID}
 	if p.Open {
@@ -317,26 +318,25 @@ func (p DialogProps) closer() ButtonProps {
 	return b
 }
 
-// ConfirmProps are those of a dialog that asks before it does something that can't be undone.
+// ConfirmProps describe a dialog that asks before an action that can't be undone.
 type ConfirmProps struct {
 	ID          string
 	Title       string
 	Text        string // what will happen, and to how many
-	Action      string // where its form is posted
-	Label       string // what its button says: a verb
+	Action      string // the URL of its form
+	Label       string // the text of its button: a verb
 	Danger      bool
 	Fields      map[string]string // hidden fields
-	Reason      bool              // asks why, in a field named "reason"
-	Must        bool              // the reason can't be left out
-	ReasonInput ReasonInput       // where the form was refused
+	Reason      bool              // asks for a reason, in a field named "reason"
+	Must        bool              // the reason is required
+	ReasonInput ReasonInput       // of a rejected form
 	Attrs       templ.Attributes  // of the form
 }
 
-// ReasonInput is the reason that was given in a dialog whose form was refused, and what is wrong with it. The dialog
-// comes back open.
+// ReasonInput is the reason in a dialog's rejected form, and its error. The dialog opens again.
 type ReasonInput struct{ Reason, Wrong string }
 
-// keeper is the button that leaves everything as it is.
+// keeper is the Cancel button.
 func (p ConfirmProps) keeper() ButtonProps {
 	b := ButtonProps{Label: "Cancel", Closes: p.ID}
 	if p.ReasonInput.Wrong != "" {
@@ -347,7 +347,7 @@ func (p ConfirmProps) keeper() ButtonProps {
 	return b
 }
 
-// reason is the field that asks why. An answer may be as long as in the API.
+// reason is the field for the reason. Its maximum length is the API's.
 func (p ConfirmProps) reason() FieldProps {
 	return FieldProps{
 		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.ReasonInput.Reason, Error: p.ReasonInput.Wrong, Optional: !p.Must,
@@ -356,17 +356,17 @@ func (p ConfirmProps) reason() FieldProps {
 	}
 }
 
-// CodeProps are those of a block of code, shown as text whatever it holds.
+// CodeProps describe a block of code, shown unchanged.
 type CodeProps struct {
-	ID    string // needed for the copy button
-	Label string // what it is, for its head
+	ID    string // required for the copy button
+	Label string // its heading
 	Text  string
-	JSON  bool // it is JSON, and is colored
+	JSON  bool // JSON, shown with colors
 	Wrap  bool
 	Note  string // "first 16 KiB of 2 MiB"
 }
 
-// CopyProps are those of a value that is there to be copied.
+// CopyProps describe a value with a button that copies it.
 type CopyProps struct {
 	ID    string
 	Label string
@@ -374,7 +374,7 @@ type CopyProps struct {
 	Hint  string
 }
 
-// StatProps are those of a number that matters.
+// StatProps describe an important number.
 type StatProps struct {
 	Label string
 	Value string
@@ -384,7 +384,7 @@ type StatProps struct {
 	Href  string
 }
 
-// StepState is how far a step of several is.
+// StepState is the state of a step.
 type StepState string
 
 // The states of a step.
@@ -395,7 +395,7 @@ const (
 	StepFailed  StepState = "failed"
 )
 
-// StepProps are those of one step.
+// StepProps describe one step.
 type StepProps struct {
 	State StepState
 	Title string
@@ -406,7 +406,7 @@ func (s StepState) word() string {
 	return map[StepState]string{StepWaiting: "to do", StepRunning: "running", StepDone: "done", StepFailed: "failed"}[s]
 }
 
-// TimelineProps are those of one entry of a timeline.
+// TimelineProps describe one entry of a timeline.
 type TimelineProps struct {
 	Tone  Tone
 	Icon  icons.Name
@@ -415,7 +415,7 @@ type TimelineProps struct {
 	Text  string
 }
 
-// ProgressProps are those of work that is under way. An unknown total (0) shows that something runs.
+// ProgressProps describe the progress of a job. With an unknown total (0) it only shows activity.
 type ProgressProps struct {
 	ID          string
 	Label       string
@@ -423,7 +423,7 @@ type ProgressProps struct {
 	Text        string
 }
 
-// MenuProps are those of a button that opens a list of actions.
+// MenuProps describe a button that opens a list of actions.
 type MenuProps struct {
 	Label    string
 	Icon     icons.Name
@@ -445,19 +445,19 @@ type MenuItem struct {
 	Active bool
 }
 
-// FilterProps are those of a form that narrows a list down; all of it lies in the address.
+// FilterProps describe a form that filters a list; the address holds the whole filter.
 type FilterProps struct {
-	Label  string // what it narrows down, for assistive technology
+	Label  string // what it filters, for assistive technology
 	Action string
-	Clear  string // where all is shown again; empty where nothing is narrowed down
+	Clear  string // the address without a filter; empty if no filter is set
 	Attrs  templ.Attributes
 }
 
-// BulkProps are those of a list whose rows can be chosen.
+// BulkProps describe a list with selectable rows.
 type BulkProps struct {
 	ID      string
 	Action  string
-	Noun    string          // what the rows are, in the plural
-	Actions templ.Component // its buttons; they tell themselves apart by name and value
+	Noun    string          // the rows' noun, in the plural
+	Actions templ.Component // its buttons, which differ by name and value
 	Attrs   templ.Attributes
 }

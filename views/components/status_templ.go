@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Badge is a word in its tone.
+// Badge is a word in the color of its tone.
 func Badge(tone Tone, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -77,7 +77,7 @@ func Badge(tone Tone, text string) templ.Component {
 	})
 }
 
-// Status is a word with a dot in its tone.
+// Status is a word with a dot in the color of its tone.
 func Status(tone Tone, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -168,7 +168,7 @@ func DeliveryStatus(s delivery.Status) templ.Component {
 	})
 }
 
-// Condition is how an endpoint is.
+// Condition is the condition of an endpoint.
 func Condition(s condition.State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -198,8 +198,8 @@ func Condition(s condition.State) templ.Component {
 	})
 }
 
-// WaitReason is why a delivery waits, in a line below its status. Nothing where the other columns tell it: it is sent
-// next, or is retried.
+// WaitReason is why a delivery waits, in a line below its status. It shows nothing if the other columns say it: the
+// delivery is sent next, or is retried.
 func WaitReason(r condition.Reason) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -244,7 +244,7 @@ func WaitReason(r condition.Reason) templ.Component {
 	})
 }
 
-// Severity is how a tenant's endpoints are.
+// Severity is the condition of a tenant's endpoints.
 func Severity(s health.Severity) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -274,7 +274,7 @@ func Severity(s health.Severity) templ.Component {
 	})
 }
 
-// Answer is an attempt's outcome: the HTTP status, or why there was none.
+// Answer is an attempt's outcome: the HTTP status, or why there was no response.
 func Answer(code int, failure delivery.Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -410,7 +410,7 @@ func toneIcon(t Tone) templ.Component {
 	})
 }
 
-// Time is a moment as people see it: how long ago, with the exact UTC under the pointer. The zero time is a dash.
+// Time is a relative time, with the exact UTC in the tooltip. The zero time is a dash.
 func Time(t time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -562,7 +562,7 @@ func ExactTime(t time.Time) templ.Component {
 	})
 }
 
-// Live says whether the page is told of news. It is shown where a script runs.
+// Live shows whether the page gets updates. It is visible only with a script.
 func Live() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,6 +1,6 @@
-// Package components holds the parts that pages are made of. Each takes a struct of what it shows, works without a
-// script, and carries what assistive technology needs: labels, descriptions and errors are tied to their fields,
-// states are words and not colors alone. None has an inline style or script.
+// Package components holds the parts of pages. Each takes a struct of what it shows, works without a script, and has
+// what assistive technology requires: labels, descriptions and errors are connected to their fields, and states are
+// words and not only colors. None has an inline style or script.
 package components
 
 import (
@@ -12,7 +12,7 @@ import (
 	"posthorn/views/icons"
 )
 
-// Tone is how good or bad a thing is. The zero value is neutral.
+// Tone says whether something is good or bad. The zero value is neutral.
 type Tone string
 
 // The tones.
@@ -32,7 +32,7 @@ func (t Tone) class() string {
 	return "tone-" + string(t)
 }
 
-// icon is the sign of a tone, so that it is told by more than its color.
+// icon is the icon of a tone, so that the color is not the only sign.
 func (t Tone) icon() icons.Name {
 	switch t {
 	case Good:
@@ -43,7 +43,7 @@ func (t Tone) icon() icons.Name {
 	return icons.Info
 }
 
-// DeliveryTone is how good or bad a delivery's state is.
+// DeliveryTone is the tone of a delivery's state.
 func DeliveryTone(s delivery.Status) Tone {
 	switch s {
 	case delivery.Delivered:
@@ -58,7 +58,7 @@ func DeliveryTone(s delivery.Status) Tone {
 	return Neutral
 }
 
-// ConditionTone is how good or bad an endpoint's condition is.
+// ConditionTone is the tone of an endpoint's condition.
 func ConditionTone(s condition.State) Tone {
 	switch s {
 	case condition.Active:
@@ -105,7 +105,7 @@ func answerTone(code int) Tone {
 	return Neutral
 }
 
-// AnswerText is an attempt's outcome in a word or two: "200", or why there was no answer: "DNS error".
+// AnswerText is an attempt's outcome in a word or two: "200", or why there was no response: "DNS error".
 func AnswerText(code int, failure delivery.Failure) string {
 	if failure == delivery.FailNone && code > 0 {
 		return strconv.Itoa(code)

@@ -2,10 +2,10 @@ package components
 
 import "time"
 
-// UsageProps is what a tenant may use and has used; of events 0 is no limit.
+// UsageProps are a tenant's limits and usage; 0 events is unlimited.
 type UsageProps struct {
-	Text                    string    // what the card says of itself
-	Resets                  time.Time // when the month's events count anew, UTC
+	Text                    string    // the introduction of the card
+	Resets                  time.Time // when the month's count restarts, UTC
 	Events, EventsPerMonth  int64
 	EventsPerSecond         int64
 	Endpoints, MaxEndpoints int64

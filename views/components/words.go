@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Wrong is one thing that is wrong with a form: a sentence, and the id of the control, empty where it is no field's.
+// Wrong is an error of a form: a sentence, and the id of the control; empty if it belongs to no field.
 type Wrong struct{ ID, Detail string }
 
 func sortedNames(fields map[string]string) []string { return slices.Sorted(maps.Keys(fields)) }
@@ -17,7 +17,7 @@ func confirmKind(danger bool) Kind {
 	return Primary
 }
 
-// note is how far the work is, in words.
+// note is the progress in words.
 func (p ProgressProps) note() string {
 	if p.Total <= 0 {
 		return "in progress"
@@ -25,7 +25,7 @@ func (p ProgressProps) note() string {
 	return Count(p.Done) + " of " + Count(p.Total)
 }
 
-// codeName is what the copy button of a block of code says it copies.
+// codeName is the accessible name of the code that the copy button copies.
 func codeName(label string) string {
 	if label == "" {
 		return "this"

@@ -10,7 +10,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// CrossTenantFilter is what a list of all tenants is narrowed down to, as it stands in the address.
+// CrossTenantFilter is the filter of a list of all tenants, as in the address.
 type CrossTenantFilter struct {
 	Search, Tenant, Endpoint, Host, Status, Type, Since, Until string
 }
@@ -24,10 +24,10 @@ type DeliveriesView struct {
 	Wrong  map[string]string // by field
 	Rows   []DeliveryLine
 	Next   string
-	Short  bool // the page ended where enough was looked at
+	Short  bool // the page ended early: the maximum of rows was read
 }
 
-// DeliveryLine is one delivery as operators see it: where it goes and how it fares, not what it carries.
+// DeliveryLine is one delivery as operators see it: its destination and state, without its content.
 type DeliveryLine struct {
 	ID, Path, Type         string
 	Tenant, TenantPath     string
@@ -49,7 +49,7 @@ type DeliveryView struct {
 	Attempts  []AttemptLine // newest first
 }
 
-// AttemptLine is one request, without what it carried and what was answered.
+// AttemptLine is one request, without its content and its response.
 type AttemptLine struct {
 	Number, Status int
 	At             time.Time
@@ -88,10 +88,10 @@ type EventView struct {
 	More  bool
 }
 
-// diagnosisTone is how good or bad what happened to a delivery is.
+// diagnosisTone is the tone of a diagnosis.
 func (v DeliveryView) diagnosisTone() components.Tone { return components.DeliveryTone(v.Line.Status) }
 
-// wrongFields are what is wrong with a filter, with the ids of its controls.
+// wrongFields are the errors of a filter, with the ids of its controls.
 func wrongFields(wrong map[string]string) []components.Wrong {
 	var out []components.Wrong
 	for _, name := range []string{"q", "tenant", "endpoint", "host", "type", "since", "until"} {
@@ -102,7 +102,7 @@ func wrongFields(wrong map[string]string) []components.Wrong {
 	return out
 }
 
-// wrongIn is what is wrong in some fields, with links to them: what was refused may stand far down the page.
+// wrongIn are the errors of some fields, with links to them: the rejected field can be far down the page.
 func wrongIn(fields ...components.FieldProps) []components.Wrong {
 	var out []components.Wrong
 	for _, f := range fields {

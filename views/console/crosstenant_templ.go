@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Deliveries is the deliveries of all tenants.
+// Deliveries lists the deliveries of all tenants.
 func Deliveries(v DeliveriesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -592,7 +592,7 @@ func deliveryLines(rows []DeliveryLine, tenants bool) templ.Component {
 	})
 }
 
-// Delivery is one delivery, without what it carries.
+// Delivery is the page of one delivery, without its content.
 func Delivery(v DeliveryView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1330,7 +1330,7 @@ func insideDelivery(v DeliveryView) templ.Component {
 	})
 }
 
-// Events is the events of all tenants.
+// Events lists the events of all tenants.
 func Events(v EventsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1686,7 +1686,7 @@ func insideEvents(v EventsView) templ.Component {
 	})
 }
 
-// Event is one event and where it went.
+// Event is the page of one event and its deliveries.
 func Event(v EventView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

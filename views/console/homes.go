@@ -48,7 +48,7 @@ func (h HomeLine) waiting() string {
 	return text
 }
 
-// release is what the home runs; a dash if it has not said.
+// release is the version of a home; a dash if it is not known.
 func (h HomeLine) release() string {
 	if h.Last.Release == "" {
 		return "–"
@@ -56,7 +56,7 @@ func (h HomeLine) release() string {
 	return h.Last.Release
 }
 
-// differ reports whether homes run different releases.
+// differ reports whether homes run different versions.
 func (v HomesView) differ() bool {
 	for _, h := range v.Homes {
 		if h.Last.Release != "" && h.Last.Release != v.Homes[0].Last.Release {

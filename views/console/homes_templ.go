@@ -519,7 +519,7 @@ func homeCounts(h HomeLine) templ.Component {
 	})
 }
 
-// elsewhere are the tenants that a search has found in other homes.
+// elsewhere lists the tenants that a search has found in other homes.
 func elsewhere(v TenantsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

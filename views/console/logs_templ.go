@@ -17,7 +17,7 @@ import (
 	"strconv"
 )
 
-// Ledger shows the totals beside what waits.
+// Ledger shows the totals beside the waiting deliveries.
 func Ledger(v LedgerView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -192,7 +192,7 @@ func insideLedger(v LedgerView) templ.Component {
 	})
 }
 
-// tenantField narrows a list down to a tenant.
+// tenantField filters a list by tenant.
 func tenantField(value, wrong string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1455,7 +1455,7 @@ func insideMails(v MailsView) templ.Component {
 	})
 }
 
-// Jobs is what was asked to be done in bulk, and the periodic jobs.
+// Jobs lists the bulk jobs and the periodic jobs.
 func Jobs(v JobsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

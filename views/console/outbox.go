@@ -8,21 +8,21 @@ import (
 	"posthorn/views/layout"
 )
 
-// RejectedView is what was emitted in SQL and could not become an event.
+// RejectedView lists the rejected events that were emitted in SQL.
 type RejectedView struct {
 	Shell        layout.Shell
 	Root         string
 	Tenant, Code string // of the filter
-	Wrong        string // what is wrong with its tenant
+	Wrong        string // the error of the tenant filter
 	Reasons      []RejectedReason
 	Lines        []RejectedLine
 	Next         string
 }
 
-// RejectedTenant is whom an event was emitted for. One that is none has neither name nor path.
+// RejectedTenant is the tenant for which an event was emitted. An unknown tenant has neither name nor path.
 type RejectedTenant struct{ TenantID, Name, Path string }
 
-// RejectedReason is how many of a tenant were rejected with a code.
+// RejectedReason counts a tenant's events that were rejected with a code.
 type RejectedReason struct {
 	RejectedTenant
 	Code           string
@@ -30,7 +30,7 @@ type RejectedReason struct {
 	Oldest, Newest time.Time
 }
 
-// RejectedLine is one that was rejected.
+// RejectedLine is one rejected event.
 type RejectedLine struct {
 	RejectedTenant
 	ID, Type, Code, Detail string
@@ -38,12 +38,12 @@ type RejectedLine struct {
 	Rejected               time.Time
 }
 
-// only is the list of a tenant and a code alone.
+// only is the address of the list of one tenant and one code.
 func (v RejectedView) only(r RejectedReason) string {
 	return v.Root + "?" + url.Values{"tenant": {r.TenantID}, "code": {r.Code}}.Encode()
 }
 
-// total is a sentence about all of them.
+// total is a sentence with their number.
 func (v RejectedView) total() string {
 	var n int64
 	for _, r := range v.Reasons {

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Rejected is what was emitted in SQL and could not become an event.
+// Rejected lists the rejected events that were emitted in SQL.
 func Rejected(v RejectedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

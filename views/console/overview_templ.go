@@ -756,7 +756,7 @@ func holder(worker string) templ.Component {
 	})
 }
 
-// Hosts is endpoint health by host.
+// Hosts shows endpoint health by host.
 func Hosts(v HostsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1171,7 +1171,7 @@ func hostTable(hosts []HostLine) templ.Component {
 	})
 }
 
-// Sick is the endpoints of all tenants that fail.
+// Sick lists the failing endpoints of all tenants.
 func Sick(v SickView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1666,7 +1666,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 	})
 }
 
-// Queue is what waits and who works on it.
+// Queue shows the waiting deliveries and the workers.
 func Queue(v QueueView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

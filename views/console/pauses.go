@@ -7,14 +7,14 @@ import (
 	"posthorn/views/layout"
 )
 
-// PausesView is what operators keep from being sent.
+// PausesView lists the operators' pauses.
 type PausesView struct {
 	Shell  layout.Shell
 	Root   string
 	Pauses []PauseLine
-	Scope  string // as the form has it
+	Scope  string // as in the form
 	Of     components.FieldProps
-	Known  []components.Option // proposed for Of
+	Known  []components.Option // suggestions for Of
 	Reason components.FieldProps
 }
 
@@ -22,7 +22,7 @@ type PausesView struct {
 type PauseLine struct {
 	ID, Scope, Of, Reason, By, Tenant, TenantPath string
 	Since                                         time.Time
-	ReasonInput                                   components.ReasonInput // where ending it was refused
+	ReasonInput                                   components.ReasonInput // of a rejected form that ends the pause
 }
 
 func (v PausesView) scopes() []components.Option {

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Pauses is what operators keep from being sent.
+// Pauses lists the operators' pauses.
 func Pauses(v PausesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,11 +7,11 @@ import (
 	"posthorn/views/layout"
 )
 
-// SettingsView is what operators have set for everybody.
+// SettingsView is the page of the platform's settings.
 type SettingsView struct {
 	Shell  layout.Shell
 	Groups []SettingGroup
-	Seen   string // which version of the settings the form shows
+	Seen   string // the version of the settings that the form shows
 	Wrong  string
 }
 
@@ -21,30 +21,30 @@ type SettingGroup struct {
 	Fields []SettingField
 }
 
-// SettingField is one setting: a choice where it has options.
+// SettingField is one setting: a choice if it has options.
 type SettingField struct {
 	components.FieldProps
 	Options []components.Option
 }
 
-// LimitsForm is what one tenant may use and how long it keeps things.
+// LimitsForm is the form of a tenant's limits and retention.
 type LimitsForm struct {
 	Groups    []SettingGroup
 	Retention components.FieldProps
 	Seen      string
 	Wrong     string
-	Beyond    int    // asked before a shorter retention: of so many days; 0: nothing is asked
-	Lost      string // what it deletes
+	Beyond    int    // a shorter retention of this many days needs a confirmation; 0: none is asked for
+	Lost      string // what the shorter retention deletes
 }
 
-// KeysView is the platform's keys, and the form of a new one.
+// KeysView lists the platform's keys, with the form of a new one.
 type KeysView struct {
 	Shell         layout.Shell
 	Keys          []KeyLine
 	Name, Expires components.FieldProps
 	Scopes        []components.Option
 	Wrong         string // about the scopes
-	New, NewName  string // the text of the key that was just made, shown once
+	New, NewName  string // the text of a new key, shown once
 }
 
 // KeyLine is one platform key.
@@ -55,7 +55,7 @@ type KeyLine struct {
 	Created, Used, Ends      time.Time
 }
 
-// wrongSettings is what is wrong in the fields of some groups.
+// wrongSettings are the errors in the fields of some groups.
 func wrongSettings(groups []SettingGroup) (out []components.Wrong) {
 	for _, g := range groups {
 		for _, f := range g.Fields {

@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// Settings is what operators set for everybody.
+// Settings is the page of the platform's settings.
 func Settings(v SettingsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -183,7 +183,7 @@ func settingFields(g SettingGroup) templ.Component {
 	})
 }
 
-// limits is the card of what one tenant may use.
+// limits is the card of a tenant's limits.
 func limits(path string, f LimitsForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -299,7 +299,7 @@ func limits(path string, f LimitsForm) templ.Component {
 	})
 }
 
-// Keys is the platform's keys.
+// Keys lists the platform's keys.
 func Keys(v KeysView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1056,7 +1056,7 @@ func insideTenant(v TenantView) templ.Component {
 	})
 }
 
-// Act asks again why something is to be changed in a tenant that is looked at.
+// Act asks for the reason before an operator changes something in a tenant's dashboard.
 func Act(v ActView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

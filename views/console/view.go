@@ -1,4 +1,4 @@
-// Package console is what operators see, each page beside its view model.
+// Package console holds the operators' pages, each beside its view model.
 package console
 
 import (
@@ -16,7 +16,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// OverviewView is the operators' first page: what runs, what waits, who waits the longest.
+// OverviewView is the operators' first page: the processes, the waiting deliveries, and the tenants that wait longest.
 type OverviewView struct {
 	Shell         layout.Shell
 	Tenants       int64
@@ -26,23 +26,23 @@ type OverviewView struct {
 	BreakersOpen  int64
 	Workers       int64
 	Waiting       int64
-	WaitingMost   bool // at least so many
+	WaitingMost   bool // Waiting is a lower bound
 	DeadLetters   int64
 	MailsFailed   int64
 	Rejected      int64
 	Findings      []FindingLine
 	Oldest        []OldestLine
-	Hosts         []HostLine // that fail
+	Hosts         []HostLine // failing ones
 	Loads         []LoadLine
 }
 
-// FindingLine is something to look at, with where to.
+// FindingLine is an incident, with a link to its object.
 type FindingLine struct {
 	incidents.Finding
 	Links []components.LinkProps
 }
 
-// OldestLine is a tenant with deliveries that are ready, and the lane of the oldest.
+// OldestLine is a tenant with ready deliveries, and the lane of the oldest.
 type OldestLine struct {
 	Tenant, Path         string
 	ReadyFor             time.Duration
@@ -50,14 +50,14 @@ type OldestLine struct {
 	URL, Endpoint, Owner string
 }
 
-// LoadLine is what a tenant has of the workers and of what waits.
+// LoadLine is a tenant's share of the workers and of the waiting deliveries.
 type LoadLine struct {
 	incidents.Load
 	Path, ID string
 	Waiting  int64
 }
 
-// Compare puts who has more first.
+// Compare orders the largest first.
 func (l LoadLine) Compare(o LoadLine) int {
 	return cmp.Or(cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)), cmp.Compare(o.Waiting, l.Waiting),
 		cmp.Compare(l.Tenant, o.Tenant))
@@ -77,7 +77,7 @@ func (v OverviewView) waiting() string {
 	return components.Count(v.Waiting)
 }
 
-// tone is bad where the number is not what it should be.
+// tone is Bad if the number is not what it should be.
 func tone(bad bool, how components.Tone) components.Tone {
 	if bad {
 		return how
@@ -88,16 +88,16 @@ func tone(bad bool, how components.Tone) components.Tone {
 // TenantsView lists tenants for operators.
 type TenantsView struct {
 	Shell        layout.Shell
-	Part, State  string // as narrowed down
-	Sort         string // name, waiting; else the newest first
+	Part, State  string // as in the filter
+	Sort         string // name, waiting; default newest first
 	Tenants      []TenantLine
-	Most         bool // there are more, on no further page
+	Most         bool // there are more, but no further page
 	Next         string
 	Name         components.FieldProps
-	NewKey       string // of the tenant that was just made, shown once
+	NewKey       string // of a new tenant, shown once
 	NewTenant    string
 	NewTenantURL string
-	Elsewhere    []FoundLine // tenants of other homes that the search has found
+	Elsewhere    []FoundLine // tenants of other homes that the search found
 	Silent       []string    // other homes that did not respond to the search
 }
 
@@ -117,7 +117,7 @@ type TenantView struct {
 	Shell     layout.Shell
 	ID, Name  string
 	Path      string
-	Pause     string // the form that pauses it
+	Pause     string // the form that pauses the tenant
 	Suspended bool
 	Suspension
 	Created   time.Time
@@ -131,13 +131,13 @@ type TenantView struct {
 	Limits    LimitsForm
 }
 
-// Suspension is who suspended a tenant, why and when; zero where that is not known.
+// Suspension is who suspended a tenant, why and when; zero if that is not known.
 type Suspension struct {
 	By, Reason string
 	At         time.Time
 }
 
-// wrong is what was refused in one of the forms of the page.
+// wrong are the errors of the page's forms.
 func (v TenantView) wrong() []components.Wrong {
 	minutes := components.FieldProps{Name: "minutes", Error: v.View.Wrong}
 	fields := []components.FieldProps{
@@ -147,25 +147,25 @@ func (v TenantView) wrong() []components.Wrong {
 	return append(wrongIn(fields...), wrongSettings(v.Limits.Groups)...)
 }
 
-// ActView asks why something is to be changed in a tenant that is looked at.
+// ActView asks for the reason before an operator changes something in a tenant's dashboard.
 type ActView struct {
 	Shell      layout.Shell
 	Tenant, ID string
 	Reason     components.FieldProps
 }
 
-// EndForms take a tenant's data along and delete it.
+// EndForms are the forms that export and delete a tenant.
 type EndForms struct {
-	Export       components.FieldProps // why it is taken along
-	Exported     *time.Time            // when the export was sent that stands for what it has; nil: none does
-	Name, Reason components.FieldProps // of the deletion
+	Export       components.FieldProps // the reason for the export
+	Exported     *time.Time            // when the export was sent that permits the deletion; nil: none
+	Name, Reason components.FieldProps // of the deletion form
 }
 
-// ViewForm asks for a look at a tenant's dashboard.
+// ViewForm requests a view of a tenant's dashboard.
 type ViewForm struct {
 	Reason components.FieldProps
 	Lives  []components.Option
-	Wrong  string // about the time
+	Wrong  string // the error of the duration
 }
 
 // HostsView is endpoint health by host.
@@ -177,7 +177,7 @@ type HostsView struct {
 	Most  bool // there are more
 }
 
-// HostLine is one host that endpoints point to.
+// HostLine is one host of endpoints.
 type HostLine struct {
 	incidents.Host
 	Href, Pause string    // its endpoints, and the form that pauses it
@@ -196,7 +196,7 @@ func (l HostLine) tone() components.Tone {
 	return components.Good
 }
 
-// SickView is the endpoints of all tenants that fail, or all at one host.
+// SickView lists the failing endpoints of all tenants, or all endpoints at one host.
 type SickView struct {
 	Shell     layout.Shell
 	Host      string
@@ -204,7 +204,7 @@ type SickView struct {
 	Most      bool // there are more
 }
 
-// EndpointLine is one endpoint as operators see it, its URL without the values of its query.
+// EndpointLine is one endpoint as operators see it, with the values of its URL's query masked.
 type EndpointLine struct {
 	ID, URL, Tenant, TenantPath, Pause string
 	Condition                          condition.Condition
@@ -214,7 +214,7 @@ type EndpointLine struct {
 	FailedAt                           time.Time // zero: never
 }
 
-// ownerActions are what members of an endpoint's tenant can do about its condition, as their buttons say it.
+// ownerActions are the actions on the endpoint's condition that members of its tenant have, as their buttons name them.
 func ownerActions(c condition.Condition) string {
 	var labels []string
 	for _, a := range c.Actions() {
@@ -224,7 +224,7 @@ func ownerActions(c condition.Condition) string {
 	return strings.Join(labels, ", or ")
 }
 
-// QueueView is what waits and who works on it.
+// QueueView shows the waiting deliveries and the workers.
 type QueueView struct {
 	Shell   layout.Shell
 	Ages    [4]AgeLine // up to five minutes, an hour, a day, and older
@@ -233,19 +233,19 @@ type QueueView struct {
 	Lanes   []LaneLine
 }
 
-// AgeLine is what waits of some age, and what of it could be sent now.
+// AgeLine counts the waiting deliveries of an age, and those of them that are due.
 type AgeLine struct{ Waiting, Ready int64 }
 
 var ageLabels = [4]string{"Up to 5 minutes", "Up to an hour", "Up to a day", "Older than a day"}
 
 func (l AgeLine) note() string { return number(l.Ready) + " ready to send" }
 
-// ShareLine is what a tenant had of the workers in the last ten minutes.
+// ShareLine is a tenant's share of the workers in the last ten minutes.
 type ShareLine struct {
 	Tenant, TenantPath           string
 	Endpoints                    int64
 	Attempts, OfAttempts         int64
-	Microseconds, OfMicroseconds int64 // that its requests took, and those of all
+	Microseconds, OfMicroseconds int64 // the time of its requests, and of all requests
 }
 
 func (l ShareLine) share() string { return percent(l.Microseconds, l.OfMicroseconds) }
@@ -254,7 +254,7 @@ func (l ShareLine) attempts() string {
 	return number(l.Attempts) + " (" + percent(l.Attempts, l.OfAttempts) + ")"
 }
 
-// slots is how many of its requests were under way on average: their time over ten minutes.
+// slots is how many of its requests were in flight on average: their time over ten minutes.
 func (l ShareLine) slots() string {
 	return strconv.FormatFloat(float64(l.Microseconds)/600e6, 'f', 1, 64)
 }
@@ -269,10 +269,10 @@ func percent(part, whole int64) string {
 // WorkerLine is one worker.
 type WorkerLine struct {
 	ID, Name string
-	Dead     bool // and declared so
-	Silent   bool // for longer than its beat may take
+	Dead     bool // and declared dead
+	Silent   bool // no heartbeat for too long
 	Started  time.Time
-	Beat     time.Time // the last; zero: not known
+	Beat     time.Time // the last heartbeat; zero: unknown
 	Lanes    int64
 }
 
@@ -294,15 +294,15 @@ type LaneLine struct {
 	Waiting, Ready     int64
 	Oldest             time.Time
 	Owner              string
-	Leased             time.Time // since when it holds it; zero: not known
+	Leased             time.Time // since when the worker owns it; zero: unknown
 	Pause              string    // the form that pauses the endpoint
 }
 
-// JobsView is what was asked to be done in bulk, and the periodic jobs.
+// JobsView lists the bulk jobs and the periodic jobs.
 type JobsView struct {
 	Shell         layout.Shell
 	State         string
-	Tenant, Wrong string // as narrowed down, and what of it can't be read
+	Tenant, Wrong string // the filter, and its error
 	Jobs          []JobLine
 	Next          string
 	Periodic      []PeriodicLine
@@ -323,7 +323,7 @@ type PeriodicLine struct {
 	Done time.Time
 }
 
-// periodicWords say what periodic jobs are for.
+// periodicWords describe the periodic jobs.
 var periodicWords = map[string]string{
 	"assess health":           "Warns about failing endpoints, and disables those that fail for too long.",
 	"check the books: recent": "Compares the ledger of yesterday and today with the deliveries.",
@@ -347,22 +347,22 @@ func (l PeriodicLine) words() string {
 type MailsView struct {
 	Shell         layout.Shell
 	State         string
-	Tenant, Wrong string // as narrowed down, and what of it can't be read
+	Tenant, Wrong string // the filter, and its error
 	Mails         []MailLine
 	Next          string
 	Root          string
 }
 
-// MailLine is one mail. Of its recipient's address the console shows enough to recognise it.
+// MailLine is one mail. The console shows enough of its recipient's address to recognize it.
 type MailLine struct {
 	ID, Recipient, Kind, State, Tenant, TenantPath, Error string
 	Tone                                                  components.Tone
 	Tries                                                 int
 	Created                                               time.Time
-	Again                                                 bool // may be sent again
+	Again                                                 bool // can be sent again
 }
 
-// LedgerView is the books beside what waits.
+// LedgerView shows the totals beside the waiting deliveries.
 type LedgerView struct {
 	Shell       layout.Shell
 	Days        int
@@ -373,17 +373,17 @@ type LedgerView struct {
 	Checks      []ReconcileLine
 }
 
-// Discrepancy is a page of the books that was found to differ from the tables.
+// Discrepancy is a page of the ledger that differs from the tables.
 type Discrepancy struct {
 	Tenant, TenantPath string
 	Day                time.Time
 	Amount             int64
 	Found              time.Time
-	Ended              *time.Time // since when it agrees again; nil: it differs
+	Ended              *time.Time // when the difference ended; nil: it has not ended
 	Open               bool       // nobody has accepted it
-	Accepted           time.Time  // when somebody did; zero: nobody
+	Accepted           time.Time  // when somebody accepted it; zero: nobody
 	By, Reason         string     // who, and why
-	ID, Gap, Accept    string     // of the form that accepts it: names the page, what differs, where it goes
+	ID, Gap, Accept    string     // of the form that accepts it: the page, the difference, the URL
 	ReasonInput        components.ReasonInput
 	reconcile.Finding
 }
@@ -398,7 +398,7 @@ func (v LedgerView) open() (n int64) {
 	return n
 }
 
-// excepted says on how many pages somebody has accepted that the tables differ.
+// excepted describes on how many pages somebody has accepted the difference.
 func (v LedgerView) excepted() string {
 	n := int64(0)
 	for _, f := range v.Found {
@@ -412,12 +412,12 @@ func (v LedgerView) excepted() string {
 	return ", except for discrepancies on " + components.Many(n, "page", "pages") + " that were accepted"
 }
 
-// ReconcileLine is how far a check has come.
+// ReconcileLine is the progress of a check.
 type ReconcileLine struct {
 	Name  string
 	Day   time.Time
 	Pages int64
-	Since time.Time // when its round began
+	Since time.Time // when its round started
 }
 
 func (l ReconcileLine) words() string {
@@ -436,14 +436,14 @@ func pageWords(p reconcile.Page) string {
 	return words
 }
 
-// LedgerLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.
+// LedgerLine is a tenant's totals of the deliveries created in one UTC day. Difference must be 0.
 type LedgerLine struct {
 	Tenant, TenantPath                                             string
 	Day                                                            time.Time
 	Accepted, Delivered, Failed, Canceled, Waiting, Held, Expunged int64
-	// what was accepted, less what has ended and what waits
+	// accepted deliveries, less the ended and the waiting ones
 	Difference int64
-	// deliveries by which the tables differ, as the job found
+	// the difference between totals and tables, as the job found it
 	FromTables int64
 }
 
@@ -451,7 +451,7 @@ type LedgerLine struct {
 type AuditView struct {
 	Shell         layout.Shell
 	Action, Actor string
-	Tenant, Wrong string // as narrowed down, and what of it can't be read
+	Tenant, Wrong string // the filter, and its error
 	Lines         []AuditLine
 	Next          string
 }
@@ -478,7 +478,7 @@ func ledgerColumns(tenants bool) []components.Column {
 	return columns
 }
 
-// cleared is where a list is shown whole again; empty where it is.
+// cleared is the address of a list without a filter; empty if no filter is set.
 func cleared(narrowed bool, path string) string {
 	if !narrowed {
 		return ""
@@ -497,7 +497,7 @@ func endpointColumns(tenants bool) []components.Column {
 		})
 }
 
-// who is the author's name; operators are marked, who act for any tenant.
+// who is the author's name. Operators are marked, since they can act for any tenant.
 func (l AuditLine) who() string {
 	if l.Actor == "operator" {
 		return "Operator " + l.ActorName

@@ -377,7 +377,7 @@ func searchForm(f Frame) templ.Component {
 	})
 }
 
-// themes is the choice of light, dark, or what the system prefers; it works without a script.
+// themes is the choice of light, dark, or the system's setting; it works without a script.
 func themes(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -704,7 +704,7 @@ func entry(f Frame, l Link) templ.Component {
 	})
 }
 
-// around leads to the pages before and after, and to the page as Markdown.
+// around links to the previous and next page, and to the page as Markdown.
 func around(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,4 +1,4 @@
-// Package docs are the pages of the documentation and of the API's reference.
+// Package docs holds the pages of the documentation and of the API's reference.
 package docs
 
 import (
@@ -7,25 +7,25 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Frame is what surrounds a page's content.
+// Frame holds the parts around a page's content.
 type Frame struct {
 	Title       string
 	Description string // for search engines; empty: none
 	Theme       string // light, dark, or empty
 	Path        string // of this page: its entry in the navigation is marked
 	Markdown    string // the path of the same page as Markdown; empty: there is none
-	Query       string // what was searched for, on the search page
+	Query       string // the query of the search page
 	Index       string // the address of the search index
 	Sections    []Section
 	Previous    Link
 	Next        Link
-	Contents    []Heading // of a long page; none of a short one
+	Contents    []Heading // of a long page; empty for a short one
 }
 
 // Heading is a section of a page, in its table of contents.
 type Heading struct{ Title, ID string }
 
-// Section is a part of the navigation. Groups fold; the one of the shown page is open.
+// Section is a part of the navigation. Groups can be folded; the group of the shown page is open.
 type Section struct {
 	Title  string
 	Links  []Link
@@ -35,7 +35,7 @@ type Section struct {
 // Link is an entry of the navigation.
 type Link struct{ Label, Path string }
 
-// Door is one way into the documentation, by what the reader does.
+// Door is one entry into the documentation, by the reader's task.
 type Door struct {
 	Title, Text string
 	Links       []Link
@@ -74,10 +74,10 @@ func (g Group) holds(path string) bool { return path == g.Path || strings.HasPre
 type Operation struct {
 	ID, Method, Path string
 	Page             string // where it is documented
-	Named            string // the path for a platform's key, where it is another
+	Named            string // the path for a platform's key, if it differs
 	Summary          string
 	Text             string          // the description as Markdown
-	About            templ.Component // nil: nothing more to say
+	About            templ.Component // nil: no further text
 	Scope            string
 	Platform         bool
 	Parameters       []Field
@@ -85,7 +85,7 @@ type Operation struct {
 	BodyOptional     bool
 	Answers          []Answer
 	Samples          []Sample
-	Problems         []string // the codes of its errors, beside those of every operation
+	Problems         []string // the codes of its errors, without those of every operation
 }
 
 // Sample is a request in one language.
@@ -150,10 +150,10 @@ type Catalogue struct{ Types []EventType }
 type EventType struct {
 	Name, Group     string
 	Deprecated      bool
-	About           templ.Component // nil: nothing is said
+	About           templ.Component // nil: no text
 	Schema, Example string
 	Versions        []EventVersion
 }
 
-// EventVersion is what one payload version says instead.
+// EventVersion is what one payload version replaces.
 type EventVersion struct{ Name, Schema, Example string }

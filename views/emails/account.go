@@ -10,7 +10,7 @@ import (
 
 const whyAccount = "You're receiving this email because someone entered this address at Posthorn."
 
-// hello begins a letter to a person whose name may not be known.
+// hello starts a letter to a person whose name is possibly unknown.
 func hello(name string) Block {
 	if name = clip(name, 80); name == "" {
 		return text("Hello,")
@@ -18,7 +18,7 @@ func hello(name string) Block {
 	return text("Hello %s,", name)
 }
 
-// VerifyAddress asks whether an address is its owner's.
+// VerifyAddress asks the owner of an address to verify it.
 func VerifyAddress(d mail.VerifyAddressData) Letter {
 	if d.Change {
 		return Letter{
@@ -48,7 +48,7 @@ func VerifyAddress(d mail.VerifyAddressData) Letter {
 	}
 }
 
-// ResetPassword lets a person choose a new password.
+// ResetPassword lets a person set a new password.
 func ResetPassword(d mail.ResetPasswordData) Letter {
 	return Letter{
 		Subject: "Choose a new password",
@@ -108,7 +108,7 @@ func Invitation(d mail.InvitationData) Letter {
 	}
 }
 
-// SignInAlert tells a person of something about the account.
+// SignInAlert tells a person about a change of the account's security.
 func SignInAlert(d mail.SignInAlertData) Letter {
 	what := strings.TrimSuffix(cmp.Or(d.What, "New sign-in to your account"), ".")
 	l := Letter{
@@ -130,7 +130,7 @@ func SignInAlert(d mail.SignInAlertData) Letter {
 	return l
 }
 
-// OperatorAlert tells the people who run Posthorn of what needs them.
+// OperatorAlert alerts the operators.
 func OperatorAlert(d mail.OperatorAlertData) Letter {
 	var table Block
 	for _, f := range d.Facts {

@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// digest is the day's summary of a tenant with which not all is well.
+// digest is the daily summary of a tenant with problems.
 func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	l := Letter{
 		Subject: "Your webhooks need attention",
@@ -68,8 +68,8 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	return l
 }
 
-// digestAlerts names each endpoint that needs somebody, with what to do about it and where. What to do first comes
-// first, and its button leads to the endpoint that it is about.
+// digestAlerts names each endpoint with an alert, what to do about it, and where. The most urgent comes first, and the
+// button links to its endpoint.
 func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 	first := slices.IndexFunc(s.Alerts, func(a notice.DigestAlert) bool { return a.Endpoint == s.ActionEndpoint })
 	if first < 0 && s.Action != "" {

@@ -5,7 +5,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// halted tells a tenant what the operator did to all of its deliveries.
+// halted tells a tenant that the operator stopped or resumed all of its deliveries.
 func halted(d mail.NoticeData, h notice.HaltDetails) Letter {
 	l := Letter{Tone: Bad}
 	var what string

@@ -1,5 +1,5 @@
-// Package emails holds the templates of mails. A mail is a Letter, made from the data in the outbox, and is rendered
-// twice from the same blocks: as HTML (Page) and as plain text, so that both always say the same.
+// Package emails holds the templates of mails. A mail is a Letter, made from the data in the outbox. It is rendered
+// twice from the same blocks, as HTML (Page) and as plain text, so that both have the same content.
 package emails
 
 import (
@@ -12,17 +12,17 @@ import (
 	"posthorn/domain/characters"
 )
 
-// Letter is what a mail says.
+// Letter is the content of a mail.
 type Letter struct {
 	Subject string
-	Preview string // what a client shows beside the subject
+	Preview string // the text that a mail program shows beside the subject
 	Heading string
 	Tone    Tone
 	Body    []Block
-	Docs    Link   // the guide that belongs to it; empty: none
-	Why     string // why the recipient gets it
-	// Preferences is where the recipient chooses what to get, Unsubscribe what stops mails of this kind; empty where
-	// a mail can't be declined.
+	Docs    Link   // the guide on the subject; empty: none
+	Why     string // why the recipient gets the mail
+	// Preferences is where the recipient selects notices, and Unsubscribe stops mails of this kind; empty if a mail
+	// can't be declined.
 	Preferences, Unsubscribe string
 }
 
@@ -37,11 +37,11 @@ const (
 	Bad     Tone = "bad"
 )
 
-// Block is one part of a letter; one of its fields is set.
+// Block is one part of a letter; exactly one field is set.
 type Block struct {
 	Text   string
 	Facts  []Fact
-	Code   string // shown as it is
+	Code   string // shown unchanged
 	List   []string
 	Button *Link
 }
@@ -61,7 +61,7 @@ func text(format string, args ...any) Block {
 
 func button(label, url string) Block { return Block{Button: &Link{label, url}} }
 
-// facts leaves out what there is nothing to say about.
+// facts leaves out empty facts.
 func facts(all ...Fact) Block {
 	var b Block
 	for _, f := range all {
@@ -72,15 +72,15 @@ func facts(all ...Fact) Block {
 	return b
 }
 
-// empty reports whether there is nothing to show.
+// empty reports whether the block shows nothing.
 func (b Block) empty() bool {
 	return b.Text == "" && len(b.Facts) == 0 && b.Code == "" && len(b.List) == 0 && b.Button == nil
 }
 
-// textWidth is where lines of plain text are broken; RFC 5322 recommends at most 78.
+// textWidth is the width of plain text lines; RFC 5322 recommends at most 78.
 const textWidth = 76
 
-// Text is the letter as plain text.
+// Text renders the letter as plain text.
 func (l Letter) Text() string {
 	var out strings.Builder
 	part := func(s string) { out.WriteString(s + "\n\n") }
@@ -110,7 +110,7 @@ func (l Letter) Text() string {
 	return out.String() + "\n"
 }
 
-// choices are the links by which the recipient decides what comes. Where one page serves for all, it is named once.
+// choices are the links with which the recipient selects mails. If both links are one page, it is listed once.
 func (l Letter) choices() []Link {
 	switch {
 	case l.Preferences != "" && l.Preferences == l.Unsubscribe:
@@ -132,7 +132,7 @@ func factsText(all []Fact) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks a text into lines that begin with an indent. What has no space (a link) stays whole.
+// wrap breaks a text into lines with an indent. A text without a space (a link) is not broken.
 func wrap(s, indent string) string {
 	var lines []string
 	line := indent
@@ -148,7 +148,7 @@ func wrap(s, indent string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// moment writes a time for people; mails know no time zone but UTC.
+// moment writes a time for people, in UTC, since a mail has no reader's time zone.
 func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04") + " UTC" }
 
 func momentOrNone(t *time.Time) string {
@@ -158,7 +158,7 @@ func momentOrNone(t *time.Time) string {
 	return moment(*t)
 }
 
-// thousands writes a number with its thousands apart: 12,345.
+// thousands writes a number with thousands separators: 12,345.
 func thousands(n int64) string {
 	s := fmt.Sprintf("%d", n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -167,13 +167,13 @@ func thousands(n int64) string {
 	return s
 }
 
-// mostName bounds the names that their owners chose, in mails to others.
+// mostName bounds the length of user-chosen names in mails to others.
 const mostName = 40
 
-// quoted is a name that somebody chose, marked as such: it is never read as Posthorn's own words.
+// quoted puts a user-chosen name in quotation marks, so that nobody takes it for Posthorn's own words.
 func quoted(name string) string { return "“" + clip(name, mostName) + "”" }
 
-// clip keeps what comes from elsewhere short; a subject has one line.
+// clip shortens an external text; a subject has one line.
 func clip(s string, most int) string {
 	s = characters.Cleaned(s)
 	if utf8.RuneCountInString(s) <= most {

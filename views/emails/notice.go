@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// Notice is the mail of a notice; an error means that its details can't be read.
+// Notice builds the mail of a notice. An error means that its details can't be read.
 func Notice(d mail.NoticeData) (Letter, error) {
 	switch notice.Kind(d.Kind) {
 	case notice.EndpointWarning:
@@ -40,7 +40,7 @@ func Notice(d mail.NoticeData) (Letter, error) {
 	return Letter{}, fmt.Errorf("there is no template for notices of kind %q", d.Kind)
 }
 
-// write fills a template with a notice's details and adds what all notices have.
+// write fills a template with a notice's details and adds the parts of all notices.
 func write[T any](d mail.NoticeData, template func(mail.NoticeData, T) Letter) (Letter, error) {
 	var details T
 	if err := json.Unmarshal(d.Details, &details); err != nil {
@@ -56,8 +56,7 @@ func write[T any](d mail.NoticeData, template func(mail.NoticeData, T) Letter) (
 	return l, nil
 }
 
-// docsPage is the guide that belongs to a notice; it is served beside the dashboard. Empty: the dashboard's address is
-// not known.
+// docsPage is the guide on a notice, which is served beside the dashboard. Empty: the dashboard's address is unknown.
 func docsPage(d mail.NoticeData) Link {
 	base, _, found := strings.Cut(d.Dashboard, "/t/")
 	if !found {
@@ -73,12 +72,12 @@ func docsPage(d mail.NoticeData) Link {
 	return Link{"Documentation", base + "/docs"}
 }
 
-// endpointPage is where an endpoint is looked after.
+// endpointPage is the address of an endpoint's page.
 func endpointPage(d mail.NoticeData, endpoint string) string {
 	return d.Dashboard + "/endpoints/" + endpoint
 }
 
-// called is what people call an endpoint: its description in quotation marks, else its URL.
+// called names an endpoint: its description in quotation marks, else its URL.
 func called(description, url string) string {
 	if name := clip(description, 60); name != "" {
 		return "“" + name + "”"
@@ -119,8 +118,7 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	return l
 }
 
-// permanent says what has become of the deliveries that failed: whether they are tried again, and how many have to be
-// replayed.
+// permanent describes the failed deliveries: whether they are retried, and how many have to be replayed.
 func permanent(e notice.EndpointDetails) string {
 	rejects := e.Reason == string(health.Auth) && !e.RetryClientErrors
 	switch n := e.FailedPermanently; {
@@ -144,7 +142,7 @@ func failedCount(e notice.EndpointDetails) string {
 
 func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// failedButton leads to what failed permanently, where anything did.
+// failedButton links to the permanently failed deliveries, if there are any.
 func failedButton(d mail.NoticeData, e notice.EndpointDetails) []Block {
 	if e.FailedPermanently == 0 {
 		return nil
@@ -185,7 +183,7 @@ func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	return l
 }
 
-// disabledWhy says in a sentence why an endpoint was disabled.
+// disabledWhy is the sentence why an endpoint was disabled.
 func disabledWhy(e notice.EndpointDetails) string {
 	if why := health.Reason(e.Reason).Sentence(e.AuthStreak, e.ConsecutiveFailures); why != "" {
 		return why + "."
@@ -290,7 +288,7 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 	}
 }
 
-// failedWhy says why a delivery failed for good.
+// failedWhy is why a delivery failed permanently.
 func failedWhy(reason string) string {
 	switch reason {
 	case delivery.Exhausted.String():
@@ -327,7 +325,7 @@ func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 	return l
 }
 
-// endpointFacts are what is known of an endpoint's failing.
+// endpointFacts are the known facts of an endpoint's failures.
 func endpointFacts(e notice.EndpointDetails) Block {
 	failures := ""
 	if e.ConsecutiveFailures > 0 {
@@ -346,7 +344,7 @@ func endpointFacts(e notice.EndpointDetails) Block {
 	)
 }
 
-// frequent is what most attempts of the last 24 hours ended with.
+// frequent is the most frequent result of the last 24 hours' attempts.
 func frequent(e notice.EndpointDetails) string {
 	if e.Response == "" || e.ResponseCount == 0 {
 		return ""
@@ -354,7 +352,7 @@ func frequent(e notice.EndpointDetails) string {
 	return fmt.Sprintf("%s: %s of %s in 24 hours", strings.ReplaceAll(e.Response, "_", " "), thousands(e.ResponseCount), plural(e.Attempts, "attempt", "attempts"))
 }
 
-// excerpt is the beginning of the last answer, with what it is; nothing where there was none.
+// excerpt is the start of the last response with its type; empty if there was none.
 func excerpt(e notice.EndpointDetails) []Block {
 	text := strings.TrimSpace(strings.ToValidUTF8(e.LastExcerpt, "?"))
 	if runes := []rune(text); len(runes) > 500 {
@@ -366,7 +364,7 @@ func excerpt(e notice.EndpointDetails) []Block {
 	return []Block{{Text: "Its last response starts with:"}, {Code: text}}
 }
 
-// lastAnswer says in a word or two what came of the last attempt.
+// lastAnswer is the last attempt's result in a word or two.
 func lastAnswer(status int, failure string) string {
 	switch {
 	case failure != "":
@@ -377,8 +375,8 @@ func lastAnswer(status int, failure string) string {
 	return ""
 }
 
-// action is what to do about an endpoint: by what most of its attempts ended with, where that was counted, else by its
-// last failure.
+// action is what to do about an endpoint, by the most frequent result of its attempts if counted, else by its last
+// failure.
 func action(e notice.EndpointDetails) string {
 	if a := health.Problem(e.Problem).Action(); a != "" {
 		return a

@@ -8,8 +8,8 @@ package emails
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Page is a letter as HTML. Mail clients know little: a table for the layout, styles on the elements, no images, no
-// fonts. The style sheet in the head is for those that know the dark; the others ignore it.
+// Page renders a letter as HTML. Mail programs support little HTML: a table for the layout, styles on the elements, no
+// images, no fonts. The style sheet in the head is for those that support dark mode; the others ignore it.
 func Page(l Letter) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

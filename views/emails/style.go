@@ -1,9 +1,10 @@
 package emails
 
-// font is what every text begins with: clients do not inherit it into tables. No quotes: they would be escaped twice.
+// font starts the style of every text: mail programs do not inherit it into tables. It has no quotes, since they would
+// be escaped twice.
 const font = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial,sans-serif;"
 
-// color is that of the line above the letter.
+// color is the color of the line above the letter.
 func (t Tone) color() string {
 	switch t {
 	case Good:

@@ -63,7 +63,7 @@ const (
 	Warning  Name = "warning"
 )
 
-// paths are what is inside the svg element; constants of this file alone, so they are written as they are.
+// paths are the content of the svg elements. They are constants of this file, so they are written unescaped.
 var paths = map[Name]string{
 	Archive:  `<path d="M2 3h12v3H2zM3 6v7h10V6M6.5 9h3"/>`,
 	Audit:    `<path d="M3.5 2h9v12h-9zM6 5.5h4M6 8h4M6 10.5h2"/>`,
@@ -114,8 +114,8 @@ var paths = map[Name]string{
 	Warning:  `<path d="M8 2 1.5 13.5h13zM8 6.5v3M8 11.5v.01"/>`,
 }
 
-// Icon draws an icon of 16 pixels beside a text that says the same: assistive technology passes it over. An unknown
-// name draws nothing.
+// Icon draws an icon of 16 pixels beside a text that says the same, so assistive technology skips it. An unknown name
+// draws nothing.
 func Icon(name Name) templ.Component { return draw(name, 16) }
 
 // Large draws an icon of 24 pixels.

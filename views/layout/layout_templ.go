@@ -203,7 +203,7 @@ func Console(s Shell, content templ.Component) templ.Component {
 	})
 }
 
-// warnings are what people must not forget while they do something else.
+// warnings are the messages that stay on every page until their cause ends.
 func warnings(s Shell) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -281,7 +281,7 @@ func warnings(s Shell) templ.Component {
 	})
 }
 
-// Bare is a page of one thing: signing in, an invitation, a confirmation.
+// Bare is a page with one purpose: signing in, an invitation, a confirmation.
 func Bare(s Shell, content templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -370,7 +370,7 @@ func Bare(s Shell, content templ.Component) templ.Component {
 	})
 }
 
-// Account is a page of a person's own: profile, sessions, security. It has no navigation of a tenant.
+// Account is a page of a person's own account: profile, sessions, security. It has no tenant's navigation.
 func Account(s Shell, content templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -446,7 +446,7 @@ func Account(s Shell, content templ.Component) templ.Component {
 	})
 }
 
-// Error is the page of a refusal.
+// Error is the page of an error.
 func Error(s Shell, r Refusal) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -877,7 +877,7 @@ func sign(s Shell) templ.Component {
 	})
 }
 
-// LookOnly stands in the place of a form that the reader can't send.
+// LookOnly replaces a form that the reader has no permission to send.
 func LookOnly(s Shell) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -920,7 +920,7 @@ func LookOnly(s Shell) templ.Component {
 	})
 }
 
-// viewBanner tells an operator on every page that it is somebody else's, and how to leave.
+// viewBanner tells an operator on every page that it is another tenant's, and how to leave.
 func viewBanner(s Shell) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// side is the navigation. On a narrow screen it is opened by the button of the top bar, also without a script.
+// side is the navigation. On a narrow screen the button of the top bar opens it, also without a script.
 func side(s Shell, groups []group, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -504,7 +504,7 @@ func tenantSwitch(s Shell) templ.Component {
 	})
 }
 
-// personMenu is who is signed in, and what is theirs.
+// personMenu is the menu of the signed-in person.
 func personMenu(s Shell, up bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -694,7 +694,7 @@ func personMenu(s Shell, up bool) templ.Component {
 	})
 }
 
-// themeForm chooses light, dark, or what the system prefers.
+// themeForm selects light, dark, or the system's setting.
 func themeForm(s Shell) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

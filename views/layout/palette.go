@@ -2,16 +2,16 @@ package layout
 
 import "strings"
 
-// PaletteGroup is some of what the command palette leads to.
+// PaletteGroup is a group of the command palette's entries.
 type PaletteGroup struct {
 	Label   string
 	Entries []PaletteEntry
 }
 
-// PaletteEntry is one page, thing or action. Note is what else it is found by.
+// PaletteEntry is one page, object or action. Note holds further words that find it.
 type PaletteEntry struct{ Label, Note, Href string }
 
-// paletteGroups are the pages of the navigation and what the page's own handler adds.
+// paletteGroups are the pages of the navigation and the entries of the page's own handler.
 func (s Shell) paletteGroups(more []PaletteGroup) []PaletteGroup {
 	from := s.consoleNavigation()
 	if s.Tenant.ID != "" {
@@ -36,7 +36,7 @@ func (s Shell) paletteGroups(more []PaletteGroup) []PaletteGroup {
 
 func (e PaletteEntry) words() string { return strings.ToLower(e.Label + " " + e.Note) }
 
-// palette is where the page's palette comes from; empty where it has none.
+// palette is the address of the palette's entries; empty if the page has none.
 func (s Shell) palette() string {
 	switch {
 	case s.Tenant.ID != "":
@@ -47,7 +47,7 @@ func (s Shell) palette() string {
 	return ""
 }
 
-// search is the page that finds what the palette does not know.
+// search is the search page, for what the palette does not contain.
 func (s Shell) search() string {
 	if s.Tenant.ID != "" {
 		return s.root() + "/search"
@@ -55,7 +55,7 @@ func (s Shell) search() string {
 	return "/console/tenants"
 }
 
-// shortcut is a key and what it does.
+// shortcut is a key and its action.
 type shortcut struct{ keys, does string }
 
 func (s Shell) shortcuts() []shortcut {

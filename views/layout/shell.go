@@ -1,4 +1,4 @@
-// Package layout holds what is around the content of a page: head, navigation, who is signed in, messages.
+// Package layout holds the parts around the content of a page: head, navigation, the signed-in person, messages.
 package layout
 
 import (
@@ -11,30 +11,30 @@ import (
 	"posthorn/views/icons"
 )
 
-// Shell is what every page knows beside its content. The zero value is a page for nobody in particular.
+// Shell is what every page gets besides its content. The zero value is a page for an anonymous visitor.
 type Shell struct {
 	Title     string // of the document, before the tenant's name
-	Theme     string // "light", "dark", or empty for what the system prefers
+	Theme     string // "light", "dark", or empty for the system's setting
 	Accent    string // rrggbb; empty for Posthorn's own
-	Brand     string // a provider's name in place of Posthorn's
-	Tenant    Tenant // whose page it is; none on pages of a person or of an operator
-	Person    Person // none for a portal link
+	Brand     string // a provider's name instead of Posthorn's
+	Tenant    Tenant // the page's tenant; zero on pages of a person or of an operator
+	Person    Person // zero for a portal link
 	Role      access.Role
 	Active    string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
 	Flash     Flash
-	Warnings  []Warning // on every page while they last
-	Unread    int       // notices that nobody has read
-	Suspended bool      // the tenant can be read, and not changed
-	View      *View     // an operator looks on; nil for the tenant's own people
+	Warnings  []Warning // shown on every page until their cause ends
+	Unread    int       // unread notices
+	Suspended bool      // the tenant is read-only
+	View      *View     // the visit of an operator; nil for the tenant's own people
 	Homes     bool      // the installation is one of several homes
 	Operator  bool      // an operator's page: their account and sign-out are the console's
-	Status    bool      // there is a status page to lead to
+	Status    bool      // there is a public status page
 	Portal    bool      // signed in by a provider's link: no account, no other tenants
-	Secrets   bool      // the provider's link lets secrets be seen
-	Return    string    // where a portal's people came from
+	Secrets   bool      // the provider's link permits secrets
+	Return    string    // where the portal's user came from
 }
 
-// Tenant is the tenant of a page, and the others that the person may switch to.
+// Tenant is the tenant of a page, and the others that the person can switch to.
 type Tenant struct {
 	ID, Name string
 	Others   []TenantLink
@@ -43,11 +43,11 @@ type Tenant struct {
 // TenantLink is a tenant to switch to.
 type TenantLink struct{ ID, Name string }
 
-// View is an operator's look at a tenant's pages. A banner says so on each of them.
+// View is an operator's visit to a tenant's dashboard. A banner on each page says so.
 type View struct {
 	Until  time.Time
 	Reason string
-	Acting bool // may change things too
+	Acting bool // can change things too
 }
 
 // Person is who is signed in.
@@ -59,22 +59,22 @@ type Flash struct {
 	Text string
 }
 
-// Warning is what people must not forget while they do something else.
+// Warning is a message that stays on every page until its cause ends.
 type Warning struct {
 	Title, Text string
-	Href, Label string          // where to do something about it; empty: nowhere
-	Tone        components.Tone // Warning unless set
+	Href, Label string          // a link to the fix; empty: none
+	Tone        components.Tone // default Warning
 }
 
-// Refusal is what an error page says.
+// Refusal is the content of an error page.
 type Refusal struct {
 	Status    int
 	Code      string
-	Title     string // empty for the status's own
+	Title     string // empty: the status's own
 	Detail    string
 	RequestID string
-	Typed     []Typed // what the refused form held
-	Back      string  // where to go on; the front page unless set
+	Typed     []Typed // the content of the rejected form
+	Back      string  // the link to continue; default the front page
 	BackLabel string
 	Act       *Act // what fixes it; nil: nothing that this person can do
 }
@@ -85,10 +85,10 @@ type Act struct {
 	Fields        map[string]string
 }
 
-// Typed is a field of a form that was refused.
+// Typed is a field of a rejected form.
 type Typed struct{ Name, Value string }
 
-// label is the field's name as people read it.
+// label is the field's name for people.
 func (t Typed) label() string { return strings.ReplaceAll(t.Name, "_", " ") }
 
 // tone is how grave a warning is.
@@ -130,8 +130,8 @@ func (s Shell) documentTitle() string {
 	return title
 }
 
-// Looks reports whether the page can only be looked at, by an operator or since the tenant is suspended: what changes
-// something is left out, or switched off.
+// Looks reports whether the page is read-only, for an operator's visit or a suspended tenant: controls that change
+// something are left out or disabled.
 func (s Shell) Looks() bool { return s.Suspended || s.View != nil && !s.View.Acting }
 
 func (s Shell) root() string { return "/t/" + s.Tenant.ID }
@@ -143,7 +143,7 @@ func (s Shell) accentSheet() string {
 	return static.ThemeURL(s.Accent)
 }
 
-// who is what the menu of the person is called.
+// who is the name of the person's menu.
 func (s Shell) who() string {
 	switch {
 	case s.Person.Name != "":
@@ -154,7 +154,7 @@ func (s Shell) who() string {
 	return "Guest"
 }
 
-// tenantNavigation leads through a tenant's pages. What a role may not see has no entry.
+// tenantNavigation lists a tenant's pages. Pages that a role can't open have no entry.
 func (s Shell) tenantNavigation() []group {
 	root := s.root()
 	setup := []entry{{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book}}
@@ -182,7 +182,7 @@ func (s Shell) tenantNavigation() []group {
 	}
 }
 
-// consoleNavigation leads through the operators' pages.
+// consoleNavigation lists the operators' pages.
 func (s Shell) consoleNavigation() []group {
 	groups := []group{
 		{entries: []entry{
@@ -212,7 +212,7 @@ func (s Shell) consoleNavigation() []group {
 	return groups
 }
 
-// frontPage is where the sign leads.
+// frontPage is the link of the logo.
 func (s Shell) frontPage() string {
 	if s.Tenant.ID != "" {
 		return s.root() + "/"
@@ -220,6 +220,7 @@ func (s Shell) frontPage() string {
 	return "/"
 }
 
-// htmxConfig is htmx's configuration: nothing evaluated, nothing inline, so that the content security policy holds.
+// htmxConfig is htmx's configuration: it evaluates nothing and adds nothing inline, so that the content security policy
+// holds.
 const htmxConfig = `{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"allowScriptTags":false,"historyCacheSize":0,` +
 	`"scrollBehavior":"auto","responseHandling":[{"code":"204","swap":false},{"code":"[23]..","swap":true},{"code":"4(00|09|22)","swap":true},{"code":"[45]..","swap":false,"error":true}]}`

@@ -10,7 +10,7 @@ import (
 	"posthorn/views/icons"
 )
 
-// initial is the letter by which a name is drawn.
+// initial is the letter of a person's avatar.
 func initial(name string) string {
 	r, _ := utf8.DecodeRuneInString(strings.TrimSpace(name))
 	if r == utf8.RuneError {
@@ -37,7 +37,7 @@ func (s Shell) accountMenu() []components.MenuItem {
 	return items
 }
 
-// signOut is where the session ends; operators have one of their own.
+// signOut is the address that ends the session; operators have their own.
 func (s Shell) signOut() string {
 	if s.Operator {
 		return "/console/sign-out"

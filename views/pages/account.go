@@ -7,11 +7,11 @@ import (
 	"posthorn/views/layout"
 )
 
-// TenantsView is the tenants that a person belongs to.
+// TenantsView lists the tenants of a person.
 type TenantsView struct {
 	Shell   layout.Shell
 	Tenants []TenantLine
-	Signup  bool // anybody may create one
+	Signup  bool // anybody can create one
 }
 
 // TenantLine is one of them.
@@ -20,7 +20,7 @@ type TenantLine struct {
 	Suspended      bool
 }
 
-// AccountView is a person's own page.
+// AccountView is the page of a person's own account.
 type AccountView struct {
 	Shell         layout.Shell
 	Name, Email   components.FieldProps
@@ -36,17 +36,17 @@ type AccountView struct {
 	MayRequirePasskey bool
 }
 
-// SessionLine is one browser in which the person is signed in.
+// SessionLine is one browser with a session of the person.
 type SessionLine struct {
 	ID      string
 	Browser string
 	Address string
 	Created time.Time
 	Seen    time.Time
-	Own     bool // the one that asks
+	Own     bool // the session of this request
 }
 
-// SetupView is the second factor about to be set up: a seed to be scanned or typed.
+// SetupView is the setup of a second factor: a seed to scan or type.
 type SetupView struct {
 	Shell  layout.Shell
 	Action string
@@ -68,7 +68,7 @@ type CodesView struct {
 	Next  string
 }
 
-// secondFactorOff is where the form goes that turns the second factor off.
+// secondFactorOff is the address of the form that turns the second factor off.
 func secondFactorOff(v AccountView) string {
 	if v.TOTP {
 		return "/account/totp/off"

@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// Tenants lists the tenants to choose from.
+// Tenants lists the tenants to switch to.
 func Tenants(v TenantsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -217,7 +217,7 @@ func tenants(v TenantsView) templ.Component {
 	})
 }
 
-// Account is a person's own page.
+// Account is the page of a person's own account.
 func Account(v AccountView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

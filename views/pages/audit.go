@@ -22,22 +22,22 @@ type AuditView struct {
 	Short                bool
 }
 
-// AuditRow is one thing that was done.
+// AuditRow is one entry.
 type AuditRow struct {
 	ID                 string
 	At                 time.Time
 	Action             string
 	Who, WhoID         string
 	ObjectKind, Object string
-	Name               string // of the object; empty where it is not known
-	Link               string // where the object is; empty: nowhere
+	Name               string // of the object; empty if unknown
+	Link               string // the address of the object; empty: none
 	Address, Reason    string
 	Details            []Fact
 }
 
 func (v AuditView) empty() bool { return v.Action == "" && v.Since == "" && v.Until == "" }
 
-// title is what people call the object; an object without a name is named by its kind.
+// title is the object's name; without a name, its kind.
 func (r AuditRow) title() string { return cmp.Or(r.Name, sentence(r.ObjectKind)) }
 
 // ActorName is an author's name on pages; empty where it is unknown.
@@ -51,8 +51,8 @@ func ActorName(kind, name string) string {
 // selfNamed are the kinds of objects whose id in the audit log is their name.
 var selfNamed = []string{"event_type", "page", "domain", "books"}
 
-// ObjectName is what an entry is about: the object's name now, or what the entry itself says of an object that has been
-// deleted since. Empty where neither is known.
+// ObjectName is the object's present name, or the name in the entry if the object was deleted since. It is empty if
+// neither is known.
 func ObjectName(kind, object string, names map[string]string, details json.RawMessage) string {
 	name := names[object]
 	switch {

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "posthorn/views/components"
 
-// body shows JSON indented and colored, with a switch to its exact bytes; everything else as it is.
+// body shows JSON indented and colored, with a switch to its exact bytes; any other text is shown unchanged.
 func body(id string, e Excerpt) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -12,18 +12,18 @@ import (
 	"posthorn/views/layout"
 )
 
-// BulkConfirmView asks before something is done to many.
+// BulkConfirmView asks before an action on many deliveries.
 type BulkConfirmView struct {
 	Shell   layout.Shell
 	Root    string
-	Back    string // the list that it came from
+	Back    string // the list with the form
 	Kind    bulk.Kind
 	Count   int64
-	Exact   bool  // false: at least so many
-	Repeats int64 // of a replay: how many of them were replayed before
+	Exact   bool  // false: Count is a lower bound
+	Repeats int64 // of a replay: how many were replayed before
 	Skipped []SkipCount
-	Filter  []Fact              // what was selected, in words
-	Fields  map[string][]string // what the form sends on
+	Filter  []Fact              // the selection in words
+	Fields  map[string][]string // the hidden fields of the form
 	Reason  components.FieldProps
 	Pace    components.FieldProps
 	Wrong   map[string]string
@@ -32,7 +32,7 @@ type BulkConfirmView struct {
 // Fact is a property and its value.
 type Fact struct{ Label, Value string }
 
-// SkipCount is how many a job leaves alone for a reason.
+// SkipCount is how many deliveries a job leaves alone for a reason.
 type SkipCount struct {
 	Why   bulk.Skip
 	Count int64
@@ -76,7 +76,7 @@ var bulkVerbs = map[bulk.Kind]struct{ verb, past, noun string }{
 	bulk.Drop: {"drop", "dropped", "held deliveries"}, bulk.Expunge: {"expunge", "expunged", "events"},
 }
 
-// what says what is done to how many: "Replay 1,200 deliveries".
+// what names the action and the count: "Replay 1,200 deliveries".
 func what(k bulk.Kind, n int64, exact bool) string {
 	w := bulkVerbs[k]
 	noun := w.noun
@@ -97,7 +97,7 @@ func (v BulkConfirmView) title() string {
 	return what(v.Kind, v.Count, v.Exact) + "?"
 }
 
-// repeats says how many of those to be replayed were replayed before.
+// repeats says how many of the deliveries were replayed before.
 func (v BulkConfirmView) repeats() string {
 	n := components.Many(v.Repeats, "of these deliveries was", "of these deliveries were")
 	if v.Repeats == 1 {
@@ -154,15 +154,15 @@ type BulkJobView struct {
 	Job   BulkJob
 	Acts  bool
 
-	Outcome *bulk.Outcome // what became of the deliveries that it made; nil: it makes none, or nothing is known
+	Outcome *bulk.Outcome // the outcomes of its deliveries; nil: it creates none, or nothing is known
 }
 
-// Live reports whether the page still changes: the job runs, or what it made is on its way.
+// Live reports whether the page still changes: the job runs, or its deliveries are in progress.
 func (v BulkJobView) Live() bool {
 	return !v.Job.State.Over() || v.Outcome != nil && v.Outcome.Waiting > 0
 }
 
-// poll is how often the page is refreshed.
+// poll is the interval of the page's refresh.
 func (v BulkJobView) poll() string {
 	if v.Job.State.Over() {
 		return "every 5s"
@@ -170,7 +170,7 @@ func (v BulkJobView) poll() string {
 	return "every 1s"
 }
 
-// made is where the deliveries are that the job made, of one status or all.
+// made is the address of the job's deliveries, of one status or all.
 func (v BulkJobView) made(status string) string {
 	to := v.Root + "/deliveries?job=" + v.Job.ID
 	if status != "" {
@@ -179,7 +179,7 @@ func (v BulkJobView) made(status string) string {
 	return to
 }
 
-// BulkJob is one job as people see it.
+// BulkJob is one job for pages.
 type BulkJob struct {
 	ID                      string
 	Kind                    bulk.Kind
@@ -190,14 +190,14 @@ type BulkJob struct {
 	Pace                    int
 	Reason, Failure         string
 	AskedKind, AskedBy      string
-	AskedName               string // empty where it is not known, or not for who looks
+	AskedName               string // empty if unknown, or hidden from the reader
 	Filter                  []Fact
 	Created, Started, Ended time.Time
 }
 
 func (j BulkJob) name() string { return JobName(j.Kind) }
 
-// JobName is what a job of a kind does, as its heading: "Replay deliveries".
+// JobName is the heading of a kind of job: "Replay deliveries".
 func JobName(k bulk.Kind) string {
 	w := bulkVerbs[k]
 	return sentence(w.verb) + " " + w.noun
@@ -248,7 +248,7 @@ type BulkJobsView struct {
 	Newer, Older string
 }
 
-// outcomeNote says what the counts of an outcome are counts of.
+// outcomeNote says what an outcome counts.
 func outcomeNote(o bulk.Outcome) string {
 	if !o.Exact {
 		return "Outcome of the first " + components.Count(o.Made) + " created by this job"
@@ -263,7 +263,7 @@ func badIf(bad bool) components.Tone {
 	return components.Neutral
 }
 
-// asker is who started a job: by name where it is known, else what kind of caller.
+// asker is who started a job: the name if known, else the kind of caller.
 func (j BulkJob) asker() string {
 	return cmp.Or(j.AskedName, sentence(j.AskedKind))
 }

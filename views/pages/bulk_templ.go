@@ -15,7 +15,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// BulkConfirm asks before something is done to many, and says to how many.
+// BulkConfirm asks before an action on many deliveries, and says how many.
 func BulkConfirm(v BulkConfirmView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -407,7 +407,7 @@ func bulkJob(v BulkJobView) templ.Component {
 	})
 }
 
-// BulkJobParts is what is refreshed while a job is under way.
+// BulkJobParts is the part of the page that is refreshed while a job runs.
 func BulkJobParts(v BulkJobView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -840,7 +840,7 @@ func BulkJobParts(v BulkJobView) templ.Component {
 	})
 }
 
-// bulkOutcome is what became of the deliveries that a job made.
+// bulkOutcome shows the outcomes of the job's deliveries.
 func bulkOutcome(v BulkJobView, o bulk.Outcome) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -949,7 +949,7 @@ func bulkOutcome(v BulkJobView, o bulk.Outcome) templ.Component {
 	})
 }
 
-// BulkJobs is the list of jobs.
+// BulkJobs lists the jobs.
 func BulkJobs(v BulkJobsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -5,7 +5,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// ConsoleHomeView is where an operator arrives.
+// ConsoleHomeView is the page of an operator's own account.
 type ConsoleHomeView struct {
 	Shell layout.Shell
 	Email string

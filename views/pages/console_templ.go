@@ -13,7 +13,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// ConsoleHome is where an operator arrives.
+// ConsoleHome is the page of an operator's own account.
 func ConsoleHome(v ConsoleHomeView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

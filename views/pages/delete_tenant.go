@@ -5,10 +5,10 @@ import (
 	"posthorn/views/layout"
 )
 
-// DeleteTenantView asks whether a tenant is really to go.
+// DeleteTenantView asks for confirmation before a tenant is deleted.
 type DeleteTenantView struct {
 	Shell                           layout.Shell
-	Root                            string // of the settings
+	Root                            string // of the settings page
 	Name, Reason                    components.FieldProps
 	ExportReason                    components.FieldProps
 	Endpoints, Keys, Members, Waits int64
@@ -16,7 +16,7 @@ type DeleteTenantView struct {
 	Closed                          bool   // the reader is an operator
 }
 
-// wrong is what is wrong with the form, for its head.
+// wrong are the form's errors, for its head.
 func (v DeleteTenantView) wrong() map[string]string {
 	return map[string]string{"": v.Wrong, "name": v.Name.Error, "reason": v.Reason.Error, "export-reason": v.ExportReason.Error}
 }
@@ -36,7 +36,7 @@ func (v DeleteTenantView) keys() string {
 	return components.Many(v.Keys, "API key stops working.", "API keys stop working.")
 }
 
-// manyCounted is up to where waiting deliveries are counted.
+// manyCounted is how many waiting deliveries are counted at most.
 const manyCounted = 10_000
 
 func (v DeleteTenantView) waiting() string {
@@ -49,7 +49,7 @@ func (v DeleteTenantView) waiting() string {
 	return components.Many(v.Waits, "waiting delivery fails", "waiting deliveries fail") + " permanently (endpoint_deleted)."
 }
 
-// summary heads what is wrong with one of the two forms.
+// summary lists the errors of one of the two forms.
 func (v DeleteTenantView) summary() string {
 	if v.ExportReason.Error != "" {
 		return "Nothing was exported"

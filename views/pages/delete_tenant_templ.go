@@ -13,7 +13,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// DeleteTenant asks whether the tenant is really to go.
+// DeleteTenant asks for confirmation before the tenant is deleted.
 func DeleteTenant(v DeleteTenantView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

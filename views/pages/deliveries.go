@@ -19,18 +19,18 @@ type DeliveriesView struct {
 	Now       time.Time
 	Filter    DeliveryFilter
 	Endpoints []components.Option // to choose from
-	Types     []string            // to choose from, and others may be typed
-	Wrong     map[string]string   // what is wrong with the filter, by field
+	Types     []string            // suggestions; others can be typed
+	Wrong     map[string]string   // the filter's errors, by field
 	List      DeliveryListView
 	Newer     string // the pages before and after; empty: none
 	Older     string
-	Short     bool // the page ended early: the filter matches rarely
+	Short     bool // the page ended early: the filter rarely matches
 	Stored    StoredDays
 
-	Of *EndpointHead // of the one endpoint whose deliveries these are; its tabs lead back
+	Of *EndpointHead // the endpoint of a list of one endpoint; its tabs link back
 }
 
-// header is that of the endpoint where the list is of one.
+// header is the head of the page: the endpoint's, if the list is of one.
 func (v DeliveriesView) header() components.HeaderProps {
 	if v.Of == nil {
 		return components.HeaderProps{Title: "Deliveries", Text: "Every event sent to every subscribed endpoint."}
@@ -41,25 +41,25 @@ func (v DeliveriesView) header() components.HeaderProps {
 	}
 }
 
-// DeliveryFilter is what a list is narrowed down to, as it stands in the address.
+// DeliveryFilter is the filter of a list, as in the address.
 type DeliveryFilter struct {
 	Search, Status, Type, Endpoint, Channel, Since, Until, Wait, Job string
 	Archived                                                         bool
 }
 
-// Empty reports whether the list is narrowed down to nothing in particular.
+// Empty reports whether no filter is set.
 func (f DeliveryFilter) Empty() bool { return f == DeliveryFilter{} }
 
 // DeliveryListView is the part of the page that is refreshed.
 type DeliveryListView struct {
 	Root  string
-	Here  string // the page's own address without a position: what shows new ones
-	Live  string // where the part is refreshed from; empty: it is not
-	News  int    // deliveries that came since the page was made
-	Many  bool   // and more
+	Here  string // the page's own address without a position, for newer deliveries
+	Live  string // the address of the refreshed part; empty: it is not refreshed
+	News  int    // deliveries that are newer than the page
+	Many  bool   // there are more than News
 	Rows  []DeliveryRow
-	Acts  bool           // the actor may act on deliveries
-	Plain DeliveryFilter // for what acts on all that match
+	Acts  bool           // the actor can act on deliveries
+	Plain DeliveryFilter // for actions on all results
 }
 
 // DeliveryRow is one delivery of a list.
@@ -78,10 +78,10 @@ type DeliveryRow struct {
 	Replay        bool
 	Dead          bool      // a dead letter: see delivery.DeadLetter
 	ReplayedBy    string    // the id of its newest replay; empty: none is known
-	Replayed      time.Time // when that was made
+	Replayed      time.Time // when that replay was created
 }
 
-// EndpointLabel is how lists name an endpoint.
+// EndpointLabel is an endpoint's name in lists.
 type EndpointLabel struct {
 	ID          string
 	URL         string // masked
@@ -89,7 +89,7 @@ type EndpointLabel struct {
 	Gone        bool
 }
 
-// Name is what a person knows it by.
+// Name is the description, else the URL.
 func (e EndpointLabel) Name() string {
 	if e.Description != "" {
 		return e.Description
@@ -116,7 +116,7 @@ func (l DeliveryListView) news() string {
 	return components.Many(int64(l.News), "new delivery", "new deliveries")
 }
 
-// StatusOptions are the states that a list may be narrowed down to, the first for none.
+// StatusOptions are the states of the filter, the first for none.
 func StatusOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any status"}}
 	for _, s := range []delivery.Status{
@@ -173,7 +173,7 @@ func (f DeliveryFilter) fields() map[string]string {
 	return out
 }
 
-// bulkKinds are what makes sense to do to many of what the list shows.
+// bulkKinds are the actions that fit the deliveries of the list.
 func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 	if f.Archived {
 		return []bulk.Kind{bulk.Replay, bulk.Unarchive}
@@ -191,12 +191,11 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 	return []bulk.Kind{bulk.RetryNow, bulk.Cancel}
 }
 
-// bulkLabel is what a button for a kind says.
+// bulkLabel is the text of a kind's button.
 func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
 
-// bulkMenu are the actions on all results of the filter. Each action needs a status: where the filter has none, the
-// menu offers what is done most with the rest of it. No action can be limited to a bulk job or to why deliveries
-// wait.
+// bulkMenu are the actions on all results of the filter. Each action requires a status: if the filter has none, the
+// menu offers the most frequent actions. No action can be limited to a bulk job or to why deliveries wait.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
 	if v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
@@ -220,13 +219,13 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 	return items
 }
 
-// preset is a filter that is one click away.
+// preset is a filter with one click.
 type preset struct {
 	Label, Href string
 	Active      bool
 }
 
-// presets are the filters that people need most. The endpoint that is chosen stays so.
+// presets are the most frequent filters. They keep the selected endpoint.
 func (v DeliveriesView) presets() (out []preset) {
 	add := func(label string, f DeliveryFilter) {
 		f.Endpoint = v.Filter.Endpoint
@@ -248,7 +247,7 @@ func (v DeliveriesView) presets() (out []preset) {
 	return out
 }
 
-// replayAll are the fields that ask for a replay of all results; nil where these are not failures.
+// replayAll are the fields of a request to replay all results; nil if these are not failures.
 func (v DeliveriesView) replayAll() map[string]string {
 	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts ||
 		len(v.Wrong) > 0 || len(v.List.Rows) == 0 {

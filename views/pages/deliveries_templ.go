@@ -366,7 +366,7 @@ func deliveries(v DeliveriesView) templ.Component {
 	})
 }
 
-// presets are the filters that people need most, one click each.
+// presets are the most frequent filters, one click each.
 func presets(v DeliveriesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -478,7 +478,7 @@ func presets(v DeliveriesView) templ.Component {
 	})
 }
 
-// DeliveryList is what of the list is refreshed: the news, and the rows that the page holds.
+// DeliveryList is the refreshed part of the list: the count of newer deliveries, and the rows of the page.
 func DeliveryList(l DeliveryListView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1051,7 +1051,7 @@ func noDeliveries(v DeliveriesView) templ.Component {
 	})
 }
 
-// typeList are the event types that an input with list="known-types" proposes.
+// typeList are the suggested event types of an input with list="known-types".
 func typeList(types []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1104,8 +1104,8 @@ func typeList(types []string) templ.Component {
 	})
 }
 
-// TimeFields narrow a list down in time; browsers show and send their own writing of it, which is read as UTC.
-// Its children are what else is narrowed down rarely; open says that something of it is.
+// TimeFields filter a list by time. A browser shows and sends a local time in its own format, which is read as UTC. Its
+// children are other rare filters; open says that one of them is set.
 func TimeFields(label, since, until string, wrong map[string]string, open bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -20,26 +20,26 @@ import (
 type DeliveryView struct {
 	Shell     layout.Shell
 	Root      string
-	Stale     string // why what was asked for was refused: the page shows the present state
+	Stale     string // why the action was rejected; the page shows the present state
 	Refused   Refused
 	Row       DeliveryRow
 	Settled   time.Time
 	ReplayOf  string
-	JobID     string // the bulk job that made it
+	JobID     string // the bulk job that created it
 	Endpoint  string // its state; empty: deleted
 	Diagnosis diagnosis.Diagnosis
 	Wait      condition.Wait // empty: it does not wait
-	// PausedSince is when the pause began that keeps it; zero: none does, or it is not known.
+	// PausedSince is when the pause that holds it started; zero: no pause, or unknown.
 	PausedSince time.Time
 	Attempts    []AttemptRow // newest first
-	Earlier     bool         // there are earlier ones that are not shown
+	Earlier     bool         // there are earlier attempts that are not shown
 	Chosen      *AttemptDetail
-	Others      []DeliveryRow // of the same event to the same endpoint: what it replays, and its replays
-	Compared    *Comparison   // of the chosen attempt's response with another's
+	Others      []DeliveryRow // of the same event to the same endpoint: the original and the replays
+	Compared    *Comparison   // of the selected attempt's response with another's
 	Newer       string        // the page of the next delivery to the same endpoint; empty: none
 	Older       string
 	Acts        bool
-	Sendable    bool // the event's data is still there, and so is the endpoint
+	Sendable    bool // both the event's data and the endpoint still exist
 }
 
 // AttemptRow is one attempt of the timeline.
@@ -51,19 +51,19 @@ type AttemptRow struct {
 	Failure delivery.Failure
 	Phases  components.PhaseProps
 	Total   time.Duration
-	Title   string // the diagnosis of this attempt, in a few words
+	Title   string // the short diagnosis of this attempt
 	Chosen  bool
 }
 
-// AttemptDetail is the attempt of which request and answer are shown.
+// AttemptDetail is the selected attempt with its request and response.
 type AttemptDetail struct {
 	AttemptRow
-	Detail, Fix string // what its result means
-	Error       string // what the worker noted
-	Hidden      bool   // the actor may not read payloads
-	Unsent      bool   // no connection came about: the request never left
-	NotRendered bool   // there never was a request
-	Record      bool   // what was sent is a record in a topic
+	Detail, Fix string // what its result means and what to do
+	Error       string // the worker's error text
+	Hidden      bool   // the actor can't read payloads
+	Unsent      bool   // no connection: the request was not sent
+	NotRendered bool   // there was no request
+	Record      bool   // it was sent as a record in a topic
 	Key         string // of the record; empty: none
 	URL         string // masked
 	Headers     []signature.Header
@@ -74,17 +74,17 @@ type AttemptDetail struct {
 	Answer      Excerpt
 }
 
-// Excerpt is the beginning of a body, as text.
+// Excerpt is the start of a body, as text.
 type Excerpt struct {
 	Text string
-	Nice string // the same JSON, indented; empty where it is none, or not whole
-	Note string // of how much it is the beginning; empty: it is whole
-	JSON bool   // it is JSON, as far as it goes
-	Gone string // why there is none
-	Size int    // of the whole, in bytes
+	Nice string // the same JSON, indented; empty if it is not JSON, or not complete
+	Note string // the size of the whole body; empty: this is all of it
+	JSON bool   // it is JSON as far as it was read
+	Gone string // why there is no body
+	Size int    // of the whole body, in bytes
 }
 
-// sent is what was sent, in a word.
+// sent names what was sent: a request or a record.
 func (d AttemptDetail) sent() string {
 	if d.Record {
 		return "Record"
@@ -103,7 +103,7 @@ func (c Comparison) same() bool {
 	return !slices.ContainsFunc(c.Lines, func(l compare.Line) bool { return l.Kind != compare.Same })
 }
 
-// attempt is the address of one attempt; numbers below one are no attempts.
+// attempt is the address of one attempt; empty for numbers below one.
 func (v DeliveryView) attempt(n int) string {
 	for _, r := range v.Attempts {
 		if r.Number == n && n > 0 {
@@ -113,7 +113,7 @@ func (v DeliveryView) attempt(n int) string {
 	return ""
 }
 
-// compare is the address of the comparison of the chosen attempt's response with the one before; empty where there is
+// compare is the address of the comparison of the selected attempt's response with the one before; empty if there is
 // none.
 func (v DeliveryView) compare() string {
 	if v.Chosen == nil || v.Chosen.Hidden || v.attempt(v.Chosen.Number-1) == "" {
@@ -147,10 +147,10 @@ type DeliveryAction struct {
 	Label   string
 	Icon    icons.Name
 	Kind    components.Kind
-	Confirm bool // asks first, in the dialog of its name
+	Confirm bool // asks first, in the dialog with its name
 }
 
-// deliveryActions are what may be done to a delivery in its state.
+// deliveryActions are the permitted actions on a delivery in its state.
 func deliveryActions(s delivery.Status, archived, sendable, replayed bool) []DeliveryAction {
 	var out []DeliveryAction
 	if delivery.CanRetryNow(s) {
@@ -242,7 +242,7 @@ func (r AttemptRow) name() string {
 	return fmt.Sprintf("Attempt %d", r.Number)
 }
 
-// headerText writes headers as they stand in a request.
+// headerText writes headers as in a request.
 func headerText(headers []signature.Header) string {
 	var b []byte
 	for _, h := range headers {

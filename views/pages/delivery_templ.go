@@ -149,7 +149,7 @@ func deliveryPage(v DeliveryView) templ.Component {
 	})
 }
 
-// DeliveryParts is what of the page is refreshed while the delivery is under way.
+// DeliveryParts is the part of the page that is refreshed while the delivery is in progress.
 func DeliveryParts(v DeliveryView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -548,8 +548,8 @@ func deliveryDiagnosis(v DeliveryView) templ.Component {
 	})
 }
 
-// WaitUntil says until when a delivery waits, or behind which; deliveries is where its page is. Nothing where that is
-// not known.
+// WaitUntil says until when a delivery waits, or behind which one; deliveries is the path of its page. It shows nothing
+// if that is not known.
 func WaitUntil(w condition.Wait, deliveries string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1665,7 +1665,7 @@ func compareLink(v DeliveryView) templ.Component {
 	})
 }
 
-// comparison shows what changed between the responses to two attempts.
+// comparison shows the differences between the responses to two attempts.
 func comparison(v DeliveryView, c Comparison) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "posthorn/views/layout"
 
-// docsLink leads to a page of the documentation. A portal under a provider's name has none: the documentation is
+// docsLink links to a page of the documentation. A portal under a provider's name has none: the documentation is
 // Posthorn's.
 func docsLink(s layout.Shell, path, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -16,7 +16,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// EndpointHead is what all pages of one endpoint begin with.
+// EndpointHead is the head of all pages of one endpoint.
 type EndpointHead struct {
 	Shell       layout.Shell
 	Root        string // of the tenant's pages
@@ -24,18 +24,18 @@ type EndpointHead struct {
 	ID          string
 	URL         string // masked
 	Description string
-	Status      endpoint.Status // what may be paused and resumed
+	Status      endpoint.Status // decides whether it can be paused or resumed
 	Condition   condition.Condition
 	Tab         string
 	MayChange   bool
-	MaySecrets  bool  // rotate and see new ones
+	MaySecrets  bool  // can rotate secrets and see new ones
 	Inbox       bool  // a test inbox
-	Waiting     bool  // a verification is under way
-	InQueue     int64 // deliveries that wait for it
-	InQueueMore bool  // there are more
+	Waiting     bool  // a verification is in progress
+	InQueue     int64 // its waiting deliveries
+	InQueueMore bool  // InQueue is a lower bound
 }
 
-// deleteText says what deleting the endpoint does to the deliveries that wait for it.
+// deleteText says what deleting the endpoint does to its waiting deliveries.
 func (h EndpointHead) deleteText() string {
 	said := "It has no waiting deliveries."
 	if h.InQueue > 0 {
@@ -47,7 +47,7 @@ func (h EndpointHead) deleteText() string {
 	return said + " Its secrets are deleted. Past deliveries stay in the lists. This can't be undone."
 }
 
-// title is what people know the endpoint by: its description, else its URL.
+// title is the endpoint's description, else its URL.
 func (h EndpointHead) title() string {
 	if h.Description != "" {
 		return h.Description
@@ -55,7 +55,7 @@ func (h EndpointHead) title() string {
 	return strings.TrimPrefix(h.URL, "https://")
 }
 
-// subtitle is the URL, where the title is something else.
+// subtitle is the URL if the title is the description.
 func (h EndpointHead) subtitle() string {
 	if h.Description == "" {
 		return ""
@@ -95,7 +95,7 @@ func (h EndpointHead) mayResume() bool {
 	return h.MayChange && (h.Status == endpoint.Paused || h.Status == endpoint.Disabled)
 }
 
-// resumeText says what resuming does, by why the endpoint is stopped.
+// resumeText says what resuming does, by the endpoint's state.
 func (h EndpointHead) resumeText() string {
 	if h.Status == endpoint.Disabled {
 		return "The endpoint is verified first, then receives events. " + h.heldText()
@@ -103,7 +103,7 @@ func (h EndpointHead) resumeText() string {
 	return "The endpoint receives events again immediately. " + h.heldText()
 }
 
-// heldText says how many deliveries wait for the endpoint to be active.
+// heldText says how many deliveries the endpoint holds.
 func (h EndpointHead) heldText() string {
 	switch held := h.Condition.Held; {
 	case h.Condition.HeldAtLeast:
@@ -134,7 +134,7 @@ type EndpointView struct {
 	Feed         FeedView
 }
 
-// EndpointFacts are an endpoint's settings at a glance.
+// EndpointFacts are the most important settings of an endpoint.
 type EndpointFacts struct {
 	EventTypes []string
 	Format     string
@@ -144,25 +144,25 @@ type EndpointFacts struct {
 	Created    time.Time
 }
 
-// VerificationView is how far a verification is; it renews itself while it is under way.
+// VerificationView is the progress of a verification; it refreshes itself until the end.
 type VerificationView struct {
 	Poll   string
-	Verify string // posting there sends a verification; empty where that is not offered
+	Verify string // the address that sends a verification; empty if that is not offered
 	State  string // pending, succeeded, failed, superseded; empty for none
 	Tries  int
 	Status int
 	Detail string
 	At     time.Time
-	NextAt time.Time // of the next try; zero for none
+	NextAt time.Time // of the next try; zero: none
 	Mode   string
 	Kind   string
 	URL    string
-	First  bool // it is a step of adding the endpoint
+	First  bool // part of adding the endpoint
 }
 
 func (v VerificationView) running() bool { return v.State == "pending" }
 
-// steps are what happens in a verification, and how far it is.
+// steps are the steps of a verification, with their states.
 func (v VerificationView) steps() []components.StepProps {
 	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.URL + "."}
 	proof := components.StepProps{State: components.StepWaiting, Title: "Check the response", Text: "It must contain the challenge."}
@@ -195,7 +195,7 @@ func (v VerificationView) steps() []components.StepProps {
 	return []components.StepProps{sent, proof, ready}
 }
 
-// failure says why the last try failed, and what probably explains it.
+// failure says why the last try failed, and the probable cause.
 func (v VerificationView) failure() string {
 	if v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden {
 		return v.Detail + " The receiver probably rejected the signature: check that it has this endpoint's signing secret."
@@ -203,7 +203,7 @@ func (v VerificationView) failure() string {
 	return v.Detail
 }
 
-// label is the button's that sends a verification.
+// label is the text of the button that sends a verification.
 func (v VerificationView) label() string {
 	switch {
 	case v.running():
@@ -214,26 +214,26 @@ func (v VerificationView) label() string {
 	return "Verify again"
 }
 
-// offers reports whether there is anything to press: before the first try, between two, and after the last.
+// offers reports whether the button is shown: before the first try, between two, and after the last.
 func (v VerificationView) offers() bool {
 	return v.Verify != "" && v.State != "succeeded" && (!v.running() || v.Detail != "")
 }
 
-// CreatedView follows the creation of an endpoint: the secret, shown this once, and the verification.
+// CreatedView is the page after the creation of an endpoint: the secret, shown once, and the verification.
 type CreatedView struct {
 	EndpointHead
-	Secret       string // empty: it was shown before, or is not the reader's to see
+	Secret       string // empty: it was shown before, or the reader has no permission
 	Public       string
 	Verification VerificationView
-	Sent         *TrialView // the first test event, where one was sent
+	Sent         *TrialView // the first test event, if one was sent
 }
 
-// FirstEvent is the last step of adding an endpoint: a test event that is delivered.
+// FirstEvent is the last step of adding an endpoint: a test event.
 type FirstEvent struct {
-	Test  string // posting there sends it; empty where the reader can't
+	Test  string // the address that sends it; empty if the reader can't
 	Ready bool   // the endpoint is verified
 	Sent  *TrialView
-	Swap  bool // the part travels beside another one that was asked for
+	Swap  bool // the part is sent along with another one
 }
 
 func (v CreatedView) firstEvent() FirstEvent {
@@ -244,7 +244,7 @@ func (v CreatedView) firstEvent() FirstEvent {
 	return f
 }
 
-// noSecret says why there is no secret to copy, and what to do about it.
+// noSecret says why there is no secret to copy, and what to do.
 func (v CreatedView) noSecret() string {
 	switch {
 	case v.MaySecrets:
@@ -263,7 +263,7 @@ func (v CreatedView) verifyText() string {
 	return "We send a signed challenge, and the receiver sends it back. Delivery starts after that."
 }
 
-// whereText says what a change of place entails.
+// whereText says what a change of the destination causes.
 func whereText(f EndpointForm) string {
 	if f.Kind == string(endpoint.Kafka) {
 		return "New servers or a new topic must be verified again; deliveries are held until then."
@@ -287,7 +287,7 @@ func failuresTone(v EndpointView) components.Tone {
 	return components.Neutral
 }
 
-// stateText is what the condition means, with what is known of it here alone.
+// stateText explains the condition, with what this page knows in addition.
 func (v EndpointView) stateText() string {
 	text := v.Condition.Detail()
 	if v.Condition.State == condition.Disabled && v.DisableWhy != "" {

@@ -15,14 +15,14 @@ import (
 	"posthorn/views/layout"
 )
 
-// EndpointForm is what a person wrote about an endpoint, as they wrote it.
+// EndpointForm holds the fields of an endpoint's form, as typed.
 type EndpointForm struct {
 	Kind              string
 	URL, Description  string
 	Kafka             KafkaForm
-	All               bool // takes every event type
+	All               bool // subscribes to every event type
 	Types             []string
-	Patterns          string // further patterns, one a line
+	Patterns          string // further patterns, one per line
 	Filter, Channels  string
 	Format, Prefix    string
 	RetryPolicy       string
@@ -40,33 +40,33 @@ type EndpointForm struct {
 	SendTraceparent   bool
 	Verification      string
 	WhenHeld          string
-	SecretType        string            // of a new endpoint
-	Metadata          string            // key: value, one a line
-	Headers           string            // Name: value, one a line
+	SecretType        string            // for a new endpoint
+	Metadata          string            // key: value, one per line
+	Headers           string            // Name: value, one per line
 	Catalogue         []string          // the tenant's event types
-	Wrong             map[string]string // by the field's name in the API; "" is of the whole
+	Wrong             map[string]string // errors by the field's name in the API; "" is the whole form
 }
 
-// KafkaForm is what a person wrote about a topic. A password is not shown again.
+// KafkaForm holds the fields of a topic, as typed. A password is not shown again.
 type KafkaForm struct {
-	Servers            string // one a line
+	Servers            string // one per line
 	Topic              string
 	TLS                bool
-	CA                 string // in PEM; empty: what the machine trusts
+	CA                 string // in PEM; empty: the machine's authorities
 	Mechanism          string // empty: none
 	Username           string
 	PasswordIsOnRecord bool
 }
 
-// NewEndpointView is the page on which an endpoint is added.
+// NewEndpointView is the form of a new endpoint.
 type NewEndpointView struct {
 	Shell   layout.Shell
-	Root    string // of the endpoints
-	Inboxes string // where a test inbox is made
+	Root    string // of the endpoints' pages
+	Inboxes string // the address of the test inbox form
 	Form    EndpointForm
 }
 
-// wrong is what is wrong with a field; entries of maps and lists ("custom_headers.X-A") count as their field.
+// wrong is the error of a field; entries of maps and lists ("custom_headers.X-A") count as their field.
 func (f EndpointForm) wrong(field string) string {
 	if text := f.Wrong[field]; text != "" {
 		return text
@@ -79,7 +79,7 @@ func (f EndpointForm) wrong(field string) string {
 	return ""
 }
 
-// summary lists everything that is wrong, for the head of the form.
+// summary lists all errors, for the head of the form.
 func (f EndpointForm) summary() []components.Wrong {
 	var out []components.Wrong
 	for name, text := range f.Wrong {
@@ -96,7 +96,7 @@ func (f EndpointForm) summary() []components.Wrong {
 	return out
 }
 
-// fieldIDs are those of fields that the form calls otherwise than the API.
+// fieldIDs are the ids of fields whose names differ from the API's.
 var fieldIDs = map[string]string{
 	"retry_policy.delays": "f-retry_delays", "retry_policy.jitter": "f-retry_jitter", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic", "kafka.ca_certificate": "f-kafka_ca",
 	"kafka.sasl.mechanism": "f-kafka_mechanism", "kafka.sasl.username": "f-kafka_username", "kafka.sasl.password": "f-kafka_password",
@@ -109,7 +109,7 @@ func kindOptions() []components.Option {
 	}
 }
 
-// when says with which choice of the kind a part of the form is shown; without a choice always.
+// when names the kind for which a part of the form is shown; without a choice all parts are shown.
 func when(choose bool, kind endpoint.Kind) templ.Attributes {
 	if !choose {
 		return nil
@@ -154,7 +154,8 @@ var formatWords = map[signature.Format]string{
 	signature.BodyHex: "Hex signature of the body", signature.Raw: "Raw data with a hex signature",
 }
 
-// formatOptions are the formats, and that of an endpoint whose signature has a notation of its own, which the API sets.
+// formatOptions are the formats. An endpoint with a custom signature, which only the API can set, has an option of its
+// own.
 func formatOptions(present string) []components.Option {
 	var out []components.Option
 	for _, f := range signature.Formats() {
@@ -179,8 +180,8 @@ func retryOptions() []components.Option {
 	return append(out, components.Option{Label: "custom: your own delays", Value: endpoint.Custom})
 }
 
-// DefaultRetryOptions are the schedules that a tenant can give new endpoints. own: it has one of its own delays, set by
-// the API.
+// DefaultRetryOptions are the schedules that a tenant can select for new endpoints. own: it has custom delays, which
+// only the API can set.
 func DefaultRetryOptions(own bool) []components.Option {
 	options := retryOptions()
 	options = options[:len(options)-1]
@@ -213,7 +214,7 @@ func rotationOptions() []components.Option {
 	}
 }
 
-// severalSignatures is the choice of a format that has room for more than one.
+// severalSignatures is the choice for a format with room for more than one signature.
 func severalSignatures() string {
 	var out []string
 	for _, f := range signature.Formats() {
@@ -247,7 +248,7 @@ func patternsLabel(f EndpointForm) string {
 	return "Event types"
 }
 
-// hidesFault reports whether something is wrong in the part of the form that is folded.
+// hidesFault reports whether the folded part of the form has an error.
 func (f EndpointForm) hidesFault() bool {
 	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "type_field", "rotation_signatures", "custom_headers", "metadata", "when_held", "secret", "secret_type"} {
 		if f.wrong(field) != "" {

@@ -15,7 +15,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// NewEndpoint is the page on which an endpoint is added.
+// NewEndpoint is the form of a new endpoint.
 func NewEndpoint(v NewEndpointView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -280,7 +280,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 	})
 }
 
-// whereFields are those of the endpoint's kind, or of all where it is still to be chosen.
+// whereFields are the destination fields of the endpoint's kind, or of all kinds if none is selected yet.
 func whereFields(f EndpointForm, choose bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

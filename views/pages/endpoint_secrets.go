@@ -12,14 +12,14 @@ import (
 type SecretsView struct {
 	EndpointHead
 	Rows     []SecretRow
-	OneSlot  bool   // the format has room for one signature: a new secret waits for its switch
+	OneSlot  bool   // the format has room for one signature: a new secret signs after a switch
 	Switch   bool   // the newest does not sign yet
-	New      string // a secret that was made just now, shown this once
+	New      string // a new secret, shown once
 	Public   string
-	Overlap  string // what was chosen
-	Type     string // of the new secret, as it was chosen
+	Overlap  string // as selected
+	Type     string // of the new secret, as selected
 	Wrong    map[string]string
-	KeyPairs bool // the format knows them
+	KeyPairs bool // the format supports them
 }
 
 // SecretRow is one of them.
@@ -32,7 +32,7 @@ type SecretRow struct {
 	Expires time.Time // zero: no end
 }
 
-// text says what a filter does, and to who can what to do with one.
+// text explains a filter, and to readers with permission how to try it.
 func (v FilterView) text() string {
 	if v.MayChange && v.Tries {
 		return "Limits which events of the selected types this endpoint receives. Try it on past events before you save."
@@ -40,7 +40,7 @@ func (v FilterView) text() string {
 	return "Limits which events of the selected types this endpoint receives."
 }
 
-// nextTypes are what the next secret may be.
+// nextTypes are the possible types of the next secret.
 func (v SecretsView) nextTypes() []components.Option {
 	return append([]components.Option{{Label: "Same as current", Value: ""}}, secretTypeOptions()...)
 }
@@ -55,15 +55,15 @@ func overlapOptions() []components.Option {
 	}
 }
 
-// FilterView is the editor of an endpoint's filter, with what it would have taken.
+// FilterView is the editor of an endpoint's filter, with the past events that it matches.
 type FilterView struct {
 	EndpointHead
-	Tries bool // the actor may read what events hold
+	Tries bool // the actor can read payloads
 	Form  EndpointForm
 	Tried *DryRunView
 }
 
-// DryRunView is what a subscription makes of past events.
+// DryRunView shows which past events a subscription matches.
 type DryRunView struct {
 	Matched  int
 	Complete bool
@@ -76,20 +76,20 @@ type DryRunRow struct {
 	Type    string
 	Matched bool
 	Detail  string
-	Data    string // the beginning of the event's data
+	Data    string // the start of the event's data
 	At      time.Time
 }
 
-// TestView is the page from which a test event is sent.
+// TestView is the form of a test event.
 type TestView struct {
 	EndpointHead
 	Type, Data string
 	Wrong      map[string]string
-	Why        string // why no test can be sent now
+	Why        string // why no test event can be sent now
 	Sent       *TrialView
 }
 
-// TrialView is what became of a test; it renews itself until the delivery is settled.
+// TrialView is the result of a test event; it refreshes itself until the delivery is settled.
 type TrialView struct {
 	Poll       string
 	Href       string // of the delivery
@@ -102,10 +102,10 @@ type TrialView struct {
 	Headers    string
 	Body       string
 	Error      string
-	Hidden     bool // the viewer may not read answers
+	Hidden     bool // the reader can't see responses
 }
 
-// settled reports whether nothing more comes by itself soon.
+// settled reports whether the result will not change soon.
 func (v TrialView) settled() bool { return v.Attempts > 0 || v.Status.Terminal() }
 
 func triedTitle(v DryRunView) string {

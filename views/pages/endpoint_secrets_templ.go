@@ -884,7 +884,7 @@ func dryRun(v DryRunView) templ.Component {
 	})
 }
 
-// TestSend is the page from which a test event is sent.
+// TestSend is the form of a test event.
 func TestSend(v TestView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1065,7 +1065,7 @@ func testSend(v TestView) templ.Component {
 	})
 }
 
-// Trial is what became of a test. It asks for itself until there is an answer.
+// Trial is the result of a test event. It refreshes itself until there is a response.
 func Trial(v TrialView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

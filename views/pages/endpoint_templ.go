@@ -113,7 +113,7 @@ func endpointPage(h EndpointHead) templ.Component {
 	})
 }
 
-// recoverDialog asks from when on, and leads to the page that says how many deliveries it would be.
+// recoverDialog asks for the start time, and links to the page with the number of deliveries.
 func recoverDialog(h EndpointHead, id, title, text string, fields map[string]string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -617,7 +617,7 @@ func endpointState(v EndpointView) templ.Component {
 	})
 }
 
-// conditionTimes are since when a condition holds, and when something happens about it.
+// conditionTimes are since when a condition applies, and when it will change.
 func conditionTimes(c condition.Condition) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -702,7 +702,7 @@ func conditionTimes(c condition.Condition) templ.Component {
 	})
 }
 
-// conditionActions are what the endpoint's owner can do about its condition.
+// conditionActions are the actions that the endpoint's owner has for its condition.
 func conditionActions(h EndpointHead) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1066,7 +1066,7 @@ func endpointFacts(v EndpointView) templ.Component {
 	})
 }
 
-// Verification is how far a verification is. It asks for itself every second while it is under way.
+// Verification is the progress of a verification. It refreshes itself every second until the end.
 func Verification(v VerificationView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1217,7 +1217,7 @@ func Verification(v VerificationView) templ.Component {
 	})
 }
 
-// Created follows the creation of an endpoint.
+// Created is the page after the creation of an endpoint.
 func Created(v CreatedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1409,7 +1409,7 @@ func created(v CreatedView) templ.Component {
 	})
 }
 
-// FirstTest sends the first test event once the endpoint is verified, and shows what became of it.
+// FirstTest sends the first test event once the endpoint is verified, and shows its result.
 func FirstTest(f FirstEvent) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1495,7 +1495,7 @@ func FirstTest(f FirstEvent) templ.Component {
 	})
 }
 
-// SecretOnce shows a new secret, this once.
+// SecretOnce shows a new secret once.
 func SecretOnce(secret, public string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -23,7 +23,7 @@ type EndpointsView struct {
 	May       func(access.Action) bool
 	Query     string
 	Status    string
-	Total     int // of the tenant; the rows are what the filters leave
+	Total     int // of the tenant; the rows are those that match the filters
 	Rows      []EndpointRow
 }
 
@@ -39,8 +39,8 @@ type EndpointRow struct {
 	LastAnswer  time.Time
 }
 
-// conditionItems are what the reader can do about an endpoint's condition, away from the endpoint's own page. tenant is
-// where the tenant's pages are. What asks for details first leads to the endpoint's page, which asks.
+// conditionItems are the reader's actions on an endpoint's condition, outside of the endpoint's own page. tenant is the
+// path of the tenant's pages. Actions that need input link to the endpoint's page, which asks for it.
 func conditionItems(c condition.Condition, tenant, endpointID string,
 	may func(access.Action) bool,
 ) (items []components.MenuItem) {
@@ -67,7 +67,7 @@ func conditionItems(c condition.Condition, tenant, endpointID string,
 	return items
 }
 
-// replayDeadLetters are the fields that ask how many dead letters of an endpoint a replay would send.
+// replayDeadLetters are the fields of a request that counts the dead letters of an endpoint for a replay.
 func replayDeadLetters(endpointID string) map[string]string {
 	return map[string]string{"action": string(bulk.Replay), "all": "true", "status": delivery.DeadLetter, "endpoint": endpointID}
 }
@@ -76,7 +76,7 @@ func (v EndpointsView) items(r EndpointRow) []components.MenuItem {
 	return conditionItems(r.Condition, strings.TrimSuffix(v.Root, "/endpoints"), r.ID, v.May)
 }
 
-// badge is a word for what a URL does not tell: that nothing of the outside receives there.
+// badge is a word that the URL does not show: the endpoint is a test inbox or a listener.
 func (r EndpointRow) badge() string {
 	switch r.Kind {
 	case endpoint.Listen:
@@ -102,7 +102,7 @@ func stateOptions() []components.Option {
 	return out
 }
 
-// typesText names what an endpoint subscribes to, in a line.
+// typesText lists the endpoint's event types in one line.
 func typesText(patterns []string) string {
 	switch {
 	case len(patterns) == 1 && patterns[0] == "*":

@@ -11,7 +11,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// EventTypesView is the catalogue of event types.
+// EventTypesView is the catalog of event types.
 type EventTypesView struct {
 	Shell        layout.Shell
 	Root         string
@@ -20,7 +20,7 @@ type EventTypesView struct {
 	Edits        bool
 }
 
-// exports are the documents that the catalogue can be downloaded as.
+// exports are the formats in which the catalog can be downloaded.
 func (v EventTypesView) exports() []components.MenuItem {
 	return []components.MenuItem{
 		{Label: "OpenAPI 3.1", Icon: icons.Book, Href: v.Root + "/catalogue/openapi"},
@@ -43,20 +43,20 @@ type EventTypeView struct {
 	Root                     string
 	Row                      EventTypeRow
 	Subscribers              []EndpointLabel
-	More                     bool // there are endpoints that were not looked at
+	More                     bool // there are endpoints that were not checked
 	Edits                    bool
 	Versions                 []VersionRow
 	Volume, Success, Latency charts.Props // of the last days
 }
 
-// VersionRow is what a payload version says instead of the type.
-type VersionRow struct{ Name, Schema, Example string } // JSON; empty: nothing of its own
+// VersionRow is what a payload version replaces of its type.
+type VersionRow struct{ Name, Schema, Example string } // JSON; empty: the type's own
 
-// EventTypeFormView is the form that makes or changes an event type.
+// EventTypeFormView is the form of an event type.
 type EventTypeFormView struct {
 	Shell      layout.Shell
 	Root       string
-	Of         string // the type that is changed; empty: a new one
+	Of         string // the changed type; empty: a new one
 	Wrong      map[string]string
 	Fields     []components.FieldProps // name (of a new one), group
 	Texts      []components.FieldProps // description, schema, example
@@ -71,7 +71,7 @@ func (v EventTypeFormView) action() string {
 	return v.Root + "/event-types/" + v.Of
 }
 
-// indented is a JSON text in lines; what isn't JSON stays as it is.
+// indented indents a JSON text; any other text does not change.
 func indented(text string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(text), "", "  ") != nil {

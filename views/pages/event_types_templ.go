@@ -648,7 +648,7 @@ func eventType(v EventTypeView) templ.Component {
 	})
 }
 
-// EventTypeForm is the form that makes or changes an event type.
+// EventTypeForm is the form of an event type.
 func EventTypeForm(v EventTypeFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,10 +19,10 @@ type EventsView struct {
 	Newer, Older string
 	Short        bool
 	Stored       StoredDays
-	Emits        bool // the actor may emit
+	Emits        bool // the actor can emit
 }
 
-// EventFilter is what the list is narrowed down to.
+// EventFilter is the filter of the list.
 type EventFilter struct{ Type, Channel, Since, Until string }
 
 // EventRow is one event of a list.
@@ -40,30 +40,30 @@ type EventView struct {
 	Row        EventRow
 	Version    string
 	Occurred   time.Time
-	TraceID    string  // of the trace that it belongs to; empty: none
-	Hidden     bool    // the actor may not read payloads
+	TraceID    string  // of its trace; empty: none
+	Hidden     bool    // the actor can't read payloads
 	Pretty     Excerpt // indented
 	Routing    routing.Explanation
 	Verdicts   []VerdictRow
 	Truncated  bool
 	Deliveries []DeliveryRow
-	More       bool // there are further deliveries, which are not shown
+	More       bool // there are further deliveries that are not shown
 	Acts       bool
-	Expunges   bool                // the actor may destroy the data
-	Expunged   string              // who destroyed it, when and why, where that is known
-	Endpoints  []components.Option // to replay to
+	Expunges   bool                // the actor can delete the data
+	Expunged   string              // who deleted it, when and why, if known
+	Endpoints  []components.Option // the endpoints for a replay
 	Wrong      string              // why it was not replayed
 	Refused    Refused
 }
 
-// VerdictRow is why one endpoint got the event, or why not.
+// VerdictRow is why one endpoint got the event or did not.
 type VerdictRow struct {
 	routing.Verdict
 	Endpoint EndpointLabel
 	Delivery string
 }
 
-// expungeText says what destroying the data does, and to how many deliveries.
+// expungeText says what deleting the data does, and to how many deliveries.
 func (v EventView) expungeText() string {
 	waiting := int64(0)
 	for _, d := range v.Deliveries {
@@ -104,7 +104,7 @@ func (r VerdictRow) word() string {
 	return "not matched"
 }
 
-// EmitView is the form that emits an event.
+// EmitView is the form of a new event.
 type EmitView struct {
 	Shell  layout.Shell
 	Root   string
@@ -112,5 +112,5 @@ type EmitView struct {
 	Wrong  map[string]string
 	Fields []components.FieldProps // type, key, channels
 	Data   components.FieldProps
-	Token  string // the idempotency key: pressing twice emits once
+	Token  string // the idempotency key: a second click emits nothing
 }

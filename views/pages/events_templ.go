@@ -1425,7 +1425,7 @@ func eventFacts(v EventView) templ.Component {
 	})
 }
 
-// Emit is the form that emits an event.
+// Emit is the form of a new event.
 func Emit(v EmitView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -6,21 +6,21 @@ import (
 	"posthorn/views/layout"
 )
 
-// Form is a page of one form: signing in, a link from a mail, a confirmation.
+// Form is a page with one form: signing in, a link from a mail, a confirmation.
 type Form struct {
 	Shell   layout.Shell
 	Title   string
 	Text    string
-	Command string // to be run by somebody in a terminal; empty: none
-	More    string // what follows the command
-	Note    string // something to know, framed
-	Wrong   string // why the form was refused, where no field is to blame
-	Action  string // where the form goes; empty: there is none
+	Command string // to be run in a terminal; empty: none
+	More    string // the text after the command
+	Note    string // a framed note
+	Wrong   string // why the form was rejected, if no field is the cause
+	Action  string // the form's address; empty: there is no form
 	Hidden  map[string]string
 	Fields  []components.FieldProps
 	Submit  string
 	Danger  bool
-	Ways    []Link      // other ways to do the same, as buttons below
+	Ways    []Link      // alternatives, as buttons below
 	Passkey *PasskeyWay // nil: none
 	Links   []Link
 }
@@ -35,7 +35,7 @@ func (v Form) kind() components.Kind {
 	return components.Primary
 }
 
-// WithErrors puts what is wrong beside the fields; what belongs to none of them stands above the form.
+// WithErrors shows errors beside their fields; those of no field are above the form.
 func (v Form) WithErrors(wrong map[string]string) Form {
 	fields := make([]components.FieldProps, len(v.Fields))
 	copy(fields, v.Fields)

@@ -8,16 +8,16 @@ import (
 	"posthorn/views/components"
 )
 
-// InboxView is what a test inbox has received.
+// InboxView is the list of a test inbox's requests.
 type InboxView struct {
 	EndpointHead
-	Poll         string // renews the parts
+	Poll         string // the address that refreshes the parts
 	Answer       inbox.Answer
-	Wrong        string // with the answer that was asked for
+	Wrong        string // an error of the selected response
 	Rows         []InboxRow
 	Chosen       *InboxDetail
 	Verification VerificationView
-	Hidden       bool // the role shows no payloads
+	Hidden       bool // the role can't read payloads
 }
 
 // InboxRow is a request in the list.
@@ -31,12 +31,12 @@ type InboxRow struct {
 	Chosen    bool
 }
 
-// InboxDetail is one request, whole.
+// InboxDetail is one complete request.
 type InboxDetail struct {
 	InboxRow
 	Method string
-	Why    string // the signature is refused
-	Secret string // the end of the secret that it verifies with
+	Why    string // why the signature was rejected
+	Secret string // the end of the matching secret
 	Head   string
 	Body   Excerpt
 }
@@ -48,7 +48,7 @@ func (r InboxRow) what() string {
 	return "Delivery"
 }
 
-// answered is what the inbox answered; a verification is always echoed.
+// answered is the inbox's response; a verification is always echoed.
 func (r InboxRow) answered() string {
 	switch {
 	case r.Challenge:

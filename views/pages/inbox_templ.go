@@ -15,7 +15,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Inbox is what a test inbox has received, and what it answers.
+// Inbox is the page of a test inbox: its requests and its response.
 func Inbox(v InboxView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -233,7 +233,7 @@ func inboxPage(v InboxView) templ.Component {
 	})
 }
 
-// InboxParts is what arrived. It asks for itself every two seconds while the page is in sight.
+// InboxParts lists the requests. It refreshes itself every two seconds while the page is visible.
 func InboxParts(v InboxView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -796,7 +796,7 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 	})
 }
 
-// InboxForm makes a test inbox.
+// InboxForm is the form of a new test inbox.
 func InboxForm(action string, small bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

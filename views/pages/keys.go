@@ -17,7 +17,7 @@ type KeysView struct {
 	Manages      bool
 }
 
-// KeyRow is one key; its text is known to nobody.
+// KeyRow is one key, without its text.
 type KeyRow struct {
 	ID, Name, Prefix    string
 	Scopes              []string
@@ -43,7 +43,7 @@ func (k KeyRow) word() string {
 	return "live"
 }
 
-// KeyFormView is the form that makes a key.
+// KeyFormView is the form of a new key.
 type KeyFormView struct {
 	Shell   layout.Shell
 	Root    string
@@ -62,7 +62,7 @@ type KeyMadeView struct {
 	Text  string
 }
 
-// ScopeHints say what each scope lets a program do.
+// ScopeHints say what each scope permits.
 var ScopeHints = map[access.Scope]string{
 	access.EventsWrite:   "Emit events. This is all most products need.",
 	access.EventsRead:    "Read events and their data.",

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Keys is the list of API keys.
+// Keys lists the API keys.
 func Keys(v KeysView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -392,7 +392,7 @@ func keys(v KeysView) templ.Component {
 	})
 }
 
-// KeyForm is the form that makes a key.
+// KeyForm is the form of a new key.
 func KeyForm(v KeyFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

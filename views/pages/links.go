@@ -8,13 +8,13 @@ import (
 	"posthorn/views/layout"
 )
 
-// LinksView is the links that sign people into the tenant's dashboard without an account.
+// LinksView lists the links that sign people into the tenant's dashboard without an account.
 type LinksView struct {
 	Shell                layout.Shell
 	Root                 string
-	Manages              bool // may make and revoke links
+	Manages              bool // can create and revoke links
 	Wrong                map[string]string
-	New                  string // the address of a link that was just made, shown this once
+	New                  string // the address of a new link, shown once
 	Rows                 []LinkRow
 	First, Older         string
 	Role, Session, Brand components.FieldProps
@@ -28,7 +28,7 @@ type LinkRow struct {
 	Created, Opened time.Time
 	Session         time.Duration
 	State           string
-	Live            bool // can be opened, or is in use
+	Live            bool // not opened yet, or in use
 }
 
 func (r LinkRow) tone() components.Tone {
@@ -45,7 +45,7 @@ func linkRoles() []components.Option {
 	return []components.Option{{Value: "viewer", Label: "Viewer"}, {Value: "developer", Label: "Developer"}, {Value: "admin", Label: "Admin"}}
 }
 
-// revokeText says what revoking does to a link in its state.
+// revokeText says what revoking a link does in its state.
 func (r LinkRow) revokeText() string {
 	if r.Opened.IsZero() {
 		return "The link stops working."

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Links is the sign-in links of a tenant.
+// Links lists the sign-in links of a tenant.
 func Links(v LinksView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

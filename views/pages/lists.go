@@ -7,7 +7,7 @@ import (
 	"posthorn/views/components"
 )
 
-// filterProps are those of a list's filter bar; the link that clears it is there where something is set.
+// filterProps describe a list's filter bar; if a filter is set, they have the link that clears it.
 func filterProps(label, path string, empty bool) components.FilterProps {
 	p := components.FilterProps{Label: label, Action: path}
 	if !empty {
@@ -16,7 +16,7 @@ func filterProps(label, path string, empty bool) components.FilterProps {
 	return p
 }
 
-// PageNote says how much a page shows.
+// PageNote says how many rows a page shows.
 func PageNote(n int, short bool) string {
 	switch {
 	case short:
@@ -27,7 +27,7 @@ func PageNote(n int, short bool) string {
 	return components.Many(int64(n), "row", "rows") + " on this page"
 }
 
-// localTime writes a time of the address as an input of the type datetime-local holds it, in UTC.
+// localTime writes a time of the address for an input of the type datetime-local, in UTC.
 func localTime(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

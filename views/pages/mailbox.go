@@ -6,12 +6,12 @@ import (
 	"posthorn/views/layout"
 )
 
-// MailboxView is the mails that were not sent, in development.
+// MailboxView lists the mails of development, which are not sent.
 type MailboxView struct {
 	Shell layout.Shell
 	Mails []MailLine // newest first
 
-	Waiting int64 // on their way here
+	Waiting int64 // not in the mailbox yet
 }
 
 // MailLine is one of them.
@@ -24,6 +24,6 @@ type MailLine struct {
 type MailView struct {
 	Shell                       layout.Shell
 	ID, From, To, Subject, Text string
-	Unsubscribe                 string // the header
+	Unsubscribe                 string // the List-Unsubscribe header
 	At                          time.Time
 }

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Mailbox lists the mails that development did not send.
+// Mailbox lists the mails of development, which are not sent.
 func Mailbox(v MailboxView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,19 +7,19 @@ import (
 	"posthorn/views/layout"
 )
 
-// MembersView is who belongs to a tenant, and who is invited.
+// MembersView lists a tenant's members and invitations.
 type MembersView struct {
 	Shell           layout.Shell
 	Root            string // the page's own path
 	InvitationsRoot string
 	LeavePath       string
-	Links           string // where sign-in links are
+	Links           string // the address of the sign-in links
 	Members         []MemberLine
 	Invitations     []InvitationLine
 	MayManage       bool
-	Roles           []components.Option // that may be given
+	Roles           []components.Option // the roles that the reader can assign
 	Email, Role     components.FieldProps
-	Wrong           string // why the last action was refused
+	Wrong           string // why the last action was rejected
 }
 
 // MemberLine is one member.
@@ -37,7 +37,7 @@ type InvitationLine struct {
 	Expired         bool
 }
 
-// chosen are the roles with a member's own chosen.
+// chosen are the roles with a member's own selected.
 func (v MembersView) chosen(role string) []components.Option {
 	options := make([]components.Option, len(v.Roles))
 	for i, o := range v.Roles {
@@ -58,19 +58,19 @@ type SettingsView struct {
 	Usage           components.UsageProps
 	Contacts        components.FieldProps
 	Digest          bool
-	ViewersRead     bool // payloads and answers
+	ViewersRead     bool // payloads and responses
 	MayTransfer     bool
-	SSOPath         string // empty for who may not
-	DeletePath      string // empty for who may not
+	SSOPath         string // empty for readers without permission
+	DeletePath      string // empty for readers without permission
 	NewOwner        components.FieldProps
 	Confirm         components.FieldProps // of the transfer
 	Seen            string                // the version that the page shows
 	Wrong           string
-	Beyond          BeyondView // asked before a shorter retention; the zero value: nothing is asked
+	Beyond          BeyondView // a shorter retention needs this confirmation; the zero value: none
 	Candidates      []components.Option
 }
 
-// BeyondView asks whether what a shorter retention deletes is really to go.
+// BeyondView asks for confirmation of what a shorter retention deletes.
 type BeyondView struct {
 	Days   int
 	Events int64

@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// Members lists who belongs to a tenant.
+// Members lists a tenant's members.
 func Members(v MembersView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

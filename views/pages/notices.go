@@ -8,7 +8,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// NoticesView is what Posthorn told a tenant, and which of it somebody wants by mail.
+// NoticesView lists a tenant's notices, and the member's choice of mails.
 type NoticesView struct {
 	Shell       layout.Shell
 	Root        string
@@ -16,16 +16,16 @@ type NoticesView struct {
 	Kinds       []components.Option
 	Endpoints   []components.Option
 	Wrong       map[string]string
-	Reads       bool   // the actor is a member, who reads notices and is done with them
-	Newest      string // the newest that is unread; empty: all are read
+	Reads       bool   // the actor is a member, who can mark notices as read
+	Newest      string // the newest unread one; empty: all are read
 	Rows        []NoticeRow
 	First       string
 	Older       string
-	Preferences []components.Option // none for who has no account
+	Preferences []components.Option // empty for readers without an account
 	Address     string
 }
 
-// NoticeFilter is what the list is narrowed down to.
+// NoticeFilter is the filter of the list.
 type NoticeFilter struct {
 	Kind, Endpoint string
 	Unread         bool
@@ -53,8 +53,8 @@ type NoticeRow struct {
 	Title    string
 	Severity notice.Severity
 	At       time.Time
-	About    string // what it concerns, in words
-	Link     string // where that is
+	About    string // its subject, in words
+	Link     string // the subject's address
 	Detail   string
 }
 

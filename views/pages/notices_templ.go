@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Notices is what Posthorn told a tenant.
+// Notices lists a tenant's notices.
 func Notices(v NoticesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

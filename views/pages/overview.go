@@ -16,7 +16,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// OverviewView is how a tenant's webhooks are, at a glance.
+// OverviewView is the overview of a tenant's webhooks.
 type OverviewView struct {
 	Conditions map[string]condition.Condition // of the endpoints that alerts are about, by id
 	May        func(access.Action) bool
@@ -33,20 +33,20 @@ type OverviewView struct {
 	Latency    charts.Props
 	Failing    []FailingEndpoint
 
-	DeadLetters int64 // now, counted up to 10,000
+	DeadLetters int64 // now; counted up to 10,000
 
 	Feed FeedView
 
-	LastDigest time.Time // zero: there was none
+	LastDigest time.Time // zero: never
 }
 
-// FirstSteps says how far a new tenant is.
+// FirstSteps is the progress of a new tenant.
 type FirstSteps struct {
 	HasEndpoint, HasActive, HasEvent, HasDelivered bool
-	FirstEndpoint                                  string // its page, where there is one
+	FirstEndpoint                                  string // its page, if there is one
 }
 
-// Done reports whether nothing is left to show.
+// Done reports whether all steps are done.
 func (s FirstSteps) Done() bool { return s.HasDelivered }
 
 func (s FirstSteps) state(done, next bool) components.StepState {
@@ -59,13 +59,13 @@ func (s FirstSteps) state(done, next bool) components.StepState {
 	return components.StepWaiting
 }
 
-// FailingEndpoint is one of those that fail most.
+// FailingEndpoint is one of the endpoints with most failures.
 type FailingEndpoint struct {
 	Href, URL        string
 	Failed, Attempts int64
 }
 
-// Share is what of its attempts failed, from 0 to 1.
+// Share is the share of its failed attempts, from 0 to 1.
 func (f FailingEndpoint) Share() float64 {
 	if f.Attempts == 0 {
 		return 0
@@ -73,10 +73,10 @@ func (f FailingEndpoint) Share() float64 {
 	return float64(f.Failed) / float64(f.Attempts)
 }
 
-// FeedView is the newest deliveries, which renew themselves.
+// FeedView lists the newest deliveries; it refreshes itself.
 type FeedView struct {
-	Poll string // where its next state comes from
-	One  bool   // all are of one endpoint, which is not named
+	Poll string // the address of the refresh
+	One  bool   // all deliveries are of one endpoint, which is not named
 	Rows []FeedRow
 }
 
@@ -84,7 +84,7 @@ type FeedView struct {
 type FeedRow struct {
 	Href       string
 	Type       string
-	Endpoint   string // its name; empty for one that is deleted
+	Endpoint   string // its name; empty if it is deleted
 	Status     delivery.Status
 	LastStatus int
 	Failure    delivery.Failure
@@ -99,7 +99,7 @@ func (r FeedRow) endpoint() string {
 	return r.Endpoint
 }
 
-// rateTone is how good a success rate is, by the thresholds of the health summary.
+// rateTone is the tone of a success rate, by the thresholds of the health summary.
 func rateTone(r health.Rate) components.Tone {
 	switch {
 	case !r.Known() || r.Share() >= 0.99:
@@ -136,7 +136,7 @@ func latencyStat(p50, p95 time.Duration) components.StatProps {
 	return components.StatProps{Label: "Latency p50", Value: components.Duration(p50), Note: "p95 " + components.Duration(p95)}
 }
 
-// deadLetterStat is how many deliveries wait to be replayed or archived, and how many failed lately.
+// deadLetterStat is the number of dead letters, and how many deliveries failed lately.
 func deadLetterStat(root string, letters, failed int64) components.StatProps {
 	p := components.StatProps{
 		Label: "Dead letters", Value: components.Count(letters), Note: components.Count(failed) + " failed permanently, last 24 h",
@@ -151,7 +151,7 @@ func deadLetterStat(root string, letters, failed int64) components.StatProps {
 	return p
 }
 
-// plain are the findings that no endpoint's alert tells of.
+// plain are the findings that are in no endpoint's alert.
 func (v OverviewView) plain() (out []health.Finding) {
 	told := map[string]bool{}
 	for _, a := range v.Summary.Alerts {
@@ -165,13 +165,12 @@ func (v OverviewView) plain() (out []health.Finding) {
 	return out
 }
 
-// seeFailures is where an endpoint's failures are.
+// seeFailures is the address of an endpoint's failures.
 func (v OverviewView) seeFailures(a health.Alert) string {
 	return v.Root + "/deliveries?status=all_failed&endpoint=" + a.Endpoint
 }
 
-// items are what the reader can do about the endpoint of an alert. One that is active and fails has dead letters to
-// replay.
+// items are the reader's actions on the endpoint of an alert. An active endpoint that fails has dead letters to replay.
 func (v OverviewView) items(a health.Alert) []components.MenuItem {
 	if is := v.Conditions[a.Endpoint]; len(is.Actions()) > 0 {
 		return conditionItems(is, v.Root, a.Endpoint, v.May)
@@ -184,10 +183,10 @@ func (v OverviewView) items(a health.Alert) []components.MenuItem {
 	}}
 }
 
-// after is what an alert says after the endpoint's name.
+// after is an alert's text after the endpoint's name.
 func after(a health.Alert) string { return strings.TrimPrefix(a.Detail, a.Name) }
 
-// quieter is the tone of what stands below the first finding.
+// quieter is the tone of the findings below the first.
 func quieter(s health.Severity) components.Tone {
 	if s == health.Critical {
 		return components.Bad

@@ -243,7 +243,7 @@ func overview(v OverviewView) templ.Component {
 	})
 }
 
-// actionButton is an item of a menu as a button of its own.
+// actionButton shows a menu's item as a button.
 func actionButton(i components.MenuItem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -896,7 +896,7 @@ func failingEndpoints(rows []FailingEndpoint) templ.Component {
 	})
 }
 
-// Feed is the newest deliveries. It asks for itself every few seconds while the page is in sight.
+// Feed lists the newest deliveries. It refreshes itself every few seconds while the page is visible.
 func Feed(v FeedView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -2,11 +2,11 @@ package pages
 
 import "time"
 
-// PasskeyWay is a button that signs in with a passkey. It is shown where a script runs and the browser has passkeys.
+// PasskeyWay is a button that signs in with a passkey. It is shown if a script runs and the browser supports passkeys.
 type PasskeyWay struct {
 	Label   string
-	Action  string // where the form goes
-	Options string // where the script asks what to ask the browser for
+	Action  string // the form's address
+	Options string // the address of the options for the browser's passkey request
 	Next    string
 }
 

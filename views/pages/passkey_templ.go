@@ -78,7 +78,7 @@ func passkeyForm(w PasskeyWay) templ.Component {
 	})
 }
 
-// passkeyList is the passkeys of an account, and the form for another one. root is where its forms go.
+// passkeyList lists the passkeys of an account, with the form of another one. root is the path of its forms.
 func passkeyList(root string, keys []PasskeyLine, name components.FieldProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,10 +1,10 @@
 package pages
 
-// RangeView is the stretch of time that a page's charts show, and the others to choose from.
+// RangeView is the time range of a page's charts, and the other choices.
 type RangeView struct {
 	Title   string // Last 24 hours
-	Each    string // what a bar is: Attempts by the hour
-	Days    bool   // the bars are days, which are those of UTC
+	Each    string // the bars: "Attempts by the hour"
+	Days    bool   // the bars are UTC days
 	Choices []RangeChoice
 }
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "posthorn/views/charts"
 
-// attemptCharts are the charts of a stretch of time. The choice is in the address, so that it can be kept and sent on.
+// attemptCharts are the charts of a time range. The choice is in the address, so that it can be bookmarked and shared.
 func attemptCharts(r RangeView, volume, success, latency charts.Props) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -7,24 +7,24 @@ import (
 	"posthorn/views/layout"
 )
 
-// SearchView is what a search found.
+// SearchView is the result of a search.
 type SearchView struct {
 	Shell     layout.Shell
 	Root      string
 	Query     string
 	Wrong     string // why the text can't be searched for
-	Missing   bool   // the text is an id, of nothing here
+	Missing   bool   // the text is an id of no object here
 	Hidden    bool   // the actor can't read payloads, so data was not searched
-	Further   bool   // the search went on below an event
+	Further   bool   // the search continued below an event
 	Endpoints []components.Option
 	Types     []string
 	Events    []SearchedEvent
-	Looked    int64     // how many events were looked at
-	Reached   time.Time // the oldest of them; zero where all were
-	More      string    // where the search goes on
+	Looked    int64     // how many events were read
+	Reached   time.Time // the oldest of them; zero if all were read
+	More      string    // the address that continues the search
 }
 
-// SearchedEvent is an event that was found, and where the text is in it.
+// SearchedEvent is a found event, with the place of the text in it.
 type SearchedEvent struct {
 	EventRow
 	Where string
@@ -47,7 +47,7 @@ func (v SearchView) looked() string {
 	return "Searched the " + what + " of " + components.Many(v.Looked, "event, the only one.", "events, back to the oldest one.")
 }
 
-// Yesterday is the beginning of the day before, in UTC, as a list's address holds it.
+// Yesterday is the start of the previous UTC day, as in a list's address.
 func Yesterday(now time.Time) string {
 	return now.UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour).Format(time.RFC3339)
 }

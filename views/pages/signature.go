@@ -16,7 +16,7 @@ type SignatureView struct {
 	Formats  []components.Option
 	Headers  components.FieldProps
 	Body     components.FieldProps
-	Findings []signature.Finding // none before anything was pasted
+	Findings []signature.Finding // empty before anything was entered
 	Good     bool
 }
 

@@ -11,7 +11,7 @@ type SSOView struct {
 	Root     string // the page itself
 	Settings string // the page of the tenant's settings
 	On       bool   // a provider is set up
-	Wrong    string // why nothing was saved, where no field is to blame
+	Wrong    string // why nothing was saved, if no field is the cause
 	Issuer   components.FieldProps
 	ClientID components.FieldProps
 	Secret   components.FieldProps
@@ -20,11 +20,11 @@ type SSOView struct {
 	Default  components.FieldProps
 	Session  components.FieldProps
 	Glass    components.FieldProps // the break-glass account
-	Owners   []components.Option   // who can be it
+	Owners   []components.Option   // the owners who can be it
 	Join     bool
 	Trust    bool // addresses without email_verified count as verified
 	Only     bool
-	Callback string // what the provider needs to know
+	Callback string // the address that the provider requires
 	Logout   string
 	SignIn   string
 	Domain   components.FieldProps
@@ -35,7 +35,7 @@ type SSOView struct {
 type SSODomain struct {
 	Domain   string
 	Record   string // the name of the TXT record
-	Text     string // and what it says
+	Text     string // the content of the record
 	Verified bool
 }
 

@@ -9,15 +9,15 @@ import (
 	"posthorn/views/layout"
 )
 
-// StatusView is how the platform does, held against what it promises.
+// StatusView compares the platform's performance with its objectives.
 type StatusView struct {
 	Shell     layout.Shell
 	Hours     []StatusHour // the newest first
-	Published bool         // egress.json is there
-	Homes     []home.Seen  // all homes, this one first; none: the installation has one database
+	Published bool         // egress.json exists
+	Homes     []home.Seen  // all homes, this one first; empty: the installation has one database
 }
 
-// StatusHour is one hour. Share is that of the attempts that succeeded.
+// StatusHour is one hour. Share is the share of successful attempts.
 type StatusHour struct {
 	Hour     time.Time
 	P50, P99 time.Duration
@@ -47,7 +47,7 @@ func (h StatusHour) word() string {
 
 func (h StatusHour) share() string { return fmt.Sprintf("%.1f%%", 100*h.Share) }
 
-// now is the newest hour in which something was measured.
+// now is the newest measured hour.
 func (v StatusView) now() (h StatusHour) {
 	for _, h := range v.Hours {
 		if h.Measured {
@@ -57,7 +57,7 @@ func (v StatusView) now() (h StatusHour) {
 	return h
 }
 
-// hours is what the hours on the page are about.
+// hours describes the range of hours on the page.
 func (v StatusView) hours() string {
 	text := "Failed requests include those to receivers that are down."
 	if len(v.Homes) > 0 {

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Status is how the platform does.
+// Status is the page of the platform's performance.
 func Status(v StatusView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

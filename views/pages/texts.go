@@ -8,12 +8,12 @@ import (
 	"posthorn/views/components"
 )
 
-// sentence begins a text with a capital letter and takes underscores out of it.
+// sentence capitalizes the first letter and replaces underscores.
 func sentence(word string) string {
 	return capital(strings.ReplaceAll(word, "_", " "))
 }
 
-// capital is a text that begins with a capital letter.
+// capital capitalizes the first letter.
 func capital(word string) string {
 	r, n := utf8.DecodeRuneInString(word)
 	if n == 0 {
@@ -22,13 +22,13 @@ func capital(word string) string {
 	return string(unicode.ToUpper(r)) + word[n:]
 }
 
-// Refused is a dialog's form that was refused: which dialog it was, and the reason that was typed.
+// Refused is a dialog's rejected form: the dialog, and the typed reason.
 type Refused struct {
 	Dialog string // its id
 	components.ReasonInput
 }
 
-// said is what a dialog shows again; nothing where it was not the one.
+// said is the rejected input of a dialog; zero if another dialog was rejected.
 func (r Refused) said(dialog string) components.ReasonInput {
 	if r.Dialog == dialog {
 		return r.ReasonInput
@@ -36,7 +36,7 @@ func (r Refused) said(dialog string) components.ReasonInput {
 	return components.ReasonInput{}
 }
 
-// summary says at the head of the page what is wrong: the dialog is not there any more where somebody else has done it.
+// summary shows the error at the head of the page: the dialog no longer exists if somebody else has done the action.
 func (r Refused) summary() []components.Wrong {
 	if r.Wrong == "" {
 		return nil
@@ -44,8 +44,7 @@ func (r Refused) summary() []components.Wrong {
 	return []components.Wrong{{Detail: r.Wrong}}
 }
 
-// wrongList are the faults of a form for its summary, in the order of its fields; what belongs to none of them comes
-// first.
+// wrongList are a form's errors for its summary, in the order of its fields; those of no field come first.
 func wrongList(wrong map[string]string, names ...string) []components.Wrong {
 	var out []components.Wrong
 	listed := map[string]bool{}

@@ -5,15 +5,15 @@ import (
 	"posthorn/views/layout"
 )
 
-// UnsubscribeView is where whoever has a mail stops mails like it, and chooses others.
+// UnsubscribeView is the page where the recipient of a mail stops its kind, and selects others.
 type UnsubscribeView struct {
 	Shell   layout.Shell
 	Path    string // of this page, with its token
 	Tenant  string
 	Kind    string
 	Label   string // of the kind
-	Wanted  bool   // mails of the kind are sent now
-	Done    string // what was just done; empty before
+	Wanted  bool   // mails of the kind are on
+	Done    string // the result of the last action; empty before
 	Choices []NoticeChoice
 }
 

@@ -29,10 +29,10 @@ type Config struct {
 	Store Store
 	Log   *slog.Logger
 	After int // days that stay in the database
-	Back  int // days for which a day that was brought back stays
+	Back  int // days for which a restored day stays
 }
 
-// Keeper keeps history in its place. Of all processes one works at a time.
+// Keeper moves history between the database and the store. Of all processes one works at a time.
 type Keeper struct {
 	Config
 	looked time.Time
@@ -54,7 +54,7 @@ func New(c Config) *Keeper { return &Keeper{Config: c} }
 
 var errDiffers = errors.New("the object that was read back differs from the one that was written")
 
-// Work does what there is to do. It returns early where another process works.
+// Work does what is due. It returns early if another process works.
 func (k *Keeper) Work(ctx context.Context) error {
 	held, mine, err := days.Hold(ctx, k.DB, time.Time{}, leaseLasts)
 	if err != nil || !mine {
@@ -149,7 +149,7 @@ func (k *Keeper) do(ctx context.Context, day days.Day, hold func() error) error 
 	return nil
 }
 
-// export writes the objects of a day, checks them against the books, and has the rows leave.
+// export writes the objects of a day, compares them with the ledger, and deletes the rows.
 func (k *Keeper) export(ctx context.Context, day days.Day, hold func() error) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
@@ -183,7 +183,7 @@ func (k *Keeper) export(ctx context.Context, day days.Day, hold func() error) er
 	return k.leave(ctx, day, hold)
 }
 
-// keep writes a part into the store, reads it back, and notes it.
+// keep writes a part into the store, reads it back, and records it.
 func (k *Keeper) keep(ctx context.Context, day days.Day, p days.Part) error {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -217,7 +217,7 @@ func (k *Keeper) put(ctx context.Context, name string, body []byte) error {
 	return err
 }
 
-// describe writes the manifest; checked compares the day with the books before.
+// describe writes the manifest; checked compares the day with the ledger first.
 func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
@@ -245,7 +245,7 @@ func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error
 	if checked {
 		if err := day.Check(ctx, k.DB, m.Counts, size); err != nil {
 			if errors.Is(err, days.ErrRows) {
-				err = errors.Join(err, day.To(ctx, k.DB, history.Exporting)) // from the beginning
+				err = errors.Join(err, day.To(ctx, k.DB, history.Exporting)) // start again
 			}
 			return err
 		}
@@ -257,7 +257,7 @@ func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error
 	return k.put(ctx, folderOf(day)+history.ManifestName, append(text, '\n'))
 }
 
-// leave deletes the rows of a day, part by part. What has changed since it was exported is exported again first.
+// leave deletes the rows of a day, part by part. It first exports again the parts that changed since their export.
 func (k *Keeper) leave(ctx context.Context, day days.Day, hold func() error) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
@@ -327,7 +327,7 @@ func (k *Keeper) again(ctx context.Context, day days.Day, old sql.HistoryPart) (
 	return part, errors.Join(err, days.ErrRows)
 }
 
-// tidy deletes objects of the day that nothing names: those of a try that was broken off, and of parts that changed.
+// tidy deletes objects of the day that no part names: those of an interrupted try, and of parts that changed.
 func (k *Keeper) tidy(ctx context.Context, day days.Day) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
@@ -344,7 +344,7 @@ func (k *Keeper) deleteAll(ctx context.Context, prefix string) error {
 	return k.deleteBut(ctx, prefix, nil)
 }
 
-// deleteBut deletes what begins with a prefix but for some objects.
+// deleteBut deletes all objects with a prefix except for some.
 func (k *Keeper) deleteBut(ctx context.Context, prefix string, keep map[string]bool) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWithin)
 	defer cancel()
@@ -394,7 +394,7 @@ func (k *Keeper) bringBack(ctx context.Context, day days.Day, hold func() error)
 	return nil
 }
 
-// fetch reads an object and unpacks it. It is what was written, or an error.
+// fetch reads and unpacks an object. If its content is not what was written, it returns an error.
 func (k *Keeper) fetch(ctx context.Context, name string, part sql.HistoryPart) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeWithin)
 	defer cancel()
@@ -416,7 +416,7 @@ func (k *Keeper) fetch(ctx context.Context, name string, part sql.HistoryPart) (
 	return lines, err
 }
 
-// Erase deletes what the store has of a deleted tenant, and then what the database knows of it.
+// Erase deletes a deleted tenant's objects from the store, and then its records in the database.
 func (k *Keeper) Erase(ctx context.Context, tenant id.UUID) error {
 	return k.deleteAll(ctx, id.Tenant.Format(tenant)+"/")
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// storeTries is how often a request to the store is made before a day counts as failed, and is tried again later.
+// storeTries is how often a request to the store is tried before a day counts as failed. The day is tried again later.
 const storeTries = 3
 
-// bucket is a store that speaks S3.
+// bucket is a store that uses the S3 protocol.
 type bucket struct {
 	client       *minio.Client
 	name, prefix string
@@ -32,7 +32,7 @@ func openBucket(name, prefix string, w Where) (Store, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || strings.Trim(u.Path, "/") != "" {
 		return nil, errors.New("has an endpoint that is not a web address without a path")
 	}
-	// The keys of the setting, or those of the machine: AWS_ACCESS_KEY_ID, a role of the instance or of the pod.
+	// The configured keys, or those of the machine: AWS_ACCESS_KEY_ID, a role of the instance or of the pod.
 	keys := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.IAM{}})
 	if w.Key != "" {
 		keys = credentials.NewStaticV4(w.Key, w.Secret, "")

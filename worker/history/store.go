@@ -1,5 +1,5 @@
-// Package history keeps closed days of tenants in an object store: it exports them, has them leave the database once
-// they are verified, and brings them back (docs/adr/0023-history-elsewhere.md).
+// Package history keeps closed days of tenants in an object store: it exports them, deletes them from the database once
+// the objects are verified, and restores them (docs/adr/0023-history-elsewhere.md).
 package history
 
 import (
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Store keeps objects under names with slashes. Its errors hold no credentials.
+// Store keeps objects under names with slashes. Its errors contain no credentials.
 type Store interface {
 	Put(ctx context.Context, name string, body []byte) error
 	// Get returns an object of at most so many bytes.
 	Get(ctx context.Context, name string, most int64) ([]byte, error)
-	// Delete deletes an object. One that isn't there is no error.
+	// Delete deletes an object. A missing object is no error.
 	Delete(ctx context.Context, name string) error
-	// List returns the names that begin with a prefix, which ends in a slash.
+	// List returns the names with a prefix. The prefix ends in a slash.
 	List(ctx context.Context, prefix string) ([]string, error)
 }
 
@@ -60,7 +60,7 @@ func openFolder(path string) (Store, error) {
 	return folder{root}, nil
 }
 
-// Put writes beside the object and renames, so that no half of one is ever seen.
+// Put writes a temporary file and renames it, so that a partial object is never visible.
 func (s folder) Put(_ context.Context, name string, body []byte) error {
 	if err := s.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s folder) Delete(_ context.Context, name string) error {
 		return nil
 	}
 	if err == nil {
-		// The folder of a day goes with its last object.
+		// The folder of a day is deleted with its last object.
 		_ = s.root.Remove(filepath.Dir(name))
 	}
 	return err

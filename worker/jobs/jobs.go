@@ -1,6 +1,5 @@
-// Package jobs runs bulk jobs: it takes the jobs that are due, does a chunk of each in turn, and writes the progress
-// with it (db/deliveries/bulk_step.go). Any number of workers can run it. A job's lock lets one of them work on it at a
-// time.
+// Package jobs runs bulk jobs: it takes the due jobs, does a chunk of each in turn, and writes the progress with it
+// (db/deliveries/bulk_step.go). Any number of workers can run it. A job's lock lets one of them work on it at a time.
 package jobs
 
 import (
@@ -14,10 +13,10 @@ import (
 )
 
 const (
-	// every is how soon a job is found that was not announced, or whose rest is over.
+	// every is how soon an unannounced job, or one whose rest is over, is found.
 	every = time.Second
 	most  = 50
-	// breath is the least rest between two rounds: a job must never be all that a database does.
+	// breath is the shortest rest between two rounds, so that jobs never use a database alone.
 	breath = 5 * time.Millisecond
 )
 
@@ -33,7 +32,7 @@ func New(d *db.DB, listen string, log *slog.Logger) *Runner {
 	return &Runner{db: d, listen: listen, log: log}
 }
 
-// Run does jobs until the context ends. A chunk that is under way then is rolled back.
+// Run does jobs until the context ends. A running chunk is then rolled back.
 func (r *Runner) Run(ctx context.Context) {
 	wake := make(chan struct{}, 1)
 	poke := func() {
@@ -59,7 +58,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// round does a chunk of each job that is due, and returns how long there is nothing more to do.
+// round does a chunk of each due job, and returns how long no other is due.
 func (r *Runner) round(ctx context.Context) (rest time.Duration) {
 	rest = every
 	due, err := deliveries.DueBulkJobs(ctx, r.db, most)

@@ -9,41 +9,41 @@ import (
 	"posthorn/domain/health"
 )
 
-// laneHealth is what a lane's owner keeps of its endpoint's health.
+// laneHealth is the health of an endpoint as the owner of its lane keeps it.
 type laneHealth struct {
 	counters delivery.Counters
 	breaker  health.Breaker // half open while a probe is in flight
 	goneAt   time.Time      // the last 410 since the last success
-	epoch    int32          // of the counters in the database; a different one means that they were cleared
-	changes  int64          // numbers what is to be saved, in the order in which it happened
-	saved    int64          // the newest change on record; the recorder's alone
+	epoch    int32          // of the counters in the database; a new epoch means that they were cleared
+	changes  int64          // numbers the changes to save, in their order
+	saved    int64          // the newest saved change; only the recorder uses it
 	savedAt  time.Time      // when a success was last saved
 	// the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
 	awaitsProbe bool
-	alarm       *time.Timer // ends the rest
+	alarm       *time.Timer // fires when the next probe is due
 	wanted      int64       // the row that is requested as the next probe; 0: none
 }
 
-// successEvery is how often an endpoint's last success is saved while nothing but successes happen.
+// successEvery is how often an endpoint's last success is saved while all attempts succeed.
 const successEvery = time.Minute
 
-// probeBackoff is by how much a delivery whose probe failed waits longer than the next probe: another delivery goes
-// first where there is one, so that a single delivery that the endpoint rejects does not keep a breaker open.
+// probeBackoff is how much longer than the next probe a delivery with a failed probe waits. Another delivery goes first
+// if there is one, so a single delivery that the endpoint rejects does not keep a breaker open.
 const probeBackoff = time.Second
 
-// disableWithin is how long a lane waits for its endpoint to be disabled. By then it is held, or goes on if that
-// failed.
+// disableWithin is how long a lane waits for its endpoint to be disabled. After that the lane is held, or continues if
+// disabling failed.
 const disableWithin = 5 * time.Second
 
-// readHealth replaces what is kept by what is on record.
+// readHealth replaces the health in memory by the recorded one.
 func (l *Lane) readHealth(h Health) {
 	l.health.counters, l.health.epoch, l.health.goneAt, l.health.breaker = h.Counters, h.Epoch, h.GoneAt, h.Breaker
 }
 
-// HealthSaved is the number of the newest health change on record. Only the recorder calls it.
+// HealthSaved is the number of the newest saved health change. Only the recorder calls it.
 func (l *Lane) HealthSaved() int64 { return l.health.saved }
 
-// SetHealthSaved notes that a change of this number is on record. Only the recorder calls it.
+// SetHealthSaved records that the change with this number is saved. Only the recorder calls it.
 func (l *Lane) SetHealthSaved(n int64) { l.health.saved = max(l.health.saved, n) }
 
 // startProbe reports whether the request that starts now is a probe. The caller has checked that it is allowed.
@@ -55,20 +55,20 @@ func (l *Lane) startProbe(now time.Time) bool {
 	return isProbe
 }
 
-// jitterFraction is a number from 0 to 1 that belongs to the endpoint: the last bytes of its id, which are random.
+// jitterFraction is a number from 0 to 1 that is fixed for each endpoint: the last bytes of its id, which are random.
 func (l *Lane) jitterFraction() float64 {
 	return float64(binary.BigEndian.Uint16(l.id[len(l.id)-2:])) / math.MaxUint16
 }
 
-// count adds an outcome to the lane's health. The change is to be saved; nil: nothing to save.
+// count adds an outcome to the lane's health. It returns the change to save; nil: nothing to save.
 func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	if l.phase == dropped {
-		return nil // the lane's present owner counts
+		return nil // the lane's present owner counts it
 	}
 	h := &l.health
 	before, was := h.counters, h.breaker
 	if j.IsProbe && (o.Aborted || o.Result.Failure == delivery.FailInternal) {
-		h.breaker = was.GiveBack(now) // the endpoint did not get the probe
+		h.breaker = was.GiveBack(now) // the endpoint did not receive the probe
 		return nil
 	}
 	class := o.Decision.Class
@@ -102,7 +102,7 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	}
 }
 
-// breakerAfter is the breaker after an outcome that the counters already hold.
+// breakerAfter is the breaker after an outcome that the counters already include.
 func (l *Lane) breakerAfter(class delivery.Class, now time.Time) health.Breaker {
 	if s := l.settings.Load(); s != nil && s.NoBreaker {
 		return health.Breaker{}
@@ -115,8 +115,8 @@ func (l *Lane) breakerAfter(class delivery.Class, now time.Time) health.Breaker 
 	return b
 }
 
-// evaluate reports whether something is to be decided about the endpoint after an outcome. Where the endpoint is to be
-// disabled it stops the lane: what follows is to be held, not tried.
+// evaluate reports whether the endpoint must be assessed after an outcome. If the endpoint is about to be disabled,
+// evaluate stops the lane, so that its later deliveries are held and not tried.
 func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker, now time.Time) bool {
 	s := l.settings.Load()
 	if s == nil || l.phase == dropped {
@@ -135,7 +135,7 @@ func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker,
 	return v.Disable || len(v.Warn) > 0
 }
 
-// afterProbe is what becomes of a delivery whose attempt was a probe.
+// afterProbe decides about a delivery whose attempt was a probe.
 func (l *Lane) afterProbe(j *Job, d delivery.Decision, now time.Time) delivery.Decision {
 	wait := probeBackoff
 	if l.health.breaker.State == health.Open {
@@ -148,7 +148,7 @@ func (l *Lane) afterProbe(j *Job, d delivery.Decision, now time.Time) delivery.D
 	return postponed
 }
 
-// followBreaker does what a change of the breaker asks of its lane. The caller holds the mutex.
+// followBreaker applies a change of the breaker to its lane. The caller holds the mutex.
 func (d *Dispatcher) followBreaker(l *Lane, was health.State, now time.Time) {
 	if l.phase != serving {
 		return
@@ -165,7 +165,7 @@ func (d *Dispatcher) followBreaker(l *Lane, was health.State, now time.Time) {
 	}
 }
 
-// openBreaker forgets what was read ahead until the next probe is due, so that any number of lanes can wait for their
+// openBreaker drops what was read ahead until the next probe is due, so that any number of lanes can wait for their
 // endpoints. The caller holds the mutex.
 func (d *Dispatcher) openBreaker(l *Lane, now time.Time) {
 	h := &l.health
@@ -184,12 +184,12 @@ func (d *Dispatcher) openBreaker(l *Lane, now time.Time) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.lanes[l.id] == l && h.awaitsProbe && h.breaker.State == health.Open {
-			d.openBreaker(l, time.Now()) // ends the rest if the probe is due: a timer and the clock can differ a little
+			d.openBreaker(l, time.Now()) // ends the wait if the probe is due: timer and clock can differ
 		}
 	})
 }
 
-// reopen has a lane read from its head. The caller holds the mutex.
+// reopen makes the next read of a lane start at its head. The caller holds the mutex.
 func (d *Dispatcher) reopen(l *Lane) {
 	l.stopAwaitingProbe(time.Now())
 	l.window.wanted = true
@@ -209,8 +209,8 @@ func (l *Lane) stopAwaitingProbe(now time.Time) {
 	}
 }
 
-// requestProbe makes a row the next probe, on request, although the breaker is open. If no probe is due, the lane waits
-// for it. row 0: none is requested. The caller holds the mutex.
+// requestProbe makes a row the next probe although the breaker is open. If no probe is due, the lane waits for it. row
+// 0: none is requested. The caller holds the mutex.
 func (d *Dispatcher) requestProbe(l *Lane, row int64, now time.Time) {
 	l.health.wanted = 0
 	switch l.health.breaker.State {

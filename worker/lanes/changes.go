@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// An idle lane of ours in which the rescan finds rows is read from its head, but not more often than this: under
-	// load the rescan sees rows that are on their way.
+	// How often an idle lane of ours is read from its head because the rescan finds rows in it. Under load the rescan
+	// also sees rows that are about to be sent.
 	rescanAgain = 5 * time.Second
-	keepIdle    = 10 * time.Minute // an idle lane stays leased for so long
-	// orphanedAfter is how long a lane that is ours in the database can be missing in memory: a lease on its way takes
-	// a moment, a response that was lost never comes.
+	keepIdle    = 10 * time.Minute // how long an idle lane stays leased
+	// orphanedAfter is how long a lane that is ours in the database can be missing in memory: a lease in progress takes
+	// a moment, and a lost response never arrives.
 	orphanedAfter = 3 * time.Second
 	forgetOrphan  = time.Minute
 )
@@ -57,7 +57,7 @@ func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
 		return changed
 	}
 	for ep, l := range d.lanes {
-		// A lane that was leased after the rows were read is missing too, so it is dropped at the third miss.
+		// A lane that was leased after the rows were read is missing too, so a lane is dropped only at the third miss.
 		if _, is := ours[ep]; is {
 			l.missing = 0
 		} else if l.missing++; l.missing > 2 {
@@ -67,13 +67,13 @@ func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
 	return changed
 }
 
-// drain starts nothing more on a lane and forgets what was read ahead. The caller holds the mutex.
+// drain starts nothing more on a lane and drops what was read ahead. The caller holds the mutex.
 func (d *Dispatcher) drain(l *Lane) {
 	l.phase = draining
 	d.forgetReady(l)
 }
 
-// Configure replaces a lane's configuration; its rows are read again. Settings are nil when the endpoint cannot be
+// Configure replaces a lane's configuration; its rows are read again. Settings are nil if the endpoint cannot be
 // served.
 func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 	d.mu.Lock()
@@ -89,7 +89,7 @@ func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 	}
 	d.requestProbe(l, to.ProbeRequest, now)
 	if s == nil {
-		// Released if it was served before, and parked when it is leased again.
+		// A lane that was served before is released; a parked one is leased again.
 		if l.phase = parked; l.settings.Load() != nil {
 			l.phase = draining
 		}
@@ -104,12 +104,12 @@ func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 		l.timer = nil
 	}
 	if s.Ordered || l.order != nil {
-		l.order = newOrdering() // an endpoint that gave up its order has none once a sweep finds no blocked row
+		l.order = newOrdering() // the lane stays ordered until a sweep finds no blocked row
 	}
 	d.signal()
 }
 
-// Pause replaces what operators have paused. Requests in flight end on their own.
+// Pause replaces the set of operators' pauses. Requests in flight continue.
 func (d *Dispatcher) Pause(pauses *pause.Set, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,9 +119,9 @@ func (d *Dispatcher) Pause(pauses *pause.Set, now time.Time) {
 	}
 }
 
-// followPause stops a lane that is paused and resumes one that no longer is. What was read ahead is forgotten, so that
-// any number of lanes can be paused. A resumed lane begins without the tokens that accrued during the pause: endpoints
-// get what waited at their rate, not in a burst. The caller holds the mutex.
+// followPause stops a paused lane and resumes one whose pause ended. What was read ahead is dropped, so that any number
+// of lanes can be paused. A resumed lane starts without the tokens that accrued during the pause: its endpoint gets the
+// waiting deliveries at its rate, not in a burst. The caller holds the mutex.
 func (d *Dispatcher) followPause(l *Lane, now time.Time) {
 	paused := d.pauses.Covers(l.tenant, l.id, l.host)
 	if paused == l.paused {
@@ -146,7 +146,7 @@ type Released struct {
 	Tokens   float64
 }
 
-// ReleaseDrained forgets the drained lanes with nothing in flight, and returns them.
+// ReleaseDrained removes and returns the drained lanes with nothing in flight.
 func (d *Dispatcher) ReleaseDrained(now time.Time) (released []Released) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,8 +158,8 @@ func (d *Dispatcher) ReleaseDrained(now time.Time) (released []Released) {
 	return released
 }
 
-// ReleaseIdle forgets idle lanes and returns them, the longest unused first: so many as are surplus, those beyond the
-// bound of warm lanes, and those that have been idle for long.
+// ReleaseIdle removes and returns idle lanes, the longest unused first: as many as are surplus, those beyond the bound
+// of warm lanes, and those that have been idle for long.
 func (d *Dispatcher) ReleaseIdle(surplus int, now time.Time) (released []Released) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,7 +187,7 @@ func (d *Dispatcher) releaseLane(l *Lane, now time.Time) Released {
 	return Released{l.id, l.tokens(now)}
 }
 
-// DrainBusy drains so many lanes that others should have.
+// DrainBusy drains this many lanes, for other workers.
 func (d *Dispatcher) DrainBusy(surplus int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -213,8 +213,8 @@ func (d *Dispatcher) Inventory(now time.Time) []Released {
 	return list
 }
 
-// Rescan has an idle lane of ours read from its head. blocked: the lane has rows that wait behind their keys. It
-// returns false for a lane that is not in memory.
+// Rescan makes the next read of an idle lane of ours start at its head. blocked: the lane has rows that wait behind
+// their keys. It returns false for a lane that is not in memory.
 func (d *Dispatcher) Rescan(ep id.UUID, blocked bool, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,7 +223,7 @@ func (d *Dispatcher) Rescan(ep id.UUID, blocked bool, now time.Time) bool {
 		return false
 	}
 	if blocked && l.order == nil && l.phase == serving {
-		l.order = newOrdering() // the rows were queued while the endpoint asked for an order
+		l.order = newOrdering() // the rows were queued while the endpoint had an ordering
 		d.mark(l)
 		d.signal()
 	}

@@ -19,26 +19,26 @@ const (
 )
 
 // Dispatcher holds the lanes of a worker and decides which delivery starts next. Lanes of a tenant take turns, and so
-// do tenants. When slots are short a tenant holds no more of them than are still free: what one tenant leaves unused is
-// lent to the others, and no number of stuck endpoints takes the last slots from a tenant that has none.
+// do tenants. When slots are short, a tenant holds at most as many of them as are still free: slots that one tenant
+// leaves unused are lent to others, and stuck endpoints never take the last slots from a tenant that has none.
 type Dispatcher struct {
 	start    func(*Job) // runs a job in a goroutine of its own
-	signal   func()     // asks for a pass of the reader
+	signal   func()     // requests a pass of the reader
 	mayStart func() bool
 
 	mu        sync.Mutex
 	lanes     map[id.UUID]*Lane
 	marked    []*Lane                  // lanes that the next pass checks
-	wanted    map[id.UUID]struct{}     // woken and not ours: to be leased
-	orphans   map[id.UUID]time.Time    // ours in the database, not in memory, since when
+	wanted    map[id.UUID]struct{}     // woken but not ours: to be leased
+	orphans   map[id.UUID]time.Time    // ours in the database, not in memory, and since when
 	tenants   map[id.UUID]*tenantQueue // of lanes in memory
 	active    []*tenantQueue           // tenants with runnable lanes, in turn
 	pauses    *pause.Set               // what operators have paused
 	inFlight  int
 	rows      int
 	bytes     int64
-	looks     int64 // reads that ended and lanes that came, of all lanes: the moments that Mark tells
-	paceTimer bool  // a timer tries again when a tenant's pace allows its next start
+	looks     int64 // counts ended reads and new lanes, of all lanes: the time that Mark returns
+	paceTimer bool  // a timer for the next start that a tenant's pace allows
 	stopped   bool
 }
 
@@ -49,7 +49,7 @@ type tenantQueue struct {
 	pace     pace
 }
 
-// New returns a dispatcher without lanes. It calls start and signal, and asks mayStart, while it holds its mutex.
+// New returns a dispatcher without lanes. It calls start, signal and mayStart while it holds its mutex.
 func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
 	return &Dispatcher{
 		start: start, signal: signal, mayStart: mayStart,
@@ -58,7 +58,7 @@ func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
 	}
 }
 
-// Install puts a leased lane into service. Settings are nil when the endpoint cannot be served.
+// Install puts a leased lane into service. Settings are nil if the endpoint cannot be served.
 func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	l := &Lane{
 		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, lastStarted: now,
@@ -93,7 +93,7 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	}
 }
 
-// runnable puts a lane in its tenant's turn when it has something to start. The caller holds the mutex.
+// runnable adds a lane to its tenant's turn if it has something to start. The caller holds the mutex.
 func (d *Dispatcher) runnable(l *Lane) {
 	if l.queued || l.stopped() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
 		return
@@ -107,7 +107,7 @@ func (d *Dispatcher) runnable(l *Lane) {
 	}
 }
 
-// Kick starts whatever can start.
+// Kick starts everything that can start.
 func (d *Dispatcher) Kick() {
 	now := time.Now()
 	d.mu.Lock()
@@ -117,13 +117,13 @@ func (d *Dispatcher) Kick() {
 	d.mu.Unlock()
 }
 
-// next picks the delivery that starts now, or nil. The caller holds the mutex.
+// next takes the delivery that starts now, or nil. The caller holds the mutex.
 func (d *Dispatcher) next(now time.Time) *Job {
 	if d.stopped || d.inFlight >= maxInFlight || !d.mayStart() {
 		return nil
 	}
 	// Tenants that hold too many slots or are ahead of their pace keep their place. Each has a request in flight, which
-	// bounds how many are passed over.
+	// bounds how many are skipped.
 	for tries := len(d.active); tries > 0; tries-- {
 		t := d.active[0]
 		d.active = d.active[1:]
@@ -149,7 +149,7 @@ func (d *Dispatcher) next(now time.Time) *Job {
 	return nil
 }
 
-// nextOf takes a tenant's turn: the first of its lanes that can start something does.
+// nextOf takes a tenant's turn: it starts the first of its lanes that can start something.
 func (d *Dispatcher) nextOf(t *tenantQueue, now time.Time) *Job {
 	for len(t.lanes) > 0 {
 		l := t.lanes[0]
@@ -196,7 +196,7 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	return j
 }
 
-// kickLaneAfter tries a lane again when its token or its time comes.
+// kickLaneAfter tries a lane again when it gets its next token or its wait ends.
 func (d *Dispatcher) kickLaneAfter(l *Lane, wait time.Duration) {
 	l.held.begin(time.Now())
 	l.timer = time.AfterFunc(wait, func() {
@@ -223,23 +223,23 @@ func (d *Dispatcher) kickAfterPace(wait time.Duration) {
 	})
 }
 
-// Outcome is the result of a request, as far as lanes are concerned.
+// Outcome is the result of a request for its lane.
 type Outcome struct {
 	Decision  delivery.Decision
 	Result    delivery.Result
 	LastError health.LastError // of a failure
-	Aborted   bool             // this worker broke the request off: it says nothing about the endpoint
+	Aborted   bool             // this worker canceled the request: it says nothing about the endpoint
 }
 
-// Finished is what follows from the end of a request.
+// Finished is what happens after a request ended.
 type Finished struct {
-	Next     *Job              // starts instead; nil: none
-	Decision delivery.Decision // for the delivery; after a probe not what its schedule says
-	Change   *health.Change    // to be saved; nil: nothing
-	Assess   bool              // something is to be decided about the endpoint, once the change is saved
+	Next     *Job              // the job to start next; nil: none
+	Decision delivery.Decision // for the delivery; after a probe it can differ from the schedule
+	Change   *health.Change    // to save; nil: nothing
+	Assess   bool              // the endpoint must be assessed once the change is saved
 }
 
-// Finish releases the slots of a request that has ended, and counts what it says about the endpoint.
+// Finish releases the slots of an ended request, and counts its outcome for the endpoint.
 func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,8 +268,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	return f
 }
 
-// trim gives back what a lane read ahead when it could send more than it can now: an endpoint that only fails must not
-// fill the memory that the others read ahead in. The caller holds the mutex.
+// trim drops what a lane read ahead when it could send more than it can now, so that an endpoint with only failures
+// does not fill the memory of the others. The caller holds the mutex.
 func (d *Dispatcher) trim(l *Lane) {
 	keep := l.readAhead()
 	if len(l.ready) <= 2*keep {
@@ -286,20 +286,20 @@ func (d *Dispatcher) trim(l *Lane) {
 	l.window.lower(first)
 }
 
-// release gives back the memory that a job counted for. The caller holds the mutex.
+// release subtracts a job from the used memory. The caller holds the mutex.
 func (d *Dispatcher) release(j *Job) {
 	d.rows--
 	d.bytes -= j.size()
 }
 
-// Settle forgets jobs whose outcomes are recorded, or that are to be read again.
+// Settle removes jobs whose outcomes are recorded, or that must be read again.
 func (d *Dispatcher) Settle(jobs []*Job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, j := range jobs {
 		l := j.Lane
 		if l.phase == dropped {
-			continue // with all it held
+			continue // with everything it held
 		}
 		l.window.forget(j.Seq)
 		d.release(j)
@@ -311,7 +311,7 @@ func (d *Dispatcher) Settle(jobs []*Job) {
 	}
 }
 
-// drop forgets a lane at once, whatever it holds. The caller holds the mutex.
+// drop removes a lane immediately, with everything it holds. The caller holds the mutex.
 func (d *Dispatcher) drop(l *Lane) {
 	l.phase = dropped
 	for _, seq := range l.window.done {
@@ -330,7 +330,7 @@ func (d *Dispatcher) drop(l *Lane) {
 	delete(d.lanes, l.id)
 }
 
-// Reset forgets everything: this worker was declared dead. Requests in flight end on their own.
+// Reset removes everything after this worker was declared dead. Requests in flight end on their own.
 func (d *Dispatcher) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

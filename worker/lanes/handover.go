@@ -10,16 +10,17 @@ import (
 
 // Fresh is a queue row that a transaction of this process has just committed.
 type Fresh struct {
-	Seq        int64 // 0: the row is not ready, or its number is not known
+	Seq        int64 // 0: the row is not ready, or its number is unknown
 	EndpointID id.UUID
 	DeliveryID id.UUID
 	Event      *send.Payload
 }
 
-// maxHanded is how many rows a lane is handed over before it is read once, so that its floor does not stay behind.
+// maxHanded is how many rows a lane gets by handover before it is read once, so that its floor advances.
 const maxHanded = 500
 
-// Mark is the present moment, to be taken before the transaction begins whose rows are handed over later.
+// Mark returns the present time of the dispatcher. Callers take it before the transaction whose rows they hand over
+// later.
 func (d *Dispatcher) Mark() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,8 +28,8 @@ func (d *Dispatcher) Mark() int64 {
 }
 
 // HandOver puts committed rows into memory without a read, starts what can start, and returns the endpoints of the rows
-// that must be read instead. A read that ended after the mark may have found a row first, and its request may even have
-// ended: such a row is not taken. Neither is one of a lane that has others to read, which are older.
+// that must be read instead. A read that ended after the mark has possibly found a row first, and its request has
+// possibly ended: such a row is not taken. A lane with older rows to read takes none either.
 func (d *Dispatcher) HandOver(mark int64, epoch id.UUID, rows []Fresh) (left []id.UUID) {
 	now := time.Now()
 	d.mu.Lock()

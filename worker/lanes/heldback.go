@@ -3,7 +3,7 @@ package lanes
 import "time"
 
 // heldBack is the period in which a lane's own limits last kept it from starting a request: rate limit, concurrency,
-// order, Retry-After or circuit breaker. What an endpoint asks for itself is not lateness of the platform. The
+// order, Retry-After or circuit breaker. A delay that an endpoint requests itself is not lateness of the platform. The
 // dispatcher's mutex guards it.
 type heldBack struct {
 	from, until time.Time
@@ -12,7 +12,7 @@ type heldBack struct {
 // periodGap joins periods that follow each other: a lane at its limit is free for a moment between two requests.
 const periodGap = 100 * time.Millisecond
 
-// begin notes that a limit holds the lane back from now on.
+// begin records that a limit holds the lane back from now on.
 func (h *heldBack) begin(now time.Time) {
 	if now.Sub(h.until) > periodGap {
 		h.from = now
@@ -20,7 +20,7 @@ func (h *heldBack) begin(now time.Time) {
 	h.until = now
 }
 
-// end notes that the limit that holds the lane back has done so until now.
+// end records that the limit no longer holds the lane back.
 func (h *heldBack) end(now time.Time) {
 	if h.from.IsZero() {
 		h.from = now
@@ -28,7 +28,7 @@ func (h *heldBack) end(now time.Time) {
 	h.until = now
 }
 
-// since returns for how long the limits have held back what was created at a moment.
+// since returns for how long the limits have held back a delivery that was created at a moment.
 func (h *heldBack) since(created time.Time) time.Duration {
 	if created.Before(h.from) {
 		created = h.from

@@ -21,7 +21,7 @@ type View struct {
 	Breaker     health.Breaker
 }
 
-// View looks at a lane; false: it is not in memory.
+// View returns the state of a lane; false if it is not in memory.
 func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,14 +36,14 @@ func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 	}, true
 }
 
-// Totals is what a dispatcher counts over all its lanes.
+// Totals are a dispatcher's counts over all its lanes.
 type Totals struct {
 	Rows     int   // in memory
 	Bytes    int64 // of payloads in memory
 	InFlight int
 }
 
-// Totals returns the counts of this moment.
+// Totals returns the present counts.
 func (d *Dispatcher) Totals() Totals {
 	d.mu.Lock()
 	defer d.mu.Unlock()

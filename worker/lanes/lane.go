@@ -13,18 +13,18 @@ import (
 	"posthorn/worker/send"
 )
 
-// Row is a queue row as a read brings it.
+// Row is a queue row from a read.
 type Row struct {
 	Seq        int64
 	Gen        int32
-	Attempts   int16 // made before this one
+	Attempts   int16 // started before this one
 	Probes     int16 // those of the attempts that its schedule does not count
 	TenantID   id.UUID
 	EndpointID id.UUID
 	DeliveryID id.UUID
 	EventID    id.UUID
 	Replay     bool
-	FirstID    *id.UUID // of a replay: the first delivery of the event to the endpoint
+	FirstID    *id.UUID // the first delivery of the event to the endpoint; nil: this is it
 	OrderKey   string   // empty: unordered
 }
 
@@ -35,13 +35,13 @@ type Job struct {
 	Lane  *Lane
 	Epoch id.UUID // the worker's id when the row was read
 
-	IsProbe  bool          // this attempt finds out whether the endpoint has recovered
+	IsProbe  bool          // this attempt shows whether the endpoint has recovered
 	HeldBack time.Duration // by the lane's own limits, until its first attempt started
 	started  time.Time
-	texts    [2]string // of the event's id and the delivery's, once asked for
+	texts    [2]string // of the event's id and the delivery's, once requested
 }
 
-// EventText is the event's id as people see it. Only the goroutine that has the job calls it.
+// EventText is the event's external id. Only the goroutine that has the job calls it.
 func (j *Job) EventText() string {
 	if j.texts[0] == "" {
 		j.texts[0] = id.Event.Format(j.Event.ID)
@@ -49,7 +49,7 @@ func (j *Job) EventText() string {
 	return j.texts[0]
 }
 
-// DeliveryText is the delivery's id as people see it. Only the goroutine that has the job calls it.
+// DeliveryText is the delivery's external id. Only the goroutine that has the job calls it.
 func (j *Job) DeliveryText() string {
 	if j.texts[1] == "" {
 		j.texts[1] = id.Delivery.Format(j.DeliveryID)
@@ -57,7 +57,7 @@ func (j *Job) DeliveryText() string {
 	return j.texts[1]
 }
 
-// FirstText is, of a replay, the id of the first delivery of its event to its endpoint as people see it; else empty.
+// FirstText is the external id of the first delivery of a replay's event to its endpoint; empty if this is no replay.
 func (j *Job) FirstText() string {
 	if j.FirstID == nil {
 		return ""
@@ -65,7 +65,7 @@ func (j *Job) FirstText() string {
 	return id.Delivery.Format(*j.FirstID)
 }
 
-// size is what the job counts against the dispatcher's memory, in bytes.
+// size is the memory that the job counts in the dispatcher, in bytes.
 func (j *Job) size() int64 {
 	if j.Event == nil {
 		return 0
@@ -73,7 +73,7 @@ func (j *Job) size() int64 {
 	return int64(len(j.Event.Data))
 }
 
-// Settings is a snapshot of how a lane's deliveries are sent. It never changes.
+// Settings is an immutable snapshot of how a lane's deliveries are sent.
 type Settings struct {
 	Destination *send.Destination
 	Policy      delivery.Policy
@@ -81,11 +81,11 @@ type Settings struct {
 	MaxInFlight int
 	Rate, Burst int // requests a second; Rate 0: unlimited
 	Ordered     bool
-	NoBreaker   bool         // deliveries keep to their schedules however the endpoint fails
+	NoBreaker   bool         // deliveries keep to their schedules, however many attempts fail
 	Log         *slog.Logger // names the endpoint
 }
 
-// Lease is a lane that this worker has come to own, as the database describes it.
+// Lease is a lane that this worker now owns, as the database describes it.
 type Lease struct {
 	EndpointID, TenantID id.UUID
 	Host                 string // of the endpoint's URL, as pauses name it
@@ -93,12 +93,12 @@ type Lease struct {
 	DropBelow            int64
 	Tokens               float64 // left in the bucket by the last owner
 	IdleSeconds          float64 // since then
-	WaitSeconds          float64 // left of a Retry-After
-	ProbeRequest         int64   // the row that is requested as the next probe; 0: none
+	WaitSeconds          float64 // rest of a Retry-After
+	ProbeRequest         int64   // the row of a requested probe; 0: none
 	Health               Health
 }
 
-// Health is what is on record of an endpoint.
+// Health is the recorded health of an endpoint.
 type Health struct {
 	Counters delivery.Counters
 	Breaker  health.Breaker
@@ -106,12 +106,12 @@ type Health struct {
 	GoneAt   time.Time // the last 410 since the last success
 }
 
-// phase is where a lane is in its life. A lane starts requests only while it is serving.
+// phase is the state of a lane. A lane starts requests only while it is serving.
 type phase uint8
 
 const (
 	serving  phase = iota
-	parked         // its configuration cannot be used: it stays, and waits for another
+	parked         // its configuration cannot be used: it waits for another
 	draining       // held, deleted, or surplus: to be released once nothing is in flight
 	dropped        // no longer in memory: requests in flight end on their own
 )
@@ -128,8 +128,8 @@ type Lane struct {
 
 	window window
 	ready  []*Job // to be started, in order
-	looked int64  // when its last read ended, or when the lane came
-	handed int    // rows that were handed over since
+	looked int64  // when its last read ended, or when the lane was installed
+	handed int    // rows that were handed over since then
 	marked bool   // on the dispatcher's list of lanes to check
 
 	inFlight    int
@@ -140,18 +140,18 @@ type Lane struct {
 	health      laneHealth
 	held        heldBack
 	limited     laneLimit
-	resumedAt   time.Time // when an operator's pause ended that covered the lane
+	resumedAt   time.Time // when the last operator's pause of the lane ended
 	lastStarted time.Time
-	rescannedAt time.Time // the last full read that the rescan asked for
-	missing     int       // times in a row that the database did not name us as its owner
+	rescannedAt time.Time // when the rescan last caused a read from the head
+	missing     int       // how many times in a row the database did not name us as its owner
 
-	order *ordering // nil: the endpoint asks for no order
+	order *ordering // nil: the endpoint has no ordering
 }
 
 // ID is the endpoint's id.
 func (l *Lane) ID() id.UUID { return l.id }
 
-// Settings is the present configuration; nil for a lane that could never be served.
+// Settings is the present configuration; nil for a lane that was never served.
 func (l *Lane) Settings() *Settings { return l.settings.Load() }
 
 // limit is how many requests can be in flight: as many as the endpoint allows, or one probe while its breaker is not
@@ -171,7 +171,7 @@ func (l *Lane) readAhead() int {
 	return min(max(2*l.limit(), 8), 200)
 }
 
-// stopped reports whether nothing of the lane is read or started now, whatever waits.
+// stopped reports whether nothing of the lane is read or started now.
 func (l *Lane) stopped() bool { return l.phase != serving || l.paused || l.health.awaitsProbe }
 
 // wantsRead reports whether the next pass should read the lane.
@@ -179,7 +179,7 @@ func (l *Lane) wantsRead() bool {
 	return !l.stopped() && l.window.wantsRead() && len(l.ready) <= l.readAhead()/2
 }
 
-// forgetReady forgets what was read ahead and not started: the rows changed, or how they are to be sent did.
+// forgetReady drops what was read ahead and not started: the rows changed, or how they are sent.
 func (l *Lane) forgetReady() {
 	for _, j := range l.ready {
 		delete(l.window.rows, j.Seq)
@@ -201,7 +201,7 @@ func (l *Lane) announced() {
 	}
 }
 
-// wait is how long the lane must not start another request; 0: not at all.
+// wait is how long the lane must not start another request; 0: it can start one.
 func (l *Lane) wait(now time.Time) time.Duration {
 	if d := l.notBefore.Sub(now); d > 0 {
 		return d
@@ -215,7 +215,7 @@ func (l *Lane) wait(now time.Time) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// setRate applies the settings' rate limit and keeps the tokens that are there.
+// setRate applies the settings' rate limit and keeps the present tokens.
 func (l *Lane) setRate(s *Settings, now time.Time) {
 	switch {
 	case s.Rate == 0:
@@ -228,7 +228,7 @@ func (l *Lane) setRate(s *Settings, now time.Time) {
 	}
 }
 
-// fillBucket sets the tokens of a lane that was just leased: what its last owner left, and what has accrued since.
+// fillBucket sets the tokens of a newly leased lane: what its last owner left, plus what has accrued since.
 func (l *Lane) fillBucket(saved, idleSeconds float64, now time.Time) {
 	if l.limiter == nil {
 		return
@@ -238,7 +238,7 @@ func (l *Lane) fillBucket(saved, idleSeconds float64, now time.Time) {
 	l.limiter.AllowN(now, burst-int(have))
 }
 
-// tokens is what the next owner inherits.
+// tokens are the tokens for the next owner.
 func (l *Lane) tokens(now time.Time) float64 {
 	if l.limiter == nil {
 		return 0

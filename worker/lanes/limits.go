@@ -8,26 +8,26 @@ import (
 	"posthorn/domain/id"
 )
 
-// laneLimit is which of its endpoint's own limits keeps a lane from starting requests, and what is on record of it.
+// laneLimit is the endpoint's own limit that keeps a lane from starting requests, and the recorded one.
 type laneLimit struct {
 	seen, noted condition.Limit
-	known       bool      // noted is on record
-	until       time.Time // as on record; zero: nothing is
+	known       bool      // noted is recorded
+	until       time.Time // as recorded; zero: nothing is
 }
 
-// LimitNote is what is to be recorded of a lane.
+// LimitNote is a limit to record for a lane.
 type LimitNote struct {
 	Endpoint id.UUID
 	Limit    condition.Limit
-	Until    time.Time // until when the lane was last kept from sending; zero: it never was
+	Until    time.Time // until when the lane was last kept from sending; zero: never
 }
 
-// noteAfter is how much later a lane with a backlog was kept from sending than the record says before that is recorded
-// again.
+// noteAfter is how much later than the recorded time a lane with a backlog must have been kept from sending before it
+// is recorded again.
 const noteAfter = 30 * time.Second
 
-// Limits lists the lanes of which something else is to be recorded. A limit has to hold twice in a row: one that lasts
-// a moment is not worth a write.
+// Limits lists the lanes whose limit differs from the recorded one. A limit is listed when it is seen twice in a row:
+// one that lasts a moment is not worth a write.
 func (d *Dispatcher) Limits(now time.Time) (notes []LimitNote) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Dispatcher) Limits(now time.Time) (notes []LimitNote) {
 	return notes
 }
 
-// LimitsUnnoted says that limits could not be recorded.
+// LimitsUnnoted takes back limits that could not be recorded.
 func (d *Dispatcher) LimitsUnnoted(notes []LimitNote) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,7 @@ func (d *Dispatcher) LimitsUnnoted(notes []LimitNote) {
 	}
 }
 
-// limitedBy is what keeps the lane's ready deliveries from being started. The caller holds the mutex.
+// limitedBy is the limit that keeps the lane's ready deliveries from starting. The caller holds the mutex.
 func (l *Lane) limitedBy(now time.Time) condition.Limit {
 	switch {
 	case l.stopped(), l.settings.Load() == nil, len(l.ready) == 0, l.health.breaker.State != health.Closed:
@@ -74,7 +74,7 @@ func (l *Lane) limitedBy(now time.Time) condition.Limit {
 }
 
 // keptUntil is until when the endpoint's own limits, its breaker or an operator's pause last kept the lane from
-// sending: now where one does. The caller holds the mutex.
+// sending: now if one still does. The caller holds the mutex.
 func (l *Lane) keptUntil(now time.Time) time.Time {
 	if l.paused || l.health.awaitsProbe || l.timer != nil || l.settings.Load() != nil && l.inFlight >= l.limit() {
 		return now

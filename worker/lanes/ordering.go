@@ -3,19 +3,20 @@ package lanes
 import "posthorn/domain/id"
 
 // ordering is what the owner of an ordered lane knows about its blocked rows. The worker reads the database and makes
-// rows ready; the dispatcher says what to look at:
-//   - a key whose head has gone (recorded, so committed) is checked again;
+// rows ready; the dispatcher selects what to check:
+//   - a key whose head has ended (recorded, so committed) is checked again;
 //   - a new owner sweeps once through all keys;
 //   - new rows are checked in their order: ready if no row of their key is before them, else left to the first rule.
 //
-// A row that commits after its key was checked is found by the third rule, since that only passes settled numbers. A
-// row that was checked while its predecessor was still there is found by the first, since that runs after the commit.
+// A row that commits after its key was checked is found by the third rule, since that rule only passes settled numbers.
+// A row that was checked while its predecessor was still there is found by the first rule, since that rule runs after
+// the commit.
 type ordering struct {
 	sweep    sweepState
 	after    string              // last key of the sweep
-	arrived  bool                // rows were announced since the last look
+	arrived  bool                // rows were announced since the last check
 	arrivals int64               // blocked rows up to here have been checked
-	most     int32               // how many to check in one go
+	most     int32               // how many to check together
 	recheck  map[string]struct{} // keys whose head has ended
 }
 
@@ -27,7 +28,7 @@ const (
 	swept
 )
 
-// The bounds of one look at blocked rows.
+// The bounds of one check of blocked rows.
 const (
 	SweepChunk    = 500 // keys of a sweep
 	arrivalsChunk = 500
@@ -44,14 +45,14 @@ type Key struct {
 	Key      string
 }
 
-// KeyWork is what is to be done for ordered lanes.
+// KeyWork is the work for ordered lanes.
 type KeyWork struct {
 	Recheck  []Key
 	Sweeps   []*Lane
 	Arrivals []*Lane
 }
 
-// KeyWork lists what is to be done. What comes up from here on is for the next pass.
+// KeyWork lists the work. What is added later is for the next pass.
 func (d *Dispatcher) KeyWork() (w KeyWork) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +74,7 @@ func (d *Dispatcher) KeyWork() (w KeyWork) {
 	return w
 }
 
-// RecheckLater takes back keys that could not be checked.
+// RecheckLater returns keys that could not be checked.
 func (d *Dispatcher) RecheckLater(keys []Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +86,7 @@ func (d *Dispatcher) RecheckLater(keys []Key) {
 	}
 }
 
-// Rechecked notes that a row was made ready.
+// Rechecked records that a row was made ready.
 func (d *Dispatcher) Rechecked(endpoint id.UUID, seq int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,15 +95,15 @@ func (d *Dispatcher) Rechecked(endpoint id.UUID, seq int64) {
 	}
 }
 
-// Sweep is one step of a new owner's walk from key to key.
+// Sweep is one step of a new owner's scan of all keys.
 type Sweep struct {
-	After string // the key to go on behind
+	After string // the key after which the step continues
 	lane  *Lane
 	order *ordering
 }
 
-// BeginSweep begins the next step. The first one sees whatever was committed up to the watermark; what comes later is
-// found as an arrival.
+// BeginSweep starts the next step. The first one sees everything that was committed up to the watermark; later rows are
+// found as arrivals.
 func (d *Dispatcher) BeginSweep(l *Lane, settled int64) (s Sweep, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +117,7 @@ func (d *Dispatcher) BeginSweep(l *Lane, settled int64) (s Sweep, ok bool) {
 	return Sweep{After: o.after, lane: l, order: o}, true
 }
 
-// EndSweep takes in how many keys a step found, and the last of them.
+// EndSweep records how many keys a step found, and the last of them.
 func (d *Dispatcher) EndSweep(s Sweep, found int, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,11 +129,11 @@ func (d *Dispatcher) EndSweep(s Sweep, found int, last string) {
 	}
 	d.lower(s.lane, 1)
 	if s.After == "" && found == 0 && s.lane.order == s.order && !s.lane.settings.Load().Ordered {
-		s.lane.order = nil // the endpoint gave up its order, and all that was queued under it is sent
+		s.lane.order = nil // the endpoint has no ordering any more, and all ordered rows are sent
 	}
 }
 
-// Arrivals is one look at blocked rows that have not been checked.
+// Arrivals is one check of new blocked rows.
 type Arrivals struct {
 	Floor int64 // above this number
 	Most  int32
@@ -140,7 +141,7 @@ type Arrivals struct {
 	order *ordering
 }
 
-// BeginArrivals begins a look.
+// BeginArrivals starts a check.
 func (d *Dispatcher) BeginArrivals(l *Lane) (a Arrivals, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,15 +153,15 @@ func (d *Dispatcher) BeginArrivals(l *Lane) (a Arrivals, ok bool) {
 	return Arrivals{Floor: o.arrivals, Most: o.most, lane: l, order: o}, true
 }
 
-// AbandonArrivals takes back a look that failed.
+// AbandonArrivals takes back a failed check.
 func (d *Dispatcher) AbandonArrivals(a Arrivals) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.order.arrived = true
 }
 
-// EndArrivals takes in what a look found: how many rows, the last of them, and those that were made ready. settled is
-// the watermark from before the look.
+// EndArrivals records what a check found: how many rows, the last of them, and those that were made ready. settled is
+// the watermark from before the check.
 func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, ready []int64, settled int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +172,7 @@ func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, ready []int6
 	if found == int(a.Most) {
 		settled = min(settled, last)
 		if settled <= o.arrivals {
-			o.most = min(o.most*2, maxArrivals) // none of them is settled: look further, or the rest would starve
+			o.most = min(o.most*2, maxArrivals) // none of them is settled: check more rows, or the rest would starve
 		}
 		o.arrived = true
 		d.mark(a.lane)

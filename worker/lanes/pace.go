@@ -5,9 +5,9 @@ import "time"
 const (
 	// A tenant with fewer requests in flight than this is not paced.
 	pacedFrom = 32
-	minGap    = 100 * time.Microsecond // a shorter gap spreads nothing: no worker starts so many
+	minGap    = 100 * time.Microsecond // a shorter gap has no effect: no worker starts requests that fast
 	maxGap    = time.Millisecond
-	paceDebt  = 4 // starts that a timer which fires late catches up
+	paceDebt  = 4 // how many starts a late timer catches up
 )
 
 // pace spreads the starts of a tenant that holds many slots. If responses are equally slow, requests that start
@@ -15,7 +15,7 @@ const (
 // other tenants' deliveries. So two starts are far enough apart that all slots are filled within the duration of one
 // request. That limits neither a tenant with few slots nor fast responses.
 type pace struct {
-	took time.Duration // by a request: a moving average
+	took time.Duration // duration of a request: a moving average
 	next time.Time     // no start before
 }
 
@@ -30,7 +30,7 @@ func (p *pace) gap() time.Duration {
 	return gap
 }
 
-// wait is how long a tenant with so many requests in flight must not start another; 0: not at all.
+// wait is how long a tenant with this many requests in flight must not start another; 0: it can start one.
 func (p *pace) wait(inFlight int, now time.Time) time.Duration {
 	if inFlight < pacedFrom {
 		return 0

@@ -33,7 +33,7 @@ func (d *Dispatcher) WakeAll() {
 	d.signal()
 }
 
-// WakeFrom marks lanes that have rows again and makes their next reads begin at these rows or before. It returns the
+// WakeFrom marks lanes that have rows again and makes their next reads start at these rows or before. It returns the
 // endpoints that are not ours.
 func (d *Dispatcher) WakeFrom(first map[id.UUID]int64) (foreign []id.UUID) {
 	d.mu.Lock()
@@ -51,7 +51,7 @@ func (d *Dispatcher) WakeFrom(first map[id.UUID]int64) (foreign []id.UUID) {
 	return foreign
 }
 
-// Restart makes the next reads of lanes begin at their heads; all: of every lane.
+// Restart makes the next reads of lanes start at their heads; all: of every lane.
 func (d *Dispatcher) Restart(endpoints []id.UUID, all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Dispatcher) Restart(endpoints []id.UUID, all bool) {
 	}
 }
 
-// mark has the next pass check a lane: it has rows to read, or keys to look at. The caller holds the mutex.
+// mark makes the next pass check a lane: it has rows to read, or keys to check. The caller holds the mutex.
 func (d *Dispatcher) mark(l *Lane) {
 	if !l.marked {
 		l.marked = true
@@ -78,13 +78,13 @@ func (d *Dispatcher) mark(l *Lane) {
 	}
 }
 
-// lower makes the next read of a lane begin at seq or before. The caller holds the mutex.
+// lower makes the next read of a lane start at seq or before. The caller holds the mutex.
 func (d *Dispatcher) lower(l *Lane, seq int64) {
 	l.window.lower(seq)
 	d.mark(l)
 }
 
-// forgetReady forgets what was read ahead of a lane. The caller holds the mutex.
+// forgetReady drops what was read ahead of a lane. The caller holds the mutex.
 func (d *Dispatcher) forgetReady(l *Lane) {
 	for _, j := range l.ready {
 		d.release(j)
@@ -93,19 +93,19 @@ func (d *Dispatcher) forgetReady(l *Lane) {
 	d.mark(l)
 }
 
-// Plan is which lanes to read, from where, and how much. The slices of Endpoints, Floors and Limits are parallel.
+// Plan says which lanes to read, from where, and how much. The slices of Endpoints, Floors and Limits are parallel.
 type Plan struct {
 	Endpoints []id.UUID
 	Floors    []int64 // read above this number
 	Limits    []int32
-	Known     []int64 // rows above the floors that are in memory already
+	Known     []int64 // rows above the floors that are already in memory
 	lanes     []*Lane
 }
 
 // Empty reports whether there is nothing to read.
 func (p *Plan) Empty() bool { return len(p.lanes) == 0 }
 
-// Plan chooses the lanes to read now. The caller ends it with Take or Abandon.
+// Plan selects the lanes to read now. The caller ends it with Take or Abandon.
 func (d *Dispatcher) Plan() (p Plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,10 +122,10 @@ func (d *Dispatcher) Plan() (p Plan) {
 			continue
 		}
 		if l.order != nil && l.order.pending() {
-			d.mark(l) // its keys need another pass
+			d.mark(l) // its keys require another pass
 		}
 		if !l.wantsRead() {
-			continue // what is ready comes first; its end marks the lane again
+			continue // its ready rows come first; their end marks the lane again
 		}
 		if tight && len(l.ready) > 0 {
 			// with thousands of such lanes a pass must not check each: the next start of this one marks it again
@@ -133,7 +133,7 @@ func (d *Dispatcher) Plan() (p Plan) {
 		}
 		limit := l.readAhead() - len(l.ready)
 		if tight {
-			limit = min(limit, 4) // enough that every lane goes on
+			limit = min(limit, 4) // enough for every lane to continue
 		}
 		p.Known = l.window.begin(p.Known)
 		l.handed = 0
@@ -163,7 +163,7 @@ func (d *Dispatcher) Abandon(p Plan) {
 	}
 }
 
-// Found is what a read brought.
+// Found is the result of a read.
 type Found struct {
 	Rows    []Row // of each lane in the order of their numbers
 	Events  map[id.UUID]*send.Payload
@@ -172,14 +172,14 @@ type Found struct {
 	Epoch   id.UUID          // the worker's id
 }
 
-// progress is how far a read came in one lane.
+// progress is how far a read got in one lane.
 type progress struct {
 	rows int32
 	last int64
-	cut  bool // an event was left for the next read, and with it all that follows
+	cut  bool // an event was left for the next read, and so is everything after it
 }
 
-// Take puts what a read brought into memory, and returns the rows whose event was dropped.
+// Take puts the result of a read into memory, and returns the rows whose event was dropped.
 func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,8 +212,8 @@ func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
 	return lost
 }
 
-// remember keeps a row in memory; nil when it is there already, or when the lane takes no rows now. The caller holds
-// the mutex.
+// remember keeps a row in memory. It returns nil if the row is there already, or if the lane takes no rows now. The
+// caller holds the mutex.
 func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.UUID) *Job {
 	if l.window.rows[row.Seq] != nil || l.phase != serving || l.window.read == readStale {
 		return nil
@@ -247,7 +247,7 @@ func (d *Dispatcher) endReads(p Plan, seen map[id.UUID]*progress, settled int64)
 	}
 }
 
-// TakeWanted returns lanes that are to be leased, and forgets them.
+// TakeWanted removes and returns the lanes to lease.
 func (d *Dispatcher) TakeWanted(most int) []id.UUID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,7 +267,7 @@ func (d *Dispatcher) TakeWanted(most int) []id.UUID {
 	return list
 }
 
-// Want asks for lanes to be leased.
+// Want requests leases of lanes.
 func (d *Dispatcher) Want(endpoints []id.UUID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,7 +276,7 @@ func (d *Dispatcher) Want(endpoints []id.UUID) {
 	}
 }
 
-// HasWanted reports whether lanes are to be leased.
+// HasWanted reports whether there are lanes to lease.
 func (d *Dispatcher) HasWanted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package loop has what the worker's loops are built from.
+// Package loop has the parts of the worker's loops.
 package loop
 
 import (
@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Sleep waits, and reports false when the context ended first.
+// Sleep waits, and returns false if the context ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -21,7 +21,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wake wakes a loop that waits for a channel of one place; several wakes before it looks are one.
+// Wake wakes a loop that waits for a channel with room for one; several wakes before the loop continues count as one.
 func Wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -29,7 +29,7 @@ func Wake(c chan struct{}) {
 	}
 }
 
-// Asked gathers endpoints that a loop is to look at, and wakes it. Make it with NewAsked.
+// Asked gathers endpoints for a loop, and wakes it. Create it with NewAsked.
 type Asked struct {
 	Woken chan struct{}
 
@@ -50,7 +50,7 @@ func (a *Asked) Ask(endpoints ...id.UUID) {
 	Wake(a.Woken)
 }
 
-// Take returns the endpoints and forgets them.
+// Take removes and returns the endpoints.
 func (a *Asked) Take() []id.UUID {
 	a.mu.Lock()
 	defer a.mu.Unlock()

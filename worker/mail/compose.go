@@ -14,7 +14,8 @@ import (
 	"posthorn/views/emails"
 )
 
-// compose makes the mail of a row. The same row makes the same mail, byte for byte: a second try is known by that.
+// compose creates the mail of a row. The same row gives the same mail, byte for byte, so that the provider recognizes a
+// second try.
 func compose(row sql.ClaimMailsRow, ring *seal.Ring, from string) (Message, error) {
 	if _, err := netmail.ParseAddress(row.Recipient); err != nil {
 		return Message{}, fmt.Errorf("the recipient's address is none: %w", err)

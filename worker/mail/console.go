@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/mail"
 )
 
-// NewConsole keeps mails where /dev/mail shows them in development, and tells the log that there is one. The log gets
-// neither the text nor a link.
+// NewConsole keeps mails for /dev/mail in development, and logs that there is one. The log contains neither the text
+// nor a link.
 func NewConsole(d *db.DB, keys *seal.Ring, log *slog.Logger) Driver {
 	return &consoleDriver{db: d, keys: keys, log: log}
 }

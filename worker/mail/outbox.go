@@ -17,40 +17,40 @@ import (
 	"posthorn/domain/mail"
 )
 
-// How the outbox is emptied.
+// How the outbox is processed.
 const (
 	lookEvery = time.Second
 	claimMost = 20
 	atOnce    = 4
 	// claimTime is longer than all the tries of one claim can take, so that no two workers send the same mail.
 	claimTime = 5 * time.Minute
-	// stopTime is how long a stop waits for tries under way; what is broken off is sent again under the same key.
+	// stopTime is how long a stop waits for running tries. An interrupted mail is sent again under the same key.
 	stopTime = 5 * time.Second
-	keepTime = 30 * 24 * time.Hour // of what was sent, for the operators' mail log
+	keepTime = 30 * 24 * time.Hour // of sent mails, for the operators' mail log
 	tidyMost = 1000
 )
 
-// Config is what an outbox works with.
+// Config holds the dependencies of an outbox.
 type Config struct {
 	DB       *db.DB
 	Driver   Driver
 	Keys     *seal.Ring
 	From     string
 	Log      *slog.Logger
-	Registry prometheus.Registerer // nil: metrics are kept to itself
+	Registry prometheus.Registerer // nil: metrics are not exported
 }
 
-// Outbox sends what waits to be sent. Make it with New; Run it once.
+// Outbox sends waiting mails. Create it with New; call Run once.
 type Outbox struct {
 	Config
 	sent *prometheus.CounterVec
 	size *prometheus.GaugeVec
 
 	mu     sync.Mutex
-	paused time.Time // nothing is sent before
+	paused time.Time // no mail is sent before
 }
 
-// New makes an outbox; it does nothing before Run.
+// New creates an outbox. It does nothing before Run.
 func New(c Config) *Outbox {
 	o := &Outbox{
 		Config: c,
@@ -70,7 +70,7 @@ func New(c Config) *Outbox {
 	return o
 }
 
-// Run empties the outbox until the context ends.
+// Run sends the mails of the outbox until the context ends.
 func (o *Outbox) Run(ctx context.Context) error {
 	var tidying sync.WaitGroup
 	tidying.Go(func() { o.tidy(ctx) })
@@ -91,7 +91,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	return nil
 }
 
-// pass claims what is due and sends it. It returns how many mails it claimed.
+// pass claims due mails and sends them. It returns how many mails it claimed.
 func (o *Outbox) pass(ctx context.Context) (int, error) {
 	if time.Now().Before(o.pause()) {
 		return 0, nil
@@ -117,7 +117,7 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// send makes one try at a mail and writes down what came of it. A stop lets the try go on for a while.
+// send makes one try at a mail and records the result. A stop lets the try continue for a while.
 func (o *Outbox) send(ctx context.Context, row sql.ClaimMailsRow) {
 	if ctx.Err() != nil || time.Now().Before(o.pause()) {
 		o.write(ctx, row, "returned", func(ctx context.Context, q *sql.Queries) error {
@@ -190,7 +190,7 @@ func (o *Outbox) retry(ctx context.Context, row sql.ClaimMailsRow, r *Refusal) {
 	})
 }
 
-// throttle makes the whole outbox wait: the provider counts requests, not mails.
+// throttle delays the whole outbox: the provider counts requests, not mails.
 func (o *Outbox) throttle(ctx context.Context, row sql.ClaimMailsRow, r *Refusal) {
 	wait := mail.Pause(r.RetryAfter)
 	o.mu.Lock()
@@ -210,8 +210,8 @@ func (o *Outbox) pause() time.Time {
 	return o.paused
 }
 
-// write records an outcome, also when the worker is being stopped. What can't be written is tried again when the claim
-// has run out, under the same key.
+// write records a result, even while the worker stops. If this fails, the mail is tried again under the same key when
+// the claim has expired.
 func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context,
 	*sql.Queries) error,
 ) {
@@ -223,7 +223,7 @@ func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome strin
 	}
 }
 
-// tidy counts what waits and forgets what was sent long ago.
+// tidy counts waiting mails and deletes those that were sent long ago.
 func (o *Outbox) tidy(ctx context.Context) {
 	for {
 		err := o.DB.Worker(ctx, func(q *sql.Queries) error {

@@ -19,16 +19,16 @@ import (
 	"posthorn/domain/mail"
 )
 
-// resendURL is where Resend's API is unless the configuration says otherwise.
+// resendURL is the default address of Resend's API.
 const resendURL = "https://api.resend.com/"
 
-// maxIdempotencyKey is the longest key that Resend takes.
+// maxIdempotencyKey is the longest key that Resend accepts.
 const maxIdempotencyKey = 256
 
-// maxAnswer bounds what is read of the provider's response.
+// maxAnswer bounds how much of the provider's response is read.
 const maxAnswer = 64 << 10
 
-// NewResend sends by Resend's API. address can be empty.
+// NewResend sends with Resend's API. address can be empty.
 func NewResend(apiKey, address string) (Driver, error) {
 	if address == "" {
 		address = resendURL
@@ -74,7 +74,7 @@ func (d *resendDriver) Send(ctx context.Context, m Message) (string, error) {
 	}
 }
 
-// clean is an error's text for operators: one line, short, without the key.
+// clean makes an error's text fit for operators: one line, short, without the key.
 func (d *resendDriver) clean(err error) string {
 	if err == nil {
 		return ""
@@ -82,7 +82,7 @@ func (d *resendDriver) clean(err error) string {
 	return short(strings.ReplaceAll(err.Error(), d.key, "***"))
 }
 
-// short makes one line of at most 300 bytes of a text that came from elsewhere.
+// short makes one line of at most 300 bytes of an external text.
 func short(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if len(text) > 300 {
@@ -91,7 +91,7 @@ func short(text string) string {
 	return text
 }
 
-// idempotencyKey is a mail's key as the provider takes it.
+// idempotencyKey is a mail's key in the provider's form.
 func idempotencyKey(key string) string {
 	if len(key) <= maxIdempotencyKey {
 		return key
@@ -100,7 +100,7 @@ func idempotencyKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// answer is what the library leaves out of an error: it keeps the status only for 429.
+// answer holds the parts of an error that the library leaves out: it keeps the status only for 429.
 type answer struct {
 	Name       string `json:"name"`
 	Message    string `json:"message"`
@@ -110,7 +110,7 @@ type answer struct {
 
 type answerKey struct{}
 
-// witness notes the status and the error of each response for its call.
+// witness records the status and the error of each response for its call.
 type witness struct{ next http.RoundTripper }
 
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -130,14 +130,14 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	seen.status = resp.StatusCode
 	if resp.StatusCode >= 300 {
-		_ = json.Unmarshal(body, seen) // a body that is not JSON says nothing more
+		_ = json.Unmarshal(body, seen) // a body that is not JSON adds nothing
 		seen.retryAfter = retryAfter(resp.Header)
 	}
 	return resp, nil
 }
 
-// retryAfter reads how long a provider asks us to wait: Retry-After in seconds, or the end of the window that the rate
-// limit counts in (the IETF draft's RateLimit-Reset, seconds too). A date is not what these providers send.
+// retryAfter reads how long a provider asks us to wait: Retry-After in seconds, or the end of the rate limit's window
+// (the IETF draft's RateLimit-Reset, seconds too). These providers send no dates.
 func retryAfter(h http.Header) time.Duration {
 	for _, name := range []string{"Retry-After", "RateLimit-Reset"} {
 		if n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(name)), 64); err == nil && n > 0 {

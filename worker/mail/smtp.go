@@ -23,12 +23,12 @@ import (
 	"posthorn/domain/mail"
 )
 
-// smtpPhase bounds the time of a mail server for one step.
+// smtpPhase bounds the time that a mail server has for one step.
 const smtpPhase = 15 * time.Second
 
-// NewSMTP sends by a mail server. The address is smtp://user:password@host:587, where STARTTLS encrypts the connection
-// before anything is sent, or smtps://...:465, where it is encrypted from the start. A server on this machine can do
-// without encryption. No switch turns the check of certificates off; roots is nil except in tests.
+// NewSMTP sends through a mail server. The address is smtp://user:password@host:587, where STARTTLS encrypts the
+// connection before anything is sent, or smtps://...:465, where it is encrypted from the start. A server on this
+// machine can do without encryption. Certificates are always checked; roots is nil except in tests.
 func NewSMTP(address string, roots *tls.Config) (Driver, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
@@ -73,11 +73,11 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 	if err != nil {
 		return "", &Refusal{Detail: short(err.Error())}
 	}
-	// The library's own times bound the conversation, a step at a time; the context only the wait for it.
+	// The library's own limits bound the conversation, step by step; the context bounds only the wait for it.
 	said := make(chan error, 1)
 	go func() {
 		err := client.DialAndSendWithContext(ctx, msg)
-		// The server's word for the mail counts, not how it says good-bye.
+		// The server's acceptance of the mail counts, not an error in the farewell.
 		if msg.IsDelivered() {
 			err = nil
 		}
@@ -94,7 +94,8 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 	return messageID, nil
 }
 
-// compose writes a mail. Its Message-ID is made of its key, so that the recipient's server can recognize a duplicate.
+// compose writes a mail. Its Message-ID is derived from its key, so that the recipient's server can recognize a
+// duplicate.
 func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP), gomail.WithNoDefaultUserAgent())
 	if err := msg.From(m.From); err != nil {
@@ -121,8 +122,8 @@ func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	return msg, messageID, nil
 }
 
-// encodeLookalikes encodes a subject that contains what a mail program would decode (RFC 2047, section 2), so that it
-// is shown as written. The library encodes only what is not ASCII.
+// encodeLookalikes encodes a subject that contains text which a mail program would decode (RFC 2047, section 2), so
+// that it is shown as written. The library encodes only text that is not ASCII.
 func encodeLookalikes(subject string) string {
 	if !strings.Contains(subject, "=?") || strings.ContainsFunc(subject,
 		func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -162,7 +163,7 @@ func (d *smtpDriver) onThisMachine() bool {
 	return d.host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// refusal says what a server's response means.
+// refusal describes a server's error response.
 func (d *smtpDriver) refusal(err error) *Refusal {
 	r := &Refusal{Detail: "The mail server rejected it: " + d.clean(err)}
 	var reply *textproto.Error

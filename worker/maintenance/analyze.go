@@ -9,10 +9,10 @@ import (
 
 const (
 	analyzeEvery = 5 * time.Second
-	analyzeLeast = 500 // rows; any plan reads fewer in no time
+	analyzeLeast = 500 // rows; any plan reads fewer quickly
 )
 
-// analyzeYoungDays gives the planner statistics of days that have grown to twice their rows since it last got any.
+// analyzeYoungDays refreshes the planner's statistics of days that have doubled since their last analysis.
 func (m *Maintenance) analyzeYoungDays(ctx context.Context) error {
 	_, err := queue.AnalyzeYoungPartitions(ctx, m.db, analyzeLeast)
 	return err

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	assessEvery = 30 * time.Second // what depends on time alone, and what a worker that died left undone
+	assessEvery = 30 * time.Second // for what depends on time alone, and what a dead worker left undone
 	assessMost  = 500
 	assessRetry = time.Second
 )
 
-// Assess asks for a decision about endpoints.
+// Assess requests an assessment of endpoints.
 func (m *Maintenance) Assess(endpoints ...id.UUID) { m.assessing.Ask(endpoints...) }
 
-// assess decides about the endpoints that were asked for, until the context ends. What a stop leaves undone is found by
-// the periodic job of another worker: all that the decision needs is on record.
+// assess assesses the requested endpoints, until the context ends. What a stop leaves undone is found by the periodic
+// job of another worker, since the decision depends on recorded data only.
 func (m *Maintenance) assess(ctx context.Context) {
 	for {
 		select {
@@ -44,10 +44,10 @@ func (m *Maintenance) assess(ctx context.Context) {
 	}
 }
 
-// assessAll decides about every endpoint that fails, was warned of or recovers.
+// assessAll assesses every endpoint that fails, was warned of or recovers.
 func (m *Maintenance) assessAll(ctx context.Context) error {
-	// Claimed apart from what is done: that is safe to do twice, and a worker that dies amid it leaves the rest to the
-	// next time.
+	// The claim commits before the work: the work is safe to repeat, and what a dead worker leaves undone is found at
+	// the next run.
 	claimed, err := m.db.Periodic(ctx, "assess health", assessEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
 		return err
@@ -55,7 +55,7 @@ func (m *Maintenance) assessAll(ctx context.Context) error {
 	return m.assessPage(ctx, nil)
 }
 
-// assessPage decides about the named endpoints, or, where none is named, about all, a page at a time.
+// assessPage assesses the named endpoints, or all if none is named, a page at a time.
 func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 	now, err := m.db.ServerTime(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 	}
 }
 
-// assessed tells metrics, log and the lane's owner what was decided.
+// assessed passes a decision to the metrics, the log and the lane's owner.
 func (m *Maintenance) assessed(tenant, ep id.UUID, done endpoints.Assessment) {
 	log := m.log.With("tenant", id.Tenant.Format(tenant), "endpoint", id.Endpoint.Format(ep))
 	switch {

@@ -11,7 +11,7 @@ import (
 
 const deletedEvery = time.Second
 
-// sweepDeleted ends what waits for deleted endpoints, and their lanes.
+// sweepDeleted ends the waiting deliveries of deleted endpoints, and removes their lanes.
 func (m *Maintenance) sweepDeleted(ctx context.Context) error {
 	var lanes []sql.DeletedLanesRow
 	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
@@ -28,7 +28,7 @@ func (m *Maintenance) sweepDeleted(ctx context.Context) error {
 	return nil
 }
 
-// FailQueued ends what waits for a deleted endpoint, and removes its lane.
+// FailQueued ends the waiting deliveries of a deleted endpoint, and removes its lane.
 func (m *Maintenance) FailQueued(ctx context.Context, endpoint id.UUID) error {
 	for {
 		if n, err := queue.FailDeletedEndpoint(ctx, m.db, endpoint, sweepMost); err != nil || n == 0 {

@@ -11,12 +11,12 @@ import (
 
 const (
 	eraseEvery = time.Minute
-	eraseAfter = 5 * time.Minute // what was in flight when a tenant was deleted has ended, and is recorded
+	eraseAfter = 5 * time.Minute // requests that were in flight at the deletion have ended and are recorded
 	eraseMost  = 500
 )
 
-// eraseTenants erases the data of deleted tenants. It rests as long as each batch took, so that it never has more than
-// half a connection's work.
+// eraseTenants erases the data of deleted tenants. It rests as long as each batch took, so that it never uses more than
+// half of a connection's time.
 func (m *Maintenance) eraseTenants(ctx context.Context) error {
 	tenants, err := maintenance.TenantsToErase(ctx, m.db, eraseAfter)
 	if err != nil {

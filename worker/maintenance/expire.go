@@ -17,7 +17,7 @@ const (
 	forgetEvery = 10 * time.Minute
 	forgetMost  = 1000
 	listenEvery = time.Minute
-	listenFor   = 24 * time.Hour // how long a listener stays whose client is silent
+	listenFor   = 24 * time.Hour // how long a listener without contact is kept
 	heldEvery   = 5 * time.Minute
 	heldPage    = 500
 )
@@ -42,7 +42,7 @@ func (m *Maintenance) expireKeys(ctx context.Context) error {
 	}
 }
 
-// forgetExpired takes away the sessions, links and counts of tries that are good for nothing any more.
+// forgetExpired deletes expired sessions, links and counts of tries.
 func (m *Maintenance) forgetExpired(ctx context.Context) error {
 	for {
 		var n int64
@@ -55,7 +55,7 @@ func (m *Maintenance) forgetExpired(ctx context.Context) error {
 	}
 }
 
-// endAbandoned ends listeners whose clients have been silent for long.
+// endAbandoned ends listeners that have had no contact for long.
 func (m *Maintenance) endAbandoned(ctx context.Context) error {
 	_, err := listen.EndAbandoned(ctx, m.db, listenFor, sweepMost)
 	return err
@@ -74,7 +74,7 @@ func (m *Maintenance) forgetDeadWorkers(ctx context.Context) error {
 	return m.db.Worker(ctx, func(q *sql.Queries) error { return q.ForgetDeadWorkers(ctx) })
 }
 
-// expireHeld ends what was held for too long, and tells owners before.
+// expireHeld ends deliveries that were held for too long, and notifies owners before.
 func (m *Maintenance) expireHeld(ctx context.Context) error {
 	claimed, err := m.db.Periodic(ctx, "expire held deliveries", heldEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
@@ -90,7 +90,7 @@ func (m *Maintenance) expireHeld(ctx context.Context) error {
 	return m.ExpireHeld(ctx, now)
 }
 
-// ExpireHeld ends what was held for too long as seen at now.
+// ExpireHeld ends deliveries that were held for too long at now.
 func (m *Maintenance) ExpireHeld(ctx context.Context, now time.Time) error {
 	after := id.UUID{}
 	for {

@@ -16,12 +16,12 @@ import (
 
 const (
 	gaugeEvery = 15 * time.Second
-	// gaugeRests is how long the pause after a look is, as a multiple of the look's duration. 100,000 waiting
-	// deliveries take 0.1 s of a core, which shows in the p99 of deliveries.
+	// gaugeRests is the pause after a measurement, as a multiple of its duration. To count 100,000 waiting deliveries
+	// takes 0.1 s of a core, which shows in the p99 of deliveries.
 	gaugeRests = 400
 )
 
-// gauges are the metrics of what waits, under the names that readers of the field expect.
+// gauges are the metrics of waiting deliveries and of the database, with names that are common in the field.
 type gauges struct {
 	disabled  *prometheus.CounterVec
 	pending   *prometheus.GaugeVec
@@ -72,7 +72,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 			Name: "posthorn_history_days", Help: "Days of tenants outside PostgreSQL, by state: stored, on their way (moving), and of these the ones whose last try failed (failed).",
 		}, []string{"state"}),
 	}
-	// A counter that begins with its first event has not increased by it, and no alert would ring.
+	// A counter that appears with its first event has not increased by it, and no alert would fire.
 	for _, reason := range health.Reasons() {
 		g.disabled.WithLabelValues(string(reason))
 	}
@@ -86,7 +86,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 // ages are the labels of deliveries_pending, in the order of the query.
 var ages = [...]string{"<5m", "<1h", "<24h", ">24h"}
 
-// setGauges counts what waits, and does so the more rarely the longer it takes.
+// setGauges counts what waits. The longer a count takes, the less often it runs.
 func (m *Maintenance) setGauges(ctx context.Context) error {
 	began := time.Now()
 	err := m.Measure(ctx)
@@ -141,8 +141,8 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 	return nil
 }
 
-// setWaiting sets what waits by age and by reason. It returns how many deliveries are ready, and for how many seconds
-// the oldest has waited for the platform alone.
+// setWaiting sets the waiting deliveries by age and by reason. It returns how many deliveries are ready, and for how
+// many seconds the oldest has waited for the platform alone.
 func (g *gauges) setWaiting(rows []sql.PendingByAgeRow) (ready int64, lag float64) {
 	byAge, byReason := [len(ages)]int64{}, map[condition.Reason]int64{}
 	for _, r := range rows {
@@ -160,7 +160,7 @@ func (g *gauges) setWaiting(rows []sql.PendingByAgeRow) (ready int64, lag float6
 	return ready, lag
 }
 
-// setConditions sets how many endpoints are in each condition.
+// setConditions sets the number of endpoints in each condition.
 func (g *gauges) setConditions(rows []sql.CountConditionsRow) {
 	n := map[condition.State]int64{}
 	for _, r := range rows {

@@ -10,7 +10,7 @@ import (
 
 const historyEvery = 5 * time.Second
 
-// moveHistory moves closed days into the store, and those that people ask for back.
+// moveHistory moves closed days into the store, and restores those that people request.
 func (m *Maintenance) moveHistory(ctx context.Context) error {
 	if m.history == nil {
 		return nil
@@ -18,7 +18,8 @@ func (m *Maintenance) moveHistory(ctx context.Context) error {
 	return m.history.Work(ctx)
 }
 
-// eraseHistory deletes what the store has of a deleted tenant. False: it can't, and the tenant is not erased yet.
+// eraseHistory deletes a deleted tenant's objects from the store. It returns false if it can't; the tenant then is not
+// erased yet.
 func (m *Maintenance) eraseHistory(ctx context.Context, tenant id.UUID) (bool, error) {
 	has, moved, err := days.OfTenant(ctx, m.db, tenant)
 	if err != nil || moved || !has && m.history == nil {

@@ -10,13 +10,13 @@ import (
 
 const (
 	foldEvery = 5 * time.Second
-	// foldMost is how many entries are folded at a time. A long fold would keep a core from deliveries: this takes
-	// under 10 ms, and what is delivered has as long again before the next.
+	// foldMost is how many entries are folded together. A long fold would keep a core from deliveries: this one takes
+	// under 10 ms, and deliveries have as long before the next.
 	foldMost   = 500
 	hoursEvery = time.Minute
 )
 
-// fold moves the ledger into the books and roll-ups.
+// fold moves the ledger's entries into the totals and roll-ups.
 func (m *Maintenance) fold(ctx context.Context) error {
 	for {
 		began := time.Now()
@@ -30,7 +30,7 @@ func (m *Maintenance) fold(ctx context.Context) error {
 	}
 }
 
-// foldHours folds the minutes of hours that have ended.
+// foldHours folds the minutes of ended hours.
 func (m *Maintenance) foldHours(ctx context.Context) error {
 	_, err := m.db.Periodic(ctx, "fold hours", hoursEvery, func(q *sql.Queries) error { return q.FoldHours(ctx) })
 	return err

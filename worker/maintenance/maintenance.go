@@ -1,7 +1,8 @@
-// Package maintenance keeps the database in order: partitions, roll-ups, retention, the books, gauges, the health of
-// endpoints. Every worker runs it. A job that the database knows by name is done by one of them at a time.
+// Package maintenance runs the periodic jobs of the database: partitions, roll-ups, retention, reconciling the ledger,
+// gauges, the health of endpoints. Every worker runs it. Of a job that the database knows by name, one worker runs it
+// at a time.
 //
-// A further periodic job is a file beside this one and a row in jobs.
+// To add a periodic job, add a file beside this one and a row in jobs.
 package maintenance
 
 import (
@@ -19,16 +20,16 @@ import (
 	"posthorn/worker/loop"
 )
 
-// Config is what maintenance needs.
+// Config holds the dependencies of maintenance.
 type Config struct {
 	DB       *db.DB
 	Log      *slog.Logger
-	Registry prometheus.Registerer // nil: metrics are kept to itself
-	Changed  func(id.UUID)         // is told of endpoints whose state was changed
+	Registry prometheus.Registerer // nil: metrics are not exported
+	Changed  func(id.UUID)         // gets the endpoints whose state changed
 	History  *history.Keeper       // nil: history stays in the database
 }
 
-// Maintenance runs the periodic jobs. Make it with New.
+// Maintenance runs the periodic jobs. Create it with New.
 type Maintenance struct {
 	db        *db.DB
 	log       *slog.Logger

@@ -15,13 +15,14 @@ const (
 	partitionsAhead = 7 * 24 * time.Hour
 )
 
-// partitions makes the days ahead and drops those that no tenant keeps any more, after ending what still points there.
+// partitions creates the partitions of the coming days and drops those that no tenant keeps. Before that it ends the
+// deliveries that still wait in them.
 func (m *Maintenance) partitions(ctx context.Context) error {
 	now, err := m.db.ServerTime(ctx)
 	if err != nil {
 		return err
 	}
-	// A day back: an id can be from the other side of midnight.
+	// One day back: an id can be from before midnight.
 	if _, err := maintenance.MakePartitions(ctx, m.db, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (m *Maintenance) partitions(ctx context.Context) error {
 	return m.DropExpiredDays(ctx, now)
 }
 
-// DropExpiredDays drops the days that no tenant keeps any more as seen at now.
+// DropExpiredDays drops the days that no tenant keeps at now.
 func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error {
 	var keep int32
 	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {

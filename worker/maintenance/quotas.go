@@ -9,7 +9,7 @@ import (
 
 const quotasEvery = 30 * time.Second
 
-// postQuotaNotices tells tenants that are near a limit.
+// postQuotaNotices notifies tenants that are near a limit.
 func (m *Maintenance) postQuotaNotices(ctx context.Context) error {
 	now, err := m.db.ServerTime(ctx)
 	if err != nil {

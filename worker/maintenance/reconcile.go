@@ -9,10 +9,10 @@ import (
 
 const (
 	reconcileEvery  = time.Minute
-	reconcileBudget = 200_000 // deliveries that are counted at a time
+	reconcileBudget = 200_000 // deliveries that are counted together
 )
 
-// reconcile compares some pages of the books with the tables.
+// reconcile compares some pages of the ledger with the tables.
 func (m *Maintenance) reconcile(ctx context.Context) error {
 	n, err := maintenance.Reconcile(ctx, m.db, reconcileEvery, reconcileBudget)
 	if n > 0 {

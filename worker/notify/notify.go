@@ -1,5 +1,5 @@
-// Package notify turns what happened into what people hear of: notices into mails, the state of tenants into daily
-// digests and alerts, and what the platform itself wants to know into events of its own tenant.
+// Package notify sends notices: notices as mails, the state of tenants as daily digests and alerts, and operational
+// events to the platform's own tenant.
 //
 // Every step is a transaction that marks what it did. Steps can be repeated, on several workers and after a crash, and
 // nothing is announced twice.
@@ -20,12 +20,12 @@ import (
 	"posthorn/domain/settings"
 )
 
-// How often the work is looked at, and sweeps are made.
+// How often the jobs run.
 const (
 	lookEvery          = time.Second
 	mailMost           = 20
 	relayMost          = 200
-	sweepLook          = 5 * time.Second // a sweep that is asked for from outside waits at most so long
+	sweepLook          = 5 * time.Second // a requested sweep starts within this time
 	digestEvery        = time.Hour
 	overdueEvery       = 5 * time.Minute
 	discrepanciesEvery = 30 * time.Second
@@ -34,17 +34,17 @@ const (
 	tidyMost           = 1000
 )
 
-// Config is what a notifier works with.
+// Config holds the dependencies of a notifier.
 type Config struct {
 	DB    *db.DB
 	Links accounts.Links
 	Log   *slog.Logger
 }
 
-// Notifier makes notices known. Make it with New; Run it once.
+// Notifier sends notices. Create it with New; call Run once.
 type Notifier struct{ Config }
 
-// New makes a notifier; it does nothing before Run.
+// New creates a notifier. It does nothing before Run.
 func New(c Config) *Notifier {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -102,7 +102,7 @@ func (n *Notifier) mail(ctx context.Context) error {
 	}
 }
 
-// drain takes what there is, some at a time.
+// drain calls a step until nothing is left.
 func drain(ctx context.Context, take func(context.Context, int32) (int, error)) error {
 	for ctx.Err() == nil {
 		if n, err := take(ctx, relayMost); err != nil || n < relayMost {
@@ -112,7 +112,7 @@ func drain(ctx context.Context, take func(context.Context, int32) (int, error)) 
 	return nil
 }
 
-// digests posts the daily summary of every tenant that needs one. An error for one tenant does not stop the others.
+// digests posts the daily digest of every tenant. An error for one tenant does not stop the others.
 func (n *Notifier) digests(ctx context.Context) error {
 	_, err := n.DB.Sweep(ctx, endpoints.SweepDigests, digestEvery, func(tenant id.UUID, _ string) error {
 		now, err := n.DB.ServerTime(ctx)
@@ -124,7 +124,7 @@ func (n *Notifier) digests(ctx context.Context) error {
 	return err
 }
 
-// overdue alerts the operators of tenants whose deliveries wait too long.
+// overdue alerts the operators to tenants whose deliveries wait too long.
 func (n *Notifier) overdue(ctx context.Context) error {
 	platform, err := accounts.Platform(ctx, n.DB)
 	if err != nil {
@@ -143,7 +143,7 @@ func (n *Notifier) overdue(ctx context.Context) error {
 	return err
 }
 
-// discrepancies alerts the operators where the books were found to differ from the tables.
+// discrepancies alerts the operators to differences between the ledger and the tables.
 func (n *Notifier) discrepancies(ctx context.Context) error {
 	now, err := n.DB.ServerTime(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (n *Notifier) discrepancies(ctx context.Context) error {
 	return maintenance.AlertDiscrepancies(ctx, n.DB, n.Links, now)
 }
 
-// survive lets a sweep go on after an error that concerns one tenant.
+// survive continues a sweep after an error that concerns one tenant.
 func (n *Notifier) survive(ctx context.Context, err error, what string, tenant id.UUID) error {
 	if err == nil || ctx.Err() != nil || db.IsUnavailable(err) {
 		return err

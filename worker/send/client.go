@@ -13,9 +13,9 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Bounds of what a Client receives.
+// Bounds of a Client's responses.
 const (
-	clientTimeout = 4 * time.Second // less than a page can take
+	clientTimeout = 4 * time.Second // shorter than the timeout of a page
 	maxDocument   = 512 << 10
 )
 
@@ -27,7 +27,7 @@ func NewClient(policy egress.Policy) *http.Client {
 	return boundedClient(g.dial)
 }
 
-// NewTrustedClient is NewClient for URLs that the operator chose: private addresses are open to it.
+// NewTrustedClient is NewClient for URLs that the operator chose: it can connect to private addresses.
 func NewTrustedClient() *http.Client {
 	return boundedClient((&net.Dialer{Timeout: connectTimeout}).DialContext)
 }

@@ -12,26 +12,26 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Destination is all that sending to an endpoint needs: a snapshot of its configuration that never changes.
+// Destination is an immutable snapshot of everything that a delivery to an endpoint needs.
 type Destination struct {
-	Endpoint string // the id as receivers see it
+	Endpoint string // the external id
 	Masked   string // the URL for logs and attempts, without the values of its query
 
 	kind      endpoint.Kind
-	to        any // where to, as the transport of the kind understands it
+	to        any // the address in the transport's own form
 	signing   signature.Signing
 	expires   []time.Time // of the signing keys, zero for none; parallel to signing.Keys
 	typeField signature.TypeField
 	bare      bool      // the body is the data alone
 	alsoUntil time.Time // when the second signature ends; zero for never
-	wire      string    // how requests are rendered, as attempts keep it
+	wire      string    // how requests are rendered, as stored with attempts
 	headers   []signature.Header
 	timeout   time.Duration
 	traced    bool // requests carry the context of the event's trace
 }
 
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and
-// names no secret.
+// contains no secret.
 func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
 	e := &l.Endpoint
 	transport := s.transports[settings.Kind]

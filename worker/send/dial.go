@@ -31,8 +31,8 @@ type dialError struct {
 func (e *dialError) Error() string { return e.text }
 func (e *dialError) Unwrap() error { return e.cause }
 
-// phases gathers when each phase of an attempt happened, in microseconds since its start; 0: it did not happen. A dial
-// can continue after its request has found another connection, so the fields are atomics.
+// phases holds when each phase of an attempt ended, in microseconds since its start; 0: it did not happen. A dial can
+// continue after its request has found another connection, so the fields are atomics.
 type phases struct {
 	began                             time.Time
 	plain                             bool // the URL is http
@@ -112,7 +112,7 @@ func (g *guard) resolve(ctx context.Context, p *phases, host string) ([]netip.Ad
 	if p != nil {
 		p.resolving.Store(true)
 	}
-	// The final dot keeps the resolver's search list out of it.
+	// The final dot keeps the resolver from using its search list.
 	addrs, err := g.resolver.LookupNetIP(ctx, "ip", host+".")
 	if p != nil {
 		p.mark(&p.dns)
@@ -137,7 +137,7 @@ func dnsText(err error) string {
 	return "the host name could not be resolved"
 }
 
-// control runs between socket and connect, with the address that the kernel will get.
+// control runs between socket and connect, with the address that the kernel will use.
 func (g *guard) control(p *phases) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)

@@ -25,11 +25,11 @@ import (
 // maxAnswerHead bounds a response's headers, in bytes.
 const maxAnswerHead = 64 << 10
 
-// maxIdlePerHost lets all requests that a worker has in flight go to one host and keep their connections.
+// maxIdlePerHost lets all in-flight requests of a worker go to one host and keep their connections.
 const maxIdlePerHost = 1024
 
-// httpTransport makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its
-// own account.
+// httpTransport sends requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice by
+// itself.
 type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
@@ -45,7 +45,7 @@ func newHTTPTransport(g *guard) *httpTransport {
 			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
 		},
 		TLSHandshakeTimeout: tlsTimeout,
-		// HTTP/1.1 alone: HTTP/2 resends by itself after GOAWAY
+		// HTTP/1.1 only: HTTP/2 resends by itself after GOAWAY
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 		MaxResponseHeaderBytes: maxAnswerHead,
 		DisableCompression:     true,
@@ -58,16 +58,16 @@ func newHTTPTransport(g *guard) *httpTransport {
 	return &httpTransport{guard: g, transport: stock, small: newSmallRequests(g, stock.TLSClientConfig)}
 }
 
-// httpAddress is where an endpoint's requests go.
+// httpAddress is the destination of an endpoint's requests.
 type httpAddress struct {
 	url   *url.URL
 	plain bool // http: only to addresses that the operator allows
 
 	// For smallRequests; prepare fills it.
 	once     sync.Once
-	origin   string // whose connections can be used again
+	origin   string // identifies connections that can be used again
 	dialed   string // host and port
-	requests string // the begin of each request; empty: they go through http.Transport
+	requests string // the start of each request; empty: they go through http.Transport
 }
 
 func (a *httpAddress) prepare() {
@@ -85,12 +85,12 @@ func (a *httpAddress) prepare() {
 		"\r\nContent-Type: " + signature.ContentType + "\r\nAccept-Encoding: " + signature.AcceptEncoding + "\r\n"
 }
 
-// isPlainText reports whether a text can stand in a request's first lines as it is.
+// isPlainText reports whether a text can be written unescaped into a request's first lines.
 func isPlainText(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }
 
-// configure accepts a URL that the policy rejects, since the policy can be stricter now than when the endpoint was
+// configure accepts a URL that the policy rejects, since the policy is possibly stricter now than when the endpoint was
 // saved: nothing is sent, and the attempt says why.
 func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 	u, err := h.guard.policy.CheckURL(s.URL)
@@ -156,7 +156,7 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 
 const incompleteBody = "the response body was incomplete or timed out"
 
-// post makes a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
+// post builds a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
 func post(ctx context.Context, t *Destination, body []byte, headers []signature.Header) *http.Request {
 	h := make(http.Header, len(headers)+len(t.headers)+4)
 	for _, c := range t.headers {
@@ -172,12 +172,12 @@ func post(ctx context.Context, t *Destination, body []byte, headers []signature.
 	req := &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-		// With it the transport can try another connection if the first was found closed before a byte was written:
-		// that is no second send. It has no other use, since redirects are not followed.
+		// With it the transport can try another connection if the first was closed before a byte was written: that is
+		// no second send. It has no other use, since redirects are not followed.
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 	}
 	if h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil {
-		req.GetBody = nil // or the transport would take the header as leave to send again after a reset
+		req.GetBody = nil // otherwise the transport would send again after a reset because of the header
 	}
 	return req.WithContext(ctx)
 }
@@ -198,7 +198,7 @@ func (p *phases) trace() *httptrace.ClientTrace {
 	}
 }
 
-// fill turns moments into durations of phases.
+// fill converts times into durations of phases.
 func (p *phases) fill(a *queue.Attempt) {
 	total := max(time.Since(p.began).Microseconds(), 1)
 	dns, connected, tlsBegun, tlsDone := p.dns.Load(), p.connected.Load(), p.tlsBegun.Load(), p.tlsDone.Load()
@@ -221,9 +221,9 @@ func (p *phases) fill(a *queue.Attempt) {
 func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusSwitchingProtocols {
-		return nil, nil // what follows is no body but the connection itself
+		return nil, nil // after an upgrade there is no body, only the connection itself
 	}
-	// The transport ends a body with its request; this holds even where it would not.
+	// The transport ends a body with its request; this is a second safeguard.
 	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
 	b, err := io.ReadAll(io.LimitReader(answer.Body, delivery.MaxExcerpt+1))
 	if len(b) > delivery.MaxExcerpt {
@@ -235,7 +235,7 @@ func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
 	return b, err
 }
 
-// classify names the phase that failed, and says it in plain words without an address.
+// classify returns the phase that failed, and a sentence in plain words without an address.
 func classify(err error, p *phases) (delivery.Failure, string) {
 	var dial *dialError
 	var network net.Error
@@ -246,7 +246,7 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 	case errors.Is(err, context.Canceled):
 		return delivery.FailReset, "interrupted: this worker was stopped before a response arrived"
 	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() == 0:
-		// The endpoint's time-out was shorter than the dial's own, which has not said anything yet.
+		// The endpoint's timeout was shorter than the dial's own, which has not expired yet.
 		if p.resolving.Load() && p.dns.Load() == 0 {
 			return delivery.FailDNS, "the name server did not respond in time"
 		}
@@ -278,7 +278,7 @@ func tlsText(err error, timedOut bool) string {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &certificate):
-		// The x509 texts name hosts and dates, no addresses of ours.
+		// The x509 texts contain hosts and dates, but no addresses of ours.
 		return delivery.Clip("invalid certificate: "+certificate.Err.Error(), 300)
 	case timedOut:
 		return "the TLS handshake timed out"

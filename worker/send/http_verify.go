@@ -46,7 +46,7 @@ func getChallenge(ctx context.Context, t *Destination, challenge string) *http.R
 	}
 	req := &http.Request{
 		Method: http.MethodGet, URL: &u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
-		// Empty, and a body all the same: a GET that has none is sent again by the transport itself after a reset.
+		// An empty body instead of none: a GET without a body is sent again by the transport itself after a reset.
 		Body: io.NopCloser(strings.NewReader("")),
 	}
 	return req.WithContext(ctx)

@@ -15,9 +15,9 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// inboxDoor leads to the receiver of test inboxes in this very process. It is a listener without an address: what dials
-// it gets one end of a pipe in memory, and the receiver the other. So a delivery to an inbox opens no socket, needs no
-// way to the web process, and can arrive nowhere else, whatever its URL says (docs/adr/0011-inbox.md).
+// inboxDoor connects to the receiver of test inboxes in the same process. It is a listener without an address: a dialer
+// gets one end of a pipe in memory, and the receiver the other. So a delivery to an inbox opens no socket, needs no
+// connection to the web process, and can arrive nowhere else, whatever its URL is (docs/adr/0011-inbox.md).
 type inboxDoor struct {
 	conns  chan net.Conn
 	shut   chan struct{}
@@ -39,12 +39,12 @@ func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 	serving.Go(func() { _ = server.Serve(d) }) // ends with http.ErrServerClosed
 	d.isOpen.Store(true)
 	return func() {
-		_ = server.Close() // closes the door too
+		_ = server.Close() // closes the listener too
 		serving.Wait()
 	}
 }
 
-// newInboxTransport sends over HTTP as to any URL, through the door alone. Its transport is its own: the other one
+// newInboxTransport sends over HTTP as to any URL, but only through the door. It has its own transport: the other one
 // keeps connections by host, and an inbox's host is this server's public one.
 func newInboxTransport(g *guard) *inboxTransport {
 	c := &inboxTransport{newHTTPTransport(g), newInboxDoor()}
@@ -57,7 +57,7 @@ type inboxTransport struct {
 	door *inboxDoor
 }
 
-// configure ignores the URL's host, except for the Host header that the receiver sees.
+// configure ignores the URL's host, except for the Host header that the receiver gets.
 func (*inboxTransport) configure(s endpoint.Settings) (any, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *inboxDoor) Accept() (net.Conn, error) {
 	}
 }
 
-// Close shuts it.
+// Close closes it.
 func (d *inboxDoor) Close() error {
 	d.once.Do(func() { close(d.shut) })
 	return nil

@@ -19,10 +19,10 @@ import (
 // kafkaTransport writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for
 // each endpoint that has something to send.
 //
-// An attempt ends with its endpoint's timeout whatever its client still does. A record whose outcome is not known by
-// then is taken back and retried by the schedule, so it can be in the topic twice, with the same id. Older records
-// never follow newer ones of their key: an ordered lane has one record of a key in flight, and after one was taken back
-// the producer continues under another epoch, so that brokers reject what was still on its way.
+// An attempt ends with its endpoint's timeout, whatever its client still does. A record with an unknown result is then
+// withdrawn and retried by the schedule, so it can be in the topic twice, with the same id. Older records never follow
+// newer ones of their key: an ordered lane has one record of a key in flight, and after a withdrawal the producer
+// continues under another epoch, so that brokers reject records that are still in transit.
 type kafkaTransport struct {
 	guard     *guard
 	roots     *x509.CertPool // nil: the system's
@@ -55,7 +55,7 @@ func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request
 	return said.result
 }
 
-// verify counts an acknowledged record as verified: a client without write permission gets no acknowledgement.
+// verify counts an acknowledged record as verified: a client without write permission gets no acknowledgment.
 func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int,
 	detail string, verified bool,
 ) {
@@ -84,14 +84,14 @@ func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, 
 		s = said{result: delivery.Result{Failure: delivery.FailReset}, text: "interrupted: this worker was stopped before an acknowledgment arrived"}
 	}
 	if s.result.Status == 404 {
-		k.producers.replace(pr) // or another topic of the same name would be taken for the deleted one
+		k.producers.replace(pr) // otherwise another topic of the same name would be mistaken for the deleted one
 	}
 	s.took, s.spent = time.Since(began), pr.spentSince(began)
 	return s
 }
 
-// kafkaRecord is a message as its record: the body is the value, the event's key the key, the headers record headers
-// with names in lower case, since those of records are told apart by case.
+// kafkaRecord converts a message to a record: the body is the value, the event's key the key, and the headers are
+// record headers with names in lower case, since the names of record headers are case-sensitive.
 func kafkaRecord(t *Destination, p *request, topic string, at time.Time) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Value: p.body, Timestamp: at, Headers: make([]kgo.RecordHeader, 0, len(p.headers)+
 		len(t.headers)+1)}

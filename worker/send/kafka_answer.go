@@ -15,33 +15,33 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// said is what came of a record.
+// said is the result of a record.
 type said struct {
 	result  delivery.Result
 	text    string // for the endpoint's owner, without an address
-	excerpt []byte // what the broker said, as JSON
-	vague   bool   // nothing but that it took too long, or too many tries
+	excerpt []byte // the broker's response, as JSON
+	vague   bool   // it says only that the attempt took too long, or too many tries
 	took    time.Duration
 	spent   spent
 }
 
-// final reports whether waiting can't fix a failed connection.
+// final reports whether a failed connection can't be fixed by waiting.
 func (s said) final() bool {
 	return s.result.Failure == delivery.FailBlocked || s.result.Failure == delivery.FailTLS || s.result.Status == 401 ||
 		s.result.Status == 403
 }
 
-// acknowledged is what a record came to that all replicas in sync have.
+// acknowledged is the result of a record that all replicas in sync have.
 func acknowledged(r *kgo.Record) said {
 	return said{result: delivery.OfKafka(""), excerpt: excerpt(map[string]any{"topic": r.Topic, "partition": r.Partition, "offset": r.Offset})}
 }
 
 func excerpt(v any) []byte {
-	text, _ := json.Marshal(v) // texts and numbers
+	text, _ := json.Marshal(v) // texts and numbers: can't fail
 	return text
 }
 
-// saidOf says in plain words what an error of the client means, without an address.
+// saidOf describes an error of the client in plain words, without an address.
 func saidOf(err error) said {
 	var dial *dialError
 	var broker *kerr.Error

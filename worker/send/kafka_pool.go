@@ -8,25 +8,25 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// The bounds of the producers that are kept open.
+// The bounds of the open producers.
 const (
-	// beyond, the one that was used longest ago is closed; each holds some connections and about 100 KB
+	// beyond this number the least recently used one is closed; each holds some connections and about 100 KB
 	maxIdleProducers = 128
 	producerIdle     = time.Minute
 )
 
-// producers keeps the clients of endpoints open from one delivery to the next. One that is in use is never closed:
-// their number is bounded by that of the deliveries under way.
+// producers keeps the clients of endpoints open from one delivery to the next. A client in use is never closed, and
+// there are at most as many as deliveries in flight.
 type producers struct {
 	open func(name string, to *endpoint.KafkaConnection) (*producer, error)
 
 	mu    sync.Mutex
 	by    map[string]*producer // by endpoint
-	sweep *time.Timer          // armed while there are some
+	sweep *time.Timer          // set while there are some
 }
 
-// borrow returns the producer of an endpoint's present connection. One of an earlier connection is closed when it is no
-// longer in use.
+// borrow returns the producer of an endpoint's present connection. A producer of an earlier connection is closed when
+// it is no longer used.
 func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*producer, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -48,7 +48,7 @@ func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*produce
 			ps.sweep = time.AfterFunc(producerIdle/2, ps.closeIdle)
 		}
 	}
-	p.as = to // the same, possibly read again
+	p.as = to // the same connection, possibly read again
 	p.users++
 	return p, nil
 }
@@ -87,14 +87,14 @@ func (ps *producers) replace(p *producer) {
 	ps.discard(p)
 }
 
-// discard takes a producer out of use, and closes it once no request uses it. The caller holds the mutex.
+// discard removes a producer, and closes it once no request uses it. The caller holds the mutex.
 func (ps *producers) discard(p *producer) {
 	if ps.by[p.endpoint] == p {
 		delete(ps.by, p.endpoint)
 	}
 	p.discarded = true
 	if p.users == 0 {
-		go p.close() // it waits for goroutines of its own
+		go p.close() // close waits for the producer's own goroutines
 	}
 }
 
@@ -112,7 +112,7 @@ func (ps *producers) closeIdle() {
 	}
 }
 
-// closeAll closes the producers that are not in use, and the rest when they are given back.
+// closeAll closes the unused producers, and the others when they are returned.
 func (ps *producers) closeAll() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

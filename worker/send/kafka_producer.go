@@ -20,30 +20,30 @@ import (
 
 // The bounds of one producer.
 const (
-	kafkaMaxRecord   = 2 << 20   // bytes of a batch; brokers take less, and say so
+	kafkaMaxRecord   = 2 << 20   // bytes of a batch; brokers accept less, and say how much
 	kafkaMaxAnswer   = 512 << 10 // bytes of a broker's response: the metadata of a topic of thousands of partitions
 	kafkaMaxBuffered = 256       // records
 	kafkaIdle        = 30 * time.Second
 	kafkaMetadataMin = 250 * time.Millisecond
 	kafkaRead        = 5 * time.Second // for a response that costs a broker no work
-	// kafkaGrace is how long a record can still be acknowledged after a broker was found unreachable or closed to it:
-	// another broker can lead its partition.
+	// kafkaGrace is how long a record can still be acknowledged after one broker was unreachable or rejected the
+	// connection: another broker can lead its partition.
 	kafkaGrace = 500 * time.Millisecond
 )
 
-// producer is an endpoint's client, with what it learnt about its brokers.
+// producer is an endpoint's client, with what it knows about the brokers.
 type producer struct {
 	endpoint  string
 	to        *endpoint.KafkaConnection
 	transport *kafkaTransport
 	roots     *x509.CertPool // nil: the system's
 	many      *kgo.Client
-	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which
-	// tells at once and exactly what is wrong.
+	// known says that the topic existed and nothing has failed since. Otherwise an attempt first looks the topic up,
+	// which shows immediately and exactly what is wrong.
 	known atomic.Bool
 
 	mu      sync.Mutex
-	alone   *kgo.Client    // opened when it is needed
+	alone   *kgo.Client    // opened on demand
 	dials   []dialled      // the last ones
 	problem []noConnection // the last ones
 
@@ -62,7 +62,7 @@ type dialled struct {
 
 type spent struct{ dns, connect, tls int32 } // microseconds
 
-// noConnection is a connection that did not come about.
+// noConnection is a failed connection.
 type noConnection struct {
 	at   time.Time
 	said said
@@ -107,7 +107,7 @@ func (p *producer) newClient(buffered int) (*kgo.Client, error) {
 	return kgo.NewClient(options...)
 }
 
-// kafkaBackoff is short: attempts are bounded, and the schedule is who waits.
+// kafkaBackoff is short: attempts are bounded, and the schedule does the waiting.
 func kafkaBackoff(tries int) time.Duration {
 	return min(100*time.Millisecond<<min(max(tries-1, 0), 4), time.Second)
 }
@@ -123,7 +123,7 @@ func (p *producer) close() {
 	}
 }
 
-// dial connects to a server that was configured or that the cluster named: the guard judges each alike.
+// dial connects to a configured server or to one that the cluster named: the guard checks both in the same way.
 func (p *producer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ph := &phases{began: time.Now(), plain: !p.to.TLS}
 	conn, err := p.transport.guard.dial(context.WithValue(ctx, phasesKey{}, ph), network, address)
@@ -152,7 +152,7 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions,
 	}
 	if p.to.CA != "" {
-		// a session says nothing of who vouched for it, and others go by other authorities
+		// a session does not contain its certificate authority, and other endpoints have other ones
 		config.ClientSessionCache = nil
 	}
 	secured := tls.Client(conn, config)
@@ -177,7 +177,7 @@ func (p *producer) remember(ph *phases) {
 	p.dials = append(p.dials, d)
 }
 
-// spentSince is how long the connections that opened since a moment took to open.
+// spentSince is how long the connections took that were opened since a moment.
 func (p *producer) spentSince(began time.Time) (all spent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *producer) spentSince(began time.Time) (all spent) {
 	return all
 }
 
-// OnBrokerConnect is called by the client with how each connection came about, authentication included.
+// OnBrokerConnect records the result of each connection of the client, including authentication.
 func (p *producer) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) {
 		return
@@ -214,7 +214,7 @@ func (p *producer) problemSince(began time.Time) (last noConnection, found bool)
 	return last, found
 }
 
-// write produces a record and waits for what becomes of it, or for the context.
+// write produces a record and waits for its result, or for the context.
 func (p *producer) write(ctx context.Context, record func() *kgo.Record) said {
 	began := time.Now()
 	if !p.known.Load() {
@@ -225,7 +225,7 @@ func (p *producer) write(ctx context.Context, record func() *kgo.Record) said {
 	}
 	s := p.produce(ctx, p.many, record(), began)
 	if s.result.Status == 413 {
-		// The broker rejects a batch as a whole, and records of others can have been in it.
+		// The broker rejects a batch as a whole, and the batch possibly contained records of others.
 		if alone, err := p.lone(); err == nil {
 			s = p.produce(ctx, alone, record(), began)
 		}
@@ -236,7 +236,7 @@ func (p *producer) write(ctx context.Context, record func() *kgo.Record) said {
 	return p.explain(ctx, s, began)
 }
 
-// lone is a client whose batches hold one record.
+// lone is a client with batches of one record.
 func (p *producer) lone() (*kgo.Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,14 +250,14 @@ func (p *producer) lone() (*kgo.Client, error) {
 	return p.alone, nil
 }
 
-// lookUp asks the cluster for the topic.
+// lookUp reads the topic's metadata from the cluster.
 func (p *producer) lookUp(ctx context.Context) said {
 	req := kmsg.NewPtrMetadataRequest()
 	topic := kmsg.NewMetadataRequestTopic()
 	topic.Topic = kmsg.StringPtr(p.to.Topic)
 	req.Topics = append(req.Topics, topic)
 	done := make(chan said, 1)
-	go func() { // which ends by itself: the client sees to a new connection by its own times
+	go func() { // it ends by itself, within the client's own time limits
 		resp, err := req.RequestWith(ctx, p.many)
 		switch {
 		case err != nil:
@@ -279,9 +279,9 @@ func (p *producer) lookUp(ctx context.Context) said {
 // produce hands a record to a client and waits.
 func (p *producer) produce(ctx context.Context, client *kgo.Client, r *kgo.Record, began time.Time) said {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // takes back a record that is still under way
+	defer cancel() // withdraws a record that is still in flight
 	done := make(chan error, 1)
-	// In a goroutine of its own: a client that holds its maximum of records blocks, without regard to the grace.
+	// In a goroutine of its own: a client with its maximum of records blocks, even beyond the grace.
 	go client.Produce(ctx, r, func(_ *kgo.Record, err error) { done <- err })
 	look := time.NewTicker(kafkaGrace)
 	defer look.Stop()
@@ -302,7 +302,7 @@ func (p *producer) produce(ctx context.Context, client *kgo.Client, r *kgo.Recor
 	}
 }
 
-// explain puts a cause in the place of a bare time-out, where one is known.
+// explain replaces a bare timeout by its cause, if one is known.
 func (p *producer) explain(ctx context.Context, s said, began time.Time) said {
 	if !s.vague {
 		return s

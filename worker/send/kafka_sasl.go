@@ -13,8 +13,7 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// maxIterations bounds the work that a broker can ask for before it has proved anything; Kafka itself asks for 4,096 to
-// 16,384.
+// maxIterations bounds the work that an unauthenticated broker can request; Kafka itself uses 4,096 to 16,384.
 const maxIterations = 100_000
 
 var errIterations = errors.New("the broker asks for more SCRAM iterations than are made here (100,000)")
@@ -30,7 +29,7 @@ func mechanism(s endpoint.SASL) sasl.Mechanism {
 	return boundedSCRAM{scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism()}
 }
 
-// boundedSCRAM refuses a server's first message that asks for endless work.
+// boundedSCRAM rejects a server's first message that requests too much work.
 type boundedSCRAM struct{ sasl.Mechanism }
 
 func (b boundedSCRAM) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {

@@ -7,8 +7,8 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Payload is an event in memory, with its body as receivers get it. The body depends on the event, the format and its
-// type field alone, so an event that goes to ten endpoints is rendered once.
+// Payload is an event in memory, with its rendered body. The body depends only on the event, the format and its type
+// field, so an event for ten endpoints is rendered once.
 type Payload struct {
 	*sql.Event
 	mu        sync.Mutex

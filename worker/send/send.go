@@ -1,5 +1,5 @@
-// Package send makes delivery attempts: it renders and signs a message and hands it to the transport of the endpoint's
-// kind. It knows destinations and messages, and nothing of queues or lanes.
+// Package send makes delivery attempts: it renders and signs a message and passes it to the transport of the endpoint's
+// kind. It knows destinations and messages, but no queues and no lanes.
 //
 // Every connection is opened through one guard (dial.go), which resolves a name once, checks the whole DNS response and
 // dials a checked address.
@@ -35,12 +35,12 @@ func New(policy egress.Policy) *Sender {
 	return s
 }
 
-// Message is one event for one endpoint, as one attempt sends it.
+// Message is one event for one endpoint in one attempt.
 type Message struct {
 	Event      *Payload
-	EventID    string // as receivers see it
+	EventID    string // the external id
 	Delivery   id.UUID
-	DeliveryID string // as receivers see it
+	DeliveryID string // the external id
 	FirstID    string // of a replay: the first delivery of the event to the endpoint; else empty
 	Attempt    int    // from 1
 	Replayed   bool
@@ -50,7 +50,7 @@ type Message struct {
 func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *queue.Attempt) {
 	a := &queue.Attempt{ID: db.NewID(), URL: to.Masked}
 	a.StartedAt = a.ID.Time()
-	// The signed time is the time on record, so that the request's headers can be shown again exactly.
+	// The signed time is the recorded time, so that the page can show the request's headers exactly.
 	now := a.StartedAt
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
@@ -69,7 +69,7 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	return s.transports[to.kind].deliver(ctx, to, r, a), a
 }
 
-// Verify sends a verification's challenge in the way of the endpoint's kind and checks the response. The detail is a
+// Verify sends a verification's challenge in the mode of the endpoint's kind and checks the response. The detail is a
 // sentence for the endpoint's owner; it is empty after a success.
 func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql.PendingVerificationsRow) (status int,
 	detail string, verified bool,

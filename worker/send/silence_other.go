@@ -4,7 +4,7 @@ package send
 
 import "net"
 
-// silence can't be observed here: no connection is used twice.
+// silence can't be observed on this system: no connection is used twice.
 type silence struct{}
 
 func (*silence) of(net.Conn) {}

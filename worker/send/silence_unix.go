@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// silence is what an idle connection is expected to keep: whatever comes on it, bytes that nobody asked for or its end,
-// makes it useless.
+// silence is the expected state of an idle connection: if anything arrives on it, data or its end, the connection is
+// useless.
 type silence struct {
 	raw  syscall.RawConn
 	peek func(fd uintptr) bool
@@ -33,7 +33,7 @@ func (s *silence) of(c net.Conn) {
 	}
 }
 
-// holds reports whether nothing has come.
+// holds reports whether nothing has arrived.
 func (s *silence) holds() bool {
 	s.kept = false
 	return s.raw != nil && s.raw.Read(s.peek) == nil && s.kept

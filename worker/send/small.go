@@ -21,22 +21,22 @@ import (
 	"posthorn/domain/signature"
 )
 
-// smallRequests makes the requests that most deliveries are: small ones. It writes and reads in the goroutine that
-// sends, where http.Transport hands each request to two others that belong to the connection
-// (docs/adr/0022-small-requests.md). Responses are parsed by net/http. The rules are those of httpTransport.
+// smallRequests sends the requests of most deliveries: small ones. It writes and reads in the goroutine of the
+// delivery, whereas http.Transport passes each request to two other goroutines of the connection
+// (docs/adr/0022-small-requests.md). net/http parses the responses. The rules are those of httpTransport.
 type smallRequests struct {
 	guard *guard
-	tls   *tls.Config // to be cloned
+	tls   *tls.Config // cloned for each connection
 
 	mu      sync.Mutex
-	idle    map[string][]*keptConn // by origin, the latest used last
+	idle    map[string][]*keptConn // by origin, the most recently used last
 	count   int
 	sweeper *time.Timer
 }
 
 const (
-	// maxSmall is what a socket takes at once, even if the receiver reads nothing: while a request is written, no
-	// response is read.
+	// maxSmall is how much a socket takes even if the receiver reads nothing: while a request is written, no response
+	// is read.
 	maxSmall    = 16 << 10
 	maxIdle     = 4096
 	idleFor     = 30 * time.Second
@@ -50,9 +50,9 @@ type keptConn struct {
 	net.Conn
 	origin  string
 	in      *bufio.Reader
-	left    int64 // bytes that may still be read: of the response's head, then of anything
+	left    int64 // bytes that may still be read: of the response's head, then of everything
 	since   time.Time
-	until   time.Time // the deadline of the request under way
+	until   time.Time // the deadline of the present request
 	silence silence
 }
 
@@ -73,8 +73,8 @@ func newSmallRequests(g *guard, config *tls.Config) *smallRequests {
 
 var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
 
-// exchange writes a request and reads its response. done is false where the request is none of those that it makes:
-// then nothing was done.
+// exchange writes a request and reads its response. done is false if it does not send such requests: then it has done
+// nothing.
 func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request,
 	a *queue.Attempt,
 ) (result delivery.Result, head http.Header, done bool) {
@@ -109,8 +109,8 @@ func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request
 	return result, head, true
 }
 
-// send writes a request on a kept connection or a new one. A kept connection that takes no byte was closed by the other
-// side: the request goes on another. After the first byte it never does.
+// send writes a request on a kept connection or a new one. If a kept connection takes no byte, the other side has
+// closed it, and the request goes on another. After the first byte it never does.
 func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time,
 	p *phases,
 ) (*keptConn, error) {
@@ -173,11 +173,11 @@ func (s *smallRequests) encrypt(ctx context.Context, conn net.Conn, host string,
 }
 
 // receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was
-// read; the error is then its body's.
+// read; the error is then the body's.
 func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response,
 	err error,
 ) {
-	// A stop ends what is under way.
+	// A stop ends the request.
 	rest := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	usable := false
 	defer func() {
@@ -192,7 +192,7 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 	}
 	p.mark(&p.firstByte)
 	for answer == nil || answer.StatusCode < 200 && answer.StatusCode != http.StatusSwitchingProtocols {
-		// The head's limit holds for all of them together.
+		// The limit covers all parts of the head together.
 		if answer, err = http.ReadResponse(c.in, postRequest); err != nil {
 			if !time.Now().Before(c.until) {
 				err = context.DeadlineExceeded // in the middle of a line it would be another error
@@ -201,7 +201,7 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 		}
 	}
 	if answer.StatusCode == http.StatusSwitchingProtocols {
-		return answer, nil // what follows is no body
+		return answer, nil // there is no body, only the connection itself
 	}
 	c.left = noHeadLimit
 	var whole bool
@@ -210,11 +210,11 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 	return answer, err
 }
 
-// postRequest tells the parser what was asked.
+// postRequest tells the parser the request's method.
 var postRequest = &http.Request{Method: http.MethodPost}
 
-// readKept reads at most what is kept of a body, and says whether that was all. The body is not closed: that would read
-// the rest of it.
+// readKept reads at most the stored part of a body, and returns whether that was all. It does not close the body: that
+// would read the rest of it.
 func readKept(answer *http.Response) (b []byte, whole bool, err error) {
 	if answer.ContentLength == 0 {
 		return nil, true, nil
@@ -234,7 +234,7 @@ func readKept(answer *http.Response) (b []byte, whole bool, err error) {
 	return b, err == nil, err
 }
 
-// take returns a connection that the other side has not closed, or nil.
+// take returns a connection that is still open, or nil.
 func (s *smallRequests) take(origin string) *keptConn {
 	for {
 		s.mu.Lock()
@@ -269,7 +269,7 @@ func (s *smallRequests) keep(c *keptConn) {
 	}
 }
 
-// sweep closes what was not used for long or was closed by the other side, as long as connections are kept.
+// sweep closes connections that were unused for long or were closed by the other side, as long as connections are kept.
 func (s *smallRequests) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,8 +307,8 @@ func (s *smallRequests) close() {
 	}
 }
 
-// appendRequest renders a delivery's request: the same headers as post. fits is false where something in it is better
-// left to http.Transport, which knows what to refuse and what a few headers ask of a client.
+// appendRequest renders a delivery's request: the same headers as post. fits is false if http.Transport must send it,
+// which knows what to reject and what a few headers require of a client.
 func appendRequest(dst []byte, t *Destination, r *request) (b []byte, fits bool) {
 	to := t.to.(*httpAddress)
 	to.once.Do(to.prepare)
@@ -351,7 +351,7 @@ func isOurs(name string, ours []signature.Header) bool {
 		slices.ContainsFunc(ours, func(h signature.Header) bool { return h.Name == name })
 }
 
-// asksMore reports whether http.Transport does something about a header instead of sending it as it is.
+// asksMore reports whether http.Transport acts on a header instead of sending it unchanged.
 func asksMore(name string) bool {
 	switch strings.ToLower(name) {
 	case "host", "user-agent", "content-length", "transfer-encoding", "trailer", "connection", "expect", "te", "upgrade", "keep-alive":

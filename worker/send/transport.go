@@ -12,9 +12,10 @@ import (
 )
 
 // transport delivers to the endpoints of one kind. It keeps the endpoint's timeout whatever the other side does, never
-// sends again by itself what has an outcome, and opens connections through the guard alone.
+// sends again by itself once there is an outcome, and opens connections only through the guard.
 type transport interface {
-	// configure reads where an endpoint is, once per configuration. The error is for operators and names no secret.
+	// configure reads an endpoint's address, once for each configuration. The error is for operators and contains no
+	// secret.
 	configure(s endpoint.Settings) (any, error)
 	// deliver makes one attempt, and records the response and the duration of each phase in it.
 	deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result
@@ -24,7 +25,7 @@ type transport interface {
 	close()
 }
 
-// transports has the transport of each kind. A further kind is a file beside this one and a row here
+// transports has the transport of each kind. To add a kind, add a file beside this one and a row here
 // (docs/adr/0010-kinds.md).
 var transports = map[endpoint.Kind]func(*guard) transport{
 	endpoint.HTTP:  func(g *guard) transport { return newHTTPTransport(g) },
@@ -40,9 +41,9 @@ type request struct {
 	headers []signature.Header
 }
 
-// challenge is what an endpoint has to echo to be verified.
+// challenge is the text that an endpoint has to echo to be verified.
 type challenge struct {
-	mode string // how the endpoint wants to be asked
+	mode string // how the challenge is sent
 	text string
 }
 

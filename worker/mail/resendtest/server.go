@@ -1,5 +1,5 @@
-// Package resendtest is Resend's API for tests, as its documentation has it: bearer key, JSON without unknown fields,
-// one mail for an idempotency key within a day, typed errors, rate limit headers.
+// Package resendtest is Resend's API for tests, as its documentation describes it: bearer key, JSON without unknown
+// fields, one mail for an idempotency key within a day, typed errors, rate limit headers.
 package resendtest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// Key is the only API key that a server takes.
+// Key is the only API key that a server accepts.
 const Key = "re_canary_0123456789"
 
-// Mail is one that was taken.
+// Mail is an accepted mail.
 type Mail struct {
 	ID, Key string // the provider's id, and the idempotency key
 	Body    []byte
@@ -29,7 +29,7 @@ type Mail struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// Server is Resend. Make it with New.
+// Server is a fake of Resend. Create it with New.
 type Server struct {
 	URL string // without a slash at its end
 
@@ -59,28 +59,28 @@ func (s *Server) OnCall(fn func(w http.ResponseWriter, call int) bool) {
 }
 
 // OnTaken calls fn after a mail was accepted, or was there already, and before the response. gone is closed when the
-// caller hangs up.
+// caller disconnects.
 func (s *Server) OnTaken(fn func(m Mail, gone <-chan struct{})) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken = fn
 }
 
-// Sent lists the mails that were taken, each once.
+// Sent lists the accepted mails, each once.
 func (s *Server) Sent() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Mail(nil), s.mails...)
 }
 
-// Calls is how many calls were made.
+// Calls is how many calls the server got.
 func (s *Server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Refuse responds with an error of Resend's form.
+// Refuse responds with an error in Resend's form.
 func Refuse(w http.ResponseWriter, status int, name, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -150,7 +150,7 @@ func (m *Mail) read() (name, message string) {
 	return "", ""
 }
 
-// take keeps a mail unless one with its key is there, which it returns then; same: it has the same body.
+// take stores a mail unless one with its key exists. It then returns the existing one; same: it has the same body.
 func (s *Server) take(m Mail) (kept Mail, same bool, taken func(Mail, <-chan struct{})) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
