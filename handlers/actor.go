@@ -12,7 +12,7 @@ import (
 // person, an operator, or somebody who followed a portal link.
 type Actor struct {
 	Key    id.UUID // the API key; zero on pages
-	Tenant id.UUID // the tenant of the call; zero on routes without one
+	Tenant id.UUID // the tenant of the call; zero on routes without a tenant
 	// NewTenant is the external id of a tenant that does not exist yet, on a route that can create it. Tenant is
 	// zero then.
 	NewTenant string
@@ -27,10 +27,10 @@ type Actor struct {
 	Operator   Person      // set in the console, and for an operator who views a tenant's dashboard
 	Portal     *Portal     // set behind a portal link
 	Viewing    *Viewing    // set for an operator who views the tenant's dashboard
-	Member     id.UUID     // the person's membership in Tenant; zero where there is none
+	Member     id.UUID     // the person's membership in Tenant; zero without one
 	Role       access.Role // in Tenant
 	TenantName string
-	Suspended  bool // the tenant can only be read
+	Suspended  bool // the tenant is read-only
 }
 
 // Person is the person who is signed in.
@@ -74,7 +74,7 @@ func (a *Actor) May(action access.Action) bool {
 	return a.mayUnlessSuspended(action) && (!a.Suspended || action.Reads())
 }
 
-// mayUnlessSuspended is May without regard to the tenant's state. Portal links see secrets only if they were created
+// mayUnlessSuspended is May without the check of the tenant's state. Portal links see secrets only if they were created
 // with that right, and never change members or owners or delete the tenant. Operators who view the dashboard can do
 // what access.MayByView allows.
 func (a *Actor) mayUnlessSuspended(action access.Action) bool {

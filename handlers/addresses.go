@@ -24,7 +24,7 @@ type Buckets[K comparable] struct {
 
 const maxBuckets = 50_000
 
-// NewBuckets makes Buckets that are all full.
+// NewBuckets creates Buckets that are all full.
 func NewBuckets[K comparable](rate Rate, now func() time.Time) *Buckets[K] {
 	return &Buckets[K]{rate: rate, now: now, start: now(), buckets: map[K]*bucket{}}
 }
@@ -48,7 +48,7 @@ func (b *Buckets[K]) Take(of K) bool {
 // Many people can share an address, behind a company's gateway or a proxy.
 var addressRate = Rate{PerSecond: 1, Burst: 60}
 
-// NewAddresses makes an empty Addresses.
+// NewAddresses creates an empty Addresses.
 func NewAddresses(now func() time.Time) *Addresses {
 	return &Addresses{buckets: NewBuckets[netip.Prefix](addressRate, now)}
 }

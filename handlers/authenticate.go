@@ -67,8 +67,8 @@ type Authenticator struct {
 	used map[id.UUID]struct{}
 }
 
-// answers are the results under one revision. A lookup that started under it and ends after the next revision was
-// seen still writes here, where nobody reads any longer.
+// answers are the results under one revision. A lookup that started under it and ends after the next revision was seen
+// still writes here, where no request reads any more.
 type answers struct {
 	revision int64
 	size     atomic.Int64
@@ -98,7 +98,7 @@ type holder struct {
 	touched     atomic.Int64
 }
 
-// NewAuthenticator makes one that queries the database each time until Run polls.
+// NewAuthenticator creates an Authenticator that queries the database each time until Run polls.
 func NewAuthenticator(keys Keys, log *slog.Logger, now func() time.Time) *Authenticator {
 	a := &Authenticator{keys: keys, log: log, now: now, start: now(), used: map[id.UUID]struct{}{}}
 	a.current.Store(&answers{revision: -1})
@@ -142,7 +142,7 @@ func (a *Authenticator) poll(ctx context.Context) {
 	a.polledAt.Store(int64(began))
 }
 
-// fresh is the set of valid cached results, or nil.
+// fresh returns the valid cached results, or nil.
 func (a *Authenticator) fresh() *answers {
 	polled := a.polledAt.Load()
 	if polled < 0 || a.elapsed()-time.Duration(polled) > pollValid {
@@ -159,7 +159,7 @@ var (
 	errKeyExpired = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another key.")
 )
 
-// bearer is the key in an Authorization header.
+// bearer returns the key in an Authorization header.
 func bearer(h http.Header) (string, error) {
 	scheme, key, ok := strings.Cut(h.Get("Authorization"), " ")
 	key = strings.TrimSpace(key)
@@ -273,7 +273,7 @@ func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *
 	return who, nil
 }
 
-// room counts a result, and starts over when there are too many.
+// room counts a result, and empties the cache when it is full.
 func (a *Authenticator) room(kept *answers) bool {
 	if kept.size.Add(1) <= maxAnswers {
 		return true
@@ -282,7 +282,7 @@ func (a *Authenticator) room(kept *answers) bool {
 	return false
 }
 
-// tenantState is the state of a tenant that a platform key names.
+// tenantState returns the state of a tenant that a platform key names.
 func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (string, error) {
 	kept := a.fresh()
 	if kept != nil {
@@ -299,8 +299,8 @@ func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (string
 	return state, err
 }
 
-// findTenant is the tenant that a path names by its external id. A missing tenant is not cached: it can be created at
-// any moment.
+// findTenant finds the tenant that a path names by its external id. A missing tenant is not cached: it can be created
+// at any moment.
 func (a *Authenticator) findTenant(ctx context.Context, external string) (id.UUID, error) {
 	kept := a.fresh()
 	if kept != nil {
@@ -317,7 +317,7 @@ func (a *Authenticator) findTenant(ctx context.Context, external string) (id.UUI
 	return tenantID, err
 }
 
-// findEndpoint is the endpoint of a tenant that a path or a parameter names by its external id.
+// findEndpoint finds the endpoint of a tenant that a path or a parameter names by its external id.
 func (a *Authenticator) findEndpoint(ctx context.Context, tenant id.UUID, external string) (id.UUID, error) {
 	if !id.ValidExternal(id.Endpoint, external) {
 		return id.UUID{}, fault.ErrNotFound
@@ -327,7 +327,7 @@ func (a *Authenticator) findEndpoint(ctx context.Context, tenant id.UUID, extern
 	return a.keys.FindEndpoint(ctx, tenant, external)
 }
 
-// touch remembers that a key was used, unless it did within the last minute.
+// touch records that a key was used, unless it did so within the last minute.
 func (a *Authenticator) touch(who *holder) {
 	now, last := int64(a.elapsed()), who.touched.Load()
 	if now-last < int64(touchEvery) || !who.touched.CompareAndSwap(last, now) {
@@ -360,8 +360,8 @@ func (a *Authenticator) flush(ctx context.Context) {
 // KeyUnknown is the code of the error about a key that this database does not have.
 const KeyUnknown = "key_unknown"
 
-// tenantMoving is the state of a tenant in the last step of its move to another home. It is not cached: the next moment
-// the tenant is elsewhere.
+// tenantMoving is the state of a tenant in the last step of its move to another home. It is not cached: a moment later
+// the tenant is in the other home.
 const tenantMoving = "moving"
 
 // HasKeyHash is HasKey for the SHA-256 of a key in hexadecimal.
@@ -425,12 +425,12 @@ func (a *Authenticator) PlatformKey(ctx context.Context, text string) (Vouched, 
 
 type vouchedKey struct{}
 
-// WithVouched is a context of a request that another home vouches for.
+// WithVouched returns a context for a request that another home vouches for.
 func WithVouched(ctx context.Context, v Vouched) context.Context {
 	return context.WithValue(ctx, vouchedKey{}, &v)
 }
 
-// VouchedOf is what another home vouches for; nil: nothing.
+// VouchedOf returns what another home vouches for; nil: nothing.
 func VouchedOf(ctx context.Context) *Vouched {
 	v, _ := ctx.Value(vouchedKey{}).(*Vouched)
 	return v
@@ -438,11 +438,11 @@ func VouchedOf(ctx context.Context) *Vouched {
 
 type hereKey struct{}
 
-// WithHere is a context of a request whose key or tenant was in this home a moment ago.
+// WithHere returns a context for a request whose key or tenant was in this home a moment ago.
 func WithHere(ctx context.Context) context.Context { return context.WithValue(ctx, hereKey{}, true) }
 
-// movedAway is the error of a request whose key or tenant is not here. One that was here a moment ago has moved, or was
-// deleted: sent again, the request finds out.
+// movedAway is the error of a request whose key or tenant is not here. If it was here a moment ago, it has moved or was
+// deleted: the client sends the request again and learns which.
 func movedAway(ctx context.Context, err error) error {
 	if here, _ := ctx.Value(hereKey{}).(bool); here && (fault.Is(err, KeyUnknown) ||
 		fault.Is(err, fault.ErrNotFound.Code)) {
@@ -451,7 +451,7 @@ func movedAway(ctx context.Context, err error) error {
 	return err
 }
 
-// caller finds the holder of a request's key: by the key, or by the word of the home that admitted it.
+// caller finds the holder of a request's key: by the key, or by the statement of the home that admitted it.
 func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if v := VouchedOf(c.Ctx()); v != nil {
 		return &holder{key: v.Key, scopes: v.Scopes}, nil

@@ -27,7 +27,7 @@ func (c *Call) Body() ([]byte, error) {
 	}
 	length := c.Request.ContentLength
 	if length > c.maxBody {
-		// The rest of the body is not worth reading.
+		// The rest of the body is not read.
 		c.Writer.Header().Set("Connection", "close")
 		return nil, c.tooLarge()
 	}
@@ -49,11 +49,11 @@ func (c *Call) Body() ([]byte, error) {
 	}
 }
 
-// discardTime is how long a sender whose body is rejected has to finish it. One that is cut off while it writes sees a
-// reset connection in place of the response.
+// discardTime is how long a sender whose body is rejected has to finish it. A sender that is cut off while it writes
+// sees a reset connection instead of the response.
 const discardTime = 2 * time.Second
 
-// discardBody reads the rest of the body into nothing, for a moment, and lets the connection end with the response.
+// discardBody reads and discards the rest of the body for a short time, and closes the connection after the response.
 func (c *Call) discardBody() {
 	c.Writer.Header().Set("Connection", "close")
 	body := c.Request.Body

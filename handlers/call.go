@@ -26,15 +26,15 @@ type Call struct {
 	ctx      context.Context
 	maxBody  int64
 	access   Access
-	tenants  []sql.TenantsOfRow // the person's, if the call is in one of them
+	tenants  []sql.TenantsOfRow // the person's tenants, if the call is in one of them
 	warnings []layout.Warning   // shown on every page
 	plain    bool               // the response is not compressed
 }
 
-// Warn makes the call's pages show a warning.
+// Warn adds a warning to the call's pages.
 func (c *Call) Warn(w layout.Warning) { c.warnings = append(c.warnings, w) }
 
-// Ctx is the request's context. It ends with the request, or when the route's time is over.
+// Ctx is the request's context. It ends with the request, or at the route's timeout.
 func (c *Call) Ctx() context.Context { return c.ctx }
 
 // Tx runs fn in a transaction of the tenant that the call acts in: it sees the rows of this tenant and no others.
@@ -42,8 +42,8 @@ func (c *Call) Tx(fn func(*sql.Queries) error) error {
 	return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
 }
 
-// ID reads an id from a path parameter. In the API, a text that is no id of this kind becomes one that no row has:
-// whatever else is wrong with the request, the response is that of an unknown id. Elsewhere it is ErrNotFound.
+// ID reads an id from a path parameter. In the API, an invalid id becomes an id that no row has: whatever else is wrong
+// with the request, the response is that of an unknown id. Elsewhere it is ErrNotFound.
 func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	text, ok := c.Params.Get(param)
 	if !ok {
@@ -59,7 +59,7 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	return id.UUID{}, fault.ErrNotFound
 }
 
-// FindEndpoint is the endpoint of the call's tenant that a request names by Posthorn's id or by its external id. Any
+// FindEndpoint finds the endpoint of the call's tenant that a request names by Posthorn's id or by its external id. Any
 // other text is noEndpoint, which selects nothing.
 func (c *Call) FindEndpoint(text string) (id.UUID, error) {
 	if endpointID, err := id.Endpoint.Parse(text); err == nil {
@@ -115,8 +115,8 @@ func (c *Call) Author() db.Author {
 	return by
 }
 
-// Audit writes to the audit log of the caller's tenant, in the transaction of the action. object is the id as people
-// see it. details becomes a JSON object or is nil, and never holds a secret.
+// Audit writes to the audit log of the caller's tenant, in the transaction of the action. object is the external id.
+// details becomes a JSON object or is nil, and never contains a secret.
 func (c *Call) Audit(q *sql.Queries, action, kind, object, reason string, details any) error {
 	return db.Audit(c.Ctx(), q, c.Author(), db.Audited{
 		Tenant: &c.Actor.Tenant, Action: action, Kind: kind, Object: object, Reason: reason, Details: details,

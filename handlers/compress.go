@@ -22,7 +22,7 @@ var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) 
 // compressed page tells something about its content.
 func (c *Call) Uncompressed() { c.plain = true }
 
-// send writes a whole response, compressed where that helps and the client accepts it. Only responses to GET are
+// send writes a whole response, compressed if that helps and the client accepts it. Only responses to GET are
 // compressed: a new secret is in a response to POST. Streams and downloads do not use send.
 func (c *Call) send(status int, contentType string, body []byte) {
 	if c.Request.Method != http.MethodGet || c.plain || len(body) < compressFrom {

@@ -8,9 +8,9 @@ import (
 	"posthorn/domain/fault"
 )
 
-// A cursor is the position of the last row of a page, with a checksum over it and over the list that it continues:
-// the list's name, tenant, filters, and order. It is no credential: the list authorizes each page. The checksum
-// rejects a cursor that was altered or that continues another list, which would silently give a wrong page.
+// A cursor is the position of the last row of a page, with a checksum over it and over the list that it continues: the
+// list's name, tenant, filters, and order. It is not a credential: the list authorizes each page. The checksum rejects
+// a cursor that was altered or that belongs to another list, which would otherwise give a wrong page without an error.
 const cursorSum = 12
 
 var errCursor = fault.InvalidField("cursor", "cursor_invalid",

@@ -69,7 +69,7 @@ func wellFormed(body []byte) error {
 			return fault.New(fault.Invalid, event.CodeTooDeep, fmt.Sprintf("The JSON nests more than %d arrays and objects. Flatten it.", maxDepth))
 		}
 	}
-	if !json.Valid(body) { // Token lets a second value follow the first
+	if !json.Valid(body) { // Token accepts a second value after the first
 		return notJSON(body, errors.New("more than one value"))
 	}
 	return nil
@@ -104,7 +104,7 @@ func (w *walker) refuse(path, code, detail string) {
 	}
 }
 
-// shape is what is permitted at one place of a document.
+// shape is what is permitted at one position of a document.
 type shape struct {
 	t    reflect.Type // nil: anything
 	null bool
@@ -120,7 +120,7 @@ func isTime(t reflect.Type) bool {
 	return t != nil && t.Kind() == reflect.Struct && t.ConvertibleTo(timeType)
 }
 
-// field is the shape of a struct's field or a slice's element. A pointer says that it can be left out, and does not
+// field is the shape of a struct's field or a slice's element. A pointer says that it can be left out, but does not
 // permit null.
 func field(t reflect.Type) shape {
 	for t.Kind() == reflect.Pointer {
@@ -137,7 +137,7 @@ func field(t reflect.Type) shape {
 	return shape{t: t}
 }
 
-// member is the shape of a map's value: there a pointer does permit null.
+// member is the shape of a map's value: there a pointer permits null.
 func member(t reflect.Type) shape {
 	s := field(t)
 	s.null = s.null || t.Kind() == reflect.Pointer

@@ -63,7 +63,7 @@ var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canc
 // errOverdue is for a request whose time is over.
 var errOverdue = fault.New(fault.Unavailable, "timeout", "The request took too long. Send it again.")
 
-// Known turns any error into one that can be shown. An unknown or internal error becomes errInternal.
+// Known converts any error to one that can be shown. An unknown or internal error becomes errInternal.
 func Known(err error) *fault.Error {
 	e := fault.As(err)
 	switch {
@@ -74,7 +74,7 @@ func Known(err error) *fault.Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errOverdue
 	case errors.Is(err, db.ErrRoutesChanged):
-		return db.ErrMoving // the tenant's move began within the request
+		return db.ErrMoving // the tenant's move began during the request
 	}
 	return errInternal
 }
@@ -90,11 +90,11 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	}
 	if c.Writer.Written() {
-		return // the response has started; all that is left is to end it
+		return // the response has started; it can only be ended
 	}
 	status := Status(e)
 	if e == errNoMethod {
-		status = http.StatusMethodNotAllowed // the one error whose status the router knows and its kind does not
+		status = http.StatusMethodNotAllowed // the one error whose status differs from its kind's
 	}
 	h := c.Writer.Header()
 	if e.RetryAfter > 0 {

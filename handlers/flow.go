@@ -9,7 +9,8 @@ import (
 	"posthorn/views/pages"
 )
 
-// flowCookie is the name of the cookie that binds a sign-in under way, at a provider or with a passkey, to its browser.
+// flowCookie is the name of the cookie that binds a sign-in in progress, at a provider or with a passkey, to its
+// browser.
 func (s *Sessions) flowCookie() string {
 	if s.secure {
 		return "__Host-posthorn-flow"
@@ -17,7 +18,7 @@ func (s *Sessions) flowCookie() string {
 	return "posthorn-flow"
 }
 
-// Flow is the secret that this browser has for sign-ins under way, or empty.
+// Flow is the secret that this browser has for sign-ins in progress, or empty.
 func (c *Call) Flow() string {
 	cookie, err := c.Request.Cookie(c.kit.sessions.flowCookie())
 	if err != nil || len(cookie.Value) != tokenLength {
@@ -26,8 +27,8 @@ func (c *Call) Flow() string {
 	return cookie.Value
 }
 
-// StartFlow is Flow for a sign-in that starts. Sign-ins in two tabs of a browser have the same secret. A provider
-// redirects back by a link, so the cookie has to come with links from other sites.
+// StartFlow is Flow for a new sign-in. Sign-ins in two tabs of a browser have the same secret. A provider redirects
+// back by a link, so the cookie must be sent with links from other sites.
 func (c *Call) StartFlow() string {
 	secret := c.Flow()
 	if secret == "" {
@@ -42,7 +43,8 @@ func (c *Call) StartFlow() string {
 }
 
 // SendAway sends the browser to an identity provider, by the Refresh header: the content security policy lets no form
-// end at another site, and the sign-in page's form leads here. The page has a link for browsers that do not follow.
+// end at another site, and the sign-in page's form leads here. The page has a link for browsers that do not follow the
+// header.
 func SendAway(c *Call, to, back string) error {
 	u, err := url.Parse(to)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"posthorn/views/layout"
 )
 
-// halts say on every page of a tenant that operators have suspended it or paused its deliveries, since when, and why.
-// A failed read shows nothing, so that no page fails because of it.
+// halts add to every page of a tenant that operators have suspended it or paused its deliveries, since when, and why. A
+// failed read shows nothing, so that no page fails because of it.
 func (c *Call) halts() []layout.Warning {
 	if c.Fragment() {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// separate keeps the console on a host of its own, if one is configured. The console responds on that host alone.
-// That host serves little else: what operators need, among it the dashboards that they view. Cookies are bound to the
+// separate restricts the console to its own host, if one is configured. The console responds on that host alone. That
+// host serves little else: only what operators need, including the dashboards that they view. Cookies are bound to the
 // host that sets them, so nothing on members' pages can reach an operator's session.
 func (k *Kit) separate(c *gin.Context) {
 	if k.consoleHost == "" {
@@ -38,7 +38,7 @@ func operatorsNeed(path string) bool {
 
 func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// onConsoleHost reports whether a request names the console's host. Its port counts where one is configured.
+// onConsoleHost reports whether a request names the console's host. Its port counts if one is configured.
 func (k *Kit) onConsoleHost(r *http.Request) bool {
 	host := r.Host
 	if _, _, err := net.SplitHostPort(k.consoleHost); err != nil {

@@ -51,7 +51,7 @@ func newInFlight(bounds Bodies) *inFlight {
 	return &inFlight{bounds: bounds, senders: map[sender]int64{}}
 }
 
-// hold counts n more bytes of a sender, or says which limit they would exceed.
+// hold counts n more bytes of a sender, or returns which limit they would exceed.
 func (f *inFlight) hold(who sender, n int64) error {
 	if f.total.Add(n) > f.bounds.Process {
 		f.total.Add(-n)
@@ -70,7 +70,7 @@ func (f *inFlight) hold(who sender, n int64) error {
 	return nil
 }
 
-// release gives back n bytes of a sender.
+// release subtracts n bytes of a sender.
 func (f *inFlight) release(who sender, n int64) {
 	f.total.Add(-n)
 	f.mu.Lock()
@@ -101,7 +101,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count puts the request's body under the limits. The returned function releases its bytes.
+// count applies the limits to the request's body. The returned function releases its bytes.
 func (k *Kit) count(c *Call) (release func()) {
 	if c.Request.Body == nil || c.Request.ContentLength == 0 {
 		return func() {}

@@ -20,7 +20,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Config is what a Kit works with.
+// Config holds the dependencies of a Kit.
 type Config struct {
 	DB            *db.DB // of routes that act in a tenant
 	Authenticator *Authenticator
@@ -56,10 +56,10 @@ type Kit struct {
 	https     bool
 
 	consoleHost  string
-	crossConsole *http.CrossOriginProtection // on the console's host, which accepts forms of its own pages alone
+	crossConsole *http.CrossOriginProtection // on the console's host, which accepts only forms of its own pages
 }
 
-// New makes a kit.
+// New creates a kit.
 func New(c Config) *Kit {
 	k := &Kit{
 		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now),
@@ -76,7 +76,7 @@ func New(c Config) *Kit {
 	return k
 }
 
-// NewEngine makes a router that trusts no proxy, redirects nothing, names every request, survives panics, and
+// NewEngine creates a router that trusts no proxy, redirects nothing, gives every request an id, survives panics, and
 // responds to unknown paths and methods with problems.
 func (k *Kit) NewEngine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
@@ -111,8 +111,8 @@ func unescape(c *gin.Context) {
 	}
 }
 
-// formPage is the page to which a form belongs whose own address a browser asks for, as reloading an error page does:
-// the nearest page above it. Empty: the request is no such one.
+// formPage is the page of the form that was sent to this address, for a browser that opens the address itself, as a
+// reload of an error page does: the nearest page above it. It is empty for any other request.
 func formPage(e *gin.Engine, r *http.Request) string {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || !isPage(r) {
 		return ""
@@ -127,7 +127,7 @@ func formPage(e *gin.Engine, r *http.Request) string {
 	return ""
 }
 
-// matches reports whether a path is one of a route's.
+// matches reports whether a path matches a route's.
 func matches(route, at string) bool {
 	want, have := strings.Split(route, "/"), strings.Split(at, "/")
 	if len(want) != len(have) {
@@ -229,7 +229,7 @@ func (k *Kit) Mount(e *gin.Engine, routes []Route) {
 	}
 }
 
-// head handles HEAD as GET; the server leaves out the body. HEAD uses up nothing that is shown once.
+// head handles HEAD as GET; the server leaves out the body. HEAD uses up no value that is shown once.
 func head(get gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		as := *c.Request
@@ -281,8 +281,8 @@ func (k *Kit) letIn(c *Call, a Access) error {
 	return k.admit(c, a)
 }
 
-// admit authenticates and authorizes a call, and finds its tenant. The order is such that nobody learns about a
-// tenant or an object that their key can't see.
+// admit authenticates and authorizes a call, and finds its tenant. The order ensures that nobody learns about a tenant
+// or an object that their key can't see.
 func (k *Kit) admit(c *Call, a Access) error {
 	header := c.Writer.Header()
 	who, err := k.auth.caller(c)
@@ -332,7 +332,7 @@ func (k *Kit) admit(c *Call, a Access) error {
 	return k.resolveEndpoint(c)
 }
 
-// resolveTenant replaces an external id of a tenant in the path by Posthorn's id, so that handlers know only that.
+// resolveTenant replaces an external id of a tenant in the path by Posthorn's id, so that handlers see only that.
 func (k *Kit) resolveTenant(c *Call) error {
 	external := c.Param(TenantParam)
 	if external == "" || !id.ValidExternal(id.Tenant, external) {
@@ -357,7 +357,7 @@ func (k *Kit) resolveEndpoint(c *Call) error {
 	}
 	endpointID, err := k.auth.findEndpoint(c.Ctx(), c.Actor.Tenant, given)
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		endpointID, err = id.None, nil // so that a wrong body is answered as for any other unknown endpoint
+		endpointID, err = id.None, nil // so that a wrong body gets the response of any other unknown endpoint
 	}
 	if err != nil {
 		return err

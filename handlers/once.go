@@ -21,8 +21,8 @@ type kept struct {
 
 var errNothingSeals = errors.New("no master key is configured to seal what a page shows once")
 
-// KeepOnce keeps a value for one page of the caller's session. A form that creates a secret redirects to that page,
-// so that reloading it repeats nothing. The value is sealed for the session. The next KeepOnce replaces it.
+// KeepOnce keeps a value for one page of the caller's session. A form that creates a secret redirects to that page, so
+// that a reload repeats nothing. The value is sealed for the session. The next KeepOnce replaces it.
 func (c *Call) KeepOnce(page string, value any) error {
 	return c.KeepOnceFor(c.Actor.Session.ID, page, value)
 }
@@ -57,7 +57,7 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	var found kept
 	plain, err := c.kit.keys.Open(row.Once, id.UUID{}, row.ID)
 	if err != nil {
-		return false, nil // sealed under a master key that was removed since
+		return false, nil // sealed under a master key that has been removed
 	}
 	if err := json.Unmarshal(plain, &found); err != nil {
 		return false, err

@@ -23,10 +23,10 @@ const (
 	MaxLimit     = 250
 )
 
-// List says which parameters a list has beside limit, cursor, and order.
+// List says which parameters a list has besides limit, cursor, and order.
 type List struct {
 	Name      string   // names the list in its cursors; never changes
-	Ascending bool     // the order where the request names none
+	Ascending bool     // the default order
 	Statuses  []string // the values of status; nil if the list has no such filter
 	Filters   []Filter
 	Whole     bool // the list has no pages: no limit, no cursor, and no order
@@ -36,7 +36,7 @@ type List struct {
 // Choice is a query parameter with a few permitted values.
 type Choice struct {
 	Name  string
-	Words []string // the first where the request names none
+	Words []string // the first is the default
 }
 
 // Filter is a query parameter that narrows a list.
@@ -58,7 +58,7 @@ const (
 	ByState    Filter = "condition"
 )
 
-// Page is which rows of a list were requested. Zero values of filters were not given.
+// Page says which rows of a list were requested. Zero values of filters were not given.
 type Page struct {
 	Limit     int
 	Ascending bool
@@ -136,7 +136,7 @@ func (p Page) Next(position []byte) string { return makeCursor(p.list, position)
 // NextID is the cursor after a row with an id.
 func (p Page) NextID(uuid id.UUID) string { return p.Next(uuid[:]) }
 
-// AfterID is After of a list by id; the zero id at the start of the list.
+// AfterID is After for a list by id; the zero id at the start of the list.
 func (p Page) AfterID() (uuid id.UUID, err error) {
 	if p.After == nil {
 		return uuid, nil
@@ -157,8 +157,8 @@ func (p Page) AfterOrEdge() (uuid id.UUID, err error) {
 }
 
 // Between is the page's bounds for a list by id: the requested rows have ids strictly between low and high. Ids are
-// ordered by time, so both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor
-// is the oldest time that can be shown. now bounds the newest, with a minute's grace for a node whose clock runs
+// ordered by time, so both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor is
+// the oldest time that can be shown. now bounds the newest, with a minute's tolerance for a process whose clock is
 // ahead.
 func (p Page) Between(floor, now time.Time) (low, high id.UUID, err error) {
 	after, err := p.AfterID()
@@ -388,7 +388,7 @@ func (p *pageParser) id(kind id.Kind, name, value string, into *id.UUID) {
 	*into = u
 }
 
-// MalformedID is the code for a text that is no id, in a filter or a body.
+// MalformedID is the code for an invalid id in a filter or a body.
 const MalformedID = "id_malformed"
 
 func (p *pageParser) time(name, value string, into *time.Time) {

@@ -61,8 +61,8 @@ const forwardedFor = "X-Forwarded-For"
 // Client is where a request comes from, without a port.
 func (p Proxies) Client(r *http.Request) string { return p.client(r) }
 
-// client is where a request comes from, without a port. Behind trusted proxies it is the last address that belongs to
-// none of them. The client controls everything before that.
+// client is where a request comes from, without a port. Behind trusted proxies it is the last address that is not one
+// of theirs. The client controls everything before that.
 func (p Proxies) client(r *http.Request) string {
 	peer, ok := hostOf(r.RemoteAddr)
 	if !ok {

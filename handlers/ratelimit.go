@@ -22,7 +22,7 @@ type bucket struct {
 	full atomic.Int64 // nanoseconds on the limiter's clock
 }
 
-// take removes one token. It says how many are left, and in how many whole seconds the bucket is full again.
+// take removes one token. It returns how many are left, and in how many whole seconds the bucket is full again.
 func (b *bucket) take(now time.Duration, r Rate) (ok bool, left int, reset int) {
 	interval := int64(time.Second) / int64(r.PerSecond)
 	size := interval * int64(r.Burst)

@@ -1,9 +1,9 @@
 package handlers
 
 import (
-	"errors"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -73,7 +73,7 @@ func (c *Call) Form() (url.Values, error) {
 	return values, nil
 }
 
-// Next is where to go after signing in: a path of this server in the request, else the fallback.
+// Next is the path to open after signing in: a path of this server in the request, else the fallback.
 func Next(given, fallback string) string {
 	if len(given) < 2000 && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.ContainsFunc(given,
 		func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
@@ -84,7 +84,7 @@ func Next(given, fallback string) string {
 	return fallback
 }
 
-// WrongFields maps the fields in an error to what is wrong with them. An error without fields has the empty name.
+// WrongFields maps the fields of an error to what is wrong with them. An error without fields has the empty name.
 func WrongFields(err error) map[string]string {
 	wrong := map[string]string{}
 	e := fault.As(err)
@@ -102,7 +102,8 @@ func WrongFields(err error) map[string]string {
 	return wrong
 }
 
-// NotInput returns errors that the person at the form can't fix. It is nil for an error that belongs beside the form.
+// NotInput returns errors that the person at the form can't fix. It returns nil for an error that belongs beside the
+// form.
 func NotInput(err error) error {
 	if e := fault.As(err); e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict ||
 		e.Kind == fault.Limited) {
@@ -161,7 +162,7 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 
 // errorPage responds with a page that says what is wrong.
 func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
-	// The time of the request is possibly over, and with it its context. An error page has a little time of its
+	// The time limit of the request is possibly over, and with it its context. An error page has a short time of its
 	// own.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
 	defer cancel()
@@ -179,7 +180,7 @@ func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
 	}
 }
 
-// explain adds to an error page what people do about some errors.
+// explain adds to an error page what the reader can do about some errors.
 func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
 	if e == errSuspended {
 		r.Title, r.Typed = "This tenant is suspended", c.typed(e)
@@ -228,14 +229,14 @@ func (c *Call) referer() string {
 // sortedNames are the names of a form's fields.
 func sortedNames(form url.Values) []string { return slices.Sorted(maps.Keys(form)) }
 
-// forPeople replaces messages that are written for programs by ones for pages.
+// forPeople replaces messages for programs by messages for pages.
 var forPeople = map[string]string{
 	errNoRoute.Code:        "There's no page at this address. Check the address, or go back to the dashboard.",
 	errNoMethod.Code:       "This address belongs to a form. Open the form's page and submit it there.",
 	fault.ErrNotFound.Code: "This page doesn't exist, was deleted, or belongs to another tenant. Check the address.",
 }
 
-// back is the query by which signing in redirects back: to the page itself, or for a form to the page that contains
+// back is the query with which signing in redirects back: to the page itself, or for a form to the page that contains
 // it.
 func (c *Call) back() string {
 	path := c.Request.URL.RequestURI()

@@ -21,7 +21,7 @@ func requestID(c *gin.Context) string {
 	return ""
 }
 
-// nameRequest uses the caller's request id, if it is valid in headers and logs, or makes one.
+// nameRequest uses the caller's request id if it is valid in headers and logs, or creates one.
 func nameRequest(c *gin.Context) {
 	given := c.Request.Header.Get(requestIDHeader)
 	if !saneRequestID(given) {

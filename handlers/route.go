@@ -40,11 +40,11 @@ type Access struct {
 	NewTenant bool
 	Public    bool // everybody, without a key
 
-	// Session admits signed-in people. Where the path names a tenant, it admits its members and portal links into it.
+	// Session admits signed-in people. If the path names a tenant, it admits its members and portal links into it.
 	Session bool
 	// Action is what the role in the tenant must permit; empty: any role.
 	Action   access.Action
-	Any      bool // beside a tenant: also for a session that a tenant's identity provider started
+	Any      bool // with a tenant: also for a session that a tenant's identity provider started
 	Fresh    bool // only after a recent sign-in: for changes of the sign-in itself
 	Own      bool // changes something of the person's own, also while the tenant is suspended
 	Operator bool // operators only

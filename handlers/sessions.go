@@ -23,13 +23,14 @@ type Sessions struct {
 	home   string
 }
 
-// Of has cookies named for a home, so that a browser can be signed in to several. An empty name changes nothing.
+// Of returns the store with cookies named for a home, so that a browser can be signed in to several. An empty name
+// changes nothing.
 func (s *Sessions) Of(home string) *Sessions {
 	s.home = home
 	return s
 }
 
-// NewSessions makes a store. Cookies are Secure and bound to the host, unless the server is reached by plain http on
+// NewSessions creates a store. Cookies are Secure and bound to the host, unless the server is reached by plain http on
 // this machine, where browsers would not keep such cookies.
 func NewSessions(d *db.DB, baseURL string) *Sessions {
 	return &Sessions{db: d, secure: !Development(baseURL)}
@@ -92,8 +93,8 @@ func (s *Sessions) Get(r *http.Request, cookie string) (*sessions.Session, error
 	return sessions.GetRegistry(r).Get(s, cookie)
 }
 
-// New finds the session of the request's cookie, or makes an empty one (IsNew). A session that has expired, or whose
-// person is disabled, is deleted, so that nothing can revive it.
+// New finds the session of the request's cookie, or creates an empty one (IsNew). It deletes a session that has
+// expired, or whose person is disabled, so that the session can never become valid again.
 func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error) {
 	kind := s.kind(cookie)
 	session := sessions.NewSession(s, cookie)
@@ -123,12 +124,12 @@ func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error
 // tokenLength is that of 32 bytes in base64 without padding.
 const tokenLength = 43
 
-// sessionData is what a session remembers beside its owner.
+// sessionData is what a session stores besides its owner.
 type sessionData struct {
 	Flashes []string `json:"flashes,omitempty"` // shown on the next page, once
 }
 
-// Save stores what a session remembers and sends the browser its cookie. MaxAge below zero ends the session.
+// Save stores the session's data and sends the browser its cookie. A negative MaxAge ends the session.
 func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
 	ctx := r.Context()
 	row, known := session.Values[rowValue].(sql.FindSessionRow)
@@ -172,7 +173,7 @@ func (c *Call) session(kind account.Kind) (*sql.FindSessionRow, error) {
 }
 
 // SetSession gives the browser the token of a new session. It ends the browser's former session, if any: a token that
-// somebody knew before the sign-in has no value after it.
+// was known before the sign-in has no value after it.
 func (c *Call) SetSession(kind account.Kind, token string) error {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
 	if err != nil {
@@ -254,8 +255,8 @@ func (c *Call) flashes() []string {
 // SignedIn is the browser's session of a person, also on public pages; nil if nobody is signed in.
 func (c *Call) SignedIn() (*Session, Person, error) { return c.SignedInAs(account.Person) }
 
-// SignedInHere is SignedIn for what concerns the whole account: it is nil too before the second factor, and where a
-// tenant's identity provider signed the person in.
+// SignedInHere is SignedIn for the account itself: it is also nil before the second factor, and if a tenant's identity
+// provider signed the person in.
 func (c *Call) SignedInHere() (*Session, Person, error) {
 	session, person, err := c.SignedIn()
 	if err != nil || session == nil || session.Pending || session.Only != nil {

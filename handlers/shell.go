@@ -15,8 +15,8 @@ import (
 	"posthorn/views/layout"
 )
 
-// Shell surrounds a page's content: the tenant, the signed-in person, the navigation's item, and the result of the
-// last action, which is shown once.
+// Shell holds the parts around a page's content: the tenant, the signed-in person, the navigation's entry, and the
+// result of the last action, which is shown once.
 func (c *Call) Shell(title, active string) layout.Shell {
 	s := c.plainShell(title, active)
 	if texts := c.flashes(); len(texts) > 0 {
@@ -70,7 +70,7 @@ type statusPage struct {
 	until time.Time
 }
 
-// statusPage reports whether pages link to the status page. The setting is read once a minute for everybody. During
+// statusPage reports whether pages link to the status page. The setting is read once a minute for all requests. During
 // the read, and if it fails, the last known value applies.
 func (k *Kit) statusPage(ctx context.Context) bool {
 	k.status.mu.Lock()
@@ -79,7 +79,7 @@ func (k *Kit) statusPage(ctx context.Context) bool {
 		defer k.status.mu.Unlock()
 		return k.status.on
 	}
-	k.status.until = now.Add(5 * time.Second) // for the others, and if it fails
+	k.status.until = now.Add(5 * time.Second) // for concurrent requests, and if it fails
 	k.status.mu.Unlock()
 	raw, err := accounts.Platform(ctx, k.sessions.db)
 	k.status.mu.Lock()

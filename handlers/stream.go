@@ -28,7 +28,7 @@ func (c *Call) BeginStream() (*Stream, error) {
 	return s, s.write("retry: 500\n\n")
 }
 
-// Event sends an event. Number 0 is none: the client's position stays.
+// Event sends an event. Number 0 is none: the client's position does not change.
 func (s *Stream) Event(number int64, name string, data any) error {
 	text, err := json.Marshal(data) // on one line
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Stream) Event(number int64, name string, data any) error {
 	return s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
 }
 
-// Beat sends a comment, so that both sides and proxies between them know that the stream is alive.
+// Beat sends a comment, so that both sides and the proxies between them know that the stream is alive.
 func (s *Stream) Beat() error { return s.write(": beat\n\n") }
 
 func (s *Stream) write(text string) error {
@@ -54,7 +54,7 @@ func (s *Stream) write(text string) error {
 	return nil
 }
 
-// Still says whether the caller of a stream would be admitted now: its key was possibly revoked since, or its tenant
+// Still reports whether the caller of a stream would be admitted now: its key was possibly revoked since, or its tenant
 // deleted.
 func (c *Call) Still() error {
 	who, err := c.kit.auth.caller(c)

@@ -7,7 +7,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// themeCookie holds a browser's choice of light or dark. Without it the system's setting applies. It says nothing
+// themeCookie stores a browser's choice of light or dark. Without it the system's setting applies. It says nothing
 // about the person.
 const themeCookie = "posthorn_theme"
 
@@ -19,8 +19,8 @@ func Theme(r *http.Request) string {
 	return ""
 }
 
-// ChooseTheme handles POST /theme: it keeps the choice for a year and redirects to the page of the form. A script
-// that has already changed the page gets no page.
+// ChooseTheme handles POST /theme: it stores the choice for a year and redirects to the page of the form. A script that
+// has already changed the page gets no page.
 func ChooseTheme(c *Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -45,7 +45,7 @@ func ChooseTheme(c *Call) error {
 	return nil
 }
 
-// cameFrom is the path of the page that a form was sent from, or the front page if that is not a page of this server.
+// cameFrom is the path of the page with the form, or the front page if that is not a page of this server.
 func cameFrom(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
 	if err != nil || from.Host != r.Host || len(from.Path) == 0 || from.Path[0] != '/' || len(from.Path) > 1 &&

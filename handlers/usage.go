@@ -6,7 +6,7 @@ import (
 	"posthorn/views/components"
 )
 
-// Usage is what a tenant can use and has used, as pages show it.
+// Usage returns a tenant's limits and usage for pages.
 func Usage(u accounts.Usage, text string) components.UsageProps {
 	return components.UsageProps{
 		Text: text, Resets: quota.Resets(u.Month), Events: u.Events, EventsPerMonth: int64(u.Limits.EventsPerMonth),

@@ -22,7 +22,7 @@ import (
 	"posthorn/views/console"
 )
 
-// crossTenant is the query of a list: its filters, and what is wrong with them by field.
+// crossTenant is the query of a list: its filters, and their errors by field.
 type crossTenant struct {
 	filter console.CrossTenantFilter
 	wrong  map[string]string
@@ -196,8 +196,8 @@ func deliveryLine(d deliveries.State, of sql.LabelEndpointsRow) console.Delivery
 // attemptsShown is how many attempts of a delivery an operator sees.
 const attemptsShown = 50
 
-// showDelivery shows what happened to a delivery. Requests and responses belong to the tenant. They are shown only in
-// its dashboard, where the audit log records the visit.
+// showDelivery shows the history of a delivery. Requests and responses belong to the tenant. They are shown only in its
+// dashboard, where the audit log records the visit.
 func (a *admin) showDelivery(c *handlers.Call) error {
 	tenant, err := c.ID(id.Tenant, tenantParam)
 	if err != nil {
@@ -303,7 +303,7 @@ func (a *admin) listEvents(c *handlers.Call) error {
 	return c.Render(status, console.Events(v))
 }
 
-// showEvent shows where an event went, without its data.
+// showEvent shows the deliveries of an event, without its data.
 func (a *admin) showEvent(c *handlers.Call) error {
 	tenant, err := c.ID(id.Tenant, tenantParam)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"posthorn/views/console"
 )
 
-// Homes is what the console knows of all homes.
+// Homes gives the console the state of all homes.
 type Homes interface {
-	// States are the homes, this one first. It lasts two seconds at most.
+	// States returns the homes, this one first. It takes two seconds at most.
 	States(ctx context.Context) []home.Seen
-	// Find finds tenants in the other homes, and names those that don't respond. It lasts two seconds at most.
+	// Find finds tenants in the other homes, and names those that don't respond. It takes two seconds at most.
 	Find(ctx context.Context, text string) (found []home.Found, silent []string)
 }
 
-// showHomes shows how each home is.
+// showHomes shows the state of each home.
 func (a *admin) showHomes(c *handlers.Call) error {
 	v := console.HomesView{Shell: c.Shell("Homes", "homes"), Alone: a.Homes == nil}
 	if a.Homes != nil {
@@ -35,8 +35,8 @@ func (a *admin) showHomes(c *handlers.Call) error {
 // atHome is the address of a page of the console of a home.
 func atHome(path, name string) string { return path + "?" + url.Values{"home": {name}}.Encode() }
 
-// elsewhere adds to a list of tenants what the search finds in other homes. An id that only one of them has leads
-// there: to is its page.
+// elsewhere adds to a list of tenants the results from other homes. If only one home has the searched id, to is that
+// tenant's page.
 func (a *admin) elsewhere(c *handlers.Call, v *console.TenantsView, missing error) (to string) {
 	if a.Homes == nil || v.Part == "" {
 		return ""

@@ -121,7 +121,7 @@ func (a *admin) refuseAcceptance(c *handlers.Call, w adminForm, day time.Time) e
 	return c.Render(http.StatusBadRequest, console.Ledger(v))
 }
 
-// findings are the discrepancies that the job found, with what it knows about the rows.
+// findings are the discrepancies that the job found, with the rows that it recorded.
 func findings(rows []sql.ListDiscrepanciesRow, names map[string]string) []console.Discrepancy {
 	out := make([]console.Discrepancy, len(rows))
 	for i, r := range rows {

@@ -242,7 +242,7 @@ func (a *admin) listMails(c *handlers.Call) error {
 	return c.Render(statusOf(v.Wrong), console.Mails(v))
 }
 
-// sendMailAgain gives a mail that failed permanently a new chain of tries.
+// sendMailAgain starts a new series of tries for a mail that failed permanently.
 func (a *admin) sendMailAgain(c *handlers.Call) error {
 	mailID, err := c.ID(id.Mail, "mail_id")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"posthorn/views/layout"
 )
 
-// paletteTenants bounds the tenants that the palette knows by name. The search finds the others.
+// paletteTenants bounds the tenants that the palette lists by name. The search finds the others.
 const paletteTenants = 200
 
-// palette is what the command palette leads to: the console's pages, what operators often do, and the newest tenants.
+// palette is the content of the command palette: the console's pages, frequent actions, and the newest tenants.
 func (a *admin) palette(c *handlers.Call) error {
 	tenants := layout.PaletteGroup{Label: "Tenants"}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {

@@ -13,7 +13,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// ways adds what stands in for a password to the sign-in form. With single sign-on only, a passkey opens the console
+// ways adds the alternatives to a password to the sign-in form. With single sign-on only, a passkey opens the console
 // for the break-glass accounts alone, as a password does.
 func (a *admin) ways(f pages.Form, next string) pages.Form {
 	if a.SSO != nil {
@@ -101,7 +101,7 @@ func (a *admin) verifyPasskey(c *handlers.Call, form url.Values) (operator sql.O
 	return operator, err
 }
 
-// renderHome shows the operator's account, with what is wrong about the name of a new passkey.
+// renderHome shows the operator's account, with the error in the name of a new passkey.
 func (a *admin) renderHome(c *handlers.Call, status int, typed, wrong string) error {
 	keys, err := accounts.Passkeys(c.Ctx(), a.DB, c.Actor.Operator.ID)
 	if err != nil {

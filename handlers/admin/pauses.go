@@ -58,7 +58,7 @@ func pauseOf(r sql.ListPausesRow) string {
 	return "everything"
 }
 
-// pausesView is the list, with the form filled in from the address: other pages link here with what they show.
+// pausesView is the list, with the form filled in from the address: other pages link here with a pause of their object.
 func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.PausesView, err error) {
 	v = console.PausesView{
 		Root: pausesPath, Scope: scope,

@@ -1,5 +1,5 @@
-// Package admin is the operators' console: signing in, with a session and a cookie of its own; what runs, what waits,
-// and which tenants have incidents; and what operators can do about it.
+// Package admin is the operators' console: signing in, with its own session and cookie; the processes, the waiting
+// deliveries, and the tenants with incidents; and the operators' actions.
 package admin
 
 import (
@@ -26,7 +26,7 @@ type Deps struct {
 	SSO         *SSO   // nil: operators sign in here alone
 	Log         *slog.Logger
 	Now         func() time.Time
-	// Export sends everything of a tenant as a file, and audits it in the tenant's log.
+	// Export sends all data of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 	Homes  Homes // nil: the installation has no homes
 }
@@ -128,17 +128,17 @@ const tenantParam = "id"
 const (
 	maxForm  = 16 << 10 // bounds the body of a form
 	pageRows = 50
-	// lookFor bounds a read over the whole platform: totals of a large one take a moment.
+	// lookFor bounds a read over the whole platform: totals of a large one take a while.
 	lookFor = 10 * time.Second
 )
 
-// withCredential is a form that holds a passkey's response: an authenticator can add certificates to it.
+// withCredential is a route whose form holds a passkey's response: an authenticator can add certificates to it.
 func withCredential(r handlers.Route) handlers.Route {
 	r.MaxBody = 64 << 10
 	return r
 }
 
-// fresh is a change of how an operator signs in, which needs a recent sign-in.
+// fresh is a change of how an operator signs in. It requires a recent sign-in.
 func fresh(r handlers.Route) handlers.Route {
 	r.Access.Fresh = true
 	return r
@@ -150,7 +150,7 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 	}
 }
 
-// home shows who is signed in, and how well the account is protected.
+// home shows the operator's account and its protection.
 func (a *admin) home(c *handlers.Call) error {
 	return a.renderHome(c, http.StatusOK, "", "")
 }

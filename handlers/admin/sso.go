@@ -14,11 +14,11 @@ import (
 	"posthorn/views/pages"
 )
 
-// SSO is the identity provider of operators, which the environment configures: nobody who is signed in to the console
-// can change who enters it.
+// SSO is the identity provider of operators. It is configured in the environment, so nobody who is signed in to the
+// console can change who has access to it.
 type SSO struct {
 	Client     *openid.Client
-	Provider   openid.Provider // its RoleClaim names who is an operator; empty: only who is one already
+	Provider   openid.Provider // its RoleClaim says who is an operator; empty: only existing operators
 	Value      string          // of the claim that operators have
 	Only       bool            // passwords are rejected
 	BreakGlass []string        // addresses of operators whose passwords work nevertheless
@@ -69,7 +69,7 @@ func (a *admin) startSSO(c *handlers.Call) error {
 	return handlers.SendAway(c, there, Root+"/sign-in")
 }
 
-// finishSSO is where the provider redirects to.
+// finishSSO handles the provider's redirect.
 func (a *admin) finishSSO(c *handlers.Call) error {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a *admin) arrive(c *handlers.Call) (token string, err error) {
 	}, sso.Config{}.VerifiedEmail(claims), named)
 }
 
-// failSSO says why the sign-in failed. The cause goes to the log, and a rejected token to the audit log.
+// failSSO shows why the sign-in failed. The cause goes to the log, and a rejected token to the audit log.
 func (a *admin) failSSO(c *handlers.Call, err error) error {
 	e := fault.As(err)
 	if e == nil || e.Kind == fault.Internal {

@@ -16,7 +16,7 @@ import (
 	"posthorn/views/console"
 )
 
-// exportTenant sends everything of a tenant as a file.
+// exportTenant sends all data of a tenant as a file.
 func (a *admin) exportTenant(c *handlers.Call) error {
 	w, err := readTenantForm(c)
 	if err != nil {

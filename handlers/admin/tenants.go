@@ -203,7 +203,7 @@ func (a *admin) showTenant(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Tenant(v))
 }
 
-// refuseTenant shows a tenant's page again with errors. mark sets them.
+// refuseTenant shows a tenant's page again with errors, which mark sets.
 func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView, fields map[string]string),
 ) error {
 	v, err := a.tenant(c)

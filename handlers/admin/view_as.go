@@ -65,7 +65,7 @@ func (a *admin) beginView(c *handlers.Call) error {
 	return c.Redirect("/t/" + id.Tenant.Format(w.tenant) + "/")
 }
 
-// actInView lets the current visit change things too.
+// actInView allows changes in the current visit.
 func (a *admin) actInView(c *handlers.Call) error {
 	w, err := readAdminForm(c, 1)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *admin) actInView(c *handlers.Call) error {
 	return c.Redirect("/t/" + id.Tenant.Format(tenantID) + "/")
 }
 
-// refuseAct shows the form again with what is wrong with the reason.
+// refuseAct shows the form again with the reason's error.
 func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 	var row sql.Tenant
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {

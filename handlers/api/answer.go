@@ -48,8 +48,9 @@ func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, n
 	return page, p.Next(position(page[len(page)-1]))
 }
 
-// looked is cut for a query that examines at most scan rows. The query returns the rows that match, one more than the
-// page holds, and the last row that it examined. The page ends after its last row, or where the query stopped.
+// looked is cut for a query that examines at most scan rows. The query returns the matching rows, one more than the
+// page holds, and the last row that it examined. The page ends after its last row, or at the row at which the query
+// stopped.
 func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64,
 	matches bool),
 ) (page []T, next string) {
@@ -86,7 +87,7 @@ func (w *wrongFields) add(field, code, detail string) {
 	*w = append(*w, fault.Field{Name: field, Code: code, Detail: detail})
 }
 
-// id rejects a text that is no id of a kind.
+// id rejects an invalid id of a kind.
 func (w *wrongFields) id(field string, kind id.Kind, noun string) {
 	w.add(field, handlers.MalformedID, "This is not the id of "+noun+": "+kind.Rule()+".")
 }

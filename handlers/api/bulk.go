@@ -116,7 +116,7 @@ func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *stri
 	}
 }
 
-// startBulk creates a job, or says what it would do.
+// startBulk creates a job, or responds with an estimate.
 func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) error {
 	var job sql.BulkJob
 	var estimate deliveries.Estimate
@@ -224,7 +224,7 @@ func bulkJobView(j sql.BulkJob) BulkJob {
 	}
 	v.Outcome.SetNull()
 	var filter bulk.Filter
-	_ = json.Unmarshal(j.Filter, &filter) // as it was stored
+	_ = json.Unmarshal(j.Filter, &filter) // as stored
 	filter.Below = 0
 	v.Filter, _ = json.Marshal(struct {
 		bulk.Filter

@@ -14,7 +14,7 @@ import (
 
 var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform doesn't publish a catalog. Contact its operator.")
 
-// getCatalogue responds with the platform's own catalog, where it is public.
+// getCatalogue responds with the platform's own catalog if it is public.
 func (a *api) getCatalogue(c *handlers.Call) error {
 	types, on, err := accounts.PublicCatalogue(c.Ctx(), a.DB)
 	switch {

@@ -84,8 +84,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	return c.Answer(status, endpointView(e, a.Now()))
 }
 
-// setState applies a rule about an endpoint's state and audits the change. also is what else belongs to the same
-// transaction.
+// setState applies a rule about an endpoint's state and audits the change. also runs in the same transaction.
 func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change,
 	error), also func(*sql.Queries) error,
 ) (change endpoint.Change, e endpoints.Full, err error) {
@@ -120,8 +119,8 @@ func (a *api) endpointOf(c *handlers.Call) (id.UUID, error) {
 	return endpointID, c.NoBody()
 }
 
-// testEndpoint emits an event to one endpoint. It takes the way of every event, so a test that arrives proves the
-// whole way.
+// testEndpoint emits an event to one endpoint. The event goes through every step of a normal one, so a delivered test
+// proves that all of them work.
 func (a *api) testEndpoint(c *handlers.Call) error {
 	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {

@@ -124,7 +124,7 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	return p.headers(s)
 }
 
-// where reads the endpoint's URL or topic, and how it is verified, as far as its kind permits a choice.
+// where reads the endpoint's URL or topic, and how it is verified, if its kind permits a choice.
 func (p EndpointPatch) where(s *endpoint.Settings) error {
 	if s.Kind != endpoint.Kafka {
 		// A masked URL, as a list shows it, means the present URL.
@@ -224,7 +224,7 @@ func (p EndpointPatch) wire(s *endpoint.Settings) error {
 	return given.lay(s)
 }
 
-// lay reads what the endpoint changes about its format. A second signature keeps its secret where none is given.
+// lay reads the changes of the endpoint's format. A second signature keeps its secret if none is given.
 func (in WireSettings) lay(s *endpoint.Settings) error {
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -248,8 +248,8 @@ func (in WireSettings) lay(s *endpoint.Settings) error {
 	return nil
 }
 
-// lay reads a retry policy: a name, or custom delays, for which the name can be left out. A jitter alone changes the
-// jitter of a custom policy.
+// lay reads a retry policy: a name, or custom delays without a name. A jitter alone changes the jitter of a custom
+// policy.
 func (p RetryPolicyInput) lay(s *endpoint.Settings) error {
 	was := s.RetryPolicy
 	switch {
@@ -288,7 +288,7 @@ func (p EndpointPatch) headers(s *endpoint.Settings) error {
 		given = *p.CustomHeaders
 	} else {
 		for name := range s.Headers {
-			given[name] = nil // kept
+			given[name] = nil // not changed
 		}
 	}
 	headers, err := s.Headers.Replace(given, sensitive)

@@ -18,7 +18,7 @@ import (
 
 type nullableInt = nullable.Nullable[int]
 
-// endpointCreated is EndpointCreated of the contract, on top of Endpoint.
+// endpointCreated is EndpointCreated of the contract, which extends Endpoint.
 type endpointCreated struct {
 	Endpoint
 	Secret    string                    `json:"secret"`
@@ -73,7 +73,7 @@ func endpointView(e endpoints.Full, now time.Time) Endpoint {
 	return v
 }
 
-// wireView is what an endpoint changes about its format.
+// wireView is the endpoint's changes of its format.
 func wireView(s endpoint.Settings) nullable.Nullable[WireSettings] {
 	var v WireSettings
 	text, err := json.Marshal(s.Shape)
@@ -83,7 +83,7 @@ func wireView(s endpoint.Settings) nullable.Nullable[WireSettings] {
 	return nullable.NewNullableWithValue(v)
 }
 
-// conditionView is how an endpoint is, in all.
+// conditionView is the endpoint's condition.
 func conditionView(c condition.Condition) EndpointCondition {
 	v := EndpointCondition{
 		State: EndpointState(c.State), Detail: c.Detail(), Cause: orNullText(c.Cause),
@@ -136,7 +136,7 @@ func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 	return nullable.NewNullableWithValue(v)
 }
 
-// endpointHealth is the endpoint's health, with the countdown if it is going to be disabled.
+// endpointHealth is the endpoint's health, with the countdown if it is about to be disabled.
 func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
 	r := e.Health
 	v := EndpointHealth{

@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/catalogue"
 )
 
-// entry is a new event type as its creator describes it.
+// entry is a new event type as the request describes it.
 func (in EventTypeInput) entry() catalogue.Entry {
 	e := catalogue.Entry{Name: in.Name, Check: catalogue.Off}
 	EventTypePatch{

@@ -73,7 +73,7 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 	out = append(out, `","deliveries":`...)
 	out = strconv.AppendInt(out, int64(r.Deliveries), 10)
 	if warnings := warningsOf(r, e); len(warnings) > 0 {
-		if text, err := json.Marshal(warnings); err == nil { // nothing but texts
+		if text, err := json.Marshal(warnings); err == nil { // texts only: can't fail
 			out = append(append(out, `,"warnings":`...), text...)
 		}
 	}
@@ -81,7 +81,7 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 	c.Data(http.StatusAccepted, "application/json", out)
 }
 
-// emitEvents checks each item of a batch by itself, and emits the valid ones together.
+// emitEvents validates each item of a batch by itself, and emits the valid ones together.
 func (a *api) emitEvents(c *handlers.Call) error {
 	if len(c.Request.Header["Idempotency-Key"]) > 0 {
 		return fault.InvalidField("idempotency_key", "idempotency_key_misplaced",
@@ -141,7 +141,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 }
 
 // wholeBatch is the error of a batch that stored nothing for a reason that concerns no single item. A client that
-// checks only the status then retries, or sees that it lacks the permission.
+// checks only the status then retries, or learns that it lacks the permission.
 func wholeBatch(emitted []emit.Result) error {
 	for _, r := range emitted {
 		e := fault.As(r.Err)
@@ -167,8 +167,8 @@ func acceptedItem(r emit.Result, e event.Emission) ItemResult {
 	return out
 }
 
-// warningsOf lists what is doubtful about a stored event. A repeated request gets no warning about the time: the
-// first request was possibly on time, and its event is the one that is stored.
+// warningsOf lists the warnings about a stored event. A repeated request gets no warning about the time: the first
+// request was possibly on time, and its event is the stored one.
 func warningsOf(r emit.Result, e event.Emission) []FieldProblem {
 	var out []FieldProblem
 	for _, w := range r.Warnings {
@@ -202,7 +202,7 @@ func refusedItem(err error) ItemResult {
 // maxScan bounds how many rows a filtered page examines.
 const maxScan = 10_000
 
-// listEvents responds with a page. A page whose filter rarely matches ends where enough rows were examined.
+// listEvents responds with a page. With a rare filter, a page ends when enough rows were examined.
 func (a *api) listEvents(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
 		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByTrace, handlers.ByEventID,
@@ -326,8 +326,8 @@ func (a *api) getEvent(c *handlers.Call) error {
 	return nil
 }
 
-// eventText is an event with its data as it was received, byte for byte. encoding/json would rewrite the data, so it
-// is inserted by hand.
+// eventText is an event with its data as it was received, byte for byte. encoding/json would rewrite the data, so the
+// text is built here.
 func eventText(e sql.Event) ([]byte, error) {
 	head, err := json.Marshal(eventView(sql.ScanEventsDownRow{
 		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,

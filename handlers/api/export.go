@@ -28,10 +28,10 @@ var errExports = &fault.Error{
 	Kind: fault.Unavailable, Code: "exports_limit", RetryAfter: 60, Detail: "This server is already running its maximum of concurrent exports. Try again when one has finished.",
 }
 
-// Exporter responds to a call with everything of a tenant, as one file.
+// Exporter responds to a call with all data of a tenant, as one file.
 type Exporter func(c *handlers.Call, tenant id.UUID, reason string) error
 
-// NewExporter makes an Exporter. Callers that share it share its limit.
+// NewExporter creates an Exporter. Callers that share it share its limit.
 func NewExporter(d Deps) Exporter {
 	places := make(chan struct{}, maxExports)
 	return func(c *handlers.Call, tenant id.UUID, reason string) error {
@@ -72,8 +72,7 @@ func (a *api) exportTenant(c *handlers.Call) error {
 	return a.Exporter(c, tenantID, reason)
 }
 
-// export is an export while it is written: a file for each kind of object, with a line of JSON for each, as the API
-// shows it.
+// export is an export in progress: a file for each kind of object, with a line of JSON for each, as in the API.
 type export struct {
 	*deliveries.Export
 	deps  Deps

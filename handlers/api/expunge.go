@@ -13,7 +13,7 @@ import (
 	"posthorn/handlers"
 )
 
-// expungeEvent destroys the data of one event before it responds. The response and the audit log are the proof.
+// expungeEvent destroys the data of one event before it responds. The response and the audit log prove it.
 func (a *api) expungeEvent(c *handlers.Call) error {
 	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {

@@ -26,7 +26,7 @@ func (w *wrongFields) external(field string, given *string) string {
 	return *given
 }
 
-// putTenant creates the tenant of an external id, or changes the one that has it.
+// putTenant creates the tenant of an external id, or changes the existing one.
 func (a *api) putTenant(c *handlers.Call) error {
 	external := c.Actor.NewTenant
 	if external == "" {
@@ -65,7 +65,7 @@ func (a *api) putTenant(c *handlers.Call) error {
 	return c.Answer(status, shown[0])
 }
 
-// tenantOf is a new tenant with nothing but its external id.
+// tenantOf is a new tenant with an external id and the defaults.
 func (a *api) tenantOf(external string) accounts.NewTenant {
 	name := external
 	if utf8.RuneCountInString(name) > maxTenantName {
@@ -88,8 +88,8 @@ func (a *api) newTenant(c *handlers.Call, create bool) (accounts.NewTenant, erro
 	return a.tenantOf(c.Actor.NewTenant), nil
 }
 
-// inTenant runs fn as the call's tenant. A platform key can have named one that does not exist: it is then created in
-// the same transaction, if the request says so.
+// inTenant runs fn as the call's tenant. If a platform key named a tenant that does not exist, it is created in the
+// same transaction, provided that the request says so.
 func (a *api) inTenant(c *handlers.Call, create bool, fn func(*sql.Queries) error) error {
 	if c.Actor.NewTenant == "" {
 		return c.Tx(fn)
@@ -113,7 +113,7 @@ func suspended(row sql.Tenant, err error) error {
 	return err
 }
 
-// emit stores the items of a request. Where the tenant is to be created, it and the first item are stored in one
+// emit stores the items of a request. If the tenant has to be created, it and the first item are stored in one
 // transaction.
 func (a *api) emit(c *handlers.Call, create bool, items []emit.Item) ([]emit.Result, error) {
 	if c.Actor.NewTenant == "" {
@@ -131,7 +131,7 @@ func (a *api) emit(c *handlers.Call, create bool, items []emit.Item) ([]emit.Res
 	if first.Err != nil {
 		return nil, first.Err
 	}
-	if !stored { // a request that came a moment earlier created it
+	if !stored { // a slightly earlier request created it
 		return a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items), nil
 	}
 	results := []emit.Result{first}

@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// getHealth says which condition the tenant's endpoints have, why, and what to do first.
+// getHealth responds with the condition of the tenant's endpoints, the reasons, and what to do first.
 func (a *api) getHealth(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "health", Whole: true}); err != nil {
 		return err

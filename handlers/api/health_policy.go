@@ -15,7 +15,7 @@ import (
 	"posthorn/handlers"
 )
 
-// parts are the given parts of a policy; null is nil.
+// parts are the given parts of a policy; null becomes nil.
 func (p *HealthPolicyPatch) parts() map[string]any {
 	if p == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// historyMost is more days than any tenant keeps.
+// historyMost is more days than any retention.
 const historyMost = 4000
 
 func (a *api) listHistory(c *handlers.Call) error {
@@ -53,7 +53,7 @@ func (a *api) restoreHistory(c *handlers.Call) error {
 
 func historyView(r sql.HistoryDay) HistoryDay {
 	var counts history.Counts
-	_ = json.Unmarshal(r.Counts, &counts) // written by this program
+	_ = json.Unmarshal(r.Counts, &counts) // written by Posthorn
 	if counts.States == nil {
 		counts.States = map[string]int64{}
 	}

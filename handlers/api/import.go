@@ -69,7 +69,7 @@ type importing struct {
 	*api
 	call *handlers.Call
 	dry  bool
-	// create says that a tenant that does not exist is created, with each entry: a dry run takes both back.
+	// create says that a missing tenant is created with each entry. A dry run rolls back both.
 	create bool
 	seen   map[string]bool // external ids of this import
 }

@@ -78,7 +78,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	for _, f := range settings.OfTenant() {
 		own[f.Name] = nullable.NewNullNullable[int64]()
 		if text, said := f.Own(row.Settings); said {
-			n, _ := strconv.ParseInt(text, 10, 64) // a number in its range, or absent
+			n, _ := strconv.ParseInt(text, 10, 64) // validated: a number in its range, or absent
 			own[f.Name] = nullable.NewNullableWithValue(n)
 		}
 	}

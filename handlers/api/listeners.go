@@ -54,7 +54,7 @@ func (a *api) createListener(c *handlers.Call) error {
 	})
 }
 
-// settings are those of a listener, laid over the tenant's defaults.
+// settings are a listener's settings, laid over the tenant's defaults.
 func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error) {
 	patch := EndpointPatch{
 		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,

@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// maySetRole is what a key can do to members: a tenant's key as much as an admin, a platform key as much as an owner.
+// maySetRole says which roles a key can set: a tenant's key as an admin, a platform key as an owner.
 func maySetRole(c *handlers.Call) func(from, to access.Role) bool {
 	if c.Actor.Platform {
 		return access.Owner.MaySetRole

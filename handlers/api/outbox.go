@@ -42,7 +42,7 @@ func rejectedView(r sql.RejectedDownRow) RejectedEvent {
 	return v
 }
 
-// retryRejected gives a rejected event back to the relay, after its cause was fixed.
+// retryRejected returns a rejected event to the relay, after its cause was fixed.
 func (a *api) retryRejected(c *handlers.Call) error {
 	eventID, err := a.settleRejected(c, deliveries.RetryRejected)
 	if err != nil {

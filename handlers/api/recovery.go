@@ -47,7 +47,7 @@ func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
 	return a.startBulk(c, n, dryRun)
 }
 
-// since is required: without it a job would concern everything that is kept.
+// since is required: without it a job would cover all stored events.
 func (w *wrongFields) since(given time.Time) *time.Time {
 	if given.IsZero() {
 		w.add("since", "field_missing", "Add the field since. Older events and deliveries aren't affected.")

@@ -32,20 +32,20 @@ type Deps struct {
 	Emitter  Emitter
 	Egress   egress.Policy
 	Keys     *seal.Ring
-	BaseURL  string // the public URL without a slash at its end: for links in mails and responses
+	BaseURL  string // the public URL without a slash at the end: for links in mails and responses
 	Settings Settings
 	Log      *slog.Logger
 	Now      func() time.Time
-	Closing  <-chan struct{} // closed when the process is about to stop: streams end then; nil: never
+	Closing  <-chan struct{} // closed before the process stops, so that streams end; nil: never
 	Exporter Exporter        // nil: one of its own
 	OpenID   *openid.Client  // asks providers for their configuration
 }
 
-// Settings are the platform's limits; a zero field means the default.
+// Settings are the platform's limits; zero fields have the default.
 type Settings struct {
 	MaxPayload         int // bytes of an event's data; default 256 KiB, at most 1 MiB
 	EndpointsPerTenant int // default 50
-	TypesPerTenant     int // entries of the catalogue; default 1,000
+	TypesPerTenant     int // entries of the catalog; default 1,000
 	KeysPerTenant      int // keys that are neither revoked nor expired; default 200
 	BatchItems         int // default 1,000
 	BatchBytes         int // default 10 MiB
@@ -110,7 +110,7 @@ func Routes(d Deps) []handlers.Route {
 	return routes
 }
 
-// createsTenant are the routes that can create the tenant that a platform key names by an unknown external id.
+// createsTenant lists the routes that can create the tenant that a platform key names by an unknown external id.
 var createsTenant = map[string]bool{"POST /events": true, "POST /events/batch": true, "POST /portal-links": true, "POST /import": true}
 
 // creating is a route whose path can name a tenant that does not exist.

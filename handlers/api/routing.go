@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// explainEvent says for each endpoint whether it matched the event and why, as of the time of the event.
+// explainEvent responds for each endpoint whether it matched the event and why, at the time of the event.
 func (a *api) explainEvent(c *handlers.Call) error {
 	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {

@@ -6,24 +6,24 @@ import (
 	"github.com/oapi-codegen/nullable"
 )
 
-// Time is a time in a request or a response. It is shown in UTC with three digits of a second, also where they are
+// Time is a time in a request or a response. It is written in UTC with three digits of a second, even if they are
 // zeros, so that times of one field have one length and sort as text.
 type Time time.Time
 
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// AppendText is the time as it is shown.
+// AppendText appends the time as it is shown.
 func (t Time) AppendText(b []byte) ([]byte, error) {
 	return time.Time(t).UTC().AppendFormat(b, timeLayout), nil
 }
 
-// MarshalText is the time as it is shown.
+// MarshalText returns the time as it is shown.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
 // UnmarshalText reads a time of RFC 3339.
 func (t *Time) UnmarshalText(text []byte) error { return (*time.Time)(t).UnmarshalText(text) }
 
-// orNullTime is a time that is null where it is zero.
+// orNullTime is a time that is null if it is zero.
 func orNullTime(t time.Time) nullable.Nullable[Time] {
 	if t.IsZero() {
 		return nullable.NewNullNullable[Time]()
@@ -31,7 +31,7 @@ func orNullTime(t time.Time) nullable.Nullable[Time] {
 	return nullable.NewNullableWithValue(Time(t))
 }
 
-// orNullAt is a time that may be null.
+// orNullAt is a time that can be null.
 func orNullAt(t *time.Time) nullable.Nullable[Time] {
 	if t == nil {
 		return nullable.NewNullNullable[Time]()

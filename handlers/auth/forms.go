@@ -60,7 +60,7 @@ func nextQuery(next string) string {
 	return "?next=" + url.QueryEscape(next)
 }
 
-// join makes one error of several invalid fields.
+// join merges several invalid fields into one error.
 func join(errs ...error) error {
 	var fields []fault.Field
 	for _, err := range errs {

@@ -34,13 +34,13 @@ func mailKey(kind mail.Kind, token string) string {
 	return string(kind) + ":" + hex.EncodeToString(accounts.HashToken(token)[:16])
 }
 
-// alert tells a person what happened to their account. An empty sentence means a new sign-in.
+// alert tells a person about a change of their account. An empty sentence means a new sign-in.
 func (a *auth) alert(c *handlers.Call, q *sql.Queries, p sql.Person, what string) error {
 	return a.alertWith(c, q, p, what, "")
 }
 
-// alertWith is alert with advice for a person who did not do it, and whose sessions and password are out of their
-// reach.
+// alertWith is alert with advice for a person who did not make the change, and who can't reach its sessions and
+// password.
 func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, advice string) error {
 	link := a.BaseURL + "/account#sessions"
 	if advice != "" {

@@ -32,8 +32,8 @@ func (a *auth) passkeyOptions(c *handlers.Call) error {
 	return a.passkeys.ForSignIn(c)
 }
 
-// verifyPasskey returns the person whose passkey a form shows. Another person than the one expected is rejected; zero
-// expects nobody.
+// verifyPasskey returns the person whose passkey a form shows. It rejects another person than the expected one; zero
+// expects nobody in particular.
 func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID) (p sql.Person, err error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return p, err
@@ -202,7 +202,7 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 	return c.Redirect("/account#passkeys")
 }
 
-// requirePasskey asks for a passkey after the password from now on. The next page shows the recovery codes.
+// requirePasskey makes sign-ins require a passkey after the password. The next page shows the recovery codes.
 func (a *auth) requirePasskey(c *handlers.Call) error {
 	shown, codes := credential.NewRecoveryCodes()
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
@@ -218,7 +218,7 @@ func (a *auth) requirePasskey(c *handlers.Call) error {
 	return keepCodes(c, shown)
 }
 
-// stopRequiringPasskey lets the password alone sign in again.
+// stopRequiringPasskey makes the password alone sufficient again.
 func (a *auth) stopRequiringPasskey(c *handlers.Call) error {
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, was, err := accounts.StopRequiringPasskey(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
@@ -234,7 +234,7 @@ func (a *auth) stopRequiringPasskey(c *handlers.Call) error {
 	return c.Redirect("/account#totp")
 }
 
-// passkeyLines are the passkeys of an account, for its page.
+// passkeyLines lists the passkeys of an account, for its page.
 func passkeyLines(rows []sql.Passkey) []pages.PasskeyLine {
 	lines := make([]pages.PasskeyLine, len(rows))
 	for i, r := range rows {

@@ -44,7 +44,7 @@ func (a *auth) reset(c *handlers.Call) error {
 		}
 		person, err := q.FindPerson(c.Ctx(), email)
 		if db.IsMissing(err) {
-			// As much work as for an account: a link for nobody, which nobody learns.
+			// The same work as for an account: a link that nobody gets.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 				Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife,
 			})
@@ -133,5 +133,5 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	return c.Redirect("/sign-in?done=password")
 }
 
-// passwordChanged is what a person is told after it.
+// passwordChanged is the mail's sentence after it.
 const passwordChanged = "The password of your account was changed."

@@ -1,5 +1,4 @@
-// Package auth is what people do before they enter a tenant: signing up, in, and out, invitations, and the pages of
-// the account.
+// Package auth holds the pages outside of a tenant: signing up, in, and out, invitations, and the pages of the account.
 package auth
 
 import (
@@ -113,7 +112,7 @@ func Routes(d Deps) []handlers.Route {
 // maxForm bounds the body of a form.
 const maxForm = 16 << 10
 
-// withCredential is a form that holds a passkey's response: an authenticator can add certificates to it.
+// withCredential is a route whose form holds a passkey's response: an authenticator can add certificates to it.
 func withCredential(r handlers.Route) handlers.Route {
 	r.MaxBody = 64 << 10
 	return r
@@ -138,7 +137,7 @@ func anySession(r handlers.Route) handlers.Route {
 	return r
 }
 
-// fresh is a change of how the account is opened: the person has to have signed in within the last minutes.
+// fresh is a change of how the account is opened: the person must have signed in within the last minutes.
 func fresh(method, path string, h handlers.Handler) handlers.Route {
 	r := own(method, path, h)
 	r.Access.Fresh = true

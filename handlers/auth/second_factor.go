@@ -154,7 +154,7 @@ func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed str
 		return true, accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "recovery_code.used", nil)
 	}
 	if p.TotpAt == nil {
-		return false, nil // there is no app: only a recovery code can be right
+		return false, nil // there is no app: only a recovery code can be correct
 	}
 	seed, err := a.Keys.Open(p.Totp, id.UUID{}, p.ID)
 	if err != nil {

@@ -189,7 +189,7 @@ func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
 	return errWrong
 }
 
-// startSession starts the session of a person who gave the right password.
+// startSession starts the session of a person with the correct password.
 func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person, pending bool) (string, error) {
 	if err := accounts.Succeeded(c.Ctx(), q, "password", person.Email); err != nil {
 		return "", err

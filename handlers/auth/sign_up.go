@@ -16,7 +16,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// signUpData is what a sign-up link remembers until its address is verified.
+// signUpData is what a sign-up link stores until its address is verified.
 type signUpData struct {
 	Name   string `json:"name"`
 	Tenant string `json:"tenant"`
@@ -39,8 +39,8 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 	}
 }
 
-// signupIsOpen reports whether anybody can create a tenant: the operators' setting, or else how the server was
-// started. While the setting can't be read, it is closed.
+// signupIsOpen reports whether anybody can create a tenant: the operators' setting, or else how the server was started.
+// If the setting can't be read, sign-up is closed.
 func (a *auth) signupIsOpen(c *handlers.Call) bool {
 	platform, err := accounts.Platform(c.Ctx(), a.DB)
 	if err != nil {
@@ -68,9 +68,9 @@ func (a *auth) showSignUp(c *handlers.Call) error {
 	return show(c, a.signUpForm(c, "", "", ""))
 }
 
-// signUp sends a link to the address, and creates nothing yet. The reader of the mail sets the password, so nobody
-// can create an account for somebody else's address. An address with an account gets a mail that links to where the
-// tenant is created after signing in, and the page says the same.
+// signUp sends a link to the address, and creates nothing yet. The reader of the mail sets the password, so nobody can
+// create an account for somebody else's address. An address with an account gets a mail with a link to create a tenant
+// after signing in, and the page says the same.
 func (a *auth) signUp(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
@@ -121,8 +121,8 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 	})
 }
 
-// mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link for nobody,
-// so that it takes as long as signing up a new address.
+// mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link that nobody
+// gets, so that it takes as long as signing up a new address.
 func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person, data signUpData, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 		Purpose: accounts.LinkSignUp, Email: p.Email,
@@ -140,7 +140,7 @@ func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person,
 // sentTo is the page that says that a mail was sent to an address.
 func sentTo(path, email string) string { return path + "?" + url.Values{"to": {email}}.Encode() }
 
-// showSent says that a mail was sent, whether one was or not.
+// showSent says that a mail was sent, whether one was sent or not.
 func (a *auth) showSent(c *handlers.Call) error {
 	to := "If the address is correct"
 	if email, err := account.Email(c.Query("to")); err == nil {
@@ -168,7 +168,7 @@ func passwordForm(c *handlers.Call, action, token, title, text string) pages.For
 	}
 }
 
-// showVerify asks for a password. Opening the link uses nothing up: mail programs open links before people do.
+// showVerify asks for a password. Opening the link does not use it up: mail programs open links before people do.
 func (a *auth) showVerify(c *handlers.Call) error {
 	link, data, err := a.peekSignUp(c, c.Query("token"))
 	if err != nil {
@@ -181,7 +181,7 @@ func verifyForm(c *handlers.Call, token string, link sql.OneTimeLink, data signU
 	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+link.Email+".")
 }
 
-// peek finds what a link is for without using it up.
+// peek returns the purpose of a link without using it up.
 func (a *auth) peek(c *handlers.Call, purpose, token string) (link sql.OneTimeLink, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: purpose})

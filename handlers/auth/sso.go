@@ -64,12 +64,12 @@ type departure struct {
 	tenant id.UUID
 	hint   string // an address, or empty
 	next   string
-	fresh  bool // the person has to authenticate there again
+	fresh  bool // the person must authenticate there again
 }
 
 func (a *auth) startSSO(c *handlers.Call) error { return a.depart(c, false) }
 
-// signInAgain is startSSO for a person who has to authenticate again.
+// signInAgain is startSSO for a person who must authenticate again.
 func (a *auth) signInAgain(c *handlers.Call) error { return a.depart(c, true) }
 
 func (a *auth) depart(c *handlers.Call, fresh bool) error {
@@ -92,7 +92,7 @@ func ssoTenant(c *handlers.Call) (id.UUID, error) {
 	return tenant, nil
 }
 
-// provider is a tenant's provider, ready to be asked.
+// provider is a tenant's provider, ready for requests.
 func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
 	p := openid.Provider{
 		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Callback: a.BaseURL +
@@ -108,8 +108,8 @@ func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
 	return p, nil
 }
 
-// leave sends the browser to a provider. The page does it by its Refresh header and offers a link besides: the policy
-// of pages lets no form end on another site.
+// leave sends the browser to a provider. The page does it by its Refresh header and also has a link: the content
+// security policy lets no form end on another site.
 func (a *auth) leave(c *handlers.Call, to departure) error {
 	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, to.tenant)
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *auth) leave(c *handlers.Call, to departure) error {
 	return handlers.SendAway(c, there, "/sign-in")
 }
 
-// finishSSO is where a provider redirects to.
+// finishSSO handles a provider's redirect.
 func (a *auth) finishSSO(c *handlers.Call) error {
 	tenant, err := ssoTenant(c)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *auth) finishSSO(c *handlers.Call) error {
 	return c.Redirect(flow.Next)
 }
 
-// arrive verifies what the provider says and starts the session.
+// arrive verifies the provider's response and starts the session.
 func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, err error) {
 	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, flow.Tenant)
 	if err != nil {
@@ -185,7 +185,7 @@ func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, er
 	})
 }
 
-// failSSO says why a provider's sign-in failed. The cause goes to the log, and a rejected token to the audit log.
+// failSSO shows why a provider's sign-in failed. The cause goes to the log, and a rejected token to the audit log.
 func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
 	e := fault.As(err)
 	if e == nil || e.Kind == fault.Internal || e.Code == accounts.ErrSSOMissing.Code {
@@ -205,7 +205,7 @@ func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
 	}))
 }
 
-// endByProvider takes a provider's logout token (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
+// endByProvider accepts a provider's logout token (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
 func (a *auth) endByProvider(c *handlers.Call) error {
 	tenant, err := ssoTenant(c)
 	if err != nil {

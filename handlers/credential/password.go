@@ -1,4 +1,4 @@
-// Package credential hashes and checks proofs of identity: passwords, authenticator codes, and recovery codes.
+// Package credential hashes and checks passwords, authenticator codes, and recovery codes.
 package credential
 
 import (

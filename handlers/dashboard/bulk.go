@@ -38,7 +38,7 @@ var filterNames = []string{"status", "type", "endpoint", "channel", "since", "un
 // bulkForm is a submitted action on many deliveries.
 type bulkForm struct {
 	deliveries.NewBulkJob
-	fields map[string][]string // what the confirmation sends on
+	fields map[string][]string // the hidden fields of the confirmation
 	back   string              // the list that contained the form
 }
 

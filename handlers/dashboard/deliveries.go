@@ -90,8 +90,7 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	return c.Render(status, pages.Deliveries(v))
 }
 
-// headOf is the head of the one endpoint that a list is limited to; nil where it is of several, or the endpoint was
-// deleted.
+// headOf is the head of the one endpoint of a list; nil if the list has several endpoints, or the endpoint was deleted.
 func (a *dashboard) headOf(c *handlers.Call, q *sql.Queries, endpointID id.UUID) (*pages.EndpointHead, error) {
 	if endpointID.IsZero() {
 		return nil, nil //nolint:nilnil // a list of several endpoints has no head
@@ -154,7 +153,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 	more := found.Next != nil
 	if l.Ascending {
 		slices.Reverse(found.Rows)
-		if !more { // the start of the list: shown as such, as full as it is
+		if !more { // the start of the list: shown as such, with a full page
 			ask.before, l.Ascending, l.After = id.UUID{}, false, id.UUID{}
 			if found, err = deliveries.List(c.Ctx(), q, c.Actor.Tenant, l); err != nil {
 				return err

@@ -134,7 +134,7 @@ func (a *dashboard) neighbors(c *handlers.Call, v *pages.DeliveryView) error {
 	})
 }
 
-// compared is what differs between the responses to two attempts; nil where there is no such attempt.
+// compared is the difference between the responses to two attempts; nil if one of the attempts does not exist.
 func (k deliveryData) compared(chosen *pages.AttemptDetail, with int) *pages.Comparison {
 	if chosen == nil || with == chosen.Number {
 		return nil
@@ -149,7 +149,7 @@ func (k deliveryData) compared(chosen *pages.AttemptDetail, with int) *pages.Com
 	return nil
 }
 
-// responseLines are a response as text: its status, its headers, and its body, indented where it is JSON.
+// responseLines is a response as text: its status, its headers, and its body, indented if it is JSON.
 func responseLines(d pages.AttemptDetail) []string {
 	body := d.Answer.Text
 	if d.Answer.Nice != "" {
@@ -314,7 +314,7 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 	}
 }
 
-// reasonOf is the reason in a form, and what is wrong with it.
+// reasonOf is the reason in a form, and its error.
 func reasonOf(form url.Values, must bool) (text, wrong string) {
 	text = strings.TrimSpace(form.Get("reason"))
 	least := 0
@@ -327,7 +327,7 @@ func reasonOf(form url.Values, must bool) (text, wrong string) {
 	return text, wrong
 }
 
-// reasonIn is the reason in a dialog's form. refused is what the dialog shows again if the reason is wrong.
+// reasonIn is the reason in a dialog's form. refused is what the dialog shows again if the reason is invalid.
 func reasonIn(form url.Values, dialog string, must bool) (text string, refused *pages.Refused) {
 	text, wrong := reasonOf(form, must)
 	if wrong != "" {
@@ -337,7 +337,7 @@ func reasonIn(form url.Values, dialog string, must bool) (text string, refused *
 	return text, refused
 }
 
-// refuseAct shows a delivery as it is, with what is wrong with the action.
+// refuseAct shows a delivery with the error of the action.
 func (a *dashboard) refuseAct(c *handlers.Call, r pages.Refused) error {
 	v, err := a.deliveryView(c)
 	if err != nil {

@@ -165,8 +165,8 @@ func (a *dashboard) head(c *handlers.Call, e endpoints.Full, tab string) pages.E
 	}
 }
 
-// titleOf names an endpoint's pages in the browser: by its description where it has one. The URL of a test inbox holds
-// its token.
+// titleOf is the title of an endpoint's pages in the browser: its description if it has one. The URL of a test inbox
+// contains its token.
 func titleOf(e endpoints.Full, url string) string {
 	switch {
 	case e.Description != "":
@@ -190,7 +190,7 @@ func facts(e endpoints.Full) pages.EndpointFacts {
 	}
 }
 
-// verifiable are the states that end with a verification.
+// verifiable lists the states that end with a verification.
 var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
 
 func verificationView(c *handlers.Call, e sql.Endpoint, v *sql.Verification) pages.VerificationView {

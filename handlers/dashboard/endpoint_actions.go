@@ -32,8 +32,8 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 	})
 }
 
-// setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also is what
-// else belongs to the same transaction.
+// setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also runs in the
+// same transaction.
 func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error),
 	also func(*sql.Queries, id.UUID) error,
 ) error {
@@ -67,7 +67,7 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 	return c.Redirect(endpointPath(c, endpointID))
 }
 
-// verifyEndpoint sends a verification. Without a script the flow of adding an endpoint goes on, on its page.
+// verifyEndpoint sends a verification. Without a script it redirects back to the page of the new endpoint.
 func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
@@ -172,7 +172,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		"settings"), Form: form}))
 }
 
-// changeEndpoint changes the settings of an endpoint, and audits which.
+// changeEndpoint changes the settings of an endpoint, and audits the changed fields.
 func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings,
 	error),
 ) error {

@@ -77,7 +77,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	return f
 }
 
-// filled is the form as it was sent, for the person who has to fix it.
+// filled is the form as it was sent, so that the person can fix it.
 func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
 	wrong, err := handlers.WrongFields(cause), handlers.NotInput(cause)
 	return pages.EndpointForm{
@@ -98,8 +98,8 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 	}, err
 }
 
-// settingsOf lays the form over settings. It validates nothing that Check validates: an invalid number becomes one
-// out of its range.
+// settingsOf lays the form over settings. It leaves validation to Check: an invalid number becomes one out of its
+// range.
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
 	s.Description = strings.TrimSpace(in.Get("description"))
@@ -140,7 +140,7 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	return s, err
 }
 
-// wireOf reads how requests are rendered and signed. It ignores what the format does not have.
+// wireOf reads how requests are rendered and signed. It ignores fields that the format does not have.
 func wireOf(in url.Values, s *endpoint.Settings) {
 	s.SetFormat(signature.Format(in.Get("format")))
 	s.Prefix, s.Ordering, s.Verification = in.Get("prefix"), in.Get("ordering"), in.Get("verification")
@@ -201,7 +201,7 @@ func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	return before.Keep(k)
 }
 
-// typesOf are the patterns that were checked or typed.
+// typesOf are the checked and the typed patterns.
 func typesOf(in url.Values) []string {
 	if in.Get("scope") == "all" {
 		return []string{"*"}
@@ -262,7 +262,7 @@ func filterJSON(text string) string {
 	return string(out)
 }
 
-// headersOf reads "Name: value", one a line.
+// headersOf reads "Name: value", one per line.
 func headersOf(text string) (map[string]*string, error) {
 	pairs, ok := pairsOf(text)
 	if !ok {
@@ -275,7 +275,7 @@ func headersOf(text string) (map[string]*string, error) {
 	return given, nil
 }
 
-// metadataOf reads "key: value", one a line.
+// metadataOf reads "key: value", one per line.
 func metadataOf(text string) (map[string]string, error) {
 	pairs, ok := pairsOf(text)
 	if !ok {

@@ -92,8 +92,8 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	return c.Redirect(created)
 }
 
-// showCreated follows the creation of an endpoint. The creator sees its secret once, behind a sign-in link too:
-// nobody else could give the secret to the receiver. Operators never see it.
+// showCreated is the page after the creation of an endpoint. The creator sees its secret once, also behind a sign-in
+// link: nobody else could configure the secret in the receiver. Operators never see it.
 func (a *dashboard) showCreated(c *handlers.Call) error {
 	e, err := a.read(c)
 	if err != nil {
@@ -132,7 +132,7 @@ func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, ra
 	return endpoint.NewSecret(s.Format, kind, random)
 }
 
-// importSecret imports a secret. It has to be a key pair if the type is one.
+// importSecret imports a secret. If the type is a key pair, the secret must be one.
 func importSecret(w signature.Wire, kind endpoint.SecretType, given string) (endpoint.Secret, error) {
 	secret, err := endpoint.ImportSecret(w, given)
 	if err == nil && kind == endpoint.Ed25519 && secret.Public == "" {

@@ -30,8 +30,8 @@ func (a *dashboard) showSecrets(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Secrets(v))
 }
 
-// rotates reports whether the caller can rotate an endpoint's secrets: by role, or because the caller is a sign-in
-// link without secrets that created the endpoint. Such a link sees only a secret of its own receiver.
+// rotates reports whether the caller can rotate an endpoint's secrets: by role, or because the caller is a sign-in link
+// without secrets that created the endpoint. Such a link sees only a secret of its own receiver.
 func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err error) {
 	portal := c.Actor.Portal
 	if c.Actor.May(access.RotateSecrets) || portal == nil || !c.Actor.May(access.ChangeEndpoints) {

@@ -55,7 +55,7 @@ func whyNoTest(e endpoints.Full) string {
 	return ""
 }
 
-// sendTest emits an event to this endpoint alone, and redirects to where its response appears.
+// sendTest emits an event to this endpoint alone, and redirects to the page with its result.
 func (a *dashboard) sendTest(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {

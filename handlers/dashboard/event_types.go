@@ -96,7 +96,7 @@ func eventTypeRow(t sql.EventType) pages.EventTypeRow {
 	return r
 }
 
-// readEventType reads the type in the path. A malformed name is not found, as an unknown one.
+// readEventType reads the type in the path. A malformed name is not found, like an unknown one.
 func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventType, error) {
 	name := c.Param("name")
 	if !event.ValidType(name) {
@@ -146,7 +146,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 // typeDays is how many past days the page of a type shows.
 const typeDays = 14
 
-// typeVolume draws how many events of a type were emitted lately.
+// typeVolume draws how many events of a type were emitted in the last days.
 func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *pages.EventTypeView) error {
 	now := a.Now()
 	window, err := analytics.Asked(analytics.Day, now.AddDate(0, 0, 1-typeDays), now, now)

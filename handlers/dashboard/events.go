@@ -121,8 +121,8 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 	return err
 }
 
-// looked makes a page of the result of a bounded scan: the rows that match, and the last one that it examined. next
-// is where the next page starts, or zero at the end.
+// looked converts the result of a bounded scan to a page: the matching rows, and the last row that it examined. next is
+// where the next page starts, or zero at the end.
 func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int64, matches bool)) (page []T,
 	next id.UUID,
 ) {
@@ -332,7 +332,7 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	return c.Redirect(path(c, "/events/"+id.Event.Format(eventID)))
 }
 
-// refuseOnEvent shows an event as it is, with what is wrong with the action.
+// refuseOnEvent shows an event with the error of the action.
 func (a *dashboard) refuseOnEvent(c *handlers.Call, r pages.Refused) error {
 	v, err := a.eventView(c)
 	if err != nil {

@@ -67,14 +67,14 @@ func (a *dashboard) home(c *handlers.Call) error {
 			Failed: r.Failed(), Attempts: r.Total(),
 		})
 	}
-	// Among the endpoints that fail, one that always fails comes first, then the one with the higher failure rate.
+	// Among the failing endpoints, one without a success comes first, then the one with the higher failure rate.
 	slices.SortStableFunc(v.Failing, func(a, b pages.FailingEndpoint) int {
 		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(b.Failed, a.Failed))
 	})
 	return c.Render(http.StatusOK, pages.Overview(v))
 }
 
-// conditionsOf are the conditions of the endpoints that alerts are about, by id.
+// conditionsOf are the conditions of the endpoints with alerts, by id.
 func conditionsOf(
 	c *handlers.Call, q *sql.Queries, rows []sql.Endpoint, alerts []health.Alert, now time.Time,
 ) (map[string]condition.Condition, error) {
@@ -115,7 +115,7 @@ func newest(c *handlers.Call, q *sql.Queries, of *id.UUID) ([]deliveries.State, 
 	return page.Rows, err
 }
 
-// namesOf is what people know endpoints by: the description, else the URL without what is secret in it.
+// namesOf are the names of endpoints: the description, else the masked URL.
 func namesOf(rows []sql.Endpoint) map[id.UUID]string {
 	names := make(map[id.UUID]string, len(rows))
 	for _, e := range rows {
@@ -136,7 +136,7 @@ func feedView(c *handlers.Call, rows []deliveries.State, names map[id.UUID]strin
 	return v
 }
 
-// firstSteps says how far the tenant's setup is. A tenant that delivered something in the last day needs no steps.
+// firstSteps is the progress of the tenant's setup. A tenant that delivered something in the last day needs no steps.
 func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []deliveries.State,
 	h endpoints.TenantHealth,
 ) pages.FirstSteps {

@@ -1,4 +1,4 @@
-// Package dashboard is the pages of one tenant: a file per noun.
+// Package dashboard holds the pages of one tenant: a file per noun.
 package dashboard
 
 import (
@@ -27,14 +27,14 @@ type Deps struct {
 
 	Emitter Emitter
 	Egress  egress.Policy
-	// unless the tenant's settings say otherwise; 0 is 50
+	// the default of the tenants' setting; 0 is 50
 	EndpointsPerTenant int
-	// answers with everything of a tenant as a file
+	// responds with all data of a tenant as a file
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 	// bytes of an event's data; 0 is 256 KiB
 	MaxPayload int
 	OpenID     *openid.Client
-	// of the DNS; nil is the system's resolver
+	// for DNS lookups; nil is the system's resolver
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
 }
 
@@ -43,7 +43,7 @@ type dashboard struct {
 	Deps
 }
 
-// Root is where a tenant's pages are.
+// Root is the path of a tenant's pages.
 const Root = "/t/:" + handlers.TenantParam
 
 // Routes is the route table of a tenant's pages.
@@ -92,7 +92,7 @@ func page(method, path string, action access.Action, h handlers.Handler) handler
 	}
 }
 
-// own is an action on something of the member's own. It is open while the tenant is suspended.
+// own is an action on the member's own data. It is open while the tenant is suspended.
 func own(r handlers.Route) handlers.Route {
 	r.Access.Own = true
 	return r

@@ -32,7 +32,7 @@ func (a *dashboard) searchRoutes() []handlers.Route {
 const namesShown = 10
 
 // search finds an id, endpoints and event types by name, and events by a key or by a value in their data. An id and a
-// pattern of event types lead on to where they are.
+// pattern of event types redirect to their page.
 func (a *dashboard) search(c *handlers.Call) error {
 	text := strings.TrimSpace(c.Query("q"))
 	v := pages.SearchView{Root: root(c), Query: text}
@@ -64,8 +64,8 @@ func (a *dashboard) search(c *handlers.Call) error {
 	return c.Render(status, pages.Search(v))
 }
 
-// found is where a text leads that names one thing: an id, or a pattern of event types. Empty for any other text; an
-// id of nothing is ErrNotFound.
+// found is the page of a text that names one object: an id, or a pattern of event types. It is empty for any other
+// text; the id of a missing object is ErrNotFound.
 func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) {
 	if strings.HasSuffix(text, ".*") && filter.ValidPattern(text) == nil {
 		return root(c) + "/events?" + url.Values{"type": {text}}.Encode(), nil
@@ -121,7 +121,7 @@ func (a *dashboard) orStored(c *handlers.Call, of id.UUID, notFound error) error
 	})
 }
 
-// kindOf is what an id names; empty for a text that is none.
+// kindOf is the kind of an id; empty if the text is not an id.
 func kindOf(text string) (id.Kind, id.UUID) {
 	prefix, _, _ := strings.Cut(text, "_")
 	for _, kind := range []id.Kind{
@@ -137,7 +137,7 @@ func kindOf(text string) (id.Kind, id.UUID) {
 	return "", id.UUID{}
 }
 
-// fillSearch finds names first, which is quick, and then looks through the events.
+// fillSearch first finds names, which is fast, and then searches the events.
 func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchView) error {
 	s := endpoints.EventSearch{Query: search.Read(text), Most: rows}
 	if from := c.Query("before"); from != "" {
@@ -225,7 +225,7 @@ func (a *dashboard) fillNames(c *handlers.Call, q *sql.Queries, text string, v *
 	return nil
 }
 
-// palette is what the command palette leads to: pages, actions, endpoints and event types.
+// palette is the content of the command palette: pages, actions, endpoints and event types.
 func (a *dashboard) palette(c *handlers.Call) error {
 	groups := a.paletteActions(c)
 	err := c.Tx(func(q *sql.Queries) error {
@@ -251,7 +251,7 @@ func (a *dashboard) palette(c *handlers.Call) error {
 	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), groups))
 }
 
-// paletteActions are what the actor can do from anywhere.
+// paletteActions are the actor's actions that are possible on every page.
 func (a *dashboard) paletteActions(c *handlers.Call) []layout.PaletteGroup {
 	at, g := root(c), layout.PaletteGroup{Label: "Actions"}
 	add := func(action access.Action, label, href string) {

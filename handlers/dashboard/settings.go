@@ -143,7 +143,7 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if lost > 0 { // it asks first
+	if lost > 0 { // asks for a confirmation first
 		v.StrictTypes, v.ViewersRead, v.Seen = strict, viewers, form.Get("seen")
 		v.Beyond = pages.BeyondView{Days: days, Events: lost, Text: handlers.BeyondText(lost, days)}
 		return c.Render(http.StatusConflict, pages.Settings(v))
@@ -182,7 +182,7 @@ func (a *dashboard) showChanged(c *handlers.Call) error {
 	return c.Render(http.StatusConflict, pages.Settings(v))
 }
 
-// changeNoticeSettings sets who gets the tenant's notices beside its members, and whether there is a daily summary.
+// changeNoticeSettings sets who gets the tenant's notices besides its members, and whether there is a daily digest.
 func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -263,7 +263,7 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	return c.Redirect(path(c, "/members"))
 }
 
-// mailTransfer tells both sides who owns the tenant now.
+// mailTransfer tells both people who owns the tenant now.
 func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.GetMemberRow) error {
 	tenant := "\u201c" + c.Actor.TenantName + "\u201d"
 	for _, m := range []struct {
@@ -288,7 +288,7 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.
 	return nil
 }
 
-// refuseTransfer shows the settings as they are, with the reason why the ownership stays.
+// refuseTransfer shows the settings with the reason why the ownership did not change.
 func (a *dashboard) refuseTransfer(c *handlers.Call, status int, why string) error {
 	v, err := a.settings(c)
 	if err != nil {

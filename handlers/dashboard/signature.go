@@ -24,7 +24,7 @@ func (a *dashboard) showSignature(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Signature(a.signatureView(c, url.Values{"format": {string(signature.Standard)}}, nil)))
 }
 
-// signatureView is the form with what was typed, except for the secret, which no page repeats.
+// signatureView is the form with the typed values, except for the secret, which no page repeats.
 func (a *dashboard) signatureView(c *handlers.Call, form url.Values, wrong map[string]string) pages.SignatureView {
 	v := pages.SignatureView{Root: path(c, ""), Wrong: wrong, Shell: c.Shell("Signature debugger", "signature")}
 	v.Format = components.FieldProps{Name: "format", Label: "Format", Value: form.Get("format"), Error: wrong["format"]}
@@ -49,7 +49,7 @@ func (a *dashboard) signatureView(c *handlers.Call, form url.Values, wrong map[s
 	return v
 }
 
-// presetMark begins the choices that are presets. A preset can have the name of a format.
+// presetMark starts the values of choices that are presets. A preset can have the name of a format.
 const presetMark = "preset:"
 
 // chosenWire reads a choice of a format or a preset.
@@ -65,7 +65,7 @@ func chosenWire(choice, prefix string) (signature.Wire, bool) {
 // maxShownBody bounds how many bytes of a body a page repeats.
 const maxShownBody = 32 << 10
 
-// checkSignature checks what was pasted. Nothing of it is stored or logged.
+// checkSignature checks the pasted request. Nothing of it is stored or logged.
 func (a *dashboard) checkSignature(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *dashboard) checkSignature(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Signature(v))
 }
 
-// readHeaders reads pasted lines of name and value. It removes what curl and browsers write around them.
+// readHeaders reads pasted lines of name and value. It removes what curl and browsers add to them.
 func readHeaders(text string) (http.Header, error) {
 	h := http.Header{}
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", ""), "\n") {

@@ -13,7 +13,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// spans are the stretches of time that charts can show, and how long a bucket of each is: a chart has 24 to 30 of them.
+// spans are the time ranges of charts, with the length of a bucket: a chart has 24 to 30 of them.
 var spans = []struct {
 	name   string
 	long   time.Duration
@@ -28,18 +28,18 @@ var spans = []struct {
 	{"30d", 30 * 24 * time.Hour, analytics.Day, 24 * time.Hour, "Last 30 days", "Attempts by the day"},
 }
 
-// young is for how long a tenant or an endpoint is so new that the last hour shows all of it.
+// young is how long a tenant or an endpoint is new, so that one hour shows everything of it.
 const young = 2 * time.Hour
 
-// span is the stretch of time that a page's charts show.
+// span is the time range of a page's charts.
 type span struct {
-	at     int // in spans
+	at     int // index in spans
 	window analytics.Window
 	rows   []analytics.Row
 }
 
-// readSpan takes the range out of the address. Where that names none, what is new is shown by the hour, and
-// everything else by the day.
+// readSpan reads the range of the address. The default is the last hours for new tenants and endpoints, and days for
+// others.
 func readSpan(c *handlers.Call, born, now time.Time) *span {
 	s := &span{at: 1}
 	if now.Sub(born) < young {
@@ -67,7 +67,7 @@ func (s *span) read(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time
 	return err
 }
 
-// lastDay is the span of the last 24 hours: s itself, where it is that.
+// lastDay is the span of the last 24 hours: s itself if it is that one.
 func (s *span) lastDay(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time) (*span, error) {
 	const day = 1
 	if s.at == day {
@@ -100,8 +100,7 @@ func (s *span) view(path string) pages.RangeView {
 	return v
 }
 
-// attemptCharts draws a series of attempts by buckets of a length: how many there were, how many of them succeeded,
-// and how long they took.
+// attemptCharts draws a series of attempts by buckets: their number, how many of them succeeded, and their duration.
 func attemptCharts(rows []analytics.Row, w analytics.Window, bucket time.Duration) (volume, success,
 	latency charts.Props,
 ) {

@@ -21,7 +21,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// ssoRoutes need a recent sign-in: who configures the provider decides who can enter.
+// ssoRoutes require a recent sign-in: the configuration of the provider decides who has access.
 func (a *dashboard) ssoRoutes() []handlers.Route {
 	return []handlers.Route{
 		fresh("GET", "/settings/sso", access.ManageSSO, a.showSSO),
@@ -33,7 +33,7 @@ func (a *dashboard) ssoRoutes() []handlers.Route {
 	}
 }
 
-// ssoView is the page as it is stored. A tenant without a provider sees what is usual.
+// ssoView is the page as stored. A tenant without a provider sees the usual values.
 func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Connection, err error) {
 	v.Settings = path(c, "/settings")
 	var domains []sql.SSODomain
@@ -75,7 +75,7 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 	return v, conn, nil
 }
 
-// fillSSO makes the fields of the form.
+// fillSSO fills in the fields of the form.
 func fillSSO(v *pages.SSOView, conn accounts.Connection) {
 	secretHint := "Leave it empty for a public client, which has PKCE only."
 	if conn.Secret != nil {
@@ -121,7 +121,7 @@ func (a *dashboard) showSSO(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.SSO(v))
 }
 
-// changeSSO saves the connection, once the provider was reached and has a valid configuration.
+// changeSSO saves the connection after the provider responded with a valid configuration.
 func (a *dashboard) changeSSO(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *dashboard) changeSSO(c *handlers.Call) error {
 	return c.Redirect(v.Root)
 }
 
-// refuseSSO shows the page again with what is wrong.
+// refuseSSO shows the page again with errors.
 func (a *dashboard) refuseSSO(c *handlers.Call, v pages.SSOView, err error) error {
 	if err := handlers.NotInput(err); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (a *dashboard) refuseSSO(c *handlers.Call, v pages.SSOView, err error) erro
 	return c.Render(handlers.Status(err), pages.SSO(v))
 }
 
-// readSSO reads the form. What it can't read is returned as it was typed, with the error.
+// readSSO reads the form. A value that it can't read is returned as typed, with the error.
 func readSSO(form url.Values, was accounts.Connection) (accounts.NewSSO, error) {
 	to := accounts.NewSSO{Connection: was}
 	to.Issuer, to.ClientID = strings.TrimSpace(form.Get("issuer")), strings.TrimSpace(form.Get("client_id"))

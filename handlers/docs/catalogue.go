@@ -13,8 +13,8 @@ import (
 	views "posthorn/views/docs"
 )
 
-// Catalogue reads the platform's own event types. on is false if they are not public. *db.DB's PublicCatalogue is
-// one.
+// Catalogue reads the platform's own event types. on is false if they are not public. *db.DB's PublicCatalogue
+// implements it.
 type Catalogue func(context.Context) (types []sql.EventType, on bool, err error)
 
 // showCatalogue shows the platform's own event types to everybody, if operators have made them public.

@@ -8,7 +8,7 @@ import (
 	views "posthorn/views/docs"
 )
 
-// chapter is a section of the navigation: guides for one reader, in the order in which they are read.
+// chapter is a section of the navigation: guides for one kind of reader, in reading order.
 type chapter struct {
 	title  string
 	guides []string
@@ -16,7 +16,7 @@ type chapter struct {
 
 const referenceTitle = "API reference"
 
-// chapters name every guide; a test holds that. Decisions (adr/) are reached from the pages that cite them.
+// chapters contain every guide, as a test checks. Pages that cite a decision link to it (adr/).
 var chapters = []chapter{
 	{"Get started", []string{"quickstart", "authentication", "sso"}},
 	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "declarative", "migrate", "svix"}},
@@ -51,7 +51,7 @@ func (c *content) sections() ([]views.Section, error) {
 	return all, nil
 }
 
-// sequence are all pages of the navigation in their order, for "previous" and "next".
+// sequence lists all pages of the navigation in their order, for "previous" and "next".
 func sequence(sections []views.Section) []views.Link {
 	list := []views.Link{{Label: "Documentation", Path: "/docs"}}
 	for _, s := range sections {
@@ -66,7 +66,7 @@ func sequence(sections []views.Section) []views.Link {
 	return list
 }
 
-// place fills in what surrounds the page at a path.
+// place fills in the frame of the page at a path.
 func (c *content) place(f *views.Frame, path string) {
 	f.Path = path
 	if at := slices.IndexFunc(c.order, func(l views.Link) bool { return l.Path == path }); at >= 0 {
@@ -82,7 +82,7 @@ func (c *content) place(f *views.Frame, path string) {
 	}
 }
 
-// landing is the first page, with a door for each reader.
+// landing is the first page, with an entry for each kind of reader.
 func (c *content) landing() views.Landing {
 	doors := []views.Door{
 		{Title: "Send events", Text: "Your product emits events with an API key; Posthorn delivers them to your customers.", Links: []views.Link{
@@ -100,7 +100,7 @@ func (c *content) landing() views.Landing {
 	return views.Landing{Doors: doors}
 }
 
-// cut ends a text at a word, after at most n bytes.
+// cut cuts a text after a word, at n bytes or before.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -16,7 +16,7 @@ const (
 	groupRoot     = referencePage + "/"
 )
 
-// contract is the OpenAPI document as it is written: the order of its fields is the one that people read.
+// contract is the OpenAPI document as a YAML tree, which keeps the written order of its fields.
 type contract struct{ root *yaml.Node }
 
 func readContract(source []byte) (contract, error) {
@@ -30,14 +30,14 @@ func readContract(source []byte) (contract, error) {
 	return contract{n.Content[0]}, nil
 }
 
-// plain is the document as JSON knows it.
+// plain is the document as JSON values.
 func (c contract) plain() any {
 	var v any
-	_ = c.root.Decode(&v) // what was parsed decodes
+	_ = c.root.Decode(&v) // it was parsed, so it decodes
 	return v
 }
 
-// get is the node at the end of a path of keys; nil where there is none.
+// get is the node at the end of a path of keys; nil if it does not exist.
 func get(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		var found *yaml.Node
@@ -51,7 +51,7 @@ func get(n *yaml.Node, keys ...string) *yaml.Node {
 	return n
 }
 
-// members walks through an object in the order of the document.
+// members iterates over an object in the order of the document.
 func members(n *yaml.Node) func(func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -91,7 +91,7 @@ func (c contract) resolve(n *yaml.Node) (*yaml.Node, string) {
 
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
-// reference makes the groups of operations, in the order of the document's tags.
+// reference builds the groups of operations, in the order of the document's tags.
 func (c contract) reference(base string) ([]views.Group, error) {
 	var groups []views.Group
 	tags := get(c.root, "tags")
@@ -171,10 +171,10 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 	return o
 }
 
-// texts are those of a list.
+// texts are the texts of a list.
 func texts(list *yaml.Node) (out []string) {
 	if list != nil {
-		_ = list.Decode(&out) // what is no list of texts is none
+		_ = list.Decode(&out) // anything else decodes to an empty list
 	}
 	return out
 }
@@ -189,10 +189,10 @@ func (c contract) parameter(p *yaml.Node) views.Field {
 	return f
 }
 
-// maxDepth is how deep the fields of fields are listed.
+// maxDepth is how deeply nested fields are listed.
 const maxDepth = 3
 
-// fields lists an object's fields, those of its parts after each, by dotted paths.
+// fields lists an object's fields, each followed by its own fields, by dotted paths.
 func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Field {
 	schema, _ = c.resolve(schema)
 	if item := get(schema, "items"); item != nil {
@@ -265,7 +265,7 @@ func (c contract) kind(schema *yaml.Node) string {
 	return strings.Join(types, " or ")
 }
 
-// limits says what else a value must be.
+// limits lists the other conditions of a value.
 func (c contract) limits(schema *yaml.Node) string {
 	schema, _ = c.resolve(schema)
 	var parts []string

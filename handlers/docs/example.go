@@ -40,7 +40,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// What stands for ids and texts in examples.
+// Placeholders for ids and texts in examples.
 const exampleSerial = "01jd0000000000000000000000"
 
 var idPrefixes = map[string]string{
@@ -68,7 +68,8 @@ func (c contract) exampleOf(n *yaml.Node) any {
 	return v
 }
 
-// example makes a value of a schema. With all false only what must be there, or has an example of its own, is in it.
+// example creates a value of a schema. If all is false, it has only fields that are required or have an example of
+// their own.
 func (c contract) example(schema *yaml.Node, name, of string, all bool, depth int) any {
 	schema, ref := c.resolve(schema)
 	if ref != "" {

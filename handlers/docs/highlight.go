@@ -14,8 +14,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// language is what the highlighter knows of one: comments, strings and words. Everything else is shown plain. A lexer
-// of each language would be some megabytes of tables in the binary for the same few colors.
+// language is what the highlighter knows of a language: comments, strings and words. The rest is plain. A lexer for
+// each language would add some megabytes of tables to the binary for the same few colors.
 type language struct {
 	tokens   *regexp.Regexp // its groups are comment, string, number, word
 	keywords []string
@@ -50,10 +50,10 @@ var languages = func() map[string]language {
 
 func wordList(list string) []string { return strings.Fields(list) }
 
-// classes are those of the groups of a language's tokens.
+// classes are the CSS classes of a language's groups.
 var classes = []string{"", "tok-comment", "tok-string", "tok-number", "tok-word"}
 
-// highlight writes source as HTML with a class around each token; text alone where the language is not known.
+// highlight writes source as HTML with a class for each token, or as text if the language is unknown.
 func highlight(name, source string) string {
 	lang, known := languages[name]
 	if !known {
@@ -82,7 +82,7 @@ func highlight(name, source string) string {
 	return b.String() + html.EscapeString(source[at:])
 }
 
-// code is a block of code as a component. What scrolls is reached by keyboard too.
+// code is a block of code as a component. It can be scrolled with the keyboard too.
 func code(name, source string) templ.Component { return templ.Raw(codeBlock(name, source)) }
 
 func codeBlock(name, source string) string {
@@ -92,7 +92,7 @@ func codeBlock(name, source string) string {
 // blocks renders the code blocks of pages.
 type blocks struct{}
 
-// RegisterFuncs takes over the code blocks.
+// RegisterFuncs registers the renderer of code blocks.
 func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, renderBlock)
 	r.Register(ast.KindCodeBlock, renderBlock)

@@ -27,13 +27,13 @@ type guide struct {
 	source string
 	about  string // its first sentences, as text
 	body   templ.Component
-	parts  []views.Heading // its sections, where there are enough for a table of contents
+	parts  []views.Heading // its sections, if there are enough for a table of contents
 }
 
-// markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
+// markdown renders this repository's own pages. It leaves out HTML: no page needs it, so none can be injected.
 func markdown(folder string) goldmark.Markdown {
 	return goldmark.New(
-		// Alignment as an attribute: the pages' policy lets no style attribute through.
+		// Alignment as an attribute: the content security policy blocks style attributes.
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(
 			extension.TableCellAlignAttribute))),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(),
@@ -42,7 +42,7 @@ func markdown(folder string) goldmark.Markdown {
 	)
 }
 
-// fewParts is up to how many sections a page is read without a table of contents.
+// fewParts is the largest number of sections without a table of contents.
 const fewParts = 2
 
 // parts are the sections of a rendered page, without their code marks.
@@ -63,7 +63,7 @@ func parts(source string) []views.Heading {
 	return all
 }
 
-// prose is Markdown as a component; what can't be rendered shows as it is.
+// prose is Markdown as a component; if it can't be rendered, it is shown as text.
 func prose(source string) templ.Component { return render("", []byte(source)) }
 
 func render(folder string, source []byte) templ.Component {
@@ -76,20 +76,20 @@ func render(folder string, source []byte) templ.Component {
 	return templ.Raw(heading.ReplaceAllString(page, `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
 }
 
-// tables makes a wide table scroll in a frame of its own, which the keyboard reaches. No text of a page can be taken
-// for the tags: it is escaped.
+// tables puts a wide table into a frame that scrolls, also with the keyboard. Text of a page is escaped, so it never
+// matches the tags.
 var tables = strings.NewReplacer(
 	"<table>", `<div class="docs-table" role="group" aria-label="Table" tabindex="0"><table>`,
 	"</table>", "</table></div>",
 )
 
-// heading is a rendered heading below the page's title. No text of a page can be taken for the tag: it is escaped.
+// heading is a rendered heading below the page's title. Text of a page is escaped, so it never matches the tag.
 var heading = regexp.MustCompile(`<h([23]) id="([^"]+)">(.*?)</h[23]>`)
 
-// headings gives a heading the id that its text suggests: `key_missing` that very code, "The words" the-words.
+// headings derives a heading's id from its text: `key_missing` is that very code, "The words" is the-words.
 type headings map[string]int
 
-// Generate makes an id.
+// Generate creates an id.
 func (h headings) Generate(value []byte, _ ast.NodeKind) []byte {
 	var b strings.Builder
 	for _, r := range strings.ToLower(string(value)) {
@@ -107,13 +107,13 @@ func (h headings) Generate(value []byte, _ ast.NodeKind) []byte {
 	return []byte(id)
 }
 
-// Put notes an id that was given.
+// Put records an id that was given.
 func (h headings) Put(value []byte) { h[string(value)]++ }
 
-// links leads links between pages to where they are served, and makes those to files that are not into text.
+// links rewrites links between pages to their addresses, and removes links to files that are not served.
 type links struct{ folder string }
 
-// Transform walks through a page.
+// Transform rewrites the links of a page.
 func (l links) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
 	var lost []*ast.Link
 	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -181,13 +181,13 @@ func loadGuides() (map[string]guide, error) {
 	return all, err
 }
 
-// evidence is a comment that names the test of what a page promises (docs/claims_test.go). Readers don't see it.
+// evidence is a comment that names the test of a promise on the page (docs/claims_test.go). Readers don't see it.
 var evidence = regexp.MustCompile(`\n[ ]*<!-- (?:test:|bench:|no claim)[^\n]*-->`)
 
-// status is a line that begins with an HTTP status, which Markdown would take for the number of a list's item.
+// status is a line that starts with an HTTP status, which Markdown would read as the number of a list's item.
 var status = regexp.MustCompile(`(?m)^([1-5]\d\d)\. `)
 
-// loadErrors takes errors.md apart: a page for each code.
+// loadErrors splits errors.md into a page for each code.
 func loadErrors() (map[string]guide, error) {
 	source, err := fs.ReadFile(docs.Pages, "errors.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package docs shows the documentation: the pages of docs/, and the API's reference made from the OpenAPI document. All
-// of it is rendered once, when it is first asked for, and is the same for everybody.
+// Package docs serves the documentation: the pages of docs/, and the API's reference from the OpenAPI document. All of
+// it is rendered once, at the first request, and is the same for everybody.
 package docs
 
 import (
@@ -17,9 +17,9 @@ import (
 	views "posthorn/views/docs"
 )
 
-// Deps is what the pages are made of.
+// Deps are the dependencies of the pages.
 type Deps struct {
-	BaseURL   string    // of this server, for the examples
+	BaseURL   string    // this server's URL, for the examples
 	Catalogue Catalogue // nil: there is none
 }
 
@@ -28,7 +28,7 @@ type site struct {
 	content func() (*content, error)
 }
 
-// content is everything that there is to show, rendered.
+// content is all rendered content.
 type content struct {
 	frame    views.Frame // without title and path
 	guides   map[string]guide
@@ -50,7 +50,7 @@ const (
 	markdownText = "text/markdown; charset=utf-8"
 )
 
-// firstPage is how long a page can take: the first request makes all of them, which a busy machine needs time for.
+// firstPage is how long a page can take: the first request renders all of them, which takes time on a busy machine.
 const firstPage = 30 * time.Second
 
 // Routes is the route table of the documentation. Everybody can read it.
@@ -136,7 +136,7 @@ func (c *content) addPages(intro string) {
 	}
 }
 
-// show renders the page at the request's path; build says what it holds, or that there is none.
+// show renders the page at the request's path. build returns its content, or that it does not exist.
 func (s *site) show(call *handlers.Call, title string, build func(*content) (string, templ.Component)) error {
 	return s.showParts(call, title, func(c *content) (string, templ.Component, []views.Heading) {
 		found, body := build(c)
@@ -169,7 +169,7 @@ func (s *site) showParts(call *handlers.Call, title string, build func(*content)
 func (s *site) landing(call *handlers.Call) error {
 	_, on, err := s.types(call.Ctx())
 	if err != nil {
-		on = false // the documentation is there although the database is away
+		on = false // without the database the documentation is still served
 	}
 	return s.show(call, "Documentation", func(c *content) (string, templ.Component) {
 		landing := c.landing()
@@ -249,7 +249,7 @@ func prosePage(g guide, ok bool) (string, templ.Component) {
 	return g.title, views.Prose(g.body)
 }
 
-// markdown serves the page at the request's path without its end, as Markdown.
+// markdown serves a page as Markdown, at the page's path with the suffix of Markdown pages.
 func (s *site) markdown(call *handlers.Call) error {
 	c, err := s.content()
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *site) markdown(call *handlers.Call) error {
 	return nil
 }
 
-// file serves a part of the content as it is.
+// file serves a part of the content unchanged.
 func (s *site) file(kind string, part func(*content) []byte) handlers.Handler {
 	return func(call *handlers.Call) error {
 		c, err := s.content()

@@ -12,8 +12,8 @@ import (
 	"posthorn/client"
 )
 
-// goCode is the call of the SDK for Go, with the error handled as in a function that returns one. The types of the SDK
-// itself say how each value is written.
+// goCode is the call of the SDK for Go, with its error handled as in a function that returns one. The SDK's own types
+// determine how each value is written.
 func (r request) goCode() string {
 	name := strings.ToUpper(r.operation[:1]) + r.operation[1:]
 	if r.operation == emitting {
@@ -24,7 +24,7 @@ func (r request) goCode() string {
 		return ""
 	}
 	arguments, path := []string{"ctx"}, r.path
-	for i := 2; i < method.Type.NumIn(); i++ { // the receiver and the context are before
+	for i := 2; i < method.Type.NumIn(); i++ { // the first two are the receiver and the context
 		in := method.Type.In(i)
 		switch {
 		case len(path) > 0:
@@ -68,7 +68,7 @@ var goMethods = func() map[string]reflect.Method {
 
 const nullablePackage = "github.com/oapi-codegen/nullable"
 
-// goValue is an example's value as a value of a type of the SDK; false: the type can't be written as a literal.
+// goValue writes an example's value as a value of a type of the SDK; false: the type can't be written as a literal.
 func goValue(t reflect.Type, v any) (text string, ok bool) {
 	switch {
 	case t.PkgPath() == nullablePackage:
@@ -105,7 +105,7 @@ func goValue(t reflect.Type, v any) (text string, ok bool) {
 	return compact(v), true
 }
 
-// goTyped is a value of a type where nothing around it says which.
+// goTyped writes a value with its type, if the context does not determine the type.
 func goTyped(t reflect.Type, v any) (string, bool) {
 	text, ok := goValue(t, v)
 	switch name := t.String(); {
@@ -115,7 +115,7 @@ func goTyped(t reflect.Type, v any) (string, bool) {
 	return goType(t) + "(" + text + ")", ok
 }
 
-// goType is how a type is written in a program that uses the SDK.
+// goType is the name of a type in a program that uses the SDK.
 func goType(t reflect.Type) string { return t.String() }
 
 func goStruct(t reflect.Type, v any) (string, bool) {
@@ -154,7 +154,7 @@ func goList(t reflect.Type, v any) (string, bool) {
 		text, ok := goValue(t.Elem(), v)
 		whole = whole && ok
 		if t.Elem().Kind() == reflect.Struct {
-			text = strings.TrimPrefix(text, goType(t.Elem())) // the list says it
+			text = strings.TrimPrefix(text, goType(t.Elem())) // the type of the list determines it
 		}
 		parts = append(parts, name+text)
 	}
@@ -173,7 +173,7 @@ func goList(t reflect.Type, v any) (string, bool) {
 	return goType(t) + "{" + strings.Join(parts, ", ") + "}", whole
 }
 
-// goAny is a value where the SDK takes any JSON.
+// goAny writes a value for a parameter of any JSON.
 func goAny(v any) string {
 	var parts []string
 	switch v := v.(type) {

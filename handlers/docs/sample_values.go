@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// style is how a language writes values.
+// style is the syntax of a language's values.
 type style struct {
 	null, yes, no, indent string
-	name                  func(string) string // the name of a member
+	name                  func(string) string // writes the name of a member
 }
 
 var (
@@ -19,7 +19,7 @@ var (
 	plainKey        = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// typeScriptKey is a member's name, in quotes where it needs them.
+// typeScriptKey is a member's name, quoted if necessary.
 func typeScriptKey(name string) string {
 	if plainKey.MatchString(name) {
 		return name
@@ -27,7 +27,7 @@ func typeScriptKey(name string) string {
 	return quoteJSON(name)
 }
 
-// write writes a value of an example. indent is that of its line.
+// write writes a value of an example. indent is the indent of its line.
 func (s style) write(v any, indent string) string {
 	inner := indent + s.indent
 	var parts []string

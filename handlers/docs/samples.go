@@ -12,14 +12,14 @@ import (
 	views "posthorn/views/docs"
 )
 
-// request is an operation's example request: the one source of all its samples.
+// request is an operation's example request: the source of all its samples.
 type request struct {
 	operation, method string
 	server, url       string // of the server, and of the operation with the values of its path
 	path              []argument
 	body              any  // nil: none
 	empty             bool // the response has no body
-	stream            bool // the response is no JSON
+	stream            bool // the response is not JSON
 	list              bool // the response is a page of a list
 }
 
@@ -55,8 +55,8 @@ func (c contract) request(base string, o views.Operation, body, item, op *yaml.N
 	return r
 }
 
-// bodyExample is an example of a body: what must be there, or has an example of its own; else its first field. An
-// optional body without either is nil.
+// bodyExample is an example of a body: the required fields and those with an example of their own, or else its first
+// field. It is nil for an optional body without such fields.
 func (c contract) bodyExample(body *yaml.Node, optional bool) any {
 	v := c.example(body, "", "", false, 0)
 	o, isObject := v.(object)
@@ -121,7 +121,7 @@ func (r request) curl() string {
 	return b.String()
 }
 
-// emitting is the operation for which each SDK has a method of its own, which adds an idempotency key.
+// emitting is the operation for which each SDK has a separate method, which adds an idempotency key.
 const emitting = "emitEvent"
 
 // typeScript is the call of the SDK for TypeScript: one object with the path's parameters and the body.

@@ -8,7 +8,8 @@ import (
 	views "posthorn/views/docs"
 )
 
-// entry is a section of a page in the search index. The names are short, as every browser that searches loads it once.
+// entry is a section of a page in the search index. The names are short, since every browser that searches loads the
+// index.
 type entry struct {
 	Title string `json:"t"`
 	Page  string `json:"p"`
@@ -16,7 +17,7 @@ type entry struct {
 	Text  string `json:"x"`
 }
 
-// most are the results of a search, most also those that the script shows.
+// most is the maximum number of results; the script shows the same number
 const (
 	mostHits   = 20
 	mostText   = 900 // of a section in the index
@@ -25,7 +26,7 @@ const (
 	pageScore  = 4
 )
 
-// index takes the pages apart at their headings.
+// index splits the pages at their headings.
 func (c *content) index() []entry {
 	var all []entry
 	for _, l := range c.order {
@@ -50,7 +51,7 @@ func (c *content) index() []entry {
 	return all
 }
 
-// splitHeadings cuts a page before each heading that is not inside a block of code.
+// splitHeadings splits a page before each heading that is not inside a block of code.
 func splitHeadings(source string) []string {
 	var parts []string
 	fenced := false
@@ -68,7 +69,7 @@ func splitHeadings(source string) []string {
 	return append(parts, b.String())
 }
 
-// search finds the sections that have every word, those with words in their titles first.
+// search finds the sections with every word. Those with words in their titles come first.
 func (c *content) find(query string) []views.Hit {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
@@ -93,7 +94,7 @@ func (c *content) find(query string) []views.Hit {
 	return hits
 }
 
-// score is 0 where a word is missing. static/docs/docs.js computes the same.
+// score is 0 if a word is missing. static/docs/docs.js computes the same.
 func (e entry) score(words []string) int {
 	title, page, text := strings.ToLower(e.Title), strings.ToLower(e.Page), strings.ToLower(e.Text)
 	total := 0

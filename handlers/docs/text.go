@@ -8,10 +8,10 @@ import (
 	views "posthorn/views/docs"
 )
 
-// markdownEnd is what the address of a page as Markdown ends in.
+// markdownEnd is the end of the address of a page as Markdown.
 const markdownEnd = ".md"
 
-// page is what the search, llms.txt and the Markdown of a page are made of.
+// page is the text of a page for the search, llms.txt and its Markdown.
 type page struct{ path, title, about, source string }
 
 var (
@@ -103,7 +103,7 @@ func groupMarkdown(g views.Group) string {
 	return b.String()
 }
 
-// short is llms.txt: every page of the navigation with what it is about.
+// short is llms.txt: every page of the navigation with its subject.
 func (c *content) short(base string) string {
 	var b strings.Builder
 	b.WriteString("# Posthorn\n\n> Posthorn delivers a product's events to its customers' endpoints: signed, retried, and recorded.\n\n")
@@ -126,7 +126,7 @@ func (c *content) short(base string) string {
 	return b.String()
 }
 
-// full is llms-full.txt: the pages themselves.
+// full is llms-full.txt: the text of all pages.
 func (c *content) full() string {
 	var b strings.Builder
 	for _, l := range c.order {

@@ -16,7 +16,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// What tells the home of a request.
+// What identifies the home of a request.
 type kind int
 
 const (
@@ -27,32 +27,32 @@ const (
 	ofEmail
 	ofDomain    // the domain of the address in a form
 	ofFormToken // the token in a form
-	ofBrowser   // what the browser's cookie says
+	ofBrowser   // the browser's cookie
 )
 
-// subject is what tells the home of a request.
+// subject is what identifies the home of a request.
 type subject struct {
 	kind kind
 	text string // a key, a tenant's id or external id, a token, or the name of a cookie
 	key  string // the API key beside a tenant
-	// cookie is that in which a browser remembers the home of the request; empty: it need not.
+	// cookie is the cookie in which a browser stores the home of the request; empty: none.
 	cookie string
-	any    bool // where that home is down, this one responds
+	any    bool // if that home is down, this one responds
 }
 
-// The cookies that name the home of the account, and of the console, that a browser last used. They hold no secret and
-// open nothing.
+// The cookies that name the home of the account, and of the console, that a browser last used. They contain no secret
+// and grant nothing.
 const (
 	homeCookie        = "posthorn-home"
 	consoleHomeCookie = "posthorn-console-home"
 )
 
-// accountPages are the first parts of paths that belong to a person's account, in whichever home that is.
+// accountPages are the first segments of paths that belong to a person's account, in any home.
 var accountPages = map[string]bool{
 	"sign-in": true, "sign-out": true, "sign-up": true, "verify-email": true, "reset": true, "change-email": true, "invitations": true, "tenants": true, "account": true, "": true,
 }
 
-// classify reads what tells the home of a request from its path, its key and its query.
+// classify reads what identifies the home of a request from its path, its key and its query.
 func classify(r *http.Request) subject {
 	path := r.URL.EscapedPath()
 	if rest, ok := strings.CutPrefix(path, "/api/v1/tenants/"); ok {
@@ -112,7 +112,7 @@ func classifyPage(r *http.Request, path string) subject {
 // tokenForms are the forms behind links in mails.
 var tokenForms = map[string]bool{"/invitations/accept": true, "/verify-email": true, "/reset/new": true, "/change-email": true}
 
-// ofSubscription finds the tenant that a link to unsubscribe names. The tenant's home checks who has signed it.
+// ofSubscription finds the tenant of an unsubscribe link. The tenant's home checks the signature.
 func ofSubscription(path string) subject {
 	payload, ok := seal.ReadToken(segment(strings.TrimPrefix(path, "/unsubscribe/")))
 	if !ok {
@@ -152,7 +152,7 @@ func hashOf(text string) string {
 // maxPeek is how much of a form is read to find an address in it.
 const maxPeek = 16 << 10
 
-// peek is a field of a form; the form can be read again. Empty: the form has none.
+// peek returns a field of a form and keeps the form readable. Empty: the form does not have it.
 func peek(r *http.Request, field string) (string, error) {
 	if r.Body == nil || r.ContentLength > maxPeek {
 		return "", nil
@@ -170,7 +170,7 @@ func peek(r *http.Request, field string) (string, error) {
 	return form.Get(field), err
 }
 
-// peekEmail is the address in a form; the form can be read again. Empty: there is none.
+// peekEmail returns the address in a form and keeps the form readable. Empty: there is none.
 func peekEmail(r *http.Request) (string, error) {
 	text, err := peek(r, "email")
 	if err != nil || text == "" {

@@ -9,15 +9,15 @@ import (
 	"posthorn/domain/fault"
 )
 
-// How long an answer is remembered. One that is out of date costs another hop: the home that was left passes the
-// request on, and the response names the home that made it.
+// How long an answer is cached. An outdated one costs another hop: the former home passes the request on, and the
+// response names the home that made it.
 const (
 	knownFor   = 10 * time.Minute
 	unknownFor = 2 * time.Second
 	maxKnown   = 100_000
 )
 
-// directory remembers where tenants, keys and tokens are. It is a cache of one process.
+// directory caches where tenants, keys and tokens are, for one process.
 type directory struct {
 	now func() time.Time
 	mu  sync.RWMutex
@@ -59,7 +59,7 @@ func (d *directory) forget(of string) {
 	delete(d.all, of)
 }
 
-// question is what a home asks another: whether it has this. One field is set, or Email and Member.
+// question asks a home whether it has something. One field is set, or Email and Member.
 type question struct {
 	Tenant string `json:"tenant,omitempty"` // an id or an external id
 	Key    string `json:"key,omitempty"`    // SHA-256 in hexadecimal
@@ -70,7 +70,7 @@ type question struct {
 	Signed string `json:"signed,omitempty"` // a link to unsubscribe, signed by the home for a tenant that has left it
 }
 
-// name is under what the directory remembers the answer.
+// name is the key of the answer in the directory.
 func (q question) name() string {
 	switch {
 	case q.Tenant != "":
@@ -92,8 +92,8 @@ var errAsking = &fault.Error{
 	Detail: "No home of this server that responds has this, and at least one doesn't respond right now. Send the same request again in a few seconds.",
 }
 
-// ask asks all other homes at once. The first that has it is the answer, whether or not the others respond. Where none
-// has it and one did not respond, nobody knows: errAsking.
+// ask asks all other homes concurrently. The first that has it is the answer, whether or not the others respond. If
+// none has it and one did not respond, the result is unknown: errAsking.
 func (r *Router) ask(ctx context.Context, q question) (destination, error) {
 	select {
 	case r.asks <- struct{}{}:
@@ -133,7 +133,7 @@ func (r *Router) ask(ctx context.Context, q question) (destination, error) {
 	return destination{}, nil
 }
 
-// homeOfBrowser is the home that a browser used last, by a cookie. That of the console is chosen by ?home=.
+// homeOfBrowser is the home that a browser used last, by a cookie. ?home= selects the home of the console.
 func (r *Router) homeOfBrowser(req *http.Request, cookie string) destination {
 	if cookie == consoleHomeCookie && req.URL.RawQuery != "" {
 		if name := req.URL.Query().Get("home"); name == r.Self || r.others[name] != nil {
@@ -143,7 +143,7 @@ func (r *Router) homeOfBrowser(req *http.Request, cookie string) destination {
 	return destination{home: r.remembered(req, cookie)}
 }
 
-// remembered is the home that a browser's cookie names; empty: this one.
+// remembered is the home in a browser's cookie; empty: this one.
 func (r *Router) remembered(req *http.Request, cookie string) string {
 	c, err := req.Cookie(cookie)
 	if err != nil || r.others[c.Value] == nil {
@@ -152,7 +152,7 @@ func (r *Router) remembered(req *http.Request, cookie string) string {
 	return c.Value
 }
 
-// keep has a browser remember a home in a cookie.
+// keep stores a home in a browser's cookie.
 func (r *Router) keep(w http.ResponseWriter, req *http.Request, cookie, home string) {
 	if cookie == "" {
 		return

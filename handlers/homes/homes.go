@@ -1,5 +1,6 @@
-// Package homes stands before the routes of a web process that is one of several homes (docs/adr/0021-homes.md). It
-// finds the home of each request's tenant, passes on what belongs to another, and answers what other homes ask.
+// Package homes runs before the routes of a web process that is one of several homes (docs/adr/0021-homes.md). It finds
+// the home of each request's tenant, passes on requests that belong to another home, and answers the questions of other
+// homes.
 package homes
 
 import (
@@ -25,11 +26,11 @@ import (
 	"posthorn/handlers"
 )
 
-// Config is what a Router works with.
+// Config holds the dependencies of a Router.
 type Config struct {
 	Self    string      // this home
 	Others  []home.Home // the others
-	Secret  string      // that all homes know
+	Secret  string      // shared by all homes
 	DB      *db.DB
 	Keys    *handlers.Authenticator
 	Ring    *seal.Ring
@@ -48,23 +49,23 @@ type Router struct {
 	others map[string]*peer
 	names  []string // of others, in the order of the configuration
 	known  *directory
-	asks   chan struct{} // a slot for each question that is asked at the same time
+	asks   chan struct{} // a slot for each concurrent question
 	doubts bool
 	sights *sights
 }
 
-// The header in which a home signs what it passes on, and the header in which each response names the home that made
-// it.
+// The header with which a home signs the requests that it passes on, and the header in which each response names the
+// home that made it.
 const (
 	passageHeader = "Posthorn-Passage"
 	homeHeader    = "Posthorn-Home"
 )
 
-// maxAsks bounds the questions to other homes that are asked at the same time: who invents keys and ids must not keep
-// all homes busy.
+// maxAsks bounds the concurrent questions to other homes, so that a client with invented keys and ids does not keep all
+// homes busy.
 const maxAsks = 64
 
-// New makes a Router.
+// New creates a Router.
 func New(c Config) *Router {
 	r := &Router{
 		Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks),
@@ -77,7 +78,7 @@ func New(c Config) *Router {
 	return r
 }
 
-// Reasons for which a request is not passed on.
+// Reasons why a request is not passed on.
 var (
 	errForged = fault.New(fault.Forbidden, "home_forged", "This request claims to come from another home of this server, and its signature is wrong. Don't send the header Posthorn-Passage.")
 	errLoop   = fault.New(fault.Unavailable, "home_loop", "The homes of this server disagree about where this tenant is. Send the request again in a few seconds.")
@@ -120,7 +121,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// arrived is a request that another home passed on, with the client that it names in place of that home.
+// arrived returns a request that another home passed on, with the client that it names instead of that home.
 func (r *Router) arrived(req *http.Request, p home.Passage) *http.Request {
 	ctx := req.Context()
 	if p.Key != "" {
@@ -139,18 +140,18 @@ func (r *Router) arrived(req *http.Request, p home.Passage) *http.Request {
 	return out
 }
 
-// destination is where a request belongs. An empty home is this one.
+// destination is the home of a request. An empty home is this one.
 type destination struct {
 	home string
-	of   string // what the directory knows the home of; empty: nothing
+	of   string // the key in the directory; empty: none
 	key  *handlers.Vouched
 	here bool // this home has it
-	// cookie is that in which the browser remembers the home; empty: it need not.
+	// cookie is the cookie in which the browser stores the home; empty: none.
 	cookie string
 }
 
-// home finds where a request belongs. One that another home passed on is looked for here first: what this process
-// remembers can be older than what that home was told.
+// home finds the home of a request. A request that another home passed on is looked up here first: this process's cache
+// can be older than the other home's answer.
 func (r *Router) home(req *http.Request, passed bool) (destination, error) {
 	r = r.doubting(passed)
 	switch s := classify(req); s.kind {
@@ -199,8 +200,8 @@ func (r *Router) homeOfKey(ctx context.Context, key string) (destination, error)
 	return r.find(ctx, q, known, ok)
 }
 
-// homeOfPlatformCall finds the home of the tenant that a platform key names. The key is checked in its own home, which
-// then vouches for it.
+// homeOfPlatformCall finds the home of the tenant that a platform key names. The key's own home checks the key and then
+// vouches for it.
 func (r *Router) homeOfPlatformCall(ctx context.Context, s subject) (destination, error) {
 	if !accounts.IsPlatformKey(s.key) {
 		return r.homeOfKey(ctx, s.key) // which rejects it
@@ -219,13 +220,13 @@ func (r *Router) homeOfPlatformCall(ctx context.Context, s subject) (destination
 	return to, err
 }
 
-// homeOf finds the home of what a question is about, here first.
+// homeOf finds the home for a question. It checks this home first.
 func (r *Router) homeOf(ctx context.Context, q question) (destination, error) {
 	known, ok := r.known.get(q.name())
 	return r.find(ctx, q, known, ok)
 }
 
-// find goes by what is known, where it is another home; else it looks here, then asks.
+// find uses the cache if it names another home; otherwise it checks here, then asks.
 func (r *Router) find(ctx context.Context, q question, known string, ok bool) (destination, error) {
 	if ok && known != r.Self && !r.doubts {
 		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
@@ -240,7 +241,7 @@ func (r *Router) find(ctx context.Context, q question, known string, ok bool) (d
 	return r.ask(ctx, q)
 }
 
-// doubting is a router that looks in this home first.
+// doubting returns a router that checks this home first.
 func (r *Router) doubting(passed bool) *Router {
 	if !passed {
 		return r
@@ -250,7 +251,7 @@ func (r *Router) doubting(passed bool) *Router {
 	return &out
 }
 
-// reachable asks again where the home that is known does not respond: its tenant can have moved.
+// reachable asks again if the known home does not respond: its tenant has possibly moved.
 func (r *Router) reachable(ctx context.Context, to destination, q question) (destination, error) {
 	if to.home == "" || to.home == r.Self || !r.others[to.home].isDown(r.Now()) {
 		return to, nil
@@ -261,11 +262,12 @@ func (r *Router) reachable(ctx context.Context, to destination, q question) (des
 	if here, err := r.has(ctx, q); err == nil && here {
 		return destination{}, nil
 	}
-	return to, nil // which says that it is down, or is tried again
+	return to, nil // which reports that it is down, or is tried again
 }
 
-// homeOfEmail finds the home of an account: first one where it is a member of a tenant, since the tenants of an account
-// can have moved; else any that has it. Of several, it is the one that the browser used last, then this one.
+// homeOfEmail finds the home of an account. It prefers a home in which the account is a member of a tenant, since
+// tenants can have moved, and otherwise takes any home with the account. Of several, it takes the one that the browser
+// used last, then this one.
 func (r *Router) homeOfEmail(req *http.Request) (destination, error) {
 	email, err := peekEmail(req)
 	if err != nil || email == "" {
@@ -300,7 +302,7 @@ func (r *Router) homeOfAccount(req *http.Request, q question) (to destination, f
 func (r *Router) homeOfForm(req *http.Request, kind kind) (destination, error) {
 	var q question
 	if kind == ofDomain {
-		email, _ := peekEmail(req) // one that is none is rejected where it is read
+		email, _ := peekEmail(req) // the handler rejects an invalid one
 		q.Domain = sso.DomainOf(email)
 	} else {
 		q.Token, _ = peek(req, "token")
@@ -313,10 +315,11 @@ func (r *Router) homeOfForm(req *http.Request, kind kind) (destination, error) {
 	return to, err
 }
 
-// SignedElsewhere reports whether another home has signed a link to unsubscribe, for a tenant that has left it since:
-// links in mails outlive a move.
+// SignedElsewhere reports whether another home has signed an unsubscribe link, for a tenant that has left it since:
+// links in mails still work after a move.
 //
-// The address is that of the person whom the link names; empty: it names none. Such a person can have another id here.
+// The result is the address of the person whom the link names; empty: it names none. Such a person can have another id
+// here.
 func (r *Router) SignedElsewhere(ctx context.Context, token string) (email string, signed bool, err error) {
 	to, err := r.ask(ctx, question{Signed: token})
 	if err != nil || to.home == "" {
@@ -325,7 +328,7 @@ func (r *Router) SignedElsewhere(ctx context.Context, token string) (email strin
 	return email, true, r.others[to.home].call(ctx, r, "recipient", question{Signed: token}, &email)
 }
 
-// recipient is the address of the person whom a link names that this home has signed; empty: it names none.
+// recipient is the address of the person whom a link of this home names; empty: it names none.
 func (r *Router) recipient(ctx context.Context, token string) (email string, err error) {
 	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
 	if !ok {
@@ -346,7 +349,7 @@ func (r *Router) recipient(ctx context.Context, token string) (email string, err
 	return email, err
 }
 
-// signed reports whether this home has signed a link to unsubscribe, for a tenant that has left it.
+// signed reports whether this home has signed an unsubscribe link, for a tenant that has left it.
 func (r *Router) signed(ctx context.Context, token string) (left bool, err error) {
 	payload, ok := r.Ring.OpenToken(accounts.UnsubscribePurpose, token)
 	if !ok {
@@ -363,7 +366,7 @@ func (r *Router) signed(ctx context.Context, token string) (left bool, err error
 	return left, err
 }
 
-// has reports whether something is in this home.
+// has reports whether this home has something.
 func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	switch {
 	case q.Tenant != "":
@@ -396,10 +399,10 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	return found, err
 }
 
-// internalRoot is where homes ask each other.
+// internalRoot is the path of the questions between homes.
 const internalRoot = "/internal/homes/"
 
-// client is the address that a request comes from.
+// client is the address of a request's client.
 func (r *Router) client(req *http.Request) string {
 	address := r.Proxies.Client(req)
 	if host, _, err := net.SplitHostPort(address); err == nil {

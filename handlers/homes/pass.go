@@ -19,22 +19,22 @@ import (
 	"posthorn/domain/id"
 )
 
-// Times of what goes between homes.
+// Time limits between homes.
 const (
 	askWithin  = 2 * time.Second
 	dialWithin = 2 * time.Second
-	// emitWithin is how long a home can take to begin its response to an emission: its own promise is 5 s.
+	// emitWithin is how long a home can take to start its response to an emission: its own limit is 5 s.
 	emitWithin = 6 * time.Second
-	// anyWithin is that of everything else: the slowest test inbox takes 35 s, an import a minute.
+	// anyWithin is the same for all other requests: the slowest test inbox takes 35 s, an import a minute.
 	anyWithin = 100 * time.Second
-	// downFor is how long a home that could not be reached is not tried again.
+	// downFor is how long an unreachable home is not tried again.
 	downFor = time.Second
 	// bodyWithin and writeWithin bound how slowly a client sends and reads, as for requests that are served here.
 	bodyWithin  = 60 * time.Second
 	writeWithin = 90 * time.Second
 )
 
-// maxPassing bounds the requests that wait for one home: one that responds to none must not keep this one busy.
+// maxPassing bounds the requests that wait for one home, so that a home without responses does not keep this one busy.
 const maxPassing = 512
 
 // peer is another home.
@@ -59,7 +59,7 @@ func newPeer(h home.Home) *peer {
 
 func (p *peer) isDown(now time.Time) bool { return now.UnixNano() < p.down.Load() }
 
-// noted remembers whether the home could be reached.
+// noted records whether the home could be reached.
 func (p *peer) noted(now time.Time, err error) {
 	var dial *net.OpError
 	switch {
@@ -82,10 +82,10 @@ func (p *peer) ask(ctx context.Context, r *Router, q question) (found bool, err 
 	return found, err
 }
 
-// maxReply bounds what a home says to another.
+// maxReply bounds an answer between homes.
 const maxReply = 64 << 10
 
-// call asks the home something, and reads what it says.
+// call sends a question to the home, and reads the answer.
 func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any) error {
 	body, err := json.Marshal(asked)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any
 	return json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(said)
 }
 
-// pass passes a request on as a stream, and its response back.
+// pass passes a request on as a stream, and returns its response.
 func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, before home.Passage) {
 	p := r.others[to.home]
 	if p.isDown(r.Now()) {
@@ -161,14 +161,14 @@ func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, 
 	}
 	r.keep(w, req, to.cookie, to.home)
 	out := &deadlines{ResponseWriter: w, connection: http.NewResponseController(w)}
-	_ = out.connection.SetReadDeadline(time.Now().Add(bodyWithin)) // what can't set one is no connection, as in tests
+	_ = out.connection.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
 	if req.Body != nil {
 		req.Body = &received{ReadCloser: req.Body, connection: out.connection}
 	}
 	proxy.ServeHTTP(out, req)
 }
 
-// learn remembers which home made the response: the one that was asked can have passed the request on.
+// learn records which home made the response: the one that was asked has possibly passed the request on.
 func (r *Router) learn(to destination, made string) {
 	if to.of == "" || made == "" {
 		return
@@ -180,7 +180,8 @@ func (r *Router) learn(to destination, made string) {
 	}
 }
 
-// deadlines gives each write of a response a time of its own: a stream has no end, and one that is not read does.
+// deadlines sets a deadline for each write of a response: a stream has no end, and a response that is not read must
+// end.
 type deadlines struct {
 	http.ResponseWriter
 	connection *http.ResponseController
@@ -194,7 +195,7 @@ func (d *deadlines) Write(b []byte) (int, error) {
 // Unwrap lets a response be flushed.
 func (d *deadlines) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
-// received lifts the deadline of a request once its body has arrived: its response can be a stream.
+// received removes the deadline of a request once its body has arrived: its response can be a stream.
 type received struct {
 	io.ReadCloser
 	connection *http.ResponseController
@@ -208,5 +209,5 @@ func (b *received) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// quiet takes what the proxy would log by itself: ErrorHandler logs it.
+// quiet drops the proxy's own log lines: ErrorHandler logs the error.
 var quiet = log.New(io.Discard, "", 0)

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// watchEvery is how often a process asks the other homes how they are.
+	// watchEvery is how often a process asks the other homes for their state.
 	watchEvery = 5 * time.Second
-	// countsFor is how long the counts of a home are shown before it is asked for others.
+	// countsFor is how long the counts of a home are shown before new ones are requested.
 	countsFor = 5 * time.Second
-	// foundMost is how many tenants of each home a search finds.
+	// foundMost is how many tenants of each home a search returns.
 	foundMost = 20
 )
 
-// sights are what a process knows of all homes.
+// sights is the known state of all homes.
 type sights struct {
 	mu  sync.Mutex
 	all map[string]home.Seen
@@ -49,7 +49,7 @@ func (s *sights) of(name string) home.Seen {
 	return seen
 }
 
-// Watch asks the other homes again and again how they are, so that a page that says so need not wait.
+// Watch asks the other homes for their state at intervals, so that pages need not wait.
 func (r *Router) Watch(ctx context.Context) error {
 	every := time.NewTicker(watchEvery)
 	defer every.Stop()
@@ -66,7 +66,7 @@ func (r *Router) Watch(ctx context.Context) error {
 // all are the names of all homes, this one first.
 func (r *Router) all() []string { return append([]string{r.Self}, r.names...) }
 
-// see asks homes how they are, together and within askWithin.
+// see asks homes for their state, concurrently and within askWithin.
 func (r *Router) see(ctx context.Context, names []string, counts bool) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -91,7 +91,7 @@ func (r *Router) see(ctx context.Context, names []string, counts bool) {
 	all.Wait()
 }
 
-// report is what this home says of itself. What can't be read in time is that it has no database.
+// report is this home's own state. If the database does not respond in time, the report says so.
 func (r *Router) report(ctx context.Context, counts bool) home.Report {
 	ctx, cancel := context.WithTimeout(ctx, askWithin*3/4)
 	defer cancel()
@@ -121,14 +121,14 @@ func (r *Router) report(ctx context.Context, counts bool) home.Report {
 		if counts {
 			out.Counts = &all
 		}
-	case counts: // the counts can be what takes long
+	case counts: // the counts can take long
 		return r.report(context.WithoutCancel(ctx), false)
 	}
 	return out
 }
 
-// States are the homes as this process knows them, this one first. Those that responded last time are asked for new
-// counts, for two seconds at most; of one that did not, the last state is known.
+// States returns the state of the homes as this process knows it, this one first. It requests new counts of those that
+// responded last time, for two seconds at most; for the others it returns the last state.
 func (r *Router) States(ctx context.Context) []home.Seen {
 	var stale []string
 	for _, name := range r.all() {
@@ -140,7 +140,7 @@ func (r *Router) States(ctx context.Context) []home.Seen {
 	return r.Known()
 }
 
-// Known are the homes as this process knows them without asking.
+// Known returns the known state of the homes without asking.
 func (r *Router) Known() []home.Seen {
 	var out []home.Seen
 	for _, name := range r.all() {
@@ -169,7 +169,7 @@ func (r *Router) Find(ctx context.Context, text string) (found []home.Found, sil
 				return
 			}
 			for _, f := range got {
-				f.Home = name // whatever it says
+				f.Home = name // whatever the answer contains
 				if _, err := id.Tenant.Parse(f.ID); err == nil {
 					found = append(found, f)
 				}
@@ -184,14 +184,14 @@ func (r *Router) Find(ctx context.Context, text string) (found []home.Found, sil
 	return found, silent
 }
 
-// search is what this home finds for another.
+// search finds tenants of this home for another.
 func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) {
 	out := []home.Found{}
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return out, nil
 	}
-	tenant, _ := id.Tenant.Parse(text) // no id is nobody's
+	tenant, _ := id.Tenant.Parse(text) // an invalid id matches nothing
 	err := r.DB.Console(ctx, func(q *sql.Queries) error {
 		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: foundMost})
 		for _, t := range rows {
@@ -204,7 +204,7 @@ func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) 
 	return out, err
 }
 
-// answer answers another home.
+// answer answers a question of another home.
 func (r *Router) answer(w http.ResponseWriter, req *http.Request) {
 	var asked struct {
 		question

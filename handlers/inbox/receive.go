@@ -1,5 +1,5 @@
 // Package inbox is the receiver of test inboxes: it stores requests, echoes verifications, and responds as its tenant
-// chose. The same routes serve the public address and, within the worker's process, Posthorn's own deliveries.
+// selected. The same routes serve the public address and, within the worker's process, Posthorn's own deliveries.
 package inbox
 
 import (
@@ -80,7 +80,7 @@ func (a *receiver) receive(c *handlers.Call) error {
 	return text(c, answer.Status(), "The test inbox received it.\n")
 }
 
-// wait takes longer than the caller waits.
+// wait waits longer than the caller does.
 func (a *receiver) wait(c *handlers.Call) {
 	timer := time.NewTimer(a.Slow)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// Package mailbox is what mails link to without a sign-in: the page that stops mails, and in development the mails
-// themselves, which were not sent.
+// Package mailbox serves the links of mails that need no sign-in: the unsubscribe page, and in development the mails
+// themselves, which are not sent.
 package mailbox
 
 import (
@@ -23,7 +23,7 @@ type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
 	Development bool // /dev/mail is served
-	// Elsewhere reports whether another home has signed a link to unsubscribe, for a tenant that has moved here since.
+	// Elsewhere reports whether another home has signed an unsubscribe link, for a tenant that has moved here since.
 	// Nil: the installation has no homes.
 	Elsewhere  func(ctx context.Context, token string) (email string, signed bool, err error)
 	CronSecret string // lets an outside scheduler request sweeps; empty: there is no such route
@@ -107,7 +107,7 @@ func (a *mailbox) kept(c *handlers.Call) (m mail.Kept, err error) {
 	return accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
 }
 
-// show is a mail as plain text, with its headers.
+// show shows a mail as plain text, with its headers.
 func (a *mailbox) show(c *handlers.Call) error {
 	m, err := a.kept(c)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *mailbox) show(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Mail(v))
 }
 
-// html is a mail as a mail program shows it. Nothing in it can run or be fetched.
+// html shows a mail as a mail program does. Nothing in it can run or load resources.
 func (a *mailbox) html(c *handlers.Call) error {
 	m, err := a.kept(c)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 
 var errLink = fault.New(fault.NotFound, "link_unknown", "This link is invalid or incomplete. Open the link in the email again, or change your email preferences under Notices.")
 
-// subscription is what the link identifies. The link is the only proof: everybody who has the mail can stop it.
+// subscription is what the link identifies. The link is the only credential: everybody who has the mail can
+// unsubscribe.
 func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	payload, ok := a.Keys.OpenToken(accounts.UnsubscribePurpose, c.Param("token"))
 	email := ""
@@ -41,7 +42,7 @@ func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	return a.arrived(c, s, email)
 }
 
-// arrived is the subscription of a person who came here with the tenant, or had an account here already, with another
+// arrived is the subscription of a person who moved here with the tenant, or had an account here before, with another
 // id.
 func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string) (notice.Subscription, error) {
 	person, ok := notice.RecipientPerson(s.Recipient)
@@ -129,7 +130,7 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 }
 
 // unsubscribe stops mails of the link's kind (RFC 8058: the mail program posts List-Unsubscribe=One-Click, without a
-// person), or saves what the person selected on the page.
+// person), or saves the person's selection on the page.
 func (a *mailbox) unsubscribe(c *handlers.Call) error {
 	s, err := a.subscription(c)
 	if err != nil {
@@ -173,7 +174,7 @@ func (a *mailbox) form(c *handlers.Call) (map[string][]string, error) {
 	return c.Form()
 }
 
-// save stores what was chosen. The author is the recipient, whom the link names.
+// save stores the selection. The author is the recipient, whom the link names.
 func save(c *handlers.Call, q *sql.Queries, s notice.Subscription, wanted map[notice.Kind]bool) error {
 	by := db.Author{Kind: "member", ID: s.Recipient, Address: c.Actor.Address}
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {

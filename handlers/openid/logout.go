@@ -11,7 +11,7 @@ import (
 	"posthorn/handlers"
 )
 
-// Receiver takes providers' logout tokens (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
+// Receiver accepts providers' logout tokens (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
 type Receiver struct {
 	DB     *db.DB
 	Client *Client

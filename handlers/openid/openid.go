@@ -1,5 +1,5 @@
-// Package openid speaks with OpenID providers: discovery, the authorization code flow with PKCE, ID tokens, and
-// back-channel logout. A tenant's owner chooses the provider, so everything that it sends can be hostile.
+// Package openid communicates with OpenID providers: discovery, the authorization code flow with PKCE, ID tokens, and
+// back-channel logout. A tenant's owner chooses the provider, so every response of it can be hostile.
 package openid
 
 import (
@@ -24,14 +24,14 @@ import (
 	"posthorn/domain/sso"
 )
 
-// Provider is an OpenID provider and the client that Posthorn is there.
+// Provider is an OpenID provider and Posthorn's client at it.
 type Provider struct {
 	Issuer   string
 	ClientID string
 	Secret   string // empty: a public client
 	Callback string // the URL to which the provider redirects
-	// RoleClaim is the claim whose values are read as well. A dot leads into an object, as in realm_access.roles,
-	// unless a claim has that very name.
+	// RoleClaim is the claim with the values for roles. A dot leads into an object, as in realm_access.roles, unless a
+	// claim has that very name.
 	RoleClaim string
 }
 
@@ -56,7 +56,7 @@ const (
 	maxKnown = 1000
 )
 
-// New makes a client. c must bound time and size of what it receives, and decide where it connects.
+// New creates a client. c must bound the time and size of responses, and decide which addresses it connects to.
 func New(c *http.Client, now func() time.Time) *Client {
 	return &Client{http: c, now: now, known: map[string]discovered{}}
 }
@@ -71,12 +71,12 @@ type metadata struct {
 	SendsIssuer   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 }
 
-// Errors of what a provider says or does not say.
+// Errors of a provider's responses.
 var (
-	// errUnreachable says that the provider can't be asked. Its cause is for the log.
+	// errUnreachable says that the provider does not respond. Its cause is for the log.
 	errUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
 		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.")
-	// ErrRejected says that the provider's word is not accepted. Its cause is for the log.
+	// ErrRejected says that the provider's response is not accepted. Its cause is for the log.
 	ErrRejected = fault.New(fault.Forbidden, "sso_rejected",
 		"The identity provider's response isn't valid for this sign-in. Start again. If it fails again, ask the administrator of the provider.")
 )
@@ -87,17 +87,17 @@ func because(e *fault.Error, cause error) error {
 	return &with
 }
 
-// Is reports whether an error is errUnreachable or ErrRejected, with whatever cause.
+// Is reports whether an error is errUnreachable or ErrRejected, with any cause.
 func Is(err error, e *fault.Error) bool { return fault.Is(err, e.Code) }
 
-// algorithms are the signatures that are accepted: those with a public key.
+// algorithms are the accepted signature algorithms: those with a public key.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512,
 	oidc.EdDSA,
 }
 
-// checkProvider asks a provider for its configuration now, and returns errUnreachable with the cause if it can't be
-// used.
+// checkProvider reads a provider's configuration now, and returns errUnreachable with the cause if the configuration
+// can't be used.
 func (c *Client) checkProvider(ctx context.Context, issuer string) error {
 	c.forget(issuer)
 	_, err := c.discover(ctx, issuer)
@@ -160,7 +160,7 @@ func (m metadata) algorithms() []string {
 }
 
 func (c *Client) oauth(p Provider, d discovered) oauth2.Config {
-	style := oauth2.AuthStyleInHeader // what a provider supports that does not say
+	style := oauth2.AuthStyleInHeader // supported by a provider that lists none
 	if p.Secret == "" || len(d.metadata.ClientAuth) > 0 && !slices.Contains(d.metadata.ClientAuth, "client_secret_basic") {
 		style = oauth2.AuthStyleInParams
 	}
@@ -170,7 +170,7 @@ func (c *Client) oauth(p Provider, d discovered) oauth2.Config {
 	}
 }
 
-// Flow binds a sign-in to a browser: State is known to the provider, Browser to the browser's cookie alone. Nonce and
+// Flow binds a sign-in to a browser: State is sent to the provider, Browser is only in the browser's cookie. Nonce and
 // PKCE verifier are derived from both, so that none of them is stored, and a state in another browser has no value.
 type Flow struct{ State, Browser string }
 
@@ -179,8 +179,8 @@ func (f Flow) derive(what string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Start is the URL at the provider at which a person signs in. hint is their address, or empty. fresh asks them to
-// authenticate again.
+// Start is the URL at the provider for a person's sign-in. hint is their address, or empty. fresh makes the provider
+// authenticate them again.
 func (c *Client) Start(ctx context.Context, p Provider, f Flow, hint string, fresh bool) (string, error) {
 	d, err := c.discover(ctx, p.Issuer)
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *Client) Start(ctx context.Context, p Provider, f Flow, hint string, fre
 // Answer is the query with which a provider redirects back.
 type Answer struct{ Code, Error, Issuer string }
 
-// Finish exchanges a code for an ID token and returns what it says, once all of it is verified. Otherwise the error is
+// Finish exchanges a code for an ID token and returns its claims, once all of it is verified. Otherwise the error is
 // ErrRejected or errUnreachable.
 func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (claims sso.Claims, err error) {
 	d, err := c.discover(ctx, p.Issuer)
@@ -245,7 +245,7 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 	return claims, nil
 }
 
-// complete adds what the provider tells at its userinfo endpoint alone. The ID token has the last word.
+// complete adds the claims that only the provider's userinfo endpoint returns. The ID token's claims have priority.
 func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token,
 	said map[string]any,
 ) (sso.Claims, error) {
@@ -276,7 +276,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 	return claims, nil
 }
 
-// verifier fetches the provider's keys again for each token: a key that the provider withdrew is rejected at once.
+// verifier fetches the provider's keys again for each token: a withdrawn key is rejected immediately.
 func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
@@ -285,8 +285,8 @@ func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.I
 	})
 }
 
-// exchangeFault tells a provider that rejects a code from one that can't be reached. The body of its response is kept
-// out of the log.
+// exchangeFault distinguishes a provider that rejects a code from one that can't be reached. The body of its response
+// is kept out of the log.
 func exchangeFault(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
@@ -317,7 +317,7 @@ func (c *Client) Logout(ctx context.Context, p Provider, raw string) (sso.Logout
 	return sso.Logout{ID: token.TokenID, Subject: token.Subject, SessionID: token.SessionID}, nil
 }
 
-// read turns claims into those that Posthorn uses.
+// read converts claims to those that Posthorn uses.
 func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 	raw, err := json.Marshal(said)
 	if err != nil {
@@ -357,7 +357,7 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 	return out, nil
 }
 
-// moment is a time in seconds since 1970; zero where there is none or it is no usable time.
+// moment is a time in seconds since 1970; zero if it is missing or unusable.
 func moment(seconds float64) time.Time {
 	if seconds < 1 || seconds > 1e11 {
 		return time.Time{}

@@ -1,4 +1,4 @@
-// Package pagetest checks what every page must fulfill, for tests that render one. It needs no browser.
+// Package pagetest checks the rules for every page, for tests that render one. It needs no browser.
 package pagetest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Faults are the faults of a page: none or several h1, repeated ids; controls, links, and buttons without a name;
+// Faults lists the faults of a page: none or several h1, repeated ids; controls, links, and buttons without a name;
 // references without a target, forms within forms, and everything that the content security policy blocks.
 func Faults(page string) []string {
 	root, err := html.Parse(strings.NewReader(page))
@@ -31,12 +31,12 @@ func Faults(page string) []string {
 	return c.faults
 }
 
-// FragmentFaults are the faults of a part of a page, which has no h1 of its own.
+// FragmentFaults lists the faults of a part of a page, which has no h1 of its own.
 func FragmentFaults(part string) []string {
 	return Faults(`<!DOCTYPE html><html lang="en"><head><title>x</title><meta name="viewport" content="width=device-width"></head><body><main><h1>x</h1>` + part + `</main></body></html>`)
 }
 
-// Actions are the targets of the forms on a page that change something and can be sent: those with a button.
+// Actions lists the targets of the forms on a page that change something and can be sent: those with a button.
 func Actions(page string) (paths []string) {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -213,7 +213,7 @@ func name(n *html.Node) string {
 	return text(n)
 }
 
-// text is an element's text, including the names of its pictures and without what is hidden.
+// text is an element's text, including the names of its images and without hidden text.
 func text(n *html.Node) string {
 	if n == nil {
 		return ""

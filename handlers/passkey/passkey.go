@@ -20,15 +20,15 @@ import (
 	"posthorn/handlers"
 )
 
-// Service does it for one kind of accounts on one host. A nil Service offers no passkeys.
+// Service registers and verifies passkeys for one kind of account on one host. A nil Service offers no passkeys.
 type Service struct {
 	db   *db.DB
 	web  *webauthn.WebAuthn
 	kind account.Kind
 }
 
-// New makes a service for the accounts of a kind, whose pages are at base. Passkeys belong to a host name: a server
-// that is reached by an address has none (nil), except for localhost on the machine itself.
+// New creates a service for the accounts of a kind, whose pages are at base. Passkeys belong to a host name: a server
+// that is reached by an IP address has none (nil), except for localhost on the machine itself.
 func New(d *db.DB, base string, kind account.Kind) *Service {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -54,15 +54,14 @@ func New(d *db.DB, base string, kind account.Kind) *Service {
 
 // Errors of passkeys.
 var (
-	// ErrRejected is for a passkey that was not accepted, whatever the reason.
+	// ErrRejected is for a passkey that was not accepted, for any reason.
 	ErrRejected = fault.New(fault.Invalid, "passkey_rejected", "This passkey wasn't accepted. It may have been removed from your account. Sign in in another way.")
-	// errCeremony is for a form whose ceremony was started elsewhere or is over.
+	// errCeremony is for a form whose ceremony was started elsewhere or has ended.
 	errCeremony = fault.New(fault.Invalid, "passkey_expired", "This took too long, or was started in another browser. Try again.")
 	errNone     = fault.New(fault.NotFound, "passkey_unavailable", "This server has no host name, which passkeys need. Sign in in another way.")
 )
 
-// owner is an account as the library knows it. Its handle names the kind, because people and operators can have one
-// host.
+// owner is an account in the library's form. Its handle names the kind, because people and operators can share a host.
 type owner struct {
 	handle      []byte
 	name        string
@@ -89,13 +88,13 @@ func (s *Service) owner(of id.UUID, email string, rows []sql.Passkey) (*owner, e
 	return o, nil
 }
 
-// options is what a page's script needs to ask the browser for a passkey.
+// options is what a page's script needs for the browser's passkey request.
 type options struct {
 	Token     string `json:"token"` // for the form that follows
 	PublicKey any    `json:"publicKey"`
 }
 
-// remember starts a ceremony in this browser and answers with its options.
+// remember starts a ceremony in this browser and responds with its options.
 func (s *Service) remember(c *handlers.Call, session *webauthn.SessionData, publicKey any) error {
 	data, err := json.Marshal(session)
 	if err != nil {
@@ -109,8 +108,8 @@ func (s *Service) remember(c *handlers.Call, session *webauthn.SessionData, publ
 	return c.Answer(200, options{Token: token, PublicKey: publicKey})
 }
 
-// ForSignIn answers with the options of a sign-in. The browser offers its passkeys for this host, and the authenticator
-// verifies the person, so that a passkey is both factors.
+// ForSignIn responds with the options of a sign-in. The browser offers its passkeys for this host, and the
+// authenticator verifies the person, so that a passkey is both factors.
 func (s *Service) ForSignIn(c *handlers.Call) error {
 	if s == nil {
 		return errNone
@@ -123,7 +122,7 @@ func (s *Service) ForSignIn(c *handlers.Call) error {
 	return s.remember(c, session, assertion.Response)
 }
 
-// ForNew answers with the options of a registration for an account.
+// ForNew responds with the options of a registration for an account.
 func (s *Service) ForNew(c *handlers.Call, of id.UUID, email string) error {
 	if s == nil {
 		return errNone
@@ -149,7 +148,7 @@ func (s *Service) ForNew(c *handlers.Call, of id.UUID, email string) error {
 	return s.remember(c, session, creation.Response)
 }
 
-// session takes the ceremony of a form, once.
+// session uses up the ceremony of a form.
 func (s *Service) session(c *handlers.Call, token string) (session webauthn.SessionData, err error) {
 	if s == nil {
 		return session, errNone
@@ -164,7 +163,7 @@ func (s *Service) session(c *handlers.Call, token string) (session webauthn.Sess
 	return session, json.Unmarshal(data, &session)
 }
 
-// Added is a passkey that was registered.
+// Added is a registered passkey.
 type Added struct {
 	ID         []byte
 	Credential json.RawMessage
@@ -231,7 +230,7 @@ func (s *Service) Verify(c *handlers.Call, form url.Values) (of id.UUID, err err
 // Text is the id of a passkey in forms, and Parse reads it.
 func Text(credential []byte) string { return base64.RawURLEncoding.EncodeToString(credential) }
 
-// Parse reads what Text wrote. Any other text is no passkey's.
+// Parse reads what Text wrote. No passkey has any other text.
 func Parse(text string) []byte {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package status is the page that shows the platform's delivery performance against its targets, and the addresses
-// that its requests come from.
+// Package status serves the page that compares the platform's delivery performance with its objectives, and the source
+// addresses of its requests.
 package status
 
 import (
@@ -25,7 +25,7 @@ type Deps struct {
 	DB     *db.DB
 	Egress []netip.Prefix // the source addresses of requests to endpoints; nil: the operators publish none
 	Now    func() time.Time
-	Homes  func() []home.Seen // as they are known without asking; nil: the installation has no homes
+	Homes  func() []home.Seen // the known state, without asking; nil: the installation has no homes
 }
 
 type status struct {
@@ -37,7 +37,7 @@ type status struct {
 	reason error     // why
 }
 
-// The numbers on the page and the cost of reading them. One read serves everybody, because the page can be public.
+// The numbers on the page and the cost of reading them. One read serves all requests, because the page can be public.
 const (
 	hoursShown = 12
 	readEvery  = time.Minute
@@ -99,8 +99,8 @@ func (s *status) show(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Status(v))
 }
 
-// recent are the last hours, read once a minute for everybody, by one request at a time. A failed read is repeated
-// after some seconds. The former numbers are shown for a while.
+// recent are the last hours, read once a minute for all requests, by one request at a time. A failed read is repeated
+// after some seconds. The earlier numbers are shown for a while.
 func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 		return s.hours, nil
 	}
 	if since(s.failed) >= retryAfter {
-		// The result is for everybody: the read continues although its caller has possibly disconnected.
+		// The result is for all requests: the read continues even if its caller has disconnected.
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
 		defer cancel()
 		hours, err := ledger.Status(within, s.DB, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))

@@ -10,7 +10,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// application is a tenant as Svix shows it. Both major lines of the libraries read it: rateLimit is the older name of
+// application is a tenant in Svix's form. Both major lines of the libraries read it: rateLimit is the older name of
 // throttleRate.
 type application struct {
 	ID           string            `json:"id"`
@@ -33,7 +33,7 @@ func appView(t api.Tenant) (application, error) {
 	return a, nil
 }
 
-// appInput is an application to be created or changed.
+// appInput is the body of a request that creates or changes an application.
 type appInput struct {
 	Name         *string           `json:"name"`
 	UID          json.RawMessage   `json:"uid"` // a text, or null for none
@@ -42,7 +42,7 @@ type appInput struct {
 	Metadata     map[string]string `json:"metadata"`
 }
 
-// change is the input as a change of a tenant.
+// change converts the input to a change of a tenant.
 func (in appInput) change() (map[string]any, error) {
 	if in.RateLimit != nil || in.ThrottleRate != nil {
 		return nil, notImplemented("An application has no rate of its own. Leave rateLimit and throttleRate out, and give them to its endpoints.")
@@ -156,7 +156,7 @@ func (s *svix) deleteApp(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-// portalAccess makes a sign-in link into the application's dashboard.
+// portalAccess creates a sign-in link into the application's dashboard.
 func (s *svix) portalAccess(c *handlers.Call) error {
 	var in struct {
 		Application *appInput `json:"application"`

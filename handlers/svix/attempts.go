@@ -11,7 +11,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// attempt is an attempt as Svix shows it.
+// attempt is an attempt in Svix's form.
 type attempt struct {
 	ID                 string   `json:"id"`
 	EndpointID         string   `json:"endpointId"`
@@ -58,8 +58,8 @@ func attemptsOf(d api.DeliveryWithAttempts) []attempt {
 
 func present(_ string, err error) bool { return err == nil }
 
-// listAttempts lists the attempts of a page of deliveries. The iterator is that of the deliveries, so a page can hold
-// more or fewer attempts than its limit.
+// listAttempts lists the attempts of a page of deliveries. Its iterator is the one of the deliveries, so a page can
+// hold more or fewer attempts than its limit.
 func (s *svix) listAttempts(c *handlers.Call, path string, query url.Values) error {
 	var rows own[api.Delivery]
 	if _, err := s.call(c, http.MethodGet, path+"?"+query.Encode(), nil, &rows); err != nil {

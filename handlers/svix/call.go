@@ -22,7 +22,7 @@ func (r *reply) Header() http.Header         { return r.header }
 func (r *reply) Write(p []byte) (int, error) { return r.body.Write(p) }
 func (r *reply) WriteHeader(status int)      { r.status = status }
 
-// call makes a request to Posthorn's own API with the caller's key. in is sent as JSON, bytes as they are; nil is no
+// call sends a request to Posthorn's own API with the caller's key. in is sent as JSON, bytes unchanged; nil is no
 // body. The response is read into out unless that is nil.
 func (s *svix) call(c *handlers.Call, method, path string, in, out any) (status int, err error) {
 	var body []byte
@@ -60,7 +60,7 @@ func (s *svix) call(c *handlers.Call, method, path string, in, out any) (status 
 	return w.status, json.Unmarshal(w.body.Bytes(), out)
 }
 
-// decode reads the request's body. Fields that are not known are left out, as Svix leaves them out.
+// decode reads the request's body. It ignores unknown fields, as Svix does.
 func decode(c *handlers.Call, into any) error {
 	body, err := c.JSONBody()
 	if err != nil {
@@ -72,7 +72,7 @@ func decode(c *handlers.Call, into any) error {
 	return nil
 }
 
-// tenantPath is where Posthorn's own API has the application that the path names.
+// tenantPath is the path in Posthorn's own API of the application that the path names.
 func tenantPath(c *handlers.Call) string {
 	return "/tenants/" + url.PathEscape(c.Param(handlers.TenantParam))
 }
@@ -81,7 +81,7 @@ func endpointOf(c *handlers.Call) string {
 	return tenantPath(c) + "/endpoints/" + url.PathEscape(c.Param(handlers.EndpointParam))
 }
 
-// encode is a JSON value that can't fail.
+// encode is the JSON of a value that can't fail to encode.
 func encode(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// endpointOut is an endpoint as Svix shows it, with the field names of both major lines of the libraries.
+// endpointOut is an endpoint in Svix's form, with the field names of both major lines of the libraries.
 type endpointOut struct {
 	ID           string            `json:"id"`
 	UID          *string           `json:"uid"`
@@ -52,7 +52,8 @@ func endpointView(e api.Endpoint) (endpointOut, error) {
 	return v, nil
 }
 
-// endpointInput is an endpoint to be created or changed. A field that is null is one that was left out, but in a patch.
+// endpointInput is the body of a request that creates or changes an endpoint. Except in a patch, a null field counts as
+// missing.
 type endpointInput struct {
 	URL          *string           `json:"url"`
 	UID          json.RawMessage   `json:"uid"`
@@ -68,7 +69,7 @@ type endpointInput struct {
 	Metadata     json.RawMessage   `json:"metadata"`
 }
 
-// either is the first of two names of a field that is there.
+// either is the first of two fields that is present.
 func either(a, b json.RawMessage) json.RawMessage {
 	if len(a) > 0 && string(a) != "null" || len(b) == 0 {
 		return a
@@ -76,7 +77,7 @@ func either(a, b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// change is the input as a change of an endpoint. whole takes fields that are left out for their defaults.
+// change converts the input to a change of an endpoint. With whole, missing fields get their defaults.
 func (in endpointInput) change(whole bool) map[string]any {
 	out := map[string]any{}
 	if in.URL != nil {
@@ -118,7 +119,7 @@ func (s *svix) createEndpoint(c *handlers.Call) error {
 	return s.addEndpoint(c, in)
 }
 
-// addEndpoint creates an endpoint that is rendered, signed and retried as Svix does, and active at once: Svix
+// addEndpoint creates an endpoint that is rendered, signed and retried as by Svix, and is active immediately: Svix
 // verifies none.
 func (s *svix) addEndpoint(c *handlers.Call, in endpointInput) error {
 	body := in.change(true)
@@ -144,7 +145,7 @@ func (s *svix) addEndpoint(c *handlers.Call, in endpointInput) error {
 	return answerEndpoint(c, http.StatusCreated, e)
 }
 
-// disable pauses or resumes an endpoint as the request says.
+// disable pauses or resumes an endpoint, as requested.
 func (s *svix) disable(c *handlers.Call, e api.Endpoint, disabled *bool) (api.Endpoint, error) {
 	if disabled == nil || *disabled == (e.Status != "active") {
 		return e, nil
@@ -220,8 +221,8 @@ func (s *svix) deleteEndpoint(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-// getSecret shows the newest secret, which Posthorn's own API never does: Svix's libraries have no other way to learn
-// the secret of an endpoint that they created. The audit log says who asked.
+// getSecret shows the newest secret. Posthorn's own API never does that, but Svix's libraries have no other way to get
+// the secret of an endpoint that they created. The audit log records who asked.
 func (s *svix) getSecret(c *handlers.Call) error {
 	u, err := c.ID(id.Endpoint, handlers.EndpointParam)
 	if err != nil {
@@ -295,7 +296,7 @@ func (s *svix) putHeaders(c *handlers.Call) error {
 	return s.setHeaders(c, in.Headers)
 }
 
-// patchHeaders changes some headers. Those that are null are deleted; the others stay.
+// patchHeaders changes some headers. It deletes null ones; the others do not change.
 func (s *svix) patchHeaders(c *handlers.Call) error {
 	var in struct {
 		Headers       map[string]*string `json:"headers"`
@@ -308,7 +309,7 @@ func (s *svix) patchHeaders(c *handlers.Call) error {
 	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
 		return err
 	}
-	all := e.CustomHeaders // a value that is null is kept
+	all := e.CustomHeaders // a null value keeps the header
 	for name, value := range in.Headers {
 		if all[name] = value; value == nil {
 			delete(all, name)
@@ -327,7 +328,7 @@ func (s *svix) setHeaders(c *handlers.Call, headers any) error {
 	return c.AnswerNothing()
 }
 
-// getTransformation answers that there is none, once the endpoint is known to exist.
+// getTransformation responds that there is none, if the endpoint exists.
 func (s *svix) getTransformation(c *handlers.Call) error {
 	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, nil); err != nil {
 		return err
@@ -335,7 +336,7 @@ func (s *svix) getTransformation(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, map[string]any{"code": nil, "enabled": false})
 }
 
-// endpointStats counts attempts, by the hour.
+// endpointStats counts attempts by hour.
 func (s *svix) endpointStats(c *handlers.Call) error {
 	var e api.Endpoint
 	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
@@ -367,7 +368,7 @@ func (s *svix) replayMissing(c *handlers.Call) error {
 	return s.startTask(c, "/replay-missing", "endpoint.replay")
 }
 
-// task is a bulk job as Svix shows it. Its id names the application too: Svix's path of a task does not.
+// task is a bulk job in Svix's form. Its id contains the application too, since Svix's path of a task does not.
 type task struct {
 	ID        string         `json:"id"`
 	Status    string         `json:"status"`

@@ -10,7 +10,7 @@ import (
 	"posthorn/handlers"
 )
 
-// refusal is an error of Svix's shape.
+// refusal is an error in Svix's form.
 type refusal struct {
 	status     int
 	code       string
@@ -25,14 +25,14 @@ var errUnsupported = &refusal{status: http.StatusNotImplemented, code: "not_impl
 
 func unsupported(*handlers.Call) error { return errUnsupported }
 
-// notImplemented is the refusal of a field without an equivalent.
+// notImplemented is the error for a field without an equivalent.
 func notImplemented(detail string) error {
 	return &refusal{status: http.StatusNotImplemented, code: "not_implemented", detail: detail}
 }
 
 func (s *svix) nothing(c *handlers.Call) error { return c.AnswerNothing() }
 
-// answering gives errors Svix's shape.
+// answering converts errors to Svix's form.
 func answering(h handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
 		err := h(c)
@@ -73,7 +73,7 @@ func refusalOf(w *reply) error {
 		Code, Detail string
 		Errors       []struct{ Field, Code, Detail string }
 	}
-	_ = json.Unmarshal(w.body.Bytes(), &p) // what is no problem has no code
+	_ = json.Unmarshal(w.body.Bytes(), &p) // a body that is not a problem has no code
 	r := &refusal{status: w.status, code: p.Code, detail: p.Detail, retryAfter: w.header.Get("Retry-After")}
 	for _, f := range p.Errors {
 		r.fields = append(r.fields, fault.Field{Name: f.Field, Code: f.Code, Detail: f.Detail})

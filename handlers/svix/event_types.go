@@ -15,7 +15,7 @@ const catalogue = "svix-event-types"
 
 const typesPath = "/tenants/" + catalogue + "/event-types"
 
-// eventType is an entry of the catalogue as Svix shows it.
+// eventType is an entry of the catalog in Svix's form.
 type eventType struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
@@ -53,7 +53,8 @@ type typeInput struct {
 	Schemas     map[string]json.RawMessage `json:"schemas"`
 }
 
-// change is the input as a change of an event type. The schema of the newest version describes; it checks nothing.
+// change converts the input to a change of an event type. The schema of the newest version is for documentation; it
+// validates nothing.
 func (in typeInput) change() map[string]any {
 	out := map[string]any{}
 	if in.Description != nil {
@@ -164,7 +165,7 @@ func (s *svix) changeEventType(c *handlers.Call, in typeInput) error {
 	return answerType(c, http.StatusOK, t)
 }
 
-// deleteEventType deletes the entry; without expunge Svix keeps it as archived, which is deprecated here.
+// deleteEventType deletes the entry. Without expunge Svix keeps it as archived, which is deprecated here.
 func (s *svix) deleteEventType(c *handlers.Call) error {
 	var err error
 	if c.Query("expunge") == "true" {

@@ -8,7 +8,7 @@ import (
 	"posthorn/handlers"
 )
 
-// page is a list of Svix's shape.
+// page is a list in Svix's form.
 type page[T any] struct {
 	Data         []T     `json:"data"`
 	Iterator     *string `json:"iterator"`
@@ -22,7 +22,7 @@ type own[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// listQuery translates the parameters that lists have in common.
+// listQuery translates the parameters that all lists have.
 func listQuery(c *handlers.Call) url.Values {
 	in, out := c.Request.URL.Query(), url.Values{}
 	if n, err := strconv.Atoi(in.Get("limit")); err == nil {
@@ -45,7 +45,7 @@ func listQuery(c *handlers.Call) url.Values {
 	return out
 }
 
-// list reads a page of Posthorn's own API and answers it in Svix's shape.
+// list reads a page of Posthorn's own API and responds with it in Svix's form.
 func list[From, To any](s *svix, c *handlers.Call, path string, query url.Values, view func(From) (To, error)) error {
 	var rows own[From]
 	if _, err := s.call(c, http.MethodGet, path+"?"+query.Encode(), nil, &rows); err != nil {

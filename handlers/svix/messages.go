@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// message is an event as Svix shows it.
+// message is an event in Svix's form.
 type message struct {
 	ID        string          `json:"id"`
 	EventID   *string         `json:"eventId"`
@@ -41,7 +41,7 @@ func messageView(e api.EventWithData, withContent bool) message {
 	return m
 }
 
-// messageInput is a message to be sent. The payload's bytes go to the receivers as they are.
+// messageInput is the body of a new message. The payload's bytes go to the receivers unchanged.
 type messageInput struct {
 	EventType string          `json:"eventType"`
 	EventID   *string         `json:"eventId"`
@@ -55,7 +55,8 @@ type messageInput struct {
 	} `json:"transformationsParams"`
 }
 
-// emission is the input as an event of Posthorn's own API. It is written by hand, so that the payload stays as it is.
+// emission converts the input to an event of Posthorn's own API. It builds the JSON itself, so that the payload does
+// not change.
 func (in messageInput) emission(idempotencyKey string) []byte {
 	out := make([]byte, 0, len(in.Payload)+256)
 	field := func(name string, value any) {
@@ -95,7 +96,7 @@ func (s *svix) createMessage(c *handlers.Call) error {
 	case in.Transformations.RawPayload != nil:
 		return notImplemented("Payloads that are not JSON are not sent. Leave transformationsParams out.")
 	}
-	// Svix knows a message again by its event id; so is the key of a repeated request.
+	// Svix recognizes a repeated message by its event id, so the event id is the idempotency key.
 	key := c.GetHeader("Idempotency-Key")
 	if in.EventID != nil && (key == "" || strings.HasPrefix(key, "auto_")) {
 		key = "eventId:" + *in.EventID
@@ -116,7 +117,7 @@ func (s *svix) createMessage(c *handlers.Call) error {
 
 func withContent(c *handlers.Call) bool { return c.Query("with_content") != "false" }
 
-// readMessage reads an event by its id, of the application that the path names.
+// readMessage reads an event of the path's application by its id.
 func (s *svix) readMessage(c *handlers.Call, eventID string, content bool) (message, error) {
 	return s.messageAt(c, tenantPath(c)+"/events/"+url.PathEscape(eventID), content)
 }
@@ -127,8 +128,8 @@ func (s *svix) messageAt(c *handlers.Call, path string, content bool) (message, 
 	return messageView(e, content), err
 }
 
-// eventPath is where Posthorn's own API has the message that the path names by its id or by its eventId. Of several it
-// is the newest.
+// eventPath is the path in Posthorn's own API of the message that the path names by its id or by its eventId. Of
+// several it is the newest.
 func (s *svix) eventPath(c *handlers.Call) (string, error) {
 	given := c.Param("msg_id")
 	if _, err := id.Event.Parse(given); err != nil && event.CheckEventID(given) == nil {
@@ -143,7 +144,7 @@ func (s *svix) eventPath(c *handlers.Call) (string, error) {
 	return tenantPath(c) + "/events/" + url.PathEscape(given), nil
 }
 
-// listMessages reads a page of events, and the payload of each where it is asked for.
+// listMessages reads a page of events, with the payload of each if requested.
 func (s *svix) listMessages(c *handlers.Call) error {
 	query := listQuery(c)
 	if types := c.QueryArray("event_types"); len(types) == 1 {
@@ -211,7 +212,7 @@ func nextAttempt(d api.Delivery) *api.Time {
 	return nil
 }
 
-// deliveryQuery adds the filter by status to what lists have in common.
+// deliveryQuery adds the filter by status to the parameters of lists.
 func deliveryQuery(c *handlers.Call) (url.Values, error) {
 	query := listQuery(c)
 	switch c.Query("status") {
@@ -258,7 +259,7 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 	})
 }
 
-// listDestinations lists the endpoints that a message went to, with what came of it.
+// listDestinations lists the endpoints of a message, with the result for each.
 func (s *svix) listDestinations(c *handlers.Call) error {
 	type destination struct {
 		endpointOut

@@ -57,7 +57,7 @@ func (s *svix) operations() []Operation {
 	}, withoutEquivalent()...)
 }
 
-// withoutEquivalent are operations that libraries know and that are answered with 501.
+// withoutEquivalent are operations that libraries know and that get a 501 response.
 func withoutEquivalent() []Operation {
 	return []Operation{
 		{Method: "GET", Path: "/background-task"},

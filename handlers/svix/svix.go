@@ -1,7 +1,7 @@
-// Package svix answers Svix's API at /svix/api/v1, so that a product that calls Svix through one of its libraries
-// changes the address and the token alone. Each operation is translated into calls of Posthorn's own API with the
-// caller's own key: there is no second data model, and nothing can be done here that the key could not do there.
-// docs/svix.md lists every operation and difference.
+// Package svix serves Svix's API at /svix/api/v1, so that a product that calls Svix through one of its libraries only
+// changes the address and the token. Each operation is translated into calls of Posthorn's own API with the caller's
+// own key: there is no second data model, and nothing can be done here that the key could not do there. docs/svix.md
+// lists every operation and difference.
 package svix
 
 import (
@@ -13,7 +13,7 @@ import (
 	"posthorn/handlers"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	API  http.Handler // Posthorn's own, at /api/v1
 	DB   *db.DB
@@ -30,8 +30,8 @@ type Operation struct {
 	Handler      handlers.Handler // nil: there is no equivalent
 }
 
-// Routes is the route table. A token is checked by the call of Posthorn's own API; the operation that makes none
-// names its access.
+// Routes is the route table. The call of Posthorn's own API checks the token; an operation that makes none names its
+// access.
 func Routes(d Deps) []handlers.Route {
 	s := &svix{Deps: d}
 	var routes []handlers.Route
@@ -51,7 +51,7 @@ func Routes(d Deps) []handlers.Route {
 	return routes
 }
 
-// maxBody bounds a request: the largest payload and what is around it.
+// maxBody bounds a request: the largest payload plus the fields around it.
 const maxBody = 1<<20 + 64<<10
 
 const (

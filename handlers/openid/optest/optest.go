@@ -1,5 +1,5 @@
 // Package optest runs zitadel/oidc's OpenID provider, which is certified by the OpenID Foundation, as a server for
-// tests. Only tests import it, so that the provider is no part of the program.
+// tests. Only tests import it, so that the provider is not part of the program.
 package optest
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// User is who signs in at the provider.
+// User is the person who signs in at the provider.
 type User struct {
 	Subject, Email, Name string
 	Unverified           bool // the provider says that the address is not verified
@@ -95,14 +95,14 @@ func (p *Provider) SignIn(u User) {
 	p.user = u
 }
 
-// Authenticated sets when the user authenticated; zero is the moment of each sign-in.
+// Authenticated sets when the user authenticated; zero is the time of each sign-in.
 func (p *Provider) Authenticated(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.authTime = at
 }
 
-// Thin leaves everything but the subject out of ID tokens: it is told at the userinfo endpoint alone.
+// Thin leaves everything but the subject out of ID tokens: only the userinfo endpoint returns it.
 func (p *Provider) Thin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,8 @@ func (p *Provider) LogoutToken(id, subject, sid string, change func(claims map[s
 	return p.keys[0].sign(p.t, claims)
 }
 
-// Follow walks from the URL at the provider, as a browser would, to the redirect URI, and returns it with its query.
+// Follow follows the redirects from the provider's URL, as a browser does, to the redirect URI, and returns it with its
+// query.
 func (p *Provider) Follow(start string) *url.URL {
 	p.t.Helper()
 	client := &http.Client{CheckRedirect: func(r *http.Request, _ []*http.Request) error {
@@ -291,7 +292,7 @@ func (k published) Key() any                           { return &k.private.Publi
 func (k published) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
 func (k published) Use() string                        { return "sig" }
 
-// request is a sign-in under way at the provider.
+// request is a sign-in in progress at the provider.
 type request struct {
 	*oidc.AuthRequest
 	id, subject string
@@ -346,7 +347,7 @@ func (c *client) RestrictAdditionalAccessTokenScopes() func([]string) []string {
 	return func(s []string) []string { return s }
 }
 
-// storage is what the provider's library asks for.
+// storage is what the provider's library needs.
 type storage struct{ p *Provider }
 
 var errUnknown = errors.New("unknown")
