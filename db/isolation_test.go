@@ -75,10 +75,10 @@ func TestEveryTableOfTenantsIsUnderRowLevelSecurity(t *testing.T) {
 	}
 }
 
-// roles are those that transactions take; the server's administrator is none of them.
+// roles are the roles of transactions; the server's administrator is not among them.
 const roles = `'posthorn_tenant', 'posthorn_ingest', 'posthorn_worker', 'posthorn_console', 'posthorn_lookup', 'posthorn_emitter'`
 
-// The guides name the roles that a backup must have; upgrades that bring another one must change them.
+// The guides name the roles that a backup must have. An upgrade that adds a role must change the guides.
 func TestTheGuideOfBackupsNamesEveryRole(t *testing.T) {
 	t.Parallel()
 	_, owner, _, _ := two(t, 1)
@@ -120,7 +120,7 @@ func TestRolesAreWeak(t *testing.T) {
 
 func TestWithoutATenantThereAreNoRows(t *testing.T) {
 	t.Parallel()
-	d, owner, a, b := two(t, 1) // one connection: what it carried over would show
+	d, owner, a, b := two(t, 1) // one connection, so that anything it carried over would show
 	seen := func(run func(context.Context, func(*sql.Queries) error) error, tenant id.UUID) bool {
 		t.Helper()
 		err := run(t.Context(), func(q *sql.Queries) error {

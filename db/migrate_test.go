@@ -113,7 +113,7 @@ func TestEachAppliedMigrationIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	for range 2 { // the second time nothing is left to apply, and nothing is said
+	for range 2 { // the second time nothing is left to apply, and nothing is logged
 		if err := db.MigrateUp(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Fatal(err)
 		}
@@ -123,14 +123,14 @@ func TestEachAppliedMigrationIsLogged(t *testing.T) {
 	}
 }
 
-// A migration that waits for a table makes whoever comes after it wait too: it must let go soon, and try again.
+// A migration that waits for a table blocks every later statement on it: it must release the table soon, and try again.
 func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	url := schematest.Clone(t)
 	if err := db.MigrateDown(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
-	// A transaction of a version that serves: it has read from every table that there is.
+	// A transaction of a running version: it has read from every table.
 	holder, passer := connect(t, url), connect(t, url)
 	tables := names(t, holder, "SELECT relname FROM pg_class WHERE relnamespace = 'posthorn'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE 'goose%'")
 	if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE posthorn."+strings.Join(tables, ", posthorn.")+" IN ACCESS SHARE MODE"); err != nil {
@@ -144,7 +144,7 @@ func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	for !waits() {
 		select {
 		case err := <-done:
-			// Nothing of the newest migration needs a table for itself: then nobody waits.
+			// No statement of the newest migration needs an exclusive lock: then nobody waits.
 			if err != nil {
 				t.Error(err)
 			}
@@ -152,7 +152,7 @@ func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	// Whoever comes after it gets in while the holder goes on.
+	// A later transaction gets the table while the holder continues.
 	began := time.Now()
 	for _, table := range tables {
 		if _, err := passer.Exec(t.Context(), "SELECT 1 FROM posthorn."+table+" LIMIT 1"); err != nil && !strings.Contains(err.Error(), "permission") {
@@ -175,7 +175,7 @@ func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	}
 }
 
-func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
+func TestSeveralProcessesCanMigrateConcurrently(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Clone(t, "", nil)
 	var all sync.WaitGroup
@@ -219,7 +219,7 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 		AND has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')`); len(direct) > 0 {
 		t.Errorf("partitions are reached directly: %q", direct)
 	}
-	// Every index of the parent is there, and the bounds are days of UTC whatever the session's time zone.
+	// Every index of the parent exists, and the bounds are UTC days whatever the session's time zone.
 	if _, err := owner.Exec(ctx, "SET TIME ZONE 'Asia/Tokyo'"); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 	}
 }
 
-// Whatever ends a transaction, the next one on the same connection begins with nothing of it.
+// However a transaction ends, the next one on the same connection starts without any of its state.
 func TestAConnectionCarriesNothingOver(t *testing.T) {
 	t.Parallel()
 	d, _, a, _ := two(t, 1)
@@ -320,8 +320,8 @@ func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// A migration that fails leaves the schema as it was: PostgreSQL takes back what its transaction has done. So none of
-// them leaves its transaction.
+// A failed migration does not change the schema: PostgreSQL rolls its transaction back. So no migration may leave its
+// transaction.
 func TestEachMigrationIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(migrations.FS, "*.sql")

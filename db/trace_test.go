@@ -25,7 +25,7 @@ func TestAnUnexpectedErrorNamesItsQuery(t *testing.T) {
 	}
 }
 
-// A row that every database has is not an object that a caller can ask for: without it a request fails with 500, not
+// A row that every database has is not an object that a caller can request: without it a request fails with 500, not
 // 404.
 func TestAMissingSingletonIsNoMissingObject(t *testing.T) {
 	t.Parallel()

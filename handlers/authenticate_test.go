@@ -137,8 +137,8 @@ func try(a *Authenticator) string {
 	return fault.As(err).Code
 }
 
-// The home that a tenant leaves must not go on answering for it: while a cached state holds, its events would find a
-// home without the tenant.
+// The home that a tenant leaves must not respond for it any longer: with a cached state, its events would find a home
+// without the tenant.
 func TestATenantThatMovesIsLookedUpEachTime(t *testing.T) {
 	t.Parallel()
 	s, _, a := newStore()
@@ -167,7 +167,7 @@ func TestATenantThatMovesIsLookedUpEachTime(t *testing.T) {
 	}
 }
 
-func TestAnswersAreKeptWhileTheRevisionStands(t *testing.T) {
+func TestResultsAreCachedUntilTheRevisionChanges(t *testing.T) {
 	t.Parallel()
 	s, _, a := newStore()
 	if try(a); s.lookups != 1 {
@@ -191,7 +191,7 @@ func TestAnswersAreKeptWhileTheRevisionStands(t *testing.T) {
 	}
 }
 
-func TestAPollThatFailsEndsWhatWasKept(t *testing.T) {
+func TestAFailedPollInvalidatesTheCache(t *testing.T) {
 	t.Parallel()
 	s, c, a := newStore()
 	a.poll(t.Context())
@@ -213,7 +213,7 @@ func TestAPollThatFailsEndsWhatWasKept(t *testing.T) {
 	}
 }
 
-func TestALookUpThatARevocationOvertakesIsNotKept(t *testing.T) {
+func TestALookupOvertakenByARevocationIsNotCached(t *testing.T) {
 	t.Parallel()
 	s, _, a := newStore()
 	a.poll(t.Context())
@@ -271,7 +271,7 @@ func TestARequestThatEndsLeavesTheLookUpToTheOthers(t *testing.T) {
 	}
 }
 
-func TestAKeptKeyExpires(t *testing.T) {
+func TestACachedKeyExpires(t *testing.T) {
 	t.Parallel()
 	_, c, a := newStore()
 	a.poll(t.Context())
@@ -306,7 +306,7 @@ func TestUsesAreWrittenOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestTenantsThatPlatformKeysNameAreKeptToo(t *testing.T) {
+func TestTenantsNamedByPlatformKeysAreCachedToo(t *testing.T) {
 	t.Parallel()
 	s, _, a := newStore()
 	s.states[id.UUID{9}] = "active"

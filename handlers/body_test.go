@@ -62,7 +62,7 @@ func TestABodyIsReadWholeHoweverItArrives(t *testing.T) {
 	}
 }
 
-func TestBytesInFlightAreBoundedAndGivenBack(t *testing.T) {
+func TestBytesInFlightAreBoundedAndReleased(t *testing.T) {
 	t.Parallel()
 	f := newInFlight(Bodies{Process: 100, Sender: 60})
 	a, b := id.UUID{1}, id.UUID{2}

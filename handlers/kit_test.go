@@ -53,7 +53,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 	}
 }
 
-func TestWhatIsOursIsLoggedAndNotShown(t *testing.T) {
+func TestInternalErrorsAreLoggedAndNotShown(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]Handler{
 		"an unknown error": func(*Call) error { return errors.New("pq: canary") },
@@ -74,7 +74,7 @@ func TestWhatIsOursIsLoggedAndNotShown(t *testing.T) {
 	}
 }
 
-func TestAReadOfTooMuchEndsAtTheBound(t *testing.T) {
+func TestATooLargeReadEndsAtTheBound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w, p := serveOne(t, func(c *Call) error { _, err := c.Body(); return err }, &log)

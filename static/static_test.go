@@ -49,7 +49,7 @@ func TestEveryBundleHasItsParts(t *testing.T) {
 	}
 }
 
-func TestFilesAreKeptForEverUnderTheirOwnHashAlone(t *testing.T) {
+func TestOnlyHashedFilesAreCachedForever(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		URL("app.css"):                      "public, max-age=31536000, immutable",

@@ -22,7 +22,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// counted writes what is on record of an endpoint.
+// counted sets the recorded counters of an endpoint.
 func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Time) {
 	h.t.Helper()
 	null := func(t time.Time) *time.Time {
@@ -41,7 +41,7 @@ func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Tim
 		null(c.LastFailureAt), null(goneAt))
 }
 
-// assess decides about an endpoint several times at once: whatever is decided is to be decided once.
+// assess assesses an endpoint several times concurrently: each decision must be made once.
 func (h *house) assess(tenant, ep id.UUID, now time.Time) (done endpoints.Assessment) {
 	h.t.Helper()
 	var mu sync.Mutex
@@ -160,7 +160,7 @@ func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
 			if got != s.want {
 				t.Errorf("%s: after %v: %q, want %q", tt.name, s.after, got, s.want)
 			}
-			// Whatever was decided is told once, and looking again changes nothing.
+			// Each decision is announced once, and a second assessment changes nothing.
 			if again := h.assess(tt.tenant, ep, t0.Add(s.after)); !again.None() {
 				t.Errorf("%s: after %v it is decided twice: %+v", tt.name, s.after, again)
 			}
@@ -213,7 +213,7 @@ func TestTheNoticeOfADisabledEndpointSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// failing has every write to a table fail, as if the worker had been killed there.
+// failing makes every write to a table fail, as if the worker had been killed there.
 func (h *house) failing(table string) (mend func()) {
 	h.t.Helper()
 	conn, err := pgx.Connect(context.Background(), h.url)
@@ -234,7 +234,7 @@ func (h *house) failing(table string) (mend func()) {
 	}
 }
 
-func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
+func TestAWorkerThatDiesDuringADecisionLeavesNoPartOfIt(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -277,7 +277,7 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 			}
 		}
 	}
-	// Whoever comes next does all of it, once.
+	// The next assessment does all of it, once.
 	for range 2 {
 		page, err := endpoints.Assessable(t.Context(), h.db, nil, id.UUID{}, 2, now)
 		for err == nil {
@@ -360,7 +360,7 @@ func TestAnEndpointThatRefusesIsDisabledAndDeliversWhatWasHeldOnceItIsResumed(t 
 	h.balanced()
 }
 
-func TestCountersThatWereClearedStayClearedWhateverItsOwnerStillKnows(t *testing.T) {
+func TestClearedCountersStayClearedWhateverTheLanesOwnerStillHolds(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	var status atomic.Int32
@@ -373,7 +373,7 @@ func TestCountersThatWereClearedStayClearedWhateverItsOwnerStillKnows(t *testing
 	eventually(t, 10*time.Second, "six failures are on record", func() bool {
 		return h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND consecutive_failures = 6", ep) == 1
 	})
-	// Paused and resumed before the lane's owner looks: it never gives the lane back.
+	// Paused and resumed before the lane's owner checks: it never gives the lane back.
 	h.pause(tenant, ep)
 	h.resume(tenant, ep)
 	h.followed(w, ep)

@@ -24,8 +24,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// deadLetters stores n events with one failed delivery each, numbered, as if they had been tried in vain. With a key
-// all have it.
+// deadLetters stores n events with one failed delivery each, numbered, as if all attempts had failed. With a key all
+// have it.
 func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
 	h.t.Helper()
 	events, deliveries, numbers := make([][16]byte, n), make([][16]byte, n), make([]string, n)
@@ -44,7 +44,7 @@ func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
 		SELECT ARRAY[$1::uuid], ARRAY[(posthorn.created_at(u) AT TIME ZONE 'UTC')::date], '{1}', '{0}', '{1}', '{0}', '{0}' FROM unnest($2::uuid[]) AS u`, tenant, deliveries)
 }
 
-// bulk begins a job.
+// bulk starts a job.
 func (h *house) bulk(tenant id.UUID, n deliveries.NewBulkJob) (job sql.BulkJob) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) (err error) {
@@ -63,7 +63,7 @@ func (h *house) job(of sql.BulkJob) (job sql.BulkJob) {
 	return job
 }
 
-// over waits until a job is.
+// over waits until a job is done.
 func (h *house) over(of sql.BulkJob, within time.Duration) (job sql.BulkJob) {
 	h.t.Helper()
 	eventually(h.t, within, "the job is over", func() bool { job = h.job(of); return job.State.Over() })
@@ -118,8 +118,8 @@ func TestAReplayKeepsTheOrderOfItsKey(t *testing.T) {
 	}
 }
 
-// Of each chunk the first statement that writes fails once, then the second, the third and the last. A transaction that
-// fails leaves neither a row of its chunk nor its progress.
+// In each chunk the first statement that writes fails once, then the second, the third and the last. A failed
+// transaction leaves neither a row of its chunk nor its progress.
 func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -172,7 +172,7 @@ func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 	h.balanced()
 }
 
-// A cancellation over a lane at full speed: each delivery is delivered or canceled, and the books know which.
+// A cancellation over a lane at full speed: each delivery is delivered or canceled, and the ledger knows which.
 func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -192,7 +192,7 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 		20*time.Second)
 	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
 	h.balanced()
-	var delivered, canceled int // as of one moment: a success that comes late moves one
+	var delivered, canceled int // at one moment: a late success changes one from canceled to delivered
 	h.query("SELECT count(*) FILTER (WHERE status = 2), count(*) FILTER (WHERE status = 4) FROM deliveries", []any{&delivered, &canceled})
 	if job.State != bulk.Done || canceled == 0 || delivered+canceled != n || int(job.Done) < canceled {
 		t.Errorf("%d delivered, %d canceled; the job: %+v", delivered, canceled, job)
@@ -202,7 +202,7 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	})
 }
 
-// resumeDropping resumes an endpoint as a member does who does not want what was held.
+// resumeDropping resumes an endpoint as a member does who drops the held deliveries.
 func (h *house) resumeDropping(tenant, ep id.UUID) (job sql.BulkJob) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
@@ -216,9 +216,9 @@ func (h *house) resumeDropping(tenant, ep id.UUID) (job sql.BulkJob) {
 	return job
 }
 
-// Events are emitted before the pause, during it and after it, without a break; an endpoint that asks for order waits
-// behind what is dropped, and no longer.
-func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
+// Events are emitted before the pause, during it and after it, without a break. Deliveries to an ordered endpoint wait
+// only as long as older ones are being dropped.
+func TestDroppedDeliveriesAreNotSentAndLaterOnesAre(t *testing.T) {
 	t.Parallel()
 	for _, ordering := range []string{"none", "key"} {
 		t.Run(ordering, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
 			}})
 
 			stop, sent := make(chan struct{}), make(chan []id.UUID)
-			go func() { // emissions go on over the moment of the resume
+			go func() { // emissions continue during the resume
 				var after []id.UUID
 				defer func() { sent <- after }()
 				for n := held; ; n++ {
@@ -288,7 +288,7 @@ func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
 	}
 }
 
-func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
+func TestACanceledDropDeliversTheRest(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -313,8 +313,8 @@ func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
 	h.balanced()
 }
 
-// An event is expunged while its request is under way: the request is on record, what was answered to it is not.
-func TestWhatIsAnsweredToAnExpungedEventIsNotKept(t *testing.T) {
+// An event is expunged while its request is in flight: the request is recorded, its response is not.
+func TestResponsesToAnExpungedEventAreNotKept(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()

@@ -8,8 +8,7 @@ import (
 	"posthorn/domain/health"
 )
 
-// stepping is a worker for whom, as it sees it, the database's clock steps: the time that passes here does, the other
-// way.
+// stepping is a worker for which the database's clock appears to step: the elapsed time here steps the other way.
 type stepping struct {
 	*Worker
 	ahead time.Duration
@@ -21,7 +20,7 @@ func (h *house) stepping() *stepping {
 	return s
 }
 
-// look is one look at the retries.
+// look is one scan of the retries.
 func (s *stepping) scheduleOnce(h *house) (ready int) {
 	h.t.Helper()
 	n, _, err := s.scheduleDue(h.t.Context(), time.Time{})
@@ -56,7 +55,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 		{-time.Hour, 30 * time.Minute},
 		{30 * 24 * time.Hour, 30*24*time.Hour + 30*time.Minute},
 	} {
-		// What is written as the past of the clock that steps back is due; nothing of it is sent on that ground.
+		// A time that is in the past after a backward step is due, but nothing is sent only because of that.
 		first.ahead += tt.step
 		second.ahead += tt.step
 		for range 2 {
@@ -64,7 +63,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 				t.Fatalf("a step of %v promoted something", tt.step)
 			}
 		}
-		// Here the clock itself has not moved, so that what was moved with it shows.
+		// Here the clock itself has not moved, so a moved due time is visible.
 		if got := due(1); (got - tt.retry).Abs() > 20*time.Second {
 			t.Errorf("after a step of %v the retry is due in %v, want %v: moved once, not by each worker", tt.step, got, tt.retry)
 		}
@@ -78,7 +77,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM clock WHERE shifted BETWEEN 30 * 86400 - 60 AND 30 * 86400 + 60"); n != 1 {
 		t.Error("the steps are not on record")
 	}
-	// A worker that was frozen all the while learns of the steps from the record, and adds none.
+	// A worker that was frozen during the step reads it from the record, and adds none of its own.
 	late := h.stepping()
 	late.scheduleOnce(h)
 	late.clock.at, late.clock.shifted = late.clock.at.Add(-30*24*time.Hour), 0
@@ -87,7 +86,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 	}
 }
 
-// Old by a clock that was set to another time may be young: nothing that cannot be undone happens on that ground.
+// What is old by a clock that was set can be young: nothing irreversible happens because of it.
 func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -116,7 +115,7 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 	if keys() != 1 {
 		t.Error("a key of emission was forgotten on a clock that was just set")
 	}
-	// Ten failures that seem to have gone on for a month: nobody knows for how long.
+	// Ten failures that seem to have lasted for a month: the real duration is unknown.
 	h.counted(tenant, ep, delivery.Counters{
 		ConsecutiveFailures: 20, UnhealthySince: at.Add(-30 * 24 * time.Hour),
 		FirstFailureAt: at.Add(-30 * 24 * time.Hour),
@@ -134,12 +133,12 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheTimeThatPassedDoesNotExplainIsAStep(t *testing.T) {
+func TestOnlyAChangeBeyondElapsedTimeIsAStep(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name         string
-		now          time.Duration // on the database's clock since the first look
+		now          time.Duration // on the database's clock since the first query
 		shifted      float64
 		began, ended time.Duration
 		want         time.Duration

@@ -29,7 +29,7 @@ func TestAPausedEndpointHoldsItsDeliveriesAndGoesOnWhenResumed(t *testing.T) {
 	h.emit(tenant, item("order.completed", "", 0))
 	h.settled(10*time.Second, delivery.Delivered, 1)
 	h.pause(tenant, ep)
-	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
+	if took := h.followed(w, ep); took > 3*time.Second { // a second, plus the delay of a busy machine
 		t.Errorf("the worker noticed the pause after %v", took)
 	}
 	for i := range 20 {
@@ -73,7 +73,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 		l, _ := w.dispatch.View(ep)
 		return l.Ready > 0
 	})
-	// Another URL has to prove itself: deliveries are held until it has.
+	// Another URL must be verified: deliveries are held until it is.
 	h.change(tenant, ep, func(s *endpoint.Settings) {
 		s.URL = r.URL + "/new"
 		s.Headers = endpoint.Headers{"X-Shop": {Value: "north"}}
@@ -86,7 +86,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 		})
 		return err
 	})
-	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
+	if took := h.followed(w, ep); took > 3*time.Second { // a second, plus the delay of a busy machine
 		t.Errorf("the worker noticed the change after %v", took)
 	}
 	g.release()
@@ -99,7 +99,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 		}
 		deliveries++
 		if i == 0 {
-			continue // was under way
+			continue // was in flight
 		}
 		if a.path != "/new" || a.header.Get("X-Shop") != "north" {
 			t.Errorf("event %d went to %s with X-Shop %q", a.data.N, a.path, a.header.Get("X-Shop"))
@@ -116,14 +116,14 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 	}
 }
 
-// freshSecret makes the next secret of a rotation.
+// freshSecret creates the next secret of a rotation.
 func freshSecret(e sql.Endpoint, _ *sql.EndpointSecret) (endpoint.Secret, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:])
 	return endpoint.NewSecret(signature.Format(e.Format), endpoint.HMAC, seed)
 }
 
-// openSecret is a stored secret as text, to verify with.
+// openSecret opens a stored secret as text, for verification.
 func (h *house) openSecret(tenant, ep, secret id.UUID) string {
 	h.t.Helper()
 	var sealed []byte
@@ -200,7 +200,7 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	if _, hex = send(); !signedBy(signature.BodyHex, hex, secrets[slot][1]) {
 		t.Error("after the switch the new secret does not sign")
 	}
-	// An overlap that ends while the configuration stands in memory ends all the same.
+	// An overlap that ends while the configuration is in memory ends nevertheless.
 	h.exec("UPDATE endpoint_secrets SET expires_at = now() + interval '1 second' WHERE endpoint_id = $1 AND expires_at IS NOT NULL", both)
 	h.exec("UPDATE lanes SET rev = rev + 1 WHERE endpoint_id = $1", both)
 	h.followed(w, both)
@@ -277,7 +277,7 @@ func TestWhatIsCanceledAfterItWasReadAheadIsNotSent(t *testing.T) {
 		return l.Ready == 3
 	})
 	h.cancel(tenant, h.deliveryOf(rest[1]))
-	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
+	if took := h.followed(w, ep); took > 3*time.Second { // a second, plus the delay of a busy machine
 		t.Errorf("the worker noticed after %v", took)
 	}
 	g.release()
@@ -308,14 +308,14 @@ func TestRetryNowMakesOneAttemptAtOnce(t *testing.T) {
 	})
 	healthy.Store(true)
 	var changes int
-	for range 2 { // two people press at once
+	for range 2 { // two people click concurrently
 		h.as(tenant, func(q *sql.Queries) error {
 			_, changed, err := deliveries.RetryNow(t.Context(), q, tenant, dlv)
 			if changed {
 				changes++
 			}
 			if fault.Is(err, "delivery_settled") && changes == 1 {
-				return nil // who came second came after the answer
+				return nil // the second click came after the response
 			}
 			return err
 		})
@@ -376,8 +376,8 @@ func TestAnEndpointThatIsDeletedUnderLoadFailsWhatWasQueuedAndNothingElse(t *tes
 	h.balanced()
 }
 
-// A batch may be fanned out just before a deletion and commit after the lane is gone.
-func TestRowsThatComeAfterTheirLaneIsGoneEndAsEndpointDeleted(t *testing.T) {
+// A batch can be routed just before a deletion and commit after the lane is deleted.
+func TestRowsThatArriveAfterTheirLaneWasDeletedEndAsEndpointDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	r := newReceiver(t, nil)
@@ -425,7 +425,7 @@ func TestASecretThatCannotBeOpenedParksItsLaneAlone(t *testing.T) {
 	eventually(t, 10*time.Second, "the lane of the deleted endpoint is removed", func() bool {
 		return h.count("SELECT count(*) FROM lanes WHERE endpoint_id = $1", deleted) == 0 && h.waiting(deleted) == 0
 	})
-	// Mended, it goes on.
+	// Fixed, it continues.
 	h.exec(`UPDATE endpoint_secrets SET sealed = set_byte(sealed, length(sealed) - 1, get_byte(sealed, length(sealed) - 1) # 255) WHERE endpoint_id = $1`, poison)
 	h.exec("UPDATE lanes SET rev = rev + 1 WHERE endpoint_id = $1", poison)
 	h.followed(w, poison)

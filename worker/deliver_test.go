@@ -31,7 +31,7 @@ func TestARetryComesAtItsTimeAndAfterTheLastTheDeliveryIsADeadLetter(t *testing.
 		t.Fatalf("%d attempts, want 3", len(seen))
 	}
 	for i, want := range []time.Duration{time.Second, 4 * time.Second} {
-		// The schedule's jitter is a tenth; the rest is a busy machine.
+		// The schedule's jitter is a tenth; the rest is the delay of a busy machine.
 		if gap := seen[i+1].at.Sub(seen[i].at); gap < want*9/10 || gap > want*11/10+1500*time.Millisecond {
 			t.Errorf("retry %d came after %v, want about %v", i+1, gap, want)
 		}
@@ -55,7 +55,7 @@ func TestARetryComesAtItsTimeAndAfterTheLastTheDeliveryIsADeadLetter(t *testing.
 	h.balanced()
 }
 
-func TestWhatAnAnswerMeansForItsDelivery(t *testing.T) {
+func TestWhatAResponseMeansForItsDelivery(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -118,7 +118,7 @@ func TestWhatAnAnswerMeansForItsDelivery(t *testing.T) {
 	h.balanced()
 }
 
-func TestAnEndpointThatIsGoneIsDisabledAndWhatFollowsIsHeld(t *testing.T) {
+func TestAnEndpointThatRespondsGoneIsDisabledAndLaterDeliveriesAreHeld(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	r := newReceiver(t, func(arrival) int { return 410 })

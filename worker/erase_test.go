@@ -75,14 +75,14 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	}
 }
 
-// leftoverAttempts makes attempts of deliveries that went with a day of their own.
+// leftoverAttempts creates attempts whose deliveries were dropped with another day.
 func (h *house) leftoverAttempts(tenant id.UUID, n int) {
 	h.t.Helper()
 	h.exec(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
 		SELECT $1, now(), gen_random_uuid(), posthorn.first_id(now() - interval '40 days'), gen_random_uuid(), 1, 200, 0, 1, 1, 1, 1, 1, 5, '', '', '' FROM generate_series(1, $2::int)`, tenant, n)
 }
 
-// rowsOf is how much of a tenant the bulk tables hold.
+// rowsOf counts a tenant's rows in the bulk tables.
 func (h *house) rowsOf(tenant id.UUID) (text string) {
 	h.t.Helper()
 	h.query(`SELECT concat_ws(' ', (SELECT count(*) FROM events WHERE tenant_id = $1), (SELECT count(*) FROM deliveries WHERE tenant_id = $1),

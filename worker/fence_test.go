@@ -13,7 +13,7 @@ import (
 	"posthorn/worker/lanes"
 )
 
-func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *testing.T) {
+func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndContinuesUnderANewID(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	g := newGate(t)
@@ -22,7 +22,7 @@ func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *t
 	r := newReceiver(t, func(arrival) int {
 		if requests.Add(1) == 1 {
 			g.pass()
-			return 500 // late, and of no consequence
+			return 500 // late, without effect
 		}
 		return 200
 	})
@@ -36,7 +36,8 @@ func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *t
 	if n := h.count("SELECT count(*) FROM lanes WHERE endpoint_id = $1 AND owner IS NULL AND tokens = 0", ep); n != 1 {
 		t.Error("its lane was not freed with an empty bucket")
 	}
-	// It learns so from its beat, registers anew, and serves the lane again, the first request still under way.
+	// It learns this from its heartbeat, registers again, and serves the lane again, while the first request is still
+	// in flight.
 	eventually(t, 15*time.Second, "the delivery is made by the worker's next life", func() bool {
 		status, _, _ := h.state(dlv)
 		return status == delivery.Delivered
@@ -59,7 +60,7 @@ func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *t
 	}
 	h.emitN(tenant, 20)
 	h.settled(20*time.Second, delivery.Delivered, 21)
-	// The database knows of a result a moment before the dispatcher does.
+	// The database has a result a moment before the dispatcher does.
 	eventually(t, 10*time.Second, "nothing is counted that is not there", func() bool { return w.dispatch.Totals() == lanes.Totals{} })
 	h.balanced()
 }
@@ -144,8 +145,8 @@ func TestAResultThatCameTooLateChangesNothing(t *testing.T) {
 	h.balanced()
 }
 
-// A COMMIT whose answer was lost is tried again: what was stored stays as it is.
-func TestARecordThatWasCommittedUnknowinglyIsNotWrittenTwice(t *testing.T) {
+// A COMMIT whose response was lost is tried again: what was stored does not change.
+func TestACommitWithUnknownResultIsNotWrittenTwice(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -197,13 +198,13 @@ func TestAWorkerIsSilentWhenSomebodyListenedForSoLong(t *testing.T) {
 	if listen(1, beatEvery) != 1 {
 		t.Errorf("not silent after %v", deadAfter)
 	}
-	// A beat, and the count begins anew; a beat that goes back is another beat, too.
+	// A heartbeat restarts the count; a count that goes back is another heartbeat, too.
 	for _, beat := range []int64{2, 1} {
 		if listen(beat, beatEvery) != 0 {
 			t.Error("silent although it beat")
 		}
 	}
-	// Who did not listen for a while has heard nothing, which is not silence.
+	// A worker that did not read for a while has seen no heartbeat, which is not silence.
 	for range 4 {
 		listen(1, beatEvery)
 	}
@@ -218,7 +219,7 @@ func TestAWorkerIsSilentWhenSomebodyListenedForSoLong(t *testing.T) {
 	}
 }
 
-func TestNothingIsSentOnAnOldBeat(t *testing.T) {
+func TestNothingIsSentAfterAnOldHeartbeat(t *testing.T) {
 	t.Parallel()
 	var m membership
 	if m.mayLive() {

@@ -14,8 +14,9 @@ import (
 	"posthorn/domain/incidents"
 )
 
-// What waits is told by age, and lateness by what could be sent: not what is held, nor what is due later.
-func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
+// Waiting deliveries are counted by age, and lateness by due deliveries: neither held ones nor those that are due
+// later.
+func TestLatenessIsTheAgeOfTheOldestDueDelivery(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -61,9 +62,9 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 	}
 }
 
-// What an endpoint's owner or its limits hold back is not late, and does not become late at the moment at which it may
-// go.
-func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
+// A delivery that an endpoint's owner or its limits hold back is not late, and does not become late at the moment it is
+// released.
+func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -83,7 +84,7 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// The tenant's health and the alert to operators ask for one tenant, lane by lane.
+			// The tenant's health and the alert to operators query one tenant, lane by lane.
 			own, err := q.OldestDue(t.Context(), sql.OldestDueParams{
 				TenantID:      tenant,
 				SilentSeconds: incidents.Silent.Seconds(),
@@ -104,7 +105,8 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 	if got := lag(); got < 40 || got > 100 {
 		t.Errorf("a limit held the one back, and the other was resumed: lag %v s, want the time since then", got)
 	}
-	// A breaker that closes lets its backlog go at that moment, and no worker has noted anything about the lane yet.
+	// A breaker that closes releases its backlog at that moment, before any worker has recorded anything about the
+	// lane.
 	h.openBreaker(tenant, slow, time.Hour)
 	h.exec("UPDATE endpoints SET status_at = now() WHERE id = $1", resumed)
 	h.exec("UPDATE lanes SET limited_until = NULL WHERE endpoint_id = $1", slow)
@@ -130,8 +132,7 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 	}
 }
 
-// The job itself is tested beside the pages that need it (web); a worker that runs without it would show nothing for
-// hours.
+// Tests of the pages cover the job itself (web); a worker that runs without it would show nothing for hours.
 func TestWorkersAnalyzeYoungDays(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

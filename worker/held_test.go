@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// backdate makes a delivery with its event, so many days ago, in the partitions of that day.
+// backdate creates a delivery and its event, some days ago, in the partitions of that day.
 func (h *house) backdate(tenant, ep id.UUID, at time.Time, n int, key string) id.UUID {
 	h.t.Helper()
 	var random [20]byte
@@ -31,7 +31,7 @@ func (h *house) backdate(tenant, ep id.UUID, at time.Time, n int, key string) id
 	return dlv
 }
 
-func TestWhatIsHeldForTooLongExpiresAfterItsOwnerWasTold(t *testing.T) {
+func TestHeldDeliveriesExpireAfterTheirOwnerIsNotified(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	const day = 24 * time.Hour
@@ -60,7 +60,7 @@ func TestWhatIsHeldForTooLongExpiresAfterItsOwnerWasTold(t *testing.T) {
 			now.Add(-10*day+time.Minute), 3, ""),
 		h.backdate(tenant, active, now.Add(-11*day), 4, ""), h.backdate(tenant, fresh, now.Add(-7*day), 5, ""))
 	w := New(Config{DB: h.db, Log: h.log, Keys: h.ring})
-	// Two days before, and not earlier, the owner is told; once, however often one looks.
+	// Two days before, and not earlier, the owner is notified; once, however often the job runs.
 	for _, tt := range []struct {
 		at    time.Time
 		ep    id.UUID
@@ -126,7 +126,7 @@ func TestAHugeBacklogIsPausedAndResumedByOneRow(t *testing.T) {
 	if n := untouched(); n != before || before != 1 {
 		t.Errorf("rows of the queue were touched: %d versions, were %d", n, before)
 	}
-	// Counting them is bounded too.
+	// The count of them is bounded too.
 	h.pause(tenant, ep)
 	began := time.Now()
 	h.as(tenant, func(q *sql.Queries) error {

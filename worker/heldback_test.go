@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// A batch above the rate limit of a customer's endpoint is no lateness of the platform.
+// A batch above the rate limit of a customer's endpoint is not lateness of the platform.
 func TestTheStatusPageDoesNotCountTheWaitForAnEndpointsOwnLimits(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]func(*endpoint.Settings){
@@ -32,7 +32,7 @@ func TestTheStatusPageDoesNotCountTheWaitForAnEndpointsOwnLimits(t *testing.T) {
 			waited := time.Duration(h.count(`SELECT (extract(epoch FROM percentile_disc(0.5) WITHIN GROUP (ORDER BY created_at - posthorn.created_at(delivery_id))) * 1e9)::bigint
 				FROM attempts`))
 			for _, hour := range hours {
-				// Against what the deliveries really waited: a busy machine is late with every one of them.
+				// Compared with the real waits: on a busy machine all of them are late.
 				if hour.Measured > 0 && (hour.P50 > waited/2 || hour.P99 > waited) {
 					t.Errorf("p50 %v, p99 %v of %d that waited %v at the median", hour.P50, hour.P99, hour.Measured, waited)
 				}

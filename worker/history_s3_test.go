@@ -80,7 +80,7 @@ func TestADayLeavesForS3AndComesBack(t *testing.T) {
 	newHouse(t).leavesAndComesBack(store)
 }
 
-// A store that is down or rejects the key leaves the day where it is, and what is said of it holds no secret.
+// A store that is down or rejects the key leaves the day in the database, and the recorded error contains no secret.
 func TestAnS3ServerThatFailsLeavesTheDayWhereItIs(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -22,8 +22,8 @@ import (
 	"posthorn/worker/history"
 )
 
-// historyDay is a closed day with n events of a tenant, of which each has a delivery, and what belongs to these: every
-// fifth failed, every seventh was canceled.
+// historyDay is a closed day with n events of a tenant, each with a delivery and its other rows: every fifth delivery
+// failed, every seventh was canceled.
 func (h *house) historyDay(tenant, ep id.UUID, ago, n int) time.Time {
 	h.t.Helper()
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -ago)
@@ -137,7 +137,7 @@ func TestADayLeavesAndComesBackColumnByColumn(t *testing.T) {
 	}
 }
 
-// leavesAndComesBack is the whole way with a store.
+// leavesAndComesBack stores a day and restores it, with a real store.
 func (h *house) leavesAndComesBack(store history.Store) {
 	t := h.t
 	tenant, other := h.tenant(), h.tenant()
@@ -186,7 +186,7 @@ func (h *house) leavesAndComesBack(store history.Store) {
 	}
 	h.reconciled()
 
-	// It leaves again, with what changed while it was back.
+	// It is stored again, with the changes since its restore.
 	h.exec("UPDATE deliveries SET archived_at = NULL WHERE tenant_id = $1", tenant)
 	before = h.historyRows(tenant)
 	h.exec("UPDATE history_days SET back_at = now() - interval '3 days' WHERE tenant_id = $1", tenant)
@@ -212,7 +212,7 @@ func (h *house) leavesAndComesBack(store history.Store) {
 
 var errBroken = errors.New("broken")
 
-// breaking is a store that fails, or is left by its process, at the nth call.
+// breaking is a store that fails, or whose process dies, at the nth call.
 type breaking struct {
 	history.Store
 	calls atomic.Int64
@@ -229,7 +229,7 @@ func (s *breaking) next() error {
 
 func (s *breaking) Put(ctx context.Context, name string, body []byte) error {
 	if err := s.next(); err != nil {
-		_ = s.Store.Put(ctx, name, body) // it was written, and nobody knows
+		_ = s.Store.Put(ctx, name, body) // it was written, but the response is lost
 		return err
 	}
 	return s.Store.Put(ctx, name, body)
@@ -260,8 +260,8 @@ func (s *breaking) List(ctx context.Context, prefix string) ([]string, error) {
 	return s.Store.List(ctx, prefix)
 }
 
-// Whatever call of the store fails, on the way out or back: the next try goes on, nothing is lost or doubled, and the
-// books agree meanwhile.
+// Whatever call of the store fails, on the way out or back: the next try continues, nothing is lost or doubled, and the
+// totals agree all the time.
 func TestHistoryGoesOnAfterEveryFailureOfItsStore(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -363,7 +363,7 @@ func TestADayStaysWhileSomethingNeedsIt(t *testing.T) {
 	}
 }
 
-// What changes after a part was exported leaves as it is now.
+// Rows that change after a part was exported are stored in their present state.
 func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -371,7 +371,7 @@ func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
 	day := h.historyDay(tenant, ep, 5, 30)
 	folder, path := h.folder()
-	// When the manifest is written, everything is exported and nothing has left.
+	// When the manifest is written, everything is exported and nothing is deleted.
 	changed := false
 	h.work(h.keeper(&changing{Store: folder, name: domainhistory.ManifestName, do: func() {
 		if !changed {
@@ -392,7 +392,7 @@ func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	}
 }
 
-// changing does something when an object is written.
+// changing runs a function when an object is written.
 type changing struct {
 	history.Store
 	name string
@@ -471,7 +471,7 @@ func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
 	}
 }
 
-// What is sealed under the master key is in no table that leaves.
+// Values that are sealed under the master key are in no table that is stored.
 func TestNothingSealedLeavesWithHistory(t *testing.T) {
 	t.Parallel()
 	for _, column := range maintenance.SealedColumns() {

@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// as runs something as a tenant, in one transaction.
+// as runs a function as a tenant, in one transaction.
 func (h *house) as(tenant id.UUID, fn func(q *sql.Queries) error) {
 	h.t.Helper()
 	if err := h.db.Tenant(h.t.Context(), tenant, fn); err != nil {
@@ -21,7 +21,7 @@ func (h *house) as(tenant id.UUID, fn func(q *sql.Queries) error) {
 	}
 }
 
-// change gives an endpoint other settings, as its tenant does.
+// change changes an endpoint's settings, as its tenant does.
 func (h *house) change(tenant, ep id.UUID, change func(*endpoint.Settings)) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
@@ -70,14 +70,14 @@ func (h *house) deliveryOf(event id.UUID) (dlv id.UUID) {
 	return raw
 }
 
-// state is what the database says of a delivery.
+// state is the database's state of a delivery.
 func (h *house) state(dlv id.UUID) (status delivery.Status, reason delivery.Reason, attempts int) {
 	h.t.Helper()
 	h.query("SELECT status, reason, attempts FROM deliveries WHERE id = $1", []any{&status, &reason, &attempts}, dlv)
 	return status, reason, attempts
 }
 
-// settled waits until so many deliveries have ended in a state.
+// settled waits until this many deliveries have ended in a state.
 func (h *house) settled(within time.Duration, status delivery.Status, n int) {
 	h.t.Helper()
 	var have int
@@ -104,7 +104,7 @@ func (h *house) waiting(ep id.UUID) int {
 	return h.count("SELECT count(*) FROM queue WHERE endpoint_id = $1", ep)
 }
 
-// totalsQuery compares, per tenant and UTC day, the books (with what the ledger still holds) with the tables.
+// totalsQuery compares, for each tenant and UTC day, the totals (with the entries of the ledger) with the tables.
 const totalsQuery = `
 WITH entries AS (
 	SELECT tenant_id, day, accepted, delivered, failed, canceled, expunged FROM books
@@ -130,7 +130,7 @@ WHERE b.accepted IS DISTINCT FROM t.accepted OR b.delivered IS DISTINCT FROM t.d
 	OR b.canceled IS DISTINCT FROM t.canceled OR t.waiting IS DISTINCT FROM coalesce(q.waiting, 0)
 	OR b.accepted IS DISTINCT FROM b.delivered + coalesce(q.waiting, 0) + b.failed + b.canceled`
 
-// balanced checks the books against the tables. One statement sees one moment, so it may be asked at any time.
+// balanced compares the totals with the tables. One statement sees one moment, so it can be called at any time.
 func (h *house) balanced() {
 	h.t.Helper()
 	var n int
@@ -141,7 +141,7 @@ func (h *house) balanced() {
 	}
 }
 
-// followed waits until a worker has taken over what the database says of an endpoint now, and returns how long it took.
+// followed waits until a worker has taken over the present state of an endpoint, and returns how long it took.
 func (h *house) followed(w *Worker, ep id.UUID) time.Duration {
 	h.t.Helper()
 	began := time.Now()
@@ -153,7 +153,7 @@ func (h *house) followed(w *Worker, ep id.UUID) time.Duration {
 	return time.Since(began)
 }
 
-// gate holds requests until it is opened, and says when the first has come.
+// gate holds requests until it is opened, and reports when the first has arrived.
 type gate struct {
 	entered chan struct{}
 	open    chan struct{}
@@ -165,7 +165,7 @@ func newGate(t testing.TB) *gate {
 	return g
 }
 
-// pass is for a receiver's answer: it waits for the gate.
+// pass is a receiver's response that waits for the gate.
 func (g *gate) pass() {
 	g.entered <- struct{}{}
 	<-g.open

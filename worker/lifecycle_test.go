@@ -91,7 +91,7 @@ func (h *house) take(t *testing.T, tenant, ep id.UUID, move transition) {
 		h.pause(tenant, ep)
 	case byResume:
 		h.resume(tenant, ep)
-		h.resume(tenant, ep) // twice is once
+		h.resume(tenant, ep) // a second call changes nothing
 	case byDisable:
 		h.assess(tenant, ep, time.Now())
 	case byVerify:
@@ -107,7 +107,7 @@ func (h *house) take(t *testing.T, tenant, ep id.UUID, move transition) {
 			v, err = endpoints.Verify(t.Context(), q, tenant, ep)
 			return err
 		})
-		for i, want := range []bool{true, false} { // two workers heard the answer
+		for i, want := range []bool{true, false} { // two workers got the response
 			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil ||
 				opened != want {
 				t.Errorf("%s by %s: try %d opened it: %v, %v", move.from, move.by, i, opened, err)

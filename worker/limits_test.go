@@ -48,8 +48,8 @@ func TestNoMoreRequestsAreUnderWayThanTheEndpointAllows(t *testing.T) {
 	}
 }
 
-// exceeds reports the worst excess of arrivals over a token bucket of rate and burst: in any span of time no more may
-// come than the burst and what flows in. Requests may bunch up on their way, so slack is what a busy machine may add.
+// exceeds reports by how much arrivals exceed a token bucket of rate and burst: in any time range at most the burst
+// plus the refill is allowed. Requests can bunch up on their way, so slack is what a busy machine can add.
 func exceeds(seen []arrival, rate, burst float64, slack time.Duration) (excess float64) {
 	for i := range seen {
 		for j := i; j < len(seen); j++ {

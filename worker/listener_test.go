@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// listener makes a listener whose address is a receiver's, which must never hear of it.
+// listener creates a listener with a receiver's address, which must never get a request.
 func (h *house) listener(tenant id.UUID, forward string) (endpointID id.UUID) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
@@ -65,7 +65,7 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	if err != nil || len(given) != 6 {
 		t.Fatal(len(given), err)
 	}
-	// One is called off while the program has it, one answered: a success that came late is still a success.
+	// One is canceled while the program has it, and one is answered: a late success is still a success.
 	h.cancel(tenant, given[0].Delivery)
 	for _, one := range given[:2] {
 		answer := listen.Answer{

@@ -33,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait more than they compute: several at a time, however few the processors.
+	// These tests wait more than they compute, so several run concurrently, however few the processors.
 	flag.Parse()
 	for name, value := range map[string]string{"test.parallel": "6"} {
 		if err := flag.Set(name, value); err != nil {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
-// house is a database with a committer, and workers as a test wants them.
+// house is a database with a committer, and the workers that a test starts.
 type house struct {
 	t      testing.TB
 	url    string
@@ -114,7 +114,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// run starts something that runs until the test ends; the returned function stops it before.
+// run runs something until the test ends; the returned function stops it earlier.
 func (h *house) run(fn func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -149,7 +149,7 @@ func (h *house) tenant() id.UUID {
 	return t.ID
 }
 
-// endpoint makes an active endpoint.
+// endpoint creates an active endpoint.
 func (h *house) endpoint(tenant id.UUID, url string, change func(*endpoint.Settings)) id.UUID {
 	h.t.Helper()
 	s := endpoint.ReadDefaults(100000, nil, nil).Settings
@@ -245,7 +245,7 @@ func item(typ, key string, n int) emit.Item {
 	return emit.Item{Emission: event.Emission{Type: typ, Key: key, Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
 }
 
-// eventually waits for a condition that other goroutines bring about.
+// eventually waits for a condition that depends on other goroutines.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -269,13 +269,13 @@ type arrival struct {
 	at     time.Time
 }
 
-// receiver keeps what arrives; answer may be changed.
+// receiver stores requests; answer can be changed.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
 	arrivals []arrival
 	answer   func(arrival) int // status; nil is 200
-	headers  http.Header       // of every answer
+	headers  http.Header       // of every response
 	inside   int
 	most     int
 }

@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// TestSilenceCountsOnlyWhileAWorkerListens: the beats of (seconds, beat) that a worker sees of another, and when it
-// takes it for dead.
+// TestSilenceCountsOnlyWhileAWorkerListens: the heartbeats (seconds, count) of another worker that a worker sees, and
+// when it declares the other dead.
 func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 	t.Parallel()
 	type look struct {
@@ -47,8 +47,8 @@ func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 	}
 }
 
-// What operators see of workers and lanes in the console: who died is there for a day, however long it ran, and a lane
-// tells since when it is held.
+// The console's view of workers and lanes: a dead worker is listed for a day, however long it ran, and a lane shows
+// since when it is owned.
 func TestOperatorsSeeWhoDiedAndSinceWhenALaneIsHeld(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

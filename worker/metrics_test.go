@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A tenant that invents event types must not fill the memory of whoever keeps the metrics.
+// A tenant with invented event types must not fill the memory of the metrics store.
 func TestEventTypesBeyondTheFirstShareALabel(t *testing.T) {
 	t.Parallel()
 	m, labels := newMetrics(nil), map[string]bool{}

@@ -16,14 +16,14 @@ import (
 	"posthorn/domain/id"
 )
 
-// keyOf names the key of the nth event where there are so many keys.
+// keyOf names the key of the nth event among this many keys.
 func keyOf(n, keys int) string { return fmt.Sprintf("k%02d", n%keys) }
 
-// orderly watches requests and notes where two of a key overlap or an older event follows a newer one.
+// orderly watches requests and records where two of a key overlap or an older event follows a newer one.
 type orderly struct {
 	mu     sync.Mutex
 	keys   int
-	inside map[string]int // by key, the event under way
+	inside map[string]int // by key, the event in flight
 	last   map[string]int
 	faults []string
 	seen   map[int]int // attempts by event
@@ -33,7 +33,7 @@ func newOrderly(keys int) *orderly {
 	return &orderly{keys: keys, inside: map[string]int{}, last: map[string]int{}, seen: map[int]int{}}
 }
 
-// enter notes a request and returns the number of its event's attempts.
+// enter records a request and returns the number of its event's attempts.
 func (o *orderly) enter(n int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func TestOrderHoldsPerKeyThroughRetriesFailuresAndCancels(t *testing.T) {
 			return
 		}
 		dlv := h.deliveryOf(ids[n])
-		// It may be settled between the look and the try: then it is refused, which is right too.
+		// It is possibly settled between the query and the try: then it is rejected, which is correct too.
 		if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
 			_, err := deliveries.Cancel(t.Context(), q, tenant, dlv)
 			return err
@@ -167,7 +167,7 @@ func TestStrictOrderSendsOneAtATimeInTheOrderOfEmission(t *testing.T) {
 		s.Ordering, s.MaxInFlight, s.RetryPolicy = "strict", 10, "quick"
 	})
 	h.worker(true)
-	h.emitKeyed(tenant, 0, events, 7) // its events have keys; strict does not ask
+	h.emitKeyed(tenant, 0, events, 7) // its events have keys, but strict ordering ignores them
 	h.settled(90*time.Second, delivery.Delivered, events)
 	order.check(t)
 	if n := len(r.seen()); n != events+1 {
@@ -204,9 +204,8 @@ func TestOrderHoldsWhenAnotherWorkerTakesOver(t *testing.T) {
 			if how == "stopped" {
 				stop()
 			} else {
-				// What was sent and is not on record when its sender is declared dead is sent again. Of each key
-				// that is one request at most: the next of the key waits for the record. The receiver must not
-				// mind the overlap.
+				// A request that is not recorded when its sender is declared dead is sent again. That is at most one
+				// request for each key: the next of the key waits for the record. The receiver must ignore the overlap.
 				duplicates = keys
 				h.declareDead(first)
 			}
@@ -232,7 +231,7 @@ func TestOrderHoldsWhenAnotherWorkerTakesOver(t *testing.T) {
 	}
 }
 
-// declareDead has a worker declared dead in the database, as another does whose clock says that it is silent.
+// declareDead declares a worker dead in the database, as another worker does after a silence.
 func (h *house) declareDead(w *Worker) {
 	h.t.Helper()
 	me := w.id()
@@ -242,7 +241,7 @@ func (h *house) declareDead(w *Worker) {
 	}
 }
 
-// withoutOverlaps drops the faults that a second sending of the same event makes.
+// withoutOverlaps drops the faults that a repeated request of the same event causes.
 func withoutOverlaps(faults []string) (rest []string) {
 	for _, f := range faults {
 		var n, other int

@@ -16,7 +16,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// product makes a role of a product that shares the server, and gives the URL with which it connects.
+// product creates a role of a product that shares the server, and returns the URL of its connections.
 func (h *house) product() string {
 	h.t.Helper()
 	name := "product_" + strings.ToLower(rand.Text())
@@ -44,8 +44,8 @@ func (h *house) product() string {
 	return u.String()
 }
 
-// The example of docs/outbox.md: one order is placed and its event delivered, the other is refused by the product's own
-// rule and leaves nothing.
+// The example of docs/outbox.md: one order is placed and its event delivered; the other is rejected by the product's
+// own rule and leaves nothing.
 func TestTheExampleOfTheOutboxDoesWhatItSays(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -93,7 +93,7 @@ func TestAnIdempotencyKeyInSQLNamesTheStoredEvent(t *testing.T) {
 	})
 }
 
-// The relay's process ends between storing events and taking their rows away: they are stored once.
+// The relay's process ends between storing events and deleting their rows: they are stored once.
 func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -186,7 +186,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	}
 }
 
-// Many transactions emit at once, while relays come and go.
+// Many transactions emit concurrently, while relays start and stop.
 func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

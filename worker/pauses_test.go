@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/pause"
 )
 
-// A pause holds on every worker, also on one that starts while it is on, and ends without a loss.
+// A pause applies to every worker, also to one that starts during it, and ends without a loss.
 func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -75,7 +75,7 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	}
 }
 
-// The words of the database and of the rule agree on what a pause concerns.
+// The database and the rule agree on what a pause covers.
 func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// openBreaker has an endpoint's breaker be open, its next probe due in so long, as its lane's owner reads it.
+// openBreaker opens an endpoint's breaker, with the next probe due after a duration, as its lane's owner reads it.
 func (h *house) openBreaker(tenant, ep id.UUID, due time.Duration) {
 	h.t.Helper()
 	h.exec(`INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at,
@@ -29,7 +29,7 @@ func (h *house) openBreaker(tenant, ep id.UUID, due time.Duration) {
 	h.exec("UPDATE lanes SET rev = rev + 1 WHERE endpoint_id = $1", ep)
 }
 
-// resting waits until a worker has the lane and leaves it alone.
+// resting waits until a worker has the lane and sends nothing of it.
 func (h *house) resting(w *Worker, ep id.UUID) {
 	h.t.Helper()
 	eventually(h.t, 5*time.Second, "the lane rests", func() bool {
@@ -51,7 +51,7 @@ func TestANewOwnerReadsItsBreakerBackAndAProbeLetsTheBacklogThrough(t *testing.T
 	if n := len(r.seen()); n != 0 {
 		t.Errorf("%d requests although no probe was due", n)
 	}
-	h.openBreaker(tenant, ep, time.Second) // and the alarm rings
+	h.openBreaker(tenant, ep, time.Second) // and the timer fires
 	h.settled(15*time.Second, delivery.Delivered, 40)
 	if n := h.count(`SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND breaker_state = 0 AND opened_at IS NULL
 		AND consecutive_failures = 0 AND closed_at > now() - interval '1 minute'`, ep); n != 1 {
@@ -144,7 +144,7 @@ func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
 	h.resting(w, ep)
 	well.Store(true)
 	press(23)
-	h.settled(15*time.Second, delivery.Delivered, 29) // and the first goes back until its time
+	h.settled(15*time.Second, delivery.Delivered, 29) // and the first is rescheduled
 	if got := ns(r.seen()); got[1] != 23 {
 		t.Errorf("then event %d was sent, want 23", got[1])
 	}
@@ -222,7 +222,7 @@ func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testi
 	well.Store(true)
 	other := h.deliveryOf(h.emitN(tenant, 1)[0])
 	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, other) })
-	h.settled(15*time.Second, delivery.Delivered, 2) // the former probe within seconds, as its schedule says
+	h.settled(15*time.Second, delivery.Delivered, 2) // the earlier probe within seconds, by its schedule
 	h.balanced()
 }
 
@@ -249,7 +249,7 @@ func TestWithoutABreakerEachDeliveryEndsByItsSchedule(t *testing.T) {
 	h.balanced()
 }
 
-func TestTurningTheBreakerOffLetsGoWhatItHolds(t *testing.T) {
+func TestTurningTheBreakerOffReleasesItsDeliveries(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	r := newReceiver(t, func(arrival) int { return 503 })

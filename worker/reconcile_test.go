@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/reconcile"
 )
 
-// check goes over all pages once and returns how many differ.
+// check compares all pages once and returns how many differ.
 func (h *house) check() (differences int) {
 	h.t.Helper()
 	n, err := maintenance.Reconcile(h.t.Context(), h.db, 0, 1_000_000)
@@ -172,7 +172,7 @@ func TestReconcilingIsBoundedAndReachesEveryPage(t *testing.T) {
 	}
 }
 
-// folded is the books with nothing left in the ledger.
+// folded returns the totals after the ledger is empty.
 func (h *house) folded() {
 	h.t.Helper()
 	if err := h.db.Worker(h.t.Context(), func(q *sql.Queries) error {
@@ -219,7 +219,7 @@ func TestReconcilingFindsWhatWasChangedInSQL(t *testing.T) {
 		of       id.UUID
 		sql      string
 		do, undo int
-		word     string // of the row; none: nothing tells which
+		word     string // of the row; none: unknown
 	}{
 		{"a delivered one failed", row(2), status, 3, 2, "unlisted"},
 		{"a delivered one is canceled", row(2), status, 4, 2, "uncalled"},
@@ -255,7 +255,7 @@ func TestReconcilingFindsWhatWasChangedInSQL(t *testing.T) {
 	}
 }
 
-// Of an event that nothing subscribed to only the count tells.
+// Of an event without subscribers only the count shows that it is missing.
 func TestReconcilingFindsADeletedEvent(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -291,7 +291,7 @@ func TestReconcilingFindsADeletedEvent(t *testing.T) {
 	}
 }
 
-// A day that retention drops is missed by nobody, one that is gone without it is.
+// A day that retention drops is not a discrepancy; a day that is missing for another reason is.
 func TestReconcilingFindsADroppedDay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -332,7 +332,7 @@ func TestReconcilingFindsADroppedDay(t *testing.T) {
 	}
 }
 
-func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
+func TestAnAcceptedDifferenceAlertsNobodyUntilItChanges(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()

@@ -114,7 +114,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	if status, _, _ := h.state(kept); status != delivery.Pending || h.waiting(paused) != 1 {
 		t.Errorf("what lies within the retention is %s, %d wait", status, h.waiting(paused))
 	}
-	// The deliveries went with their day; the books still tell of them.
+	// The deliveries were dropped with their day; the totals still count them.
 	eventually(t, 10*time.Second, "the books of the dropped day say that its four deliveries failed", func() bool {
 		return h.count("SELECT count(*) FROM books WHERE day = $1 AND accepted = 4 AND failed = 4", old.UTC().Truncate(24*time.Hour)) == 1
 	})
@@ -123,8 +123,8 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	}
 }
 
-// A row may point into a day that is gone: it was locked when the day was settled, or the day was dropped by hand.
-func TestARowWhoseDayIsGoneEndsAsExpired(t *testing.T) {
+// A row can belong to a dropped day: it was locked when the day was settled, or the day was dropped by hand.
+func TestARowOfADroppedDayEndsAsExpired(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -155,7 +155,7 @@ func TestARowWhoseDayIsGoneEndsAsExpired(t *testing.T) {
 	})
 }
 
-func TestDaysAreMadeAhead(t *testing.T) {
+func TestPartitionsAreCreatedAhead(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	ctx := context.Background()

@@ -46,7 +46,7 @@ func TestTheTotalsBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 			[16]byte(tenant), random.IntN(n)).Scan(&raw)
 		return raw, err == nil
 	}
-	try := func(tenant id.UUID, fn func(q *sql.Queries) error) { // a refusal is as good as any answer
+	try := func(tenant id.UUID, fn func(q *sql.Queries) error) { // a rejection is as good as any other result
 		_ = h.db.Tenant(t.Context(), tenant, fn)
 	}
 	for step := range 120 {
@@ -99,7 +99,7 @@ func TestTheTotalsBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 	if listed, canceled := h.count("SELECT count(*) FROM cancellations"), h.count("SELECT count(*) FROM deliveries WHERE status = 4"); listed != canceled {
 		t.Errorf("%d cancellations for %d canceled deliveries", listed, canceled)
 	}
-	// Every request is on record, and counted once in the roll-ups.
+	// Every request is recorded, and counted once in the roll-ups.
 	attempts := h.count("SELECT count(*) FROM attempts")
 	if n := len(r.seen()); n != attempts {
 		t.Errorf("%d requests and %d attempts on record", n, attempts)
@@ -138,7 +138,7 @@ func TestHealthIsKept(t *testing.T) {
 	}
 }
 
-// No index of deliveries names a column that changes, and pages have room: updates must stay on their page.
+// No index of deliveries contains a column that changes, and pages have room: updates must stay on their page.
 func TestUpdatesOfDeliveriesStayOnTheirPage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

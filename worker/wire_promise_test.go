@@ -18,8 +18,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// A receiver that keeps the value of its format's header to deduplicate by handles an event once, however it is sent
-// again.
+// A receiver that deduplicates by the value of its format's header handles an event once, however it is sent again.
 func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -89,7 +88,8 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 	}
 }
 
-// What an endpoint never got is new to it: its first delivery by a replay of missing events begins the chain.
+// An endpoint that never got an event gets a first delivery of it: its first delivery by a replay of missing events
+// starts the chain.
 func TestAMissingEventsDeliveryIsTheFirstOfItsChain(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -121,7 +121,7 @@ func TestAMissingEventsDeliveryIsTheFirstOfItsChain(t *testing.T) {
 	}
 }
 
-// Receivers that compare the whole header, or read its first signature alone, trust every request of a rotation: with
+// Receivers that compare the whole header, or read only its first signature, accept every request of a rotation: with
 // the old secret until the switch, with the new one after it.
 func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,8 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 	}
 }
 
-// Where the tenant's policy keeps endpoints that answer 410, and the endpoint retries client errors, a 410 is retried.
+// If the tenant's policy does not disable endpoints that respond with 410, and the endpoint retries client errors, a
+// 410 is retried.
 func TestAGoneIsRetriedWhereItDisablesNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -24,7 +24,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// told is a database with people who may be told things.
+// told is a database with recipients of notices.
 type told struct {
 	t      *testing.T
 	db     *db.DB
@@ -253,7 +253,7 @@ func TestAMailOfANoticeHoldsAnUnsubscribeLinkThatWorks(t *testing.T) {
 	}
 }
 
-// degrade gives the tenant a reason for a digest: a delivery that failed for good just now.
+// degrade gives the tenant a reason for a digest: a delivery that has just failed permanently.
 func (f *told) degrade() {
 	f.exec("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) VALUES ($1, $2, $3, 'a', 1)",
 		f.tenant.String(), db.NewID().String(), db.NewID().String())
@@ -291,7 +291,7 @@ func TestATenantGetsOneDigestADayHoweverTheClockIsPut(t *testing.T) {
 		at   time.Time
 		want bool
 	}{
-		{day, true}, {day, false}, {day.Add(time.Hour), false}, {day.Add(-time.Hour), false}, // an hour to and fro
+		{day, true}, {day, false}, {day.Add(time.Hour), false}, {day.Add(-time.Hour), false}, // an hour back and forth
 		{day.Add(-30 * 24 * time.Hour), false}, // a month back
 		{day.Add(11*time.Hour + 59*time.Minute), false},
 	} {
@@ -340,7 +340,7 @@ func TestSeveralWorkersPostOneDigest(t *testing.T) {
 	}
 }
 
-func TestATenantMayDoWithoutDigests(t *testing.T) {
+func TestATenantCanSwitchDigestsOff(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)
 	f.degrade()
@@ -350,7 +350,7 @@ func TestATenantMayDoWithoutDigests(t *testing.T) {
 	}
 }
 
-func TestASweepIsMadeByOneWorkerAndAgainWhenRecalled(t *testing.T) {
+func TestASweepRunsOnOneWorkerAndAgainWhenRequested(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)
 	f.exec("INSERT INTO endpoints (tenant_id, id, url, event_types, created_at) VALUES ($1, $2, 'https://a.example', '{*}', now())", f.tenant.String(), db.NewID().String())

@@ -44,7 +44,7 @@ func TestWhatHasExpiredIsForgotten(t *testing.T) {
 	}
 }
 
-// The worker talks to whoever receives webhooks: what it can't read it can't lose.
+// The worker sends requests to receivers: a secret that it can't read can't leak through it.
 func TestTheWorkerReadsNoSecretOfPeopleAndOperators(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)

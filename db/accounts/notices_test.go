@@ -98,7 +98,7 @@ func TestAMailIsQueuedOnceForItsPurpose(t *testing.T) {
 		d.Worker(ctx, queue(one, false)),
 		d.Console(ctx, queue(accounts.Mail{Key: "k2", To: "b@example.com", Kind: mail.SignInAlert}, true)),
 		d.Worker(ctx, queue(accounts.Mail{Key: "k2", To: "b@example.com", Kind: mail.SignInAlert}, false)),
-		// A key is unique over all tenants: what another used is taken, and nothing is told of it.
+		// A key is unique over all tenants. Another tenant's key is rejected, and the error reveals nothing about it.
 		d.Tenant(ctx, b, queue(accounts.Mail{Tenant: &b, Key: "k1", To: "c@example.com", Kind: mail.Notice}, false)),
 	} {
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/notice"
 )
 
-// relay takes all notices and dead letters that are new.
+// relay relays all new notices and dead letters.
 func (f *told) relay() {
 	f.t.Helper()
 	for _, take := range []func() (int, error){
@@ -59,7 +59,7 @@ func TestNoticesBecomeEventsOfThePlatformOnce(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)
 	f.post(notice.EndpointDisabled, "before", nil)
-	f.relay() // there is no tenant to tell yet: it is history
+	f.relay() // there is no tenant yet: the notice is not sent later
 	own := f.platform()
 	f.relay()
 	if got := f.emitted(); len(got) != 0 {
@@ -124,7 +124,7 @@ func TestFailedDeliveriesAreAnnouncedWhereThePlatformSubscribesToThem(t *testing
 		t.Errorf("what failed before is history: %q", got)
 	}
 	f.degrade()
-	// The platform's own failures are not: each would make another.
+	// The platform's own failures are not events: each would cause another.
 	f.exec("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) VALUES ($1, $2, $2, 'a', 1)", own.String(), db.NewID().String())
 	f.relay()
 	f.relay()
@@ -136,7 +136,7 @@ func TestFailedDeliveriesAreAnnouncedWhereThePlatformSubscribesToThem(t *testing
 	}
 }
 
-func TestASuspendedPlatformTenantHoldsNothingUp(t *testing.T) {
+func TestASuspendedPlatformTenantBlocksNothing(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)
 	own := f.platform()

@@ -36,7 +36,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// child runs TestChild in a process of its own and returns the URL that it was given.
+// child runs TestChild in a process of its own and returns the URL that it got.
 func child(t *testing.T, environment ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "url")
@@ -70,7 +70,7 @@ func migration(statements ...string) func(context.Context, string) error {
 
 func ask(t *testing.T, u, query string) string {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // asked in clean-ups too
+	ctx := context.WithoutCancel(t.Context()) // also used in clean-ups
 	conn, err := pgx.Connect(ctx, u)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestServerEndsAfterTheLastTestProcess(t *testing.T) {
 		}
 	}
 	environment := []string{"TMPDIR=" + tmp, lingerVariable + "=1ms"}
-	for range 2 { // the second process comes while the first server is going
+	for range 2 { // the second process starts while the first server stops
 		u := child(t, environment...)
 		if !strings.Contains(u, url.QueryEscape(tmp)) && !strings.Contains(u, ".posthorn-") {
 			t.Fatalf("the child used the server %s", u)

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// history is a tenant with deliveries of all kinds over some weeks, and what a list of them has to show.
+// history is a tenant with deliveries of all kinds over some weeks, and the expected content of lists.
 type history struct {
 	db     *db.DB
 	tenant id.UUID
@@ -58,7 +58,7 @@ func newHistory(t *testing.T, n int) *history {
 	return h
 }
 
-// invent makes rows whose kinds are drawn with a fixed seed. Two of the three endpoints are open.
+// invent creates rows of random kinds, with a fixed seed. Two of the three endpoints are open.
 func (h *history) invent(n int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()
@@ -150,7 +150,7 @@ func (h *history) store(t *testing.T, url string) {
 	exec("ANALYZE")
 }
 
-// want is what a list has to show, by looking at every row.
+// want is the expected content of a list, found by checking every row.
 func (h *history) want(l deliveries.ListOptions) (ids []id.UUID) {
 	for _, p := range h.rows {
 		takes := p.archived == l.Archived && (l.EventType == "" || l.EventType == p.eventType) &&
@@ -246,7 +246,7 @@ func TestEveryListOfDeliveriesShowsEachRowOnceInOrder(t *testing.T) {
 	}
 }
 
-func TestARareFilterGivesShortPagesInsteadOfLongLooks(t *testing.T) {
+func TestARareFilterGivesShortPagesInsteadOfLongScans(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, 5000)
 	pending := delivery.Pending
@@ -255,7 +255,7 @@ func TestARareFilterGivesShortPagesInsteadOfLongLooks(t *testing.T) {
 		"a type among what waits":     {Status: &pending, EventType: "nobody", Most: 50},
 	} {
 		got, pages := h.walk(t, l)
-		most := 5000/2000 + 1 // a page looks at 2,000 rows
+		most := 5000/2000 + 1 // a page reads 2,000 rows
 		if len(got) != 0 || pages > most || l.Channel != "" && pages < most {
 			t.Errorf("%s: %d rows on %d pages", name, len(got), pages)
 		}

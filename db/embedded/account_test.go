@@ -35,7 +35,7 @@ func TestDefaultDataDirFollowsTheUser(t *testing.T) {
 	}
 }
 
-// asOrdinaryUser makes a child drop root's rights; the home is the user's own.
+// asOrdinaryUser makes a child drop root's rights. Its home is the user's own.
 func asOrdinaryUser(t *testing.T, home string, environment ...string) func(*exec.Cmd) {
 	t.Helper()
 	u, err := user.Lookup("nobody")
@@ -123,7 +123,7 @@ func TestServerOfRootRunsUnprivileged(t *testing.T) {
 			}
 		}
 	}
-	// What root writes lies where the server's account can't put a link.
+	// Root writes only where the server's account can't place a link.
 	info, err := os.Stat(c.layout.base)
 	if err != nil || ownerOf(info) != 0 || info.Mode().Perm()&0o022 != 0 {
 		t.Errorf("%s belongs to %d with mode %v", c.layout.base, ownerOf(info), info.Mode())
@@ -135,7 +135,7 @@ func TestServerOfRootRunsUnprivileged(t *testing.T) {
 	}
 }
 
-func TestUnusableDataDirectoriesAreRefusedWithAWayOut(t *testing.T) {
+func TestUnusableDataDirectoriesAreRejectedWithAFix(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(testDir(t), "file")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

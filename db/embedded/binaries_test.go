@@ -23,7 +23,7 @@ import (
 // nowhere is a machine without PostgreSQL.
 func nowhere() *places { return &places{offline: true} }
 
-// fakeBinaries is a folder with a postgres that prints a version and can do nothing else.
+// fakeBinaries is a folder with a postgres that only prints a version.
 func fakeBinaries(t *testing.T, version string) string {
 	t.Helper()
 	dir := testDir(t)
@@ -68,7 +68,7 @@ func TestTooOldPostgreSQLIsNamedAndNotUsed(t *testing.T) {
 	if e == nil || !strings.Contains(e.Detail, "13.21, older than 14 in "+old) {
 		t.Errorf("got %v", err)
 	}
-	// One that fits is found behind it.
+	// A usable one is found after it.
 	cfg.places = &places{path: old + ":" + programs.dir, offline: true}
 	start(t, cfg)
 }
@@ -126,8 +126,8 @@ func TestNewestFolderWinsAndPATHPrecedesAll(t *testing.T) {
 	}
 }
 
-// machineArchive packs the tests' PostgreSQL into a .tar.gz, as an operator would: programs, libraries and shared
-// files at their places relative to each other.
+// machineArchive packs the tests' PostgreSQL into a .tar.gz, as an operator would: programs, libraries and shared files
+// at their relative paths.
 var machineArchive = sync.OnceValues(func() ([]byte, error) {
 	files, err := sharedFiles(programs)
 	if err != nil {
@@ -161,7 +161,7 @@ var machineArchive = sync.OnceValues(func() ([]byte, error) {
 	return out.Bytes(), err
 })
 
-// sharedFiles is where the distribution keeps postgres.bki and its like.
+// sharedFiles is the distribution's folder with postgres.bki and similar files.
 func sharedFiles(b binaries) (string, error) {
 	home := filepath.Dir(b.dir)
 	for _, dir := range []string{
@@ -228,7 +228,7 @@ func TestLocalArchiveIsInstalledWhereTheMachineHasNothing(t *testing.T) {
 	if err := c.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	// The second start needs the archive no more.
+	// The second start does not need the archive.
 	cfg.Archive = ""
 	start(t, cfg)
 }

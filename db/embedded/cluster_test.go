@@ -53,7 +53,7 @@ func TestCommitsSurviveAPowerCutBySettingThatNobodyCanOverride(t *testing.T) {
 	}
 }
 
-func TestApplicationRoleMayMakeAndTakeRolesAndNothingMore(t *testing.T) {
+func TestTheApplicationRoleCanCreateAndTakeRolesAndNothingElse(t *testing.T) {
 	t.Parallel()
 	c := start(t, testConfig(t, testDir(t)))
 	run(t, c.URL(),
@@ -88,7 +88,7 @@ func TestSecondProcessAdoptsTheServerAndLeavesItRunning(t *testing.T) {
 	}
 }
 
-func TestAttachStartsAServerForTheTimeBeing(t *testing.T) {
+func TestAttachStartsAServerUntilClose(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, testDir(t))
 	for range 2 {
@@ -164,13 +164,13 @@ func answer(url, query string) string {
 	return text
 }
 
-func TestKilledPosthornTakesItsServerAlongAndTheNextStartIsClean(t *testing.T) {
+func TestAKilledPosthornStopsItsServerAndTheNextStartIsClean(t *testing.T) {
 	t.Parallel()
 	dir := testDir(t)
 	owner := spawn(t, "start", dir)
 	run(t, owner.URL, "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (7)")
 	owner.kill()
-	// At once, while the old server may still be going down.
+	// Immediately, while the old server is possibly still stopping.
 	next := start(t, testConfig(t, dir))
 	if got := ask(t, next.URL(), "SELECT n::text FROM kept"); got != "7" {
 		t.Errorf("kept row reads %q", got)
@@ -202,8 +202,8 @@ func TestKilledServerIsRestartedAndKeepsEveryCommit(t *testing.T) {
 	for round := 1; round <= 3; round++ {
 		run(t, c.URL(), "INSERT INTO kept VALUES (1)")
 		old := c.PID()
-		// A session in the middle of a statement is the hard case: it holds the shared memory, and one that computes
-		// does not notice that the postmaster is gone.
+		// A session in the middle of a statement is the hard case: it holds the shared memory, and a computing session
+		// does not notice that the postmaster has ended.
 		statement := []string{"SELECT 'x' FROM pg_sleep(60)", "SELECT count(*)::text FROM generate_series(1, 1e12)"}[round%2]
 		busy := make(chan struct{})
 		go func() {
@@ -257,7 +257,8 @@ func TestStalePIDFileDoesNotStopTheStart(t *testing.T) {
 	if err := first.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	// The number of a process that lives, belongs to the server's account, and is no PostgreSQL: after a reboot.
+	// The process id of a running process that belongs to the server's account and is not PostgreSQL, as after a
+	// reboot.
 	sleeper := first.layout.command(context.Background(), "/bin/sleep", "60")
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
@@ -282,7 +283,7 @@ func TestStalePIDFileDoesNotStopTheStart(t *testing.T) {
 	}
 }
 
-func TestInterruptedFirstStartIsBegunAnew(t *testing.T) {
+func TestAnInterruptedFirstStartIsRepeated(t *testing.T) {
 	t.Parallel()
 	dir := testDir(t)
 	remains := filepath.Join(dir, "postgres", ".data-123")
@@ -318,7 +319,7 @@ func TestLongPathsStillGetASocket(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTestsWinAndWrongOnesAreNamed(t *testing.T) {
+func TestSettingsOfTestsOverrideAndInvalidOnesAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := testDir(t)
 	cfg := testConfig(t, dir)

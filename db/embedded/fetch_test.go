@@ -27,7 +27,7 @@ func TestPostgreSQLIsFetchedWhereTheMachineHasNothing(t *testing.T) {
 	if got := ask(t, c.URL(), "SHOW server_version"); c.binaries.major != fetchedMajor || !strings.HasPrefix(got, "17.") {
 		t.Errorf("version %s runs from %+v", got, c.binaries)
 	}
-	// From version 16 on a role is granted to its creator without the right to take it.
+	// From version 16 on a role is granted to its creator without SET.
 	run(t, c.URL(), "CREATE ROLE posthorn_tenant NOLOGIN", "BEGIN", "SET LOCAL ROLE posthorn_tenant", "COMMIT",
 		"GRANT posthorn_tenant TO CURRENT_USER", "CREATE TABLE t (n int)", "GRANT SELECT ON t TO posthorn_tenant",
 		"BEGIN", "SET LOCAL ROLE posthorn_tenant", "SELECT n FROM t", "COMMIT", "DROP TABLE t", "DROP ROLE posthorn_tenant")

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// programs is the PostgreSQL that the tests use: this machine's, or one that is fetched once for all of them.
+// programs is the PostgreSQL of the tests: this machine's, or one that is fetched once for all of them.
 var programs binaries
 
 func runTests(m *testing.M) int {
@@ -115,7 +115,7 @@ func testDir(t *testing.T) string {
 }
 
 func testContext(t *testing.T) context.Context {
-	// Generous: with the race detector on a busy machine, unpacking an archive takes a minute.
+	// Long: with the race detector on a busy machine, unpacking an archive takes a minute.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -142,7 +142,7 @@ func start(t *testing.T, cfg Config) *Cluster {
 	return c
 }
 
-// ask runs a query that gives one text.
+// ask runs a query with one text as its result.
 func ask(t *testing.T, url, query string, args ...any) string {
 	t.Helper()
 	text, err := tryAsk(testContext(t), url, query, args...)
@@ -218,7 +218,7 @@ func spawn(t *testing.T, name, dir string, change ...func(*exec.Cmd)) *child {
 	return c
 }
 
-// end lets the child close its cluster and leave.
+// end makes the child close its cluster and exit.
 func (c *child) end() {
 	c.t.Helper()
 	_ = c.stdin.Close()
@@ -245,7 +245,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// gone tells whether a process has ended; a zombie has.
+// gone reports whether a process has ended; a zombie has.
 func gone(pid int) bool {
 	if errors.Is(signal(pid, 0), syscall.ESRCH) {
 		return true

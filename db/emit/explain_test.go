@@ -15,7 +15,7 @@ import (
 	"posthorn/domain/routing"
 )
 
-// explained is a tenant whose endpoints change between its events, at random.
+// explained is a tenant whose endpoints change randomly between its events.
 type explained struct {
 	*house
 	tenant    id.UUID
@@ -25,7 +25,7 @@ type explained struct {
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// settings asks for something at random.
+// settings returns random settings.
 func (x *explained) settings(s *endpoint.Settings) {
 	s.EventTypes = pick(x.random, []string{"*"}, []string{"order.*"}, []string{"order.paid"}, []string{"user.*", "order.open"})
 	s.Channels = pick(x.random, nil, nil, []string{"eu"}, []string{"eu", "us"})
@@ -33,7 +33,7 @@ func (x *explained) settings(s *endpoint.Settings) {
 	s.Filter = pick(x.random, "", "", `"data.n > 5"`, `"data.deep.x == 1"`, `{"n":7}`, `"type == 'order.paid'"`, `"size(channels) > 0 && data.n < 5"`)
 }
 
-// change does something at random to the endpoints.
+// change makes a random change of the endpoints.
 func (x *explained) change() {
 	x.t.Helper()
 	if len(x.endpoints) < 3 || x.random.IntN(4) == 0 {
@@ -85,7 +85,7 @@ func (x *explained) change() {
 	}
 }
 
-// verify lets an endpoint prove itself, where it has been asked to.
+// verify verifies an endpoint, if a verification was requested.
 func (x *explained) verify(endpointID id.UUID) {
 	x.t.Helper()
 	var v [16]byte
@@ -97,7 +97,7 @@ func (x *explained) verify(endpointID id.UUID) {
 	}
 }
 
-// emit stores an event at random, now and then for one endpoint alone.
+// emit stores a random event, sometimes for one endpoint alone.
 func (x *explained) emit() (stored id.UUID, direct bool) {
 	x.t.Helper()
 	it := Item{Emission: event.Emission{
@@ -128,9 +128,9 @@ func (x *explained) explain(event id.UUID) (read endpoints.RoutedEvent, e routin
 	return read, read.Explain()
 }
 
-// Whatever the endpoints were when an event was emitted, and whatever became of them since: the explanation says
-// "matched" exactly where a delivery was made. An event for one endpoint alone that nobody would have taken is told as
-// sent on request.
+// Whatever the endpoints were when an event was emitted, and however they changed since: the explanation says "matched"
+// exactly where a delivery was created. An event for one endpoint that no subscription matches is explained as sent on
+// request.
 func TestTheExplanationSaysMatchedExactlyWhereADeliveryWasMade(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -18,16 +18,16 @@ import (
 	"posthorn/domain/fault"
 )
 
-// proxy stands between a committer and its database, and can break connections at chosen moments.
+// proxy is between a committer and its database, and can break connections at chosen moments.
 type proxy struct {
 	net.Listener
 	network, target string
-	cutAfterCommit  atomic.Int64 // so many more COMMITs are carried out and never answered
-	cutBefore       atomic.Int64 // so many more connections break when a statement is answered, before its COMMIT is
+	cutAfterCommit  atomic.Int64 // this many more COMMITs are executed without a response
+	cutBefore       atomic.Int64 // this many more connections break after a statement's response, before its COMMIT
 	cuts            atomic.Int64
 }
 
-// newProxy listens for a database's URL and returns the URL of the way through it.
+// newProxy listens for a database's URL and returns the URL of the proxy.
 func newProxy(t testing.TB, database string) (p *proxy, through string) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(database)
@@ -88,7 +88,7 @@ func (p *proxy) forward(client net.Conn) {
 	}
 }
 
-// takeOne counts down and reports whether there was something left.
+// takeOne counts down and reports whether the count was above zero.
 func takeOne(n *atomic.Int64) bool {
 	for {
 		v := n.Load()
@@ -160,7 +160,7 @@ func TestACommitWhoseAnswerIsLostStoresOnce(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsAwayIsToldWithinItsTimeAndHeals(t *testing.T) {
+func TestAnUnavailableDatabaseIsReportedInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -193,7 +193,7 @@ func TestABadItemFailsAlone(t *testing.T) {
 	h := newHouse(t)
 	tenant := h.tenant()
 	h.endpoint(tenant, nil)
-	bad := func(n int, key string) Item { // the API refuses this; the database does too
+	bad := func(n int, key string) Item { // both the API and the database reject this
 		it := posted(n, key)
 		it.Emission.Key = "a\x00b"
 		return it
@@ -247,7 +247,7 @@ func TestABadItemFailsAlone(t *testing.T) {
 	h.balanced()
 }
 
-func TestACommitterThatIsFullSaysBusyAndKeepsWhatItTook(t *testing.T) {
+func TestAFullCommitterReturnsBusyAndKeepsWhatItAccepted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -275,8 +275,8 @@ func TestACommitterThatIsFullSaysBusyAndKeepsWhatItTook(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
-	// What waits is older than its patience by now, or soon will be; it is stored all the same while the database
-	// answers.
+	// The waiting requests have reached their time limit, or soon will. They are stored nevertheless while the database
+	// responds.
 	go func() { ran <- held.Run(ctx) }()
 	stored := 0
 	for range requests - 5 {
@@ -303,7 +303,7 @@ func TestACommitterThatIsFullSaysBusyAndKeepsWhatItTook(t *testing.T) {
 	}
 }
 
-func TestAStopStoresWhatWasTaken(t *testing.T) {
+func TestAStopStoresAcceptedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -335,7 +335,7 @@ func TestAStopStoresWhatWasTaken(t *testing.T) {
 	h.balanced()
 }
 
-func TestACallerWhoGoesAwayBlocksNobody(t *testing.T) {
+func TestACanceledCallerBlocksNobody(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()

@@ -16,7 +16,7 @@ func TestFiftyParallelPostsUnderOneKeyMakeOneEvent(t *testing.T) {
 	tenant, other := h.tenant(), h.tenant()
 	h.endpoint(tenant, nil)
 	h.endpoint(tenant, nil)
-	second, _ := h.committer(open(t, h.url)) // another node
+	second, _ := h.committer(open(t, h.url)) // another process
 	results := make([]Result, 50)
 	var all sync.WaitGroup
 	for i := range results {
@@ -80,7 +80,7 @@ func TestTwoEventsOfOneBatchUnderOneKeyAreOne(t *testing.T) {
 	h.balanced()
 }
 
-// A key lives for a day from its use, whatever day its event lies in.
+// A key is valid for a day from its use, whatever day its event belongs to.
 func TestAKeyHoldsAcrossMidnightAndForADay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -96,7 +96,7 @@ func TestAKeyHoldsAcrossMidnightAndForADay(t *testing.T) {
 		WHERE c.relname = 'idempotency_keys' AND p.partstrat = 'h'`); n != 1 {
 		t.Error("keys are not partitioned by their own hash: a day could take them along")
 	}
-	// As if it had been used 23 h 59 min 50 s ago, yesterday, and its event's day were gone already.
+	// As if it had been used 23 h 59 min 50 s ago, yesterday, and its event's day were dropped already.
 	h.exec("UPDATE idempotency_keys SET expires_at = now() + interval '10 seconds'")
 	h.exec("DELETE FROM events")
 	if r := one(h.commit, tenant, posted(1, "key")); r.Err != nil || !r.Duplicate || r.ID != first.ID {
@@ -149,7 +149,7 @@ func TestAnExpiredKeyIsTakenOverOnceByMany(t *testing.T) {
 	}
 }
 
-// Two nodes whose batches hold the same keys in different orders must not wait for each other in a circle.
+// Two processes whose batches have the same keys in different orders must not deadlock.
 func TestKeysInAnyOrderMakeNoDeadlock(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -78,7 +78,7 @@ func open(t testing.TB, url string) *db.DB {
 	return d
 }
 
-// committer starts a committer, as another node has one; stop waits until it has drained.
+// committer starts a committer, as another process has one; stop waits until it has drained.
 func (h *house) committer(d *db.DB) (c *Committer, stop func()) {
 	c = New(Config{DB: d, Log: slog.New(slog.DiscardHandler), OnCommit: func(b Batch) []id.UUID {
 		h.mu.Lock()
@@ -108,7 +108,7 @@ func (h *house) tenant() id.UUID {
 	return t.ID
 }
 
-// endpoint makes an endpoint that subscribes to everything; events are queued for it whether it is verified or not.
+// endpoint creates an endpoint that subscribes to everything. Events are queued for it whether it is verified or not.
 func (h *house) endpoint(tenant id.UUID, change func(*endpoint.Settings)) id.UUID {
 	h.t.Helper()
 	s := endpoint.ReadDefaults(100000, nil, nil).Settings
@@ -159,7 +159,7 @@ func plain(args []any) []any {
 	return args
 }
 
-// posted is an emission with a body of its own; key is an idempotency key.
+// posted is an emission with its own body; key is an idempotency key.
 func posted(n int, key string) Item {
 	data := fmt.Appendf(nil, `{"n":%d}`, n)
 	return Item{Emission: event.Emission{Type: "order.completed", Data: data, IdempotencyKey: key}, BodyHash: sha256.Sum256(data)}
@@ -180,7 +180,7 @@ func code(err error) string {
 	return ""
 }
 
-// balanced checks that the books have accepted what is in the tables, and that every delivery has its queue row.
+// balanced checks that the ledger matches the tables, and that every delivery has its queue row.
 func (h *house) balanced() {
 	h.t.Helper()
 	accepted := h.count(`SELECT coalesce(sum(a), 0) FROM (SELECT accepted AS a FROM books

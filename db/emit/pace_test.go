@@ -13,7 +13,7 @@ func TestACommitWaitsOnlyWhileThatPays(t *testing.T) {
 		last    int           // requests in the last commit
 		since   time.Duration // it began
 		waiting int
-		more    int // requests that come each millisecond
+		more    int // requests that arrive each millisecond
 		want    time.Duration
 	}{
 		{"the first of all", 0, time.Hour, 1, 0, 0},

@@ -20,7 +20,7 @@ import (
 
 const perSecond, perMonth, maxPayload = "events_per_second", "events_per_month", "max_payload"
 
-// limit sets a tenant's limits, as its settings have them.
+// limit sets a tenant's limits, as in its settings.
 func (h *house) limit(tenant id.UUID, limits map[string]int64) {
 	h.t.Helper()
 	text, err := json.Marshal(map[string]any{"limits": limits})
@@ -42,7 +42,7 @@ func (h *house) limit(tenant id.UUID, limits map[string]int64) {
 	}
 }
 
-// clocked are quotas on a clock and a bucket of the test's own.
+// clocked are quotas with a clock and a bucket of the test.
 func clocked(at *time.Time, draw func(want int) (int, error), sum func() (int64, error)) *quotas {
 	q := newQuotas(nil)
 	q.now = func() time.Time { return *at }
@@ -51,7 +51,7 @@ func clocked(at *time.Time, draw func(want int) (int, error), sum func() (int64,
 	return q
 }
 
-func TestWhatIsDrawnAndNotUsedIsVoidAfterASecond(t *testing.T) {
+func TestUnusedTokensExpireAfterASecond(t *testing.T) {
 	t.Parallel()
 	at, asked := time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC), 0
 	left := 30
@@ -76,9 +76,9 @@ func TestWhatIsDrawnAndNotUsedIsVoidAfterASecond(t *testing.T) {
 	}
 	take(1, 1, false)
 	at = at.Add(time.Second + time.Millisecond)
-	take(10, 10, false) // the nine are void; draws the last ten
+	take(10, 10, false) // the nine have expired; draws the last ten
 	take(2, 0, true)    // empty
-	take(1, 0, true)    // and not asked again at once
+	take(1, 0, true)    // and no second draw immediately
 	if asked != 4 {
 		t.Errorf("the bucket was asked %d times, want 4", asked)
 	}
@@ -89,7 +89,7 @@ func TestWhatIsDrawnAndNotUsedIsVoidAfterASecond(t *testing.T) {
 	take(7, 5, true)
 }
 
-func TestADatabaseThatIsAwayLimitsNothing(t *testing.T) {
+func TestAnUnavailableDatabaseLimitsNothing(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC)
 	away := errors.New("away")
@@ -100,7 +100,7 @@ func TestADatabaseThatIsAwayLimitsNothing(t *testing.T) {
 	}
 }
 
-func TestAMonthIsCountedOnceAndBeginsAnew(t *testing.T) {
+func TestAMonthIsCountedOnceAndRestarts(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2031, 3, 31, 23, 59, 58, 0, time.UTC)
 	sum := int64(90)
@@ -109,12 +109,12 @@ func TestAMonthIsCountedOnceAndBeginsAnew(t *testing.T) {
 	if n, err := q.take(t.Context(), tenant, l, 8); n != 8 || err != nil {
 		t.Fatal(n, err)
 	}
-	q.settle(tenant, 8, 6) // two came to nothing: 96 are stored
+	q.settle(tenant, 8, 6) // two were not stored: 96 are
 	if n, err := q.take(t.Context(), tenant, l, 8); n != 4 || err == nil {
 		t.Errorf("%d are let through, want 4; %v", n, err)
 	}
 	q.settle(tenant, 4, 4)
-	sum, at = 99, at.Add(time.Second) // what the database said is older than what this process knows
+	sum, at = 99, at.Add(time.Second) // the database's number is older than what this process knows
 	if n, _ := q.take(t.Context(), tenant, l, 1); n != 0 {
 		t.Error("a sum that is older than what was stored since is believed")
 	}
@@ -138,7 +138,7 @@ func TestItemsBeyondAQuotaFailAlone(t *testing.T) {
 			t.Errorf("item %d: %v", i, r.Err)
 		}
 	}
-	// Four are stored, one more may be. The repeat of the first costs nothing, and is answered as then.
+	// Four are stored, and one more is allowed. The repeat of the first costs nothing, and gets the first response.
 	items = []Item{posted(5, "b"), posted(1, "a"), posted(6, "c"), posted(7, "")}
 	results := h.commit.Emit(t.Context(), tenant, items)
 	for i, want := range []string{"", "", "events_per_month_limit", "events_per_month_limit"} {
@@ -180,7 +180,7 @@ func TestItemsBeyondAQuotaFailAlone(t *testing.T) {
 	h.balanced()
 }
 
-// Two committers are two processes that take requests.
+// Two committers are two processes that accept requests.
 func TestEventsASecondHoldAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -216,7 +216,7 @@ func TestEventsASecondHoldAcrossProcesses(t *testing.T) {
 	}
 }
 
-func TestATenantHearsOnceOfEachStageOfItsMonth(t *testing.T) {
+func TestATenantIsNotifiedOnceOfEachStageOfItsMonth(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()

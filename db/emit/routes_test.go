@@ -17,8 +17,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Endpoints are created while events are emitted, through two nodes that hear nothing of each other: whoever was told
-// that an endpoint exists finds its later events there, and whoever was told that it is gone finds none.
+// Endpoints are created while events are emitted, through two processes that do not notify each other. After the
+// acknowledgment of an endpoint its later events are delivered, and after the acknowledgment of its deletion none is.
 func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	t.Parallel()
 	const endpointCount = 60
@@ -29,7 +29,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	var known, gone []id.UUID // in the order of their acknowledgement
 	type emitted struct {
 		id          id.UUID
-		known, gone int // so many endpoints were known, and gone, before the call
+		known, gone int // this many endpoints were known, and deleted, before the call
 	}
 	var events []emitted
 	stop := make(chan struct{})
@@ -64,7 +64,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 			known = append(known, ep)
 			have := len(events)
 			mu.Unlock()
-			// Where changes are quick, they wait for the events that are to come between them.
+			// If changes are fast, they wait for the events that must come between them.
 			eventually(t, 20*time.Second, "events come between the changes", func() bool {
 				mu.Lock()
 				defer mu.Unlock()
@@ -141,7 +141,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	h.balanced()
 }
 
-func TestASuspendedTenantMayNotEmit(t *testing.T) {
+func TestASuspendedTenantCantEmit(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant, other := h.tenant(), h.tenant()
@@ -206,7 +206,7 @@ func TestAStrictTenantAcceptsTheTypesOfItsCatalogue(t *testing.T) {
 	if r := mixed(); r[0].Err != nil || r[0].Deliveries != 1 || code(r[1].Err) != "unknown_event_type" {
 		t.Errorf("one type is known: %+v", r)
 	}
-	// A test send is not an event of the catalogue.
+	// A test event is not an event of the catalog.
 	test := posted(4, "")
 	test.Emission.Type, test.Only = "posthorn.test", &ep
 	if r := one(h.commit, tenant, test); r.Err != nil || r.Deliveries != 1 {
@@ -377,7 +377,7 @@ func TestRowsAreNumberedInTheOrderOfTheirRequest(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Ids grow with the order of emission within a request, and requests of one caller follow each other.
+	// Ids grow in the order of emission within a request, and requests of one caller follow each other.
 	if n := h.count(`SELECT count(*) FROM (SELECT q.seq, q.event_id, lag(q.event_id) OVER (PARTITION BY q.endpoint_id, e.key ORDER BY q.seq) AS before
 		FROM queue q JOIN events e ON e.id = q.event_id) s WHERE s.before > s.event_id`); n != 0 {
 		t.Errorf("%d rows stand before an older event of their key", n)

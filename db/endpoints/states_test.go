@@ -22,8 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// everyLane inserts an endpoint with its lane for every combination of the facts that decide about a condition and a
-// wait.
+// everyLane inserts an endpoint with its lane for every combination of the facts that determine a condition and a wait.
 const everyLane = `
 WITH combos AS (
 	SELECT row_number() OVER () AS n, * FROM unnest($1::uuid[]) AS tenant(tenant), unnest(ARRAY['active', 'unverified', 'paused', 'disabled']) AS status(status),
@@ -51,7 +50,7 @@ type laneState struct {
 	notBefore        *time.Time
 }
 
-// statesWorld is a database with a tenant that is sent to and one that is suspended.
+// statesWorld is a database with an active tenant and a suspended one.
 type statesWorld struct {
 	t                 *testing.T
 	db                *db.DB
@@ -102,7 +101,7 @@ func newStatesWorld(t *testing.T) *statesWorld {
 	return w
 }
 
-// asAdmin does something that no role of the product can do: as the worker, with the right to insert endpoints.
+// asAdmin runs a statement that no role of the product can run: as the worker, with the right to insert endpoints.
 func (w *statesWorld) asAdmin(conn *pgx.Conn, do func() error) {
 	w.t.Helper()
 	for _, text := range []string{"GRANT INSERT ON posthorn.endpoints TO posthorn_worker", "SET ROLE posthorn_worker", "SET search_path = posthorn"} {
@@ -115,7 +114,7 @@ func (w *statesWorld) asAdmin(conn *pgx.Conn, do func() error) {
 	}
 }
 
-// as does something in a transaction of a role.
+// as runs a function in a transaction of a role.
 func (w *statesWorld) as(role string, do func(pgx.Tx) error) {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.url)
@@ -137,7 +136,7 @@ func (w *statesWorld) as(role string, do func(pgx.Tx) error) {
 	}
 }
 
-// states is what the function in the database says of lanes, to a role, of one tenant or all.
+// states is the result of the database's function for lanes, to a role, of one tenant or all.
 func (w *statesWorld) states(role string, of *id.UUID) (found []laneState) {
 	w.t.Helper()
 	var tenant *string
@@ -159,7 +158,7 @@ func (w *statesWorld) states(role string, of *id.UUID) (found []laneState) {
 	return found
 }
 
-// lanes is what domain/condition says of the same lanes.
+// lanes is the result of domain/condition for the same lanes.
 func (w *statesWorld) lanes(of []laneState) (lanes map[id.UUID]endpoints.WaitingLane) {
 	w.t.Helper()
 	ids := make([]id.UUID, len(of))
@@ -197,8 +196,8 @@ func (w *statesWorld) agree(what string, states []laneState) {
 	}
 }
 
-// Queries that count many endpoints and deliveries compute states in SQL. They say what domain/condition says, whatever
-// the facts.
+// Queries that count many endpoints and deliveries compute states in SQL. They agree with domain/condition for all
+// combinations of facts.
 func TestStatesInSQLAreThoseOfTheDomain(t *testing.T) {
 	t.Parallel()
 	w := newStatesWorld(t)

@@ -10,7 +10,7 @@ import (
 	"posthorn/db/schematest"
 )
 
-// A table with a tenant in each row that nobody thought of would be left behind by a move.
+// A table with a tenant in each row that is not in the list would be left behind by a move.
 func TestEveryTableOfTenantsMoves(t *testing.T) {
 	t.Parallel()
 	conn, err := db.Connect(t.Context(), schematest.Clone(t), db.Options{Name: "test"})
@@ -75,7 +75,7 @@ func TestEveryTableOfTenantsMoves(t *testing.T) {
 	}
 }
 
-// A secret that is not sealed again can't be opened in the other home.
+// A secret that is not resealed can't be opened in the other home.
 func TestEverySealedColumnOfATenantIsSealedAgainByAMove(t *testing.T) {
 	t.Parallel()
 	known := []string{"people.totp", "operators.totp", "mailbox.sealed"} // of members, sealed by arrivePeople; of no tenant

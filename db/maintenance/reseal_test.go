@@ -27,11 +27,11 @@ func newRing(t *testing.T, keys ...string) *seal.Ring {
 	return r
 }
 
-// Columns of bytes that hold no sealed value. What is in neither list fails the test below: say which it is.
+// Columns of bytes without sealed values. A column that is in neither list fails the test below: add it to one.
 var plainBytes = []string{"attempts.response_excerpt", "events.data", "outbox.data", "outbox_rejected.data", "idempotency_keys.body_hash", "account_limits.key", "mail_limits.key", "inbox_requests.body", "passkeys.credential_id", "history_parts.digest", "history_parts.lines"}
 
-// Columns of sealed values that no rotation needs to know. What a session shows once is read within ten minutes of its
-// being sealed.
+// Columns of sealed values that a rotation can leave out. A value that a session shows once is read within ten minutes
+// of its sealing.
 var shortLived = []string{"sessions.once"}
 
 func TestEverySealedColumnIsRotated(t *testing.T) {
@@ -55,7 +55,7 @@ func TestEverySealedColumnIsRotated(t *testing.T) {
 	}
 }
 
-func TestARotationSealsEverythingAnewAndMayBeBrokenOff(t *testing.T) {
+func TestARotationResealsEverythingAndCanBeInterrupted(t *testing.T) {
 	t.Parallel()
 	d, owner, tenant, other := two(t, 2)
 	was, now := newRing(t, masterKey('a')), newRing(t, masterKey('b'), masterKey('a'))
@@ -95,7 +95,7 @@ func TestARotationSealsEverythingAnewAndMayBeBrokenOff(t *testing.T) {
 	if n, err := maintenance.Reseal(t.Context(), d, now); n != 0 || err != nil {
 		t.Errorf("the second rotation found %d to do, %v", n, err)
 	}
-	// What is stored opens under the new key alone, for its own row alone.
+	// Stored values open under the new key alone, each for its own row alone.
 	alone := newRing(t, masterKey('b'))
 	exec("SELECT 1")
 	rows, err := owner.Query(t.Context(), "SELECT tenant_id, endpoint_id, sealed FROM posthorn.endpoint_secrets")

@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// TestTheStatementsOfTheOutboxPageRun runs the SQL of docs/outbox.md as it stands there.
+// TestTheStatementsOfTheOutboxPageRun runs the SQL of docs/outbox.md unchanged.
 func TestTheStatementsOfTheOutboxPageRun(t *testing.T) {
 	t.Parallel()
 	_, owner, tenant, _ := two(t, 2)

@@ -15,7 +15,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// emitter is a product's connection: it may do what the role posthorn_emitter may.
+// emitter is a product's connection with the rights of the role posthorn_emitter.
 func emitter(t *testing.T, owner *pgx.Conn) *pgx.Conn {
 	t.Helper()
 	if _, err := owner.Exec(t.Context(), "GRANT posthorn_emitter TO CURRENT_USER"); err != nil {
@@ -111,7 +111,7 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 	}
 }
 
-func TestEmitInSQLRefusesWhatTheAPIRefuses(t *testing.T) {
+func TestEmitInSQLRejectsWhatTheAPIRejects(t *testing.T) {
 	t.Parallel()
 	d, owner, a, b := two(t, 2)
 	if _, err := accounts.SetTenantState(t.Context(), d, b, "suspended", "", db.Author{Kind: "command"}); err != nil {
@@ -182,7 +182,7 @@ func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
 			t.Errorf("%s: the same event", what)
 		}
 	}
-	// Of two transactions at once the second waits for the first.
+	// Of two concurrent transactions the second waits for the first.
 	if _, err := one.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
 	}
 }
 
-func TestAProductsRoleMayEmitAndNothingElse(t *testing.T) {
+func TestAProductsRoleCanOnlyEmit(t *testing.T) {
 	t.Parallel()
 	_, owner, a, _ := two(t, 2)
 	c := emitter(t, owner)

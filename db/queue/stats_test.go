@@ -22,7 +22,7 @@ func TestTheRollUpsAndTheSummaryShareTheirBounds(t *testing.T) {
 	}
 }
 
-func TestABreakerIsAsItIsOnRecordWhateverTheCountersSay(t *testing.T) {
+func TestTheRecordedBreakerCountsWhateverTheCountersSay(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	next := at.Add(8 * time.Minute)

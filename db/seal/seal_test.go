@@ -28,7 +28,7 @@ func ring(t *testing.T, keys ...string) *seal.Ring {
 	return r
 }
 
-func TestWhatIsSealedOpensForItsOwnRowAlone(t *testing.T) {
+func TestASealedValueOpensForItsOwnRowAlone(t *testing.T) {
 	t.Parallel()
 	r := ring(t, text(1))
 	sealed := r.Seal([]byte("whsec_secret"), tenant, object)
@@ -65,7 +65,7 @@ func TestEveryChangedOrMissingByteIsNoticed(t *testing.T) {
 	}
 }
 
-func TestTheSameSecretNeverLooksTheSameTwice(t *testing.T) {
+func TestTheSameSecretSealsDifferentlyEachTime(t *testing.T) {
 	t.Parallel()
 	r := ring(t, text(1))
 	if bytes.Equal(r.Seal([]byte("x"), tenant, object), r.Seal([]byte("x"), tenant, object)) {

@@ -251,7 +251,7 @@ func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
 }
 
 // An endpoint whose deliveries are paused makes no delivery late.
-func TestOnlyWhatCouldBeSentIsLate(t *testing.T) {
+func TestOnlyDueDeliveriesAreLate(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	held, open, late := w.tenant("Held"), w.tenant("Open"), w.tenant("Late")
@@ -336,7 +336,7 @@ func TestSuspendingNeedsAReasonAndIsDoneOnce(t *testing.T) {
 	}
 }
 
-func TestAMailThatWasGivenUpIsSentAgain(t *testing.T) {
+func TestAFailedMailIsSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	mailID := db.NewID()
@@ -387,7 +387,7 @@ func TestListsOfTheConsoleShowEachRowOnce(t *testing.T) {
 	}
 }
 
-func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
+func TestAVisitToATenantStartsWithAReasonAndADuration(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	tenant := w.tenant("Acme")
@@ -438,7 +438,7 @@ func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
 	}
 }
 
-func TestTwoOperatorsWhoLookAtOnceLookEachForThemselves(t *testing.T) {
+func TestConcurrentVisitsOfTwoOperatorsAreSeparate(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	tenant := w.tenant("Acme")
@@ -466,7 +466,7 @@ func TestTwoOperatorsWhoLookAtOnceLookEachForThemselves(t *testing.T) {
 	}
 }
 
-func TestATenantsPageShowsWhatItUsesAndTakesItsDataAlong(t *testing.T) {
+func TestATenantsPageShowsItsUsageAndExportsItsData(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	tenant := w.tenant("Acme")
@@ -492,7 +492,7 @@ func TestATenantsPageShowsWhatItUsesAndTakesItsDataAlong(t *testing.T) {
 	}
 }
 
-func TestATenantIsDeletedAfterItsDataWasTakenAlong(t *testing.T) {
+func TestATenantIsDeletedAfterItsDataWasExported(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	tenant := w.tenant("Acme & Co")

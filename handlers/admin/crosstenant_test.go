@@ -32,7 +32,7 @@ func (w *console) delivered(tenant, endpoint id.UUID, kind string, status int) (
 	return event, delivery
 }
 
-func TestDeliveriesOfAllTenantsAreFoundByWhatNarrowsThemDown(t *testing.T) {
+func TestDeliveriesOfAllTenantsAreFiltered(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	acme, umbrella := w.tenant("Acme"), w.tenant("Umbrella")

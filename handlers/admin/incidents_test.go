@@ -67,7 +67,7 @@ func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
 }
 
 // The console shows a killed worker as silent even if no other worker is left to declare it dead.
-func TestAWorkerThatStoppedBeatingIsSilent(t *testing.T) {
+func TestAWorkerWithoutAHeartbeatIsSilent(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	w.worker("worker-1", 40*time.Second, false)
@@ -129,7 +129,7 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 	w.holds("/console/tenants?q=no_such", []string{"No tenants match these filters"}, nil)
 }
 
-func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
+func TestTheAuditLogIsFilteredByTenantAndNamesOperators(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	acme, other := w.tenant("Acme"), w.tenant("Other")
@@ -159,7 +159,7 @@ func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
 }
 
 // A rejected form is visible with its errors and values, even far down the page or in a dialog.
-func TestARefusedFormComesBackInSight(t *testing.T) {
+func TestARejectedFormIsVisibleAgain(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	at := "/console/tenants/" + id.Tenant.Format(w.tenant("Acme"))

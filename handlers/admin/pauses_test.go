@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers/pagetest"
 )
 
-func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
+func TestAPauseIsShownOnEveryPageUntilItEnds(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	acme := w.tenant("Acme")

@@ -31,7 +31,7 @@ func ssoWorld(t *testing.T, change func(*admin.SSO)) (*world, *optest.Provider) 
 	return w, op
 }
 
-// departs opens the way to the provider and returns the redirect URI to which it leads.
+// departs starts a sign-in at the provider and returns the redirect URI to which it leads.
 func (w *world) departs(op *optest.Provider, path string) *url.URL {
 	w.t.Helper()
 	got := w.send("GET", path, nil)
@@ -73,7 +73,7 @@ func TestAnOperatorSignsInByTheProvider(t *testing.T) {
 	w.want("GET", back.RequestURI(), nil, 410, "already finished")
 	// Another account with the operator's address is another person.
 	w.signIn(op, optest.User{Subject: "9", Email: "op@example.com"}, 403, "another account")
-	// The provider ends the session, and with a token of another client it does not.
+	// The provider ends the session; a token of another client does not.
 	bad := op.LogoutToken("a", "1", "", func(s map[string]any) { s["aud"] = "another" })
 	w.want("POST", "/console/sso/logout", url.Values{"logout_token": {bad}}, 400, "invalid_request")
 	w.want("GET", "/console", nil, 200, "op@example.com")

@@ -46,7 +46,7 @@ func TestATypeIsKeptAsItWasDescribed(t *testing.T) {
 	}
 }
 
-func TestATypeThatCannotBeIsRefused(t *testing.T) {
+func TestAnInvalidTypeIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")
@@ -66,7 +66,7 @@ func TestATypeThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitItsSchemaIsRefusedOrTold(t *testing.T) {
+func TestAPayloadThatViolatesItsSchemaIsRejectedOrWarnedAbout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")

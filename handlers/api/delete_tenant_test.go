@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-func TestADeletedTenantIsAsUnknownAsAny(t *testing.T) {
+func TestADeletedTenantLooksUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.auth.Run)

@@ -220,7 +220,7 @@ func TestRetryNowLeavesTheOrderAlone(t *testing.T) {
 	}
 }
 
-func TestADeferredDeliveryCanBeSentNowOrCalledOff(t *testing.T) {
+func TestADeferredDeliveryCanBeSentNowOrCanceled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")

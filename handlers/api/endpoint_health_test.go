@@ -118,7 +118,7 @@ func TestAPolicyOutOfRangeIsRefusedWithTheRange(t *testing.T) {
 	}
 }
 
-func TestAnEndpointTellsHowItFaresAndWhenItWillBeDisabled(t *testing.T) {
+func TestAnEndpointShowsItsHealthAndWhenItWillBeDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")
@@ -172,7 +172,7 @@ func TestAnEndpointTellsHowItFaresAndWhenItWillBeDisabled(t *testing.T) {
 	}
 }
 
-func TestAnEndpointMayDropWhatComesWhileItIsPaused(t *testing.T) {
+func TestAnEndpointCanDropEventsWhileItIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")

@@ -139,7 +139,7 @@ func TestATopicIsChangedInParts(t *testing.T) {
 	}
 }
 
-func TestWhatATopicMayNotBeIsRefusedByField(t *testing.T) {
+func TestAnInvalidTopicIsRejectedByField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")

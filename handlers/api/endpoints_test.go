@@ -422,7 +422,7 @@ func TestAVerificationOpensWhatWaitedForItAndIsDoneElsewhere(t *testing.T) {
 	}
 }
 
-func TestAVerificationIsPutOffWhereThatIsAskedFor(t *testing.T) {
+func TestAVerificationIsPostponedOnRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("Acme")

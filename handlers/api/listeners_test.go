@@ -210,7 +210,7 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 	}
 }
 
-func TestWhatADeveloperRefusesIsNobodysFailure(t *testing.T) {
+func TestARejectionByAListenerCountsAsNoFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")

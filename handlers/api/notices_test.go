@@ -7,7 +7,7 @@ import (
 	"posthorn/domain/access"
 )
 
-func TestATenantReadsWhatItWasTold(t *testing.T) {
+func TestATenantReadsItsNotices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme, other := w.tenant("Acme"), w.tenant("Other")

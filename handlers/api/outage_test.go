@@ -14,7 +14,7 @@ import (
 // longestWait bounds the wait for a 503 (SECURITY, "Faults"), with a little more for a busy machine.
 const longestWait = 6 * time.Second
 
-func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
+func TestWithoutADatabaseThereIs503UntilItRecovers(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"refuses", "says nothing"} {
 		t.Run(fault, func(t *testing.T) {

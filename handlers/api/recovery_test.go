@@ -207,7 +207,7 @@ func TestOneEventIsReplayedToAllItsEndpointsOrToOne(t *testing.T) {
 	w.do("POST", "/api/v1/events/"+w.backdate(tn, event, 100*24*time.Hour)+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 }
 
-func TestAResumeDropsWhatWasHeldWhereThatIsAskedFor(t *testing.T) {
+func TestAResumeDropsHeldDeliveriesOnRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")

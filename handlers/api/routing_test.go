@@ -31,7 +31,7 @@ func (w *world) clause(v api.RoutingVerdict) string {
 	return string(c)
 }
 
-func TestRoutingTellsWhatWasAndNotWhatIs(t *testing.T) {
+func TestRoutingExplainsThePastNotThePresent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")

@@ -97,7 +97,7 @@ func TestTenSecretsLiveAtMost(t *testing.T) {
 	}
 }
 
-func TestAFormatWithOneSlotSwitchesWhenTold(t *testing.T) {
+func TestAFormatWithOneSlotSwitchesOnRequest(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"body-hex", "raw"} {
 		t.Run(format, func(t *testing.T) {

@@ -68,7 +68,7 @@ var tableRules = map[string]tableRule{
 }
 
 // A new table fails this test until somebody has decided both.
-func TestEachTableOfTenantsIsTakenAlongOrSaysWhyNot(t *testing.T) {
+func TestEachTableOfTenantsIsExportedOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	database, s := newScene(t)
 	w := startWorld(t, t.Cleanup, database, database)

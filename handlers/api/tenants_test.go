@@ -83,7 +83,7 @@ func TestBadTenantSettingsAreRefusedByName(t *testing.T) {
 	w.do("PATCH", "/api/v1/tenant", narrow, `{}`).problem(403, "scope_missing")
 }
 
-func TestASuspendedTenantReadsAndNoMore(t *testing.T) {
+func TestASuspendedTenantCanOnlyRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run(w.auth.Run)
@@ -285,7 +285,7 @@ func TestEveryAnswerNamesItsRequestAndItsLimits(t *testing.T) {
 	}
 }
 
-func TestATenantReadsWhatItMayUseAndHears429Beyond(t *testing.T) {
+func TestATenantReadsItsLimitsAndGets429Beyond(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
@@ -318,7 +318,7 @@ func TestATenantReadsWhatItMayUseAndHears429Beyond(t *testing.T) {
 	}
 }
 
-func TestAPlatformKeySetsWhatATenantMayUse(t *testing.T) {
+func TestAPlatformKeySetsATenantsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSchedulesOfOnesOwnAreShownAsTheyHold(t *testing.T) {
+func TestCustomSchedulesAreShownAsTheyApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("wire")
@@ -68,7 +68,7 @@ func TestATenantsScheduleIsThatOfEndpointsThatNameNone(t *testing.T) {
 	}
 }
 
-func TestBurstIsShownAsItHolds(t *testing.T) {
+func TestTheBurstInEffectIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("wire")

@@ -53,7 +53,7 @@ func TestMailsToAnAddressAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhoHasAnAccountAndWhoHasNoneAreToldTheSame(t *testing.T) {
+func TestPagesSayTheSameWithAndWithoutAnAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.person("known@example.com")
@@ -85,7 +85,7 @@ func TestWhoHasAnAccountAndWhoHasNoneAreToldTheSame(t *testing.T) {
 }
 
 // The medians of many tries are within 5 ms (SECURITY). The end-to-end tests try more often, and over a network.
-func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
+func TestPagesTakeAsLongWithAndWithoutAnAccount(t *testing.T) {
 	w := newWorld(t)
 	w.person("known@example.com")
 	for path, form := range map[string]func(email string) url.Values{
@@ -183,7 +183,7 @@ func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
 	mine.post("/account/name", url.Values{"name": {" "}}).want(400, "Enter a name")
 }
 
-func TestAnAccountGoesWithAllButWhatItDid(t *testing.T) {
+func TestADeletedAccountLeavesOnlyItsAuditEntries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.person("a@example.com")
@@ -203,7 +203,7 @@ func TestAnAccountGoesWithAllButWhatItDid(t *testing.T) {
 	b.post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400)
 }
 
-func TestPathsToGoOnAtStayOnThisServer(t *testing.T) {
+func TestRedirectsAfterSignInStayOnThisServer(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"/t/x?a=b": "/t/x?a=b", "": "/f", "//evil": "/f", "/\\evil": "/f", "https://evil": "/f", "javascript:1": "/f", "/a\nb": "/f", "/ x": "/f", "x": "/f", "/": "/",

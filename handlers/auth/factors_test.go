@@ -10,8 +10,9 @@ import (
 	"posthorn/handlers/passkey"
 )
 
-// A passkey alone leaves the password as it is: another browser may not have it. Required, the password alone opens
-// nothing, and a recovery code stands in for a lost passkey. That a passkey does is shown in web/e2e/passkeys_test.go.
+// A passkey alone leaves the password sufficient, since another browser possibly lacks the passkey. If it is required,
+// the password alone opens nothing, and a recovery code replaces a lost passkey. web/e2e/passkeys_test.go shows that a
+// passkey works.
 func TestARequiredPasskeyIsAskedForAfterThePassword(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +56,7 @@ func TestARequiredPasskeyIsAskedForAfterThePassword(t *testing.T) {
 	}
 }
 
-// Who has no passkey any more is not locked out, and an app that is turned off leaves what the passkey needs.
+// A person without a passkey is not locked out, and turning off an app keeps what the passkey needs.
 func TestTheLastPasskeyTakesTheRequirementWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

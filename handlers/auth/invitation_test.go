@@ -84,7 +84,7 @@ func (w *world) members(tenant id.UUID, emails ...string) map[string]string {
 	return found
 }
 
-func TestRolesAreGivenByWhoMayAndAnOwnerStays(t *testing.T) {
+func TestRolesAreAssignedByPermissionAndAnOwnerRemains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tenant, path := w.tenant("Acme", w.person("owner@example.com"))

@@ -105,7 +105,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 	}
 }
 
-func TestWhatChangesTheProofNeedsAFreshSignIn(t *testing.T) {
+func TestChangesOfTheSignInNeedAFreshSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tenant("A", w.person("a@example.com"))

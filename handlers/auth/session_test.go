@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/id"
 )
 
-func TestATokenFromBeforeTheSignInIsWorthNothing(t *testing.T) {
+func TestATokenFromBeforeTheSignInIsInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, path := w.tenant("A", w.person("a@example.com"))
@@ -79,7 +79,7 @@ func TestSessionsEndUnusedAndAtTheirAge(t *testing.T) {
 	b.get(path + "/").to("/sign-in")
 }
 
-func TestWhoIsDisabledIsOutAtOnce(t *testing.T) {
+func TestADisabledPersonIsSignedOutImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	person := w.person("a@example.com")
@@ -93,7 +93,7 @@ func TestWhoIsDisabledIsOutAtOnce(t *testing.T) {
 	b.get(path + "/").to("/sign-in") // the session is deleted, not inactive
 }
 
-func TestWhoWasRemovedIsOutAtOnce(t *testing.T) {
+func TestARemovedMemberLosesAccessImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	person := w.person("a@example.com")

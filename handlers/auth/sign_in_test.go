@@ -37,7 +37,7 @@ func TestSigningUpLeadsThroughAMailIntoATenant(t *testing.T) {
 	}
 }
 
-func TestATenantIsUnknownToWhoIsNotItsMember(t *testing.T) {
+func TestATenantLooksUnknownToNonMembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tenant("A", w.person("a@example.com"))

@@ -22,7 +22,7 @@ import (
 	"posthorn/worker/send"
 )
 
-// loopback lets the tests' provider be reached, which an installation allows by POSTHORN_EGRESS_ALLOW.
+// loopback permits the tests' provider, as an installation does with POSTHORN_EGRESS_ALLOW.
 func loopback(t *testing.T) egress.Policy {
 	t.Helper()
 	policy, err := egress.ParseAllow("127.0.0.0/8")
@@ -78,7 +78,7 @@ func (c *company) configure(change ...func(*accounts.NewSSO)) {
 
 var refreshTo = regexp.MustCompile(`^0; url=(.*)$`)
 
-// departs opens the way to the provider, and returns where it leads.
+// departs starts a sign-in at the provider, and returns the redirect URI with its query.
 func (b *browser) departs(path string) string {
 	b.w.t.Helper()
 	p := b.get(path).want(http.StatusOK, "Continue to 127.0.0.1:")
@@ -89,7 +89,7 @@ func (b *browser) departs(path string) string {
 	return found[1]
 }
 
-// comeBack opens the redirect URI to which the provider leads.
+// comeBack opens the redirect URI.
 func (c *company) comeBack(b *browser, start string) *page {
 	c.t.Helper()
 	return b.get(c.op.Follow(start).RequestURI())
@@ -204,7 +204,7 @@ func TestAProvidersKeysRotate(t *testing.T) {
 	c.signIn(w.browser(), ada).to(c.path)
 	c.op.Rotate()
 	c.signIn(w.browser(), ada).to(c.path)
-	// A key that the provider no longer publishes is worthless at once.
+	// A key that the provider no longer publishes is rejected immediately.
 	c.op.Withdraw()
 	c.signIn(w.browser(), ada).want(http.StatusForbidden, "isn&#39;t valid for this sign-in")
 	c.op.Change(nil)
@@ -345,7 +345,7 @@ func TestSSOOnlyRefusesPasswordsExceptTheBreakGlassAccount(t *testing.T) {
 	dev := w.signedIn("dev@acme.test")
 	dev.get(c.path).want(http.StatusOK)
 	c.configure(only(&owner))
-	// A session by password ends at the tenant's door, also one that was open, and for another owner.
+	// A session by password ends at the tenant's pages, also an older one, and for another owner.
 	to := dev.get(c.path + "/endpoints").to(handlers.SSOPath(c.tenant))
 	if !strings.Contains(to, "next=") {
 		t.Errorf("it leads to %s", to)
@@ -354,7 +354,7 @@ func TestSSOOnlyRefusesPasswordsExceptTheBreakGlassAccount(t *testing.T) {
 	w.signedIn("boss@acme.test").get(c.path).to(handlers.SSOPath(c.tenant))
 	glass := w.signedIn("owner@acme.test")
 	glass.get(c.path).want(http.StatusOK)
-	// By the provider they come in, and where they wanted to go.
+	// They sign in by the provider, and return to the page that they wanted.
 	c.op.SignIn(optest.User{Subject: "dev", Email: "dev@acme.test"})
 	c.comeBack(dev, dev.departs(to)).to(c.path + "/endpoints")
 	dev.get(c.path).want(http.StatusOK)

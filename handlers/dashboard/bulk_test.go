@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// confirmed are the fields that a confirmation sends on.
+// confirmed are the hidden fields of a confirmation.
 func confirmed(p *page) url.Values {
 	out := url.Values{}
 	for _, m := range regexp.MustCompile(`type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(p.Body, -1) {

@@ -66,7 +66,7 @@ func TestViewersSeePayloadsBySettingAlone(t *testing.T) {
 	viewer.post(path+"/replay", nil).want(http.StatusForbidden)
 }
 
-func TestTheListIsNarrowedDownToAReasonToWait(t *testing.T) {
+func TestTheListIsFilteredByWaitReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")
@@ -99,7 +99,7 @@ func TestActionsOnADeliveryAreDoneAndAudited(t *testing.T) {
 	dev.post(path+"/cancel", nil).to(path)
 	dev.get(path).want(200, "canceled", ">Replay<", ">Archive<").lacks(">Retry now<")
 
-	// Somebody else looks at an old page: it says so, and shows what is.
+	// Somebody else has an old page open: it reports the conflict and shows the present state.
 	dev.post(path+"/cancel", nil).want(http.StatusConflict, "Something changed in the meantime", "There is nothing left to cancel", ">Replay<")
 	dev.post(path+"/retry-now", nil).want(http.StatusConflict, "Replay it to send the event again")
 
@@ -209,7 +209,7 @@ func TestPagesOfDeliveriesStayWhileRowsAreAdded(t *testing.T) {
 	}
 }
 
-func TestFiltersStandInTheAddress(t *testing.T) {
+func TestFiltersAreInTheAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")

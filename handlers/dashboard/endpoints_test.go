@@ -82,7 +82,7 @@ func TestANewTenantIsToldWhatToDoFirst(t *testing.T) {
 	w.as(access.Viewer).get(w.root + "/endpoints").want(200).lacks("Add endpoint").keep("endpoints-viewer")
 }
 
-func TestAListSaysWhichEndpointsNothingOfTheOutsideReceivesFor(t *testing.T) {
+func TestAListMarksInboxesAndListeners(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner, words := w.as(access.Owner), map[string]string{"listen": "listener", "inbox": "test inbox"}
@@ -294,7 +294,7 @@ func TestATestLeadsToItsAnswer(t *testing.T) {
 	owner.get(other + "/test?delivery=" + sent[strings.Index(sent, "dlv_"):]).want(404)
 }
 
-func TestPausingResumingAndDeletingAskFirstAndAreSaid(t *testing.T) {
+func TestPausingResumingAndDeletingAskFirstAndAreConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)

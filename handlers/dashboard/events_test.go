@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/id"
 )
 
-func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
+func TestAnEventShowsItsRouting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")

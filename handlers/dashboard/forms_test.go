@@ -119,7 +119,7 @@ func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
 }
 
 // Of two pages that are opened together, one shows what is shown once.
-func TestWhatIsShownOnceIsSealedUntilThen(t *testing.T) {
+func TestAValueShownOnceIsSealedUntilThen(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)

@@ -13,7 +13,7 @@ import (
 // today is the day that it is, UTC, some days ago.
 func daysAgo(n int) time.Time { return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -n) }
 
-// stored is a tenant's day in a state of its way to storage or back, with some events and one delivery more.
+// stored is a tenant's day in a state of being stored or restored, with some events and one delivery more.
 func (w *world) stored(tn tenant, day time.Time, state string, events int) {
 	w.t.Helper()
 	w.sql(`INSERT INTO history_days (tenant_id, day, state, counts) VALUES ($1, $2::date, $3, jsonb_build_object('events', $4::int, 'deliveries', $4::int + 1))`,
@@ -79,7 +79,7 @@ func TestListsShowOnlyTheStoredDaysThatTheirFilterAsksFor(t *testing.T) {
 		owner.get(w.root+"/deliveries?"+waiting).want(200).lacks("/restore", "In storage")
 	}
 	owner.get(w.root+"/deliveries?status=failed").want(200, restore(30))
-	// A list shows them after its last row alone.
+	// A list shows them only after its last row.
 	w.add()
 	for range 41 {
 		w.emit(w.tn, "order.paid", "{}")

@@ -63,13 +63,13 @@ func TestSearchFindsNamesKeysAndValues(t *testing.T) {
 	viewer.get(searchFor(tn, "once-1")).want(200, once, "idempotency key").lacks(foreign)
 	viewer.get(searchFor(tn, "account")).want(200, ">Accounting</a>", "No events found")
 
-	// What roles can't read they can't find by its content either.
+	// Content that a role can't read can't be found by search either.
 	w.setting(tn, "viewers_read_payloads", false)
 	viewer.get(searchFor(tn, "ord_10338")).want(200, "the data of events was not searched").lacks(value, text)
 	viewer.get(searchFor(tn, "customer-7")).want(200, keyed)
 }
 
-// A search says how far it looked, and goes on from there: nothing is skipped and nothing found twice.
+// A search says how far it searched, and continues from there: nothing is skipped or found twice.
 func TestASearchOfManyEventsGoesOnWhereItEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -38,7 +38,7 @@ func TestAShorterRetentionAsksBeforeItDeletes(t *testing.T) {
 
 var seenIn = regexp.MustCompile(`name="seen" value="([^"]+)"`)
 
-func TestOfTwoWhoChangeTheSettingsTheSecondIsToldSo(t *testing.T) {
+func TestASecondConcurrentChangeOfSettingsIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)

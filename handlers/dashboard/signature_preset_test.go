@@ -27,7 +27,8 @@ func TestTheSignatureDebuggerKnowsThePresets(t *testing.T) {
 	viewer.post(tn.path+"/signature", form).want(400, "Unknown format")
 }
 
-// An endpoint's format stays what it is when its settings are saved, though the form offers no template to others.
+// An endpoint's format does not change when its settings are saved, although the form offers templates only for their
+// own endpoints.
 func TestTheSettingsOfAnEndpointOfferItsOwnTemplate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

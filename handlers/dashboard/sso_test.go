@@ -109,7 +109,7 @@ func TestAnOwnerSetsUpSingleSignOn(t *testing.T) {
 	if n := one[int](w, "SELECT count(*) FROM sso_connections WHERE client_secret IS NULL"); n != 1 {
 		t.Error("another provider got the secret of the first")
 	}
-	// What is on record about accounts ends with the client.
+	// The stored accounts are deleted when the client changes.
 	w.sql("INSERT INTO sso_identities (tenant_id, subject, person_id, created_at, seen_at) SELECT tenant_id, 'x', person_id, now(), now() FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
 	owner.post(root, form("client_id", "b", "issuer", other.URL)).to(root)
 	if n := one[int](w, "SELECT count(*) FROM sso_identities"); n != 0 {
@@ -146,12 +146,12 @@ func TestADomainIsVerifiedByItsRecord(t *testing.T) {
 	a.get(rootA).want(200, "_posthorn.acme.test", "posthorn-domain="+proof(acme), "not verified")
 	a.post(rootA+"/domains/verify", domain).want(http.StatusBadRequest, "isn&#39;t there yet")
 	records["_posthorn.acme.test."] = []string{"something else", "posthorn-domain=" + proof(acme)}
-	// The other tenant's record is not there: this tenant's does not verify it for them.
+	// The other tenant's record does not exist: this tenant's record does not verify the domain for them.
 	b.post(rootB+"/domains", domain).to(rootB)
 	b.post(rootB+"/domains/verify", domain).want(http.StatusBadRequest, "isn&#39;t there yet")
 	a.post(rootA+"/domains/verify", domain).to(rootA)
 	a.get(rootA).want(200, "verified").lacks("not verified")
-	// While both records are there, the domain stays with who has it.
+	// While both records exist, the domain stays with its owner.
 	records["_posthorn.acme.test."] = append(records["_posthorn.acme.test."], "posthorn-domain="+proof(other))
 	b.post(rootB+"/domains/verify", domain).want(http.StatusBadRequest, "Another tenant")
 	if got := verified(); got != "Acme" {

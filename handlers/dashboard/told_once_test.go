@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// An endpoint that was disabled because it returned 401 ten times says ten failures, and nothing of a breaker that is
+// An endpoint that was disabled because it returned 401 ten times shows ten failures, and nothing of a breaker that is
 // closed.
 func TestAnEndpointDisabledFor401sCountsThem(t *testing.T) {
 	t.Parallel()
@@ -29,9 +29,9 @@ func TestAnEndpointDisabledFor401sCountsThem(t *testing.T) {
 	}
 }
 
-// The page of an event tells of the endpoints that there were, and of none that was deleted long before, nor of a
-// listener that had ended.
-func TestAnEventTellsOfNoEndpointThatWasDeletedLongBefore(t *testing.T) {
+// The page of an event lists the endpoints of its time, but none that was deleted long before, nor a listener that had
+// ended.
+func TestAnEventHidesEndpointsDeletedLongBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")
@@ -46,8 +46,8 @@ func TestAnEventTellsOfNoEndpointThatWasDeletedLongBefore(t *testing.T) {
 		lacks("deleted long before", "ended listener")
 }
 
-// An open page of a member who was removed, or of a tenant that was deleted, does not try to connect for ever: what it
-// polls answers with a status at which the script loads the page again, and the page says what is.
+// An open page of a removed member, or of a deleted tenant, does not poll forever: the poll's status makes the script
+// load the page again, and the page explains why.
 func TestAnOpenPageOfARemovedMemberIsLoadedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

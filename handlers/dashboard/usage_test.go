@@ -6,7 +6,7 @@ import (
 	"posthorn/domain/access"
 )
 
-func TestTheSettingsPageShowsWhatTheTenantMayUseAndHasUsed(t *testing.T) {
+func TestTheSettingsPageShowsLimitsAndUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("Acme")

@@ -52,7 +52,7 @@ func (o operator) looksAt(tn tenant) {
 	}
 }
 
-func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
+func TestAVisitingOperatorSeesEveryPageAndSendsNoForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("Acme")
@@ -123,7 +123,7 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 	tn.of[access.Owner].post(tn.path+"/settings", url.Values{"name": {"Acme 2"}, "retention_days": {"30"}}).to(tn.path)
 }
 
-func TestALookEndsAndIsAtOneTenantAlone(t *testing.T) {
+func TestAVisitEndsAndIsLimitedToOneTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mine, other := w.tenant("Mine"), w.tenant("Other")
@@ -202,7 +202,7 @@ func TestAnOperatorActsOnlyAfterAskingAndNeverWithSecrets(t *testing.T) {
 }
 
 // If a visit can't be written to the audit log, the dashboard stays closed.
-func TestAPageThatIsNotEnteredIsNotShown(t *testing.T) {
+func TestAPageThatCantBeAuditedIsNotShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("Acme")

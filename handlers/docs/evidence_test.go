@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The comments that name tests are for maintainers: no page, no Markdown copy and no list for language models has them.
+// The comments that name tests are for maintainers: no page, no Markdown copy and no list for language models contains
+// them.
 func TestReadersDoNotSeeWhichTestShowsAPromise(t *testing.T) {
 	t.Parallel()
 	get := server(t)

@@ -83,7 +83,7 @@ func (w *world) ask(method, target string, form url.Values, header ...string) (i
 	return rec.Code, rec.Body.String()
 }
 
-// wanted is what a contact of the tenant gets of a kind.
+// wanted says which mails of the tenant a contact gets.
 func (w *world) wanted(kind notice.Kind, contact string) bool {
 	w.t.Helper()
 	found := false
@@ -160,7 +160,7 @@ func TestAOneClickMayComeAsMultipart(t *testing.T) {
 	}
 }
 
-func TestWhoeverHasAMailChoosesAmongAllKinds(t *testing.T) {
+func TestHoldersOfAMailSelectAmongAllKinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	link := w.link(notice.Digest)
@@ -204,7 +204,7 @@ func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
 	}
 }
 
-func TestAnOutsideSchedulerAsksForSweepsWithTheSecretAlone(t *testing.T) {
+func TestAnOutsideSchedulerNeedsTheSecretForSweeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, header := range []string{"", "Bearer", "Bearer wrong", "Basic " + cronSecret, "Bearer " + cronSecret[:len(cronSecret)-1], "Bearer " + cronSecret + "x"} {

@@ -74,7 +74,7 @@ func set(t *testing.T, d *db.DB, word string) {
 	}
 }
 
-func TestTheStatusPageIsForWhomItIsSet(t *testing.T) {
+func TestTheStatusPageIsVisibleAsConfigured(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	h := server(t, d, nil)

@@ -59,7 +59,7 @@ func TestScalesHoldWhatTheyAreMadeFor(t *testing.T) {
 	})
 }
 
-func TestLinesBreakWhereNothingIsKnown(t *testing.T) {
+func TestLinesHaveGapsAtMissingValues(t *testing.T) {
 	t.Parallel()
 	s := scale{high: 10, steps: 1}
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestStacksStayWithinTheDrawing(t *testing.T) {
 	})
 }
 
-func TestWhatFailedNeverReadsAsAll(t *testing.T) {
+func TestAFailureNeverShowsAs100Percent(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{1: "100%", 0.99999: "99.9%", 0.5: "50%", 0: "0%", 0.901: "90.1%"} {
 		if got := Percent(v); got != want {

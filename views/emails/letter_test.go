@@ -50,7 +50,7 @@ func TestLettersReadAsTheyShould(t *testing.T) {
 	}
 }
 
-// What the HTML shows is what the text says, and it needs nothing from anywhere: no image, no script, no style sheet.
+// The HTML shows the content of the text, and loads nothing: no image, no script, no style sheet.
 func TestHTMLAndTextSayTheSame(t *testing.T) {
 	t.Parallel()
 	for name, l := range samples(t) {
@@ -139,14 +139,14 @@ func TestEveryKindHasALetter(t *testing.T) {
 	}
 }
 
-// aboutNoEndpoint are the kinds whose mails have no endpoint to name.
+// aboutNoEndpoint are the kinds of mails that concern no endpoint.
 var aboutNoEndpoint = []notice.Kind{
 	notice.KeyCreated, notice.QuotaWarning, notice.QuotaReached, notice.TenantSuspended, notice.TenantResumed,
 	notice.DispatchPaused, notice.DispatchResumed,
 }
 
-// A mail about an endpoint says which, leads there, and has a subject that shows as it is written, whatever the tenant,
-// the endpoint and the event type are called. A kind that is new has to do so, or to be listed above.
+// A mail about an endpoint names it, links to it, and has a subject that is shown as written, whatever the names of the
+// tenant, the endpoint and the event type are. A new kind must do so, or be listed above.
 func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 	t.Parallel()
 	const (
@@ -198,7 +198,7 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 	}
 }
 
-// What receivers and members write is shown as it is, on one line of the subject.
+// Texts from receivers and members are shown unchanged, and on one line in the subject.
 func TestForeignTextStaysText(t *testing.T) {
 	t.Parallel()
 	details, _ := json.Marshal(notice.EndpointDetails{

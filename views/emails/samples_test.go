@@ -10,7 +10,7 @@ import (
 	"posthorn/views/emails"
 )
 
-// at is when everything in the samples happens.
+// at is the time of everything in the samples.
 var at = time.Date(2031, 3, 9, 14, 5, 0, 0, time.UTC)
 
 func before(d time.Duration) *time.Time {
@@ -18,7 +18,7 @@ func before(d time.Duration) *time.Time {
 	return &t
 }
 
-// sample is one letter of each sort, by name.
+// sample is one letter of each kind, by name.
 func samples(t *testing.T) map[string]emails.Letter {
 	t.Helper()
 	day := 24 * time.Hour

@@ -46,7 +46,7 @@ func TestAnOpenBreakerSendsAndKeepsNothing(t *testing.T) {
 	b := newBench()
 	now := time.Now()
 	l, saved := b.open(t, now)
-	// Five more were under way when the tenth failed.
+	// Five more were in flight when the tenth failed.
 	if n := len(b.started); n != 14 {
 		t.Errorf("%d requests to an endpoint that does nothing but fail, want 10 and the 4 that were under way", n)
 	}
@@ -56,7 +56,7 @@ func TestAnOpenBreakerSendsAndKeepsNothing(t *testing.T) {
 	if len(l.ready) != 0 || len(l.window.rows) != 0 || b.d.rows != 0 || l.wantsRead() {
 		t.Errorf("%d rows are read ahead and %d counted for an endpoint that gets nothing now", len(l.ready), b.d.rows)
 	}
-	b.refill(l, 5) // whatever brings rows
+	b.refill(l, 5) // any event that brings rows
 	b.d.Kick()
 	if n := len(b.started); n != 14 {
 		t.Errorf("%d requests before a probe was due", n-14)
@@ -101,7 +101,7 @@ func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
 	if !l.health.awaitsProbe || len(l.ready) != 0 {
 		t.Error("the lane does not rest")
 	}
-	// Of a delivery whose schedule is at its end the probe counts nothing either.
+	// The probe of a delivery at the end of its schedule counts nothing either.
 	if change.Counters.Exhausted != 0 {
 		t.Error("a probe exhausted a delivery")
 	}
@@ -145,7 +145,7 @@ func TestAProbeThatThisWorkerBreaksOffIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestWhoAsksWhileAProbeIsUnderWayGetsTheNext(t *testing.T) {
+func TestARequestDuringAProbeGetsTheNextProbe(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	l := b.probing(t)
@@ -170,5 +170,5 @@ func TestWhoAsksWhileAProbeIsUnderWayGetsTheNext(t *testing.T) {
 	}
 }
 
-// about tells whether a wait is what it should be, less the fifth by which probes are spread at most.
+// about reports whether a wait is as expected, less the fifth by which probes are spread at most.
 func about(wait, want time.Duration) bool { return wait <= want && wait >= want*4/5 }

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// bench is a dispatcher whose jobs end when the test says so.
+// bench is a dispatcher whose jobs end on the test's command.
 type bench struct {
 	d       *Dispatcher
 	started []*Job
@@ -25,7 +25,7 @@ func newBench() *bench {
 	return b
 }
 
-// lane gives a tenant a lane with so many deliveries ready.
+// lane gives a tenant a lane with this many ready deliveries.
 func (b *bench) lane(tenant id.UUID, MaxInFlight, ready int) *Lane {
 	ep := db.NewID()
 	b.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1}, &Settings{MaxInFlight: MaxInFlight}, time.Now())
@@ -50,7 +50,7 @@ func (b *bench) refill(l *Lane, ready int) {
 	b.d.runnable(l)
 }
 
-// finish ends a request; what starts in its stead is among the started.
+// finish ends a request; the next one is then among the started.
 func (b *bench) finish(j *Job) {
 	next := b.d.Finish(j, Outcome{
 		Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success},
@@ -80,7 +80,7 @@ func TestTenantsTakeTurnsHoweverManyLanesTheyHave(t *testing.T) {
 	}
 	b.lane(one, 100, 100)
 	b.d.Kick()
-	// Until the one lane is at its own limit both have started as many.
+	// Until the one lane is at its own limit, both have started the same number.
 	if got := b.of(one); got != 100 {
 		t.Errorf("the tenant with one lane has %d requests under way, want 100", got)
 	}
@@ -132,13 +132,13 @@ func TestNoTenantTakesTheLastSlots(t *testing.T) {
 	_ = l
 }
 
-// What one tenant leaves unused is lent to the others.
-func TestAnUnusedShareIsLent(t *testing.T) {
+// Slots that one tenant leaves unused are lent to the others.
+func TestUnusedSlotsAreLent(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	busy := db.NewID()
 	for range 9 {
-		b.lane(db.NewID(), 1, 1) // tenants that want next to nothing
+		b.lane(db.NewID(), 1, 1) // tenants with almost no deliveries
 	}
 	for range 10 {
 		b.lane(busy, 100, 100)
@@ -171,7 +171,7 @@ func TestManyStuckTenantsDoNotKeepAnotherFromItsTurn(t *testing.T) {
 	}
 }
 
-// The clock of the test stands still: on a busy machine the requests would take long enough for pacing, whose timer
+// The clock of the test does not move: on a busy machine the requests would last long enough for pacing, whose timer
 // starts requests while the test counts them.
 func TestSlotsAreBoundedWhateverHappens(t *testing.T) {
 	t.Parallel()
@@ -217,7 +217,7 @@ func slotsAreBounded(t *rapid.T) {
 			}
 		},
 	})
-	// Nothing is forgotten: with free slots everything starts in the end.
+	// Nothing is lost: with free slots everything starts in the end.
 	for {
 		b.d.Kick()
 		if b.done == len(b.started) {
@@ -233,7 +233,7 @@ func slotsAreBounded(t *rapid.T) {
 	}
 }
 
-// A lane that a full share or a stop keeps waiting has its deliveries still.
+// A lane that waits because of a full share or a stop keeps its deliveries.
 func TestAStoppedDispatcherStartsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench()
@@ -286,9 +286,9 @@ func TestOnlyTheSurplusOfLanesIsGivenBack(t *testing.T) {
 	}
 }
 
-// With the memory full a lane that has something ready is not looked at in every pass: its next start asks for it, and
-// its last for the few rows that keep it going.
-func TestAFullMemoryDoesNotHaveEveryLaneLookedAt(t *testing.T) {
+// With the memory full, a lane with something ready is not checked in every pass: its next start requests the check,
+// and its last start requests the few rows that keep it going.
+func TestAFullMemoryDoesNotCauseAScanOfEveryLane(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	tenant := db.NewID()

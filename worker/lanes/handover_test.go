@@ -12,7 +12,7 @@ import (
 	"posthorn/worker/send"
 )
 
-// caughtUp is a lane of which everything has been read, of an endpoint that asks for what a test wants.
+// caughtUp is a lane that has been read to its end, of an endpoint with the test's settings.
 func caughtUp(b *bench, s *Settings, h Health) *Lane {
 	ep := db.NewID()
 	b.d.Install(Lease{EndpointID: ep, TenantID: db.NewID(), Rev: 1, DropBelow: 10, Health: h}, s, time.Now())

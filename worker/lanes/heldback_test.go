@@ -22,7 +22,7 @@ func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
 	h.begin(at(11.05)) // the next delivery reaches the same limit: one period
 	h.end(at(12))
 	for created, want := range map[float64]time.Duration{
-		0:    2 * time.Second, // what came before has waited for the platform until the limit was reached
+		0:    2 * time.Second, // an earlier delivery has waited for the platform until the limit was reached
 		10.5: 1500 * time.Millisecond,
 		12.5: 0,
 	} {
@@ -37,9 +37,8 @@ func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
 	}
 }
 
-// What a lane's limit kept from being sent is not late, neither while the limit holds nor from the moment at which it
-// ends.
-func TestALimitIsNotedWhenItHoldsAndWhenItEnds(t *testing.T) {
+// A delivery that a lane's limit held back is not late, neither during the limit nor from the moment at which it ends.
+func TestALimitIsRecordedWhenItStartsAndEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	tenant := db.NewID()
@@ -49,7 +48,7 @@ func TestALimitIsNotedWhenItHoldsAndWhenItEnds(t *testing.T) {
 	noted := func(want map[id.UUID]LimitNote) {
 		t.Helper()
 		got := map[id.UUID]LimitNote{}
-		for _, n := range append(b.d.Limits(now), b.d.Limits(now)...) { // what lasts a moment is not noted
+		for _, n := range append(b.d.Limits(now), b.d.Limits(now)...) { // a short limit is not recorded
 			got[n.Endpoint] = n
 		}
 		if len(got) != len(want) {
@@ -73,7 +72,7 @@ func TestALimitIsNotedWhenItHoldsAndWhenItEnds(t *testing.T) {
 	noted(map[id.UUID]LimitNote{full.id: {full.id, condition.Unlimited, ended}})
 	now = now.Add(time.Hour)
 	noted(nil)
-	// A backlog that an operator's pause kept is noted when the pause ends.
+	// A backlog of an operator's pause is recorded when the pause ends.
 	b.d.Pause(pause.NewSet([]pause.Pause{{Scope: pause.Platform}}), now)
 	b.d.Pause(pause.NewSet(nil), now)
 	b.refill(full, 5)

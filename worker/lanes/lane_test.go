@@ -15,17 +15,17 @@ import (
 	"posthorn/worker/send"
 )
 
-// row is a queue row of the model; who has committed it sees it.
+// row is a queue row of the model; once committed it is visible.
 type row struct {
 	seq       int64
 	lane      id.UUID
 	dlv       id.UUID
 	committed bool
 	ready     bool // not scheduled for a retry
-	flying    bool // a request is under way
+	flying    bool // a request is in flight
 }
 
-// queueModel stands for the database, and for the world that a dispatcher works in.
+// queueModel models the database and everything around a dispatcher.
 type queueModel struct {
 	t        *rapid.T
 	d        *Dispatcher
@@ -33,7 +33,7 @@ type queueModel struct {
 	rows     map[int64]*row
 	top      int64
 	unsaid   []id.UUID // committed, not announced yet
-	mark     int64     // before the transaction of this process that is under way
+	mark     int64     // before the open transaction of this process
 	own      []*row    // of this process, committed and not handed over yet
 	flying   []*Job
 	ended    []*Job // finished, not recorded yet
@@ -83,7 +83,7 @@ func (m *queueModel) commit(r *row) {
 	m.unsaid = append(m.unsaid, r.lane)
 }
 
-// handOver ends the transaction that began at the mark: its rows go to their lanes, or are announced.
+// handOver ends the transaction that started at the mark: its rows go to their lanes, or are announced.
 func (m *queueModel) handOver() {
 	rows := make([]Fresh, len(m.own))
 	for i, r := range m.own {
@@ -173,7 +173,7 @@ func (m *queueModel) makeReady(r *row) {
 	m.d.WakeFrom(map[id.UUID]int64{r.lane: r.seq})
 }
 
-// those are the rows of which something is true, in order.
+// those are the rows that satisfy a condition.
 func (m *queueModel) those(of func(*row) bool) (list []*row) {
 	for seq := int64(1); seq <= m.top; seq++ {
 		if r := m.rows[seq]; r != nil && of(r) {
@@ -191,7 +191,7 @@ func (m *queueModel) one(of func(*row) bool, label string) *row {
 	return list[rapid.IntRange(0, len(list)-1).Draw(m.t, label)]
 }
 
-// drain lets everything come to its end without a surprise.
+// drain lets everything end without further changes.
 func (m *queueModel) drain() {
 	for _, r := range m.those(func(r *row) bool { return !r.committed }) {
 		m.commit(r)
@@ -219,8 +219,8 @@ func (m *queueModel) drain() {
 	}
 }
 
-// Whatever the order of commits, announcements, reads, results, retries and changes: every row is sent, none twice at
-// once, and none that is not there to be sent.
+// Whatever the order of commits, announcements, reads, results, retries and changes: every row is sent, none twice
+// concurrently, and none that must not be sent.
 func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -233,7 +233,7 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 			},
 			"commit":   func(*rapid.T) { m.commit(m.one(func(r *row) bool { return !r.committed }, "row")) },
 			"announce": func(*rapid.T) { m.announce() },
-			// A transaction of this process: others go on between any two of its steps.
+			// A transaction of this process: other steps can come between any two of its steps.
 			"mark": func(t *rapid.T) {
 				if m.mark != 0 {
 					t.Skip("a transaction is under way")
@@ -251,7 +251,7 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 					m.own = append(m.own, r)
 				}
 			},
-			// Whatever a read finds is sent and recorded before anything else happens.
+			// Everything that a read finds is sent and recorded before anything else happens.
 			"whole pass": func(t *rapid.T) {
 				if m.reading != nil {
 					t.Skip("a read is under way")
@@ -289,7 +289,7 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 				if m.reading == nil || !m.snapshot {
 					t.Skip("nothing was read")
 				}
-				// What is known to be settled may be less than what is.
+				// The known watermark can be lower than the real one.
 				m.take(max(m.settled-rapid.Int64Range(0, 5).Draw(t, "behind"), 0))
 			},
 			"break off": func(t *rapid.T) {
@@ -312,7 +312,7 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 				m.d.Configure(Lease{EndpointID: rapid.SampledFrom(m.lanes).Draw(t, "lane"), Rev: m.rev},
 					&Settings{MaxInFlight: 3}, time.Now())
 			},
-			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
+			// As people cancel: the row is deleted, and the lane's owner is notified before anything else happens.
 			"cancel": func(*rapid.T) {
 				r := m.one(func(r *row) bool { return r.committed && !r.flying && !slices.Contains(m.own, r) }, "row")
 				delete(m.rows, r.seq)

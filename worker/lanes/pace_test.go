@@ -8,13 +8,13 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// course lets time pass for a dispatcher whose requests all take alike, and says when they started.
+// course advances time for a dispatcher with equally slow requests, and records when they started.
 type course struct {
 	*bench
 	now time.Time
 }
 
-// newCourse gives a tenant so many lanes with one request at a time each, which want every slot many times over.
+// newCourse gives a tenant this many lanes with one request at a time each, and far more deliveries than slots.
 func newCourse(lanes int) *course {
 	// later than any timer's own clock: none starts anything
 	c := &course{bench: newBench(), now: time.Now().Add(time.Hour)}
@@ -25,7 +25,7 @@ func newCourse(lanes int) *course {
 	return c
 }
 
-// pass goes on for so long, in steps of a millisecond.
+// pass advances time in steps of a millisecond.
 func (c *course) pass(long, took time.Duration) {
 	for until := c.now.Add(long); c.now.Before(until); c.now = c.now.Add(time.Millisecond) {
 		c.d.mu.Lock()
@@ -46,7 +46,7 @@ func (c *course) pass(long, took time.Duration) {
 	}
 }
 
-// most is the greatest number of starts within so long, from a moment on.
+// most is the greatest number of starts within a duration, from a moment on.
 func (c *course) most(within time.Duration, from time.Time) (n int) {
 	first := 0
 	for last, j := range c.started {
@@ -79,7 +79,7 @@ func TestRequestsThatEndTogetherDoNotBeginTogetherAgain(t *testing.T) {
 	}
 }
 
-func TestAPaceIsNoBoundForFastAnswersOrFewRequests(t *testing.T) {
+func TestAPaceDoesNotLimitFastResponsesOrFewRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lanes int
@@ -96,7 +96,7 @@ func TestAPaceIsNoBoundForFastAnswersOrFewRequests(t *testing.T) {
 	}
 }
 
-func TestAPaceForgetsSlowAnswers(t *testing.T) {
+func TestAPaceForgetsSlowResponses(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()

@@ -35,7 +35,7 @@ func TestAPausedLaneStartsReadsAndKeepsNothing(t *testing.T) {
 		t.Errorf("%d rows are counted, %d are there", b.d.rows, len(free.window.rows))
 	}
 	b.d.mu.Unlock()
-	// A lane that is leased while the pause is on stands still from the first.
+	// A lane that is leased during the pause is paused from the start.
 	late := b.lane(tenant, 5, 20)
 	b.d.Kick()
 	if b.of(tenant) != 5 || !late.paused {
@@ -49,7 +49,7 @@ func TestAPausedLaneStartsReadsAndKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatWaitedForAPauseComesAtTheEndpointsRate(t *testing.T) {
+func TestAfterAPauseDeliveriesComeAtTheEndpointsRate(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	tenant := db.NewID()

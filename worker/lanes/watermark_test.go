@@ -6,22 +6,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// transaction is one of the model's: it takes its number, draws from the sequence, and ends.
+// transaction is a transaction of the model: it takes its id, draws from the sequence, and ends.
 type transaction struct {
 	xid   int64 // 0: has none yet
 	drawn []int64
 	ended bool
 }
 
-// model is as much of PostgreSQL as the horizon rests on.
+// model is the part of PostgreSQL that the watermark depends on.
 type model struct {
 	nextXid, top int64
 	running      []*transaction
-	committed    map[int64]bool // rows that a snapshot of now would show
+	committed    map[int64]bool // rows that a snapshot taken now would show
 	rows         map[int64]bool // rows that are or will be committed
 }
 
-// oldest is what pg_snapshot_xmin says: the smallest number of a transaction that runs, or the next to be given.
+// oldest models pg_snapshot_xmin: the smallest id of a running transaction, or the next one to be assigned.
 func (m *model) oldest() int64 {
 	o := m.nextXid
 	for _, t := range m.running {
@@ -39,7 +39,7 @@ func (m *model) number(t *transaction) {
 	}
 }
 
-// reader is the worker's own transaction on its way through ReadLanes; others go on between any two of its steps.
+// reader is the worker's own transaction in ReadLanes; other steps can come between any two of its steps.
 type reader struct {
 	step             int
 	own              *transaction
@@ -48,14 +48,13 @@ type reader struct {
 	snapshot         map[int64]bool
 }
 
-// checkWatermark runs transactions and readers in any order and fails when a reader that was told that everything up to
-// a number is settled could not see a row up to there which was committed later. faulty transactions draw before they
-// have a number, as they must not.
+// checkWatermark runs transactions and readers in any order. It fails if a reader did not see a row up to its watermark
+// that was committed later. faulty transactions draw before they have an id, which they must not.
 func checkWatermark(t *rapid.T, faulty bool) (violated bool) {
 	m := &model{nextXid: 100, committed: map[int64]bool{}, rows: map[int64]bool{}}
 	var h Watermark
 	var r reader
-	blind := map[int64]bool{} // numbers that some reader was told are settled, and did not see
+	blind := map[int64]bool{} // numbers that were settled for some reader, which did not see them
 	run := func(tx *transaction, commit bool) {
 		tx.ended = true
 		for i, other := range m.running {
@@ -92,7 +91,7 @@ func checkWatermark(t *rapid.T, faulty bool) (violated bool) {
 			r.settled = h.Observe(r.top, r.xid, r.oldest)
 			for n := int64(1); n <= r.settled; n++ {
 				if !r.snapshot[n] {
-					blind[n] = true // fine, unless it is committed from now on
+					blind[n] = true // correct, unless it is committed from now on
 				}
 			}
 		case 4:
@@ -129,7 +128,7 @@ func checkWatermark(t *rapid.T, faulty bool) (violated bool) {
 	return violated
 }
 
-// pick chooses a running transaction that is not the reader's.
+// pick selects a running transaction that is not the reader's.
 func (m *model) pick(t *rapid.T, own *transaction) *transaction {
 	var others []*transaction
 	for _, tx := range m.running {
@@ -152,13 +151,13 @@ func TestNoRowUpToTheWatermarkIsCommittedUnseen(t *testing.T) {
 	})
 }
 
-// The rule that every transaction has its number before it draws one of the queue's is what the horizon rests on: the
-// check must notice where it is broken.
+// The watermark depends on the rule that every transaction has its id before it draws a number of the queue: the check
+// must notice a violation.
 func TestTheWatermarksCheckNoticesADrawBeforeTheNumber(t *testing.T) {
 	t.Parallel()
 	found := false
 	for seed := range 200 {
-		// A run of its own, which neither fails nor shrinks.
+		// A separate run, which neither fails nor shrinks.
 		gen := rapid.Custom(func(t *rapid.T) bool { return checkWatermark(t, true) })
 		if found = gen.Example(seed); found {
 			break

@@ -122,7 +122,7 @@ func (p *post) state(key string) (s mailState) {
 	return s
 }
 
-// due lets no claim or delay hold a mail back.
+// due removes every claim and delay of a mail.
 func (p *post) due() {
 	p.t.Helper()
 	if _, err := p.sql.Exec(p.t.Context(), "UPDATE mails SET due_at = now() WHERE state = 'waiting'"); err != nil {
@@ -169,12 +169,12 @@ func TestSeveralWorkersSendOneMailForAPurpose(t *testing.T) {
 	}
 }
 
-// The provider took the mail, and the worker died before it could write that down.
+// The provider accepted the mail, and the worker died before it could record that.
 func TestAWorkerThatDiesAfterTheProviderTookAMailMakesNoSecondOne(t *testing.T) {
 	t.Parallel()
 	p, f := newPost(t), resendtest.New(t)
 	p.queue("reset:1", "ada@acme.example")
-	f.OnTaken(func(resendtest.Mail, <-chan struct{}) { panic(http.ErrAbortHandler) }) // taken, and never said so
+	f.OnTaken(func(resendtest.Mail, <-chan struct{}) { panic(http.ErrAbortHandler) }) // accepted without a response
 	stop := p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("the provider has it", func() bool { return len(f.Sent()) == 1 })
 	p.until("the worker knows nothing of it", func() bool { s := p.state("reset:1"); return s.Error != "" })
@@ -191,7 +191,7 @@ func TestAWorkerThatDiesAfterTheProviderTookAMailMakesNoSecondOne(t *testing.T) 
 	}
 }
 
-func TestAMailThatCameOutOtherwiseSinceIsTakenForSent(t *testing.T) {
+func TestAMailThatRendersDifferentlyNowCountsAsSent(t *testing.T) {
 	t.Parallel()
 	p, f := newPost(t), resendtest.New(t)
 	if _, err := resendDriverTo(t, f, resendtest.Key).Send(t.Context(), message("reset:1")); err != nil { // of an older version
@@ -238,8 +238,7 @@ func TestTooManyRequestsMakeTheWholeOutboxWaitAndUseUpNoTry(t *testing.T) {
 		p.queue(fmt.Sprintf("reset:%d", i), "ada@acme.example")
 	}
 	p.start(resendDriverTo(t, f, resendtest.Key))
-	// Of those that are on their way at once any may be refused first; the others are given back without having been
-	// sent.
+	// Of the tries in progress any can be rejected first; the others are returned without having been sent.
 	refused := ""
 	p.until("one says so", func() bool {
 		err := p.sql.QueryRow(t.Context(), "SELECT coalesce(min(key), '') FROM mails WHERE last_error LIKE '%429%'").Scan(&refused)

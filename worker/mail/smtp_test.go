@@ -30,7 +30,7 @@ import (
 	"posthorn/domain/mail"
 )
 
-// mailServer is a real SMTP server that keeps what it gets.
+// mailServer is a real SMTP server that keeps its mails.
 type mailServer struct {
 	address string
 	roots   *tls.Config
@@ -133,7 +133,7 @@ func (s *mailSession) Data(r io.Reader) error {
 func (*mailSession) Reset()        {}
 func (*mailSession) Logout() error { return nil }
 
-// certificate is good for 127.0.0.1 and no other name.
+// certificate is valid for 127.0.0.1 and no other name.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -292,7 +292,7 @@ func TestOnlyAServerOnThisMachineMayDoWithoutEncryption(t *testing.T) {
 	}
 }
 
-func TestAMailServerThatIsNotWhoItSaysGetsNothing(t *testing.T) {
+func TestAMailServerWithAWrongCertificateGetsNothing(t *testing.T) {
 	t.Parallel()
 	for scheme, o := range map[string]mailOptions{"smtp": {starttls: true}, "smtps": {implicit: true}} {
 		s := newMailServer(t, o)
@@ -362,7 +362,7 @@ func TestAMailServerThatDripsIsGivenUpWithTheContext(t *testing.T) {
 			if err != nil {
 				return
 			}
-			defer c.Close() // and never a word
+			defer c.Close() // and never responds
 		}
 	}()
 	d, err := NewSMTP("smtp://"+l.Addr().String(), nil)

@@ -25,7 +25,7 @@ import (
 	"posthorn/domain/egress"
 )
 
-// nameServer answers what the test says, over UDP on this machine.
+// nameServer responds as the test says, over UDP on this machine.
 type nameServer struct {
 	address string
 	mu      sync.Mutex
@@ -121,7 +121,7 @@ func (n *nameServer) resolver() *net.Resolver {
 	}}
 }
 
-// canary counts connections that must not come.
+// canary counts connections that must not be opened.
 type canary struct {
 	net.Listener
 	mu    sync.Mutex
@@ -160,8 +160,8 @@ func (c *canary) silent(t testing.TB) {
 	}
 }
 
-// The receiver is at 127.0.0.2 on a port of its own, the one address that the operator allows; canaries sit on the same
-// port of the others.
+// The receiver is at 127.0.0.2 on a port of its own, the one address that the operator allows; canaries listen on the
+// same port of the other addresses.
 func guarded(t *testing.T) (s *Sender, names *nameServer, port string, canaries []*canary) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0")
@@ -196,7 +196,7 @@ func guarded(t *testing.T) (s *Sender, names *nameServer, port string, canaries 
 	return s, names, port, canaries
 }
 
-func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
+func TestAddressesAreDialedOnlyIfTheWholeDNSResponseIsAllowed(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
 	for _, tt := range []struct {
@@ -257,7 +257,7 @@ func TestADNSResponseThatChangesIsCheckedAtEveryConnection(t *testing.T) {
 		t.Fatalf("%+v %q", r, a.Error)
 	}
 	names.set("rebind.test.example", "127.0.0.1")
-	// The connection that was judged may be used again: it is still the same machine.
+	// The checked connection can be used again: it is still the same machine.
 	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("on the open connection: %+v %q", r, a.Error)
 	}
@@ -276,8 +276,8 @@ func TestADNSResponseThatChangesIsCheckedAtEveryConnection(t *testing.T) {
 	}
 }
 
-// A name that answers otherwise every time it is asked: what is judged is what is dialled.
-func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
+// A name with another address at each lookup: the checked address is the dialed one.
+func TestAlternatingDNSResponsesNeverReachABlockedAddress(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
 	destination := someDestination(t, "http://"+net.JoinHostPort("flip.test.example", port))
@@ -323,8 +323,8 @@ func TestLiteralsAreCheckedLikeNames(t *testing.T) {
 	}
 }
 
-// Plain http goes to what the operator lists alone: a public address that is allowed for TLS is not for http.
-func TestPlainHTTPGoesNowhereThatTheOperatorDidNotList(t *testing.T) {
+// Plain http reaches only listed addresses: a public address that is allowed for TLS is not allowed for http.
+func TestPlainHTTPReachesOnlyListedAddresses(t *testing.T) {
 	t.Parallel()
 	names := newNameServer(t)
 	names.set("public.test.example", "93.184.216.34")
@@ -353,7 +353,7 @@ func TestASilentNameServerIsADNSErrorWithinItsTime(t *testing.T) {
 	}
 }
 
-func TestIPv6IsDialled(t *testing.T) {
+func TestIPv6IsDialed(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp6", "[::1]:0")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs sends to addresses that the policy refuses: as a test
-// inbox it arrives at the receiver, with the URL's own path and host; as any other endpoint, to the very same URL, it
-// is refused.
+// TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs sends to addresses that the policy blocks: as a test inbox
+// the request arrives at the receiver, with the URL's own path and host; as any other endpoint with the very same URL
+// it is blocked.
 func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int32

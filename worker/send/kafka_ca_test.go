@@ -52,10 +52,10 @@ func TestBrokersAreVerifiedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(private.Leaf)
 	refused := outcome{delivery.Result{Failure: delivery.FailTLS}, "invalid certificate"}
-	// All go through one transport: what one endpoint trusts helps no other, neither a session that one has had there.
+	// All use one transport: the authority that one endpoint trusts does not help another, nor does a TLS session.
 	for _, c := range []struct {
 		name, ca string
-		machine  *x509.CertPool // what the machine trusts
+		machine  *x509.CertPool // the machine's authorities
 		want     outcome
 	}{
 		{"an authority that nobody knows", "", nil, refused},

@@ -21,7 +21,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// elsewhere is a listener that says it is at another address: what a broker advertises.
+// elsewhere is a listener that reports another address: the one that a broker advertises.
 type elsewhere struct {
 	net.Listener
 	address net.Addr
@@ -112,7 +112,7 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 	}
 }
 
-// outcome is what an attempt is to come to.
+// outcome is the expected result of an attempt.
 type outcome struct {
 	result delivery.Result
 	text   string
@@ -128,7 +128,7 @@ func (want outcome) check(t testing.TB, r delivery.Result, text string) {
 	}
 }
 
-func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
+func TestTheReasonForARejectedRecordIsNamed(t *testing.T) {
 	t.Parallel()
 	good := certificate(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} })
 	users := []kfake.Opt{kfake.EnableSASL(), kfake.Superuser("PLAIN", "anna", "right"), kfake.Superuser("SCRAM-SHA-256", "anna", "right"), kfake.Superuser("SCRAM-SHA-512", "anna", "right")}
@@ -148,7 +148,7 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []kfake.Opt
 		change  func(*endpoint.KafkaConnection)
-		answers map[int16]int16 // error codes by request, in the place of what the cluster would say
+		answers map[int16]int16 // error codes by request, instead of the cluster's response
 		trust   bool
 		want    outcome
 	}{
@@ -207,9 +207,9 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 				kafkaOf(s).roots.AddCert(good.Leaf)
 			}
 			destination := topicDestination(t, to)
-			destination.timeout = 15 * time.Second // what is known is said at once, not when the time is over
+			destination.timeout = 15 * time.Second // a known error is reported immediately, not at the timeout
 			began := time.Now()
-			for range 2 { // at first sight, and again
+			for range 2 { // at the first attempt, and again
 				r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
 				c.want.check(t, r, a.Error)
 			}
@@ -242,7 +242,7 @@ func denial(req kmsg.Request, code int16) kmsg.Response {
 	return resp
 }
 
-// What the cluster names is judged like what the endpoint names: every address that is dialled.
+// The addresses that the cluster names are checked like the endpoint's own: every dialed address is.
 func TestABrokerThatAdvertisesAPrivateAddressIsABlockedAddress(t *testing.T) {
 	t.Parallel()
 	var real []string
@@ -316,7 +316,7 @@ func TestABrokerThatNeverAnswersEndsWithTheTimeOut(t *testing.T) {
 	}
 }
 
-// A record whose outcome is not known goes again, and comes before whatever follows it.
+// A record with an unknown result is sent again, before every later one.
 func TestAfterAnUnknownOutcomeTheOrderHolds(t *testing.T) {
 	t.Parallel()
 	c, to := fakeCluster(t)
@@ -325,7 +325,7 @@ func TestAfterAnUnknownOutcomeTheOrderHolds(t *testing.T) {
 	if r, a := s.Deliver(t.Context(), destination, someMessage(`"first"`)); r.Status != 200 {
 		t.Fatal(r, a.Error)
 	}
-	c.ControlKey(0, func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true }) // swallows one
+	c.ControlKey(0, func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true }) // drops one
 	destination.timeout = 700 * time.Millisecond
 	second := someMessage(`"second"`)
 	if r, a := s.Deliver(t.Context(), destination, second); r.Failure != delivery.FailTimeout {
@@ -387,8 +387,8 @@ func refusal(req *kmsg.ProduceRequest, code int16) kmsg.Response {
 	return resp
 }
 
-// A broker that goes and comes back costs no attempt as long as the time-out lasts.
-func TestABriefAbsenceOfTheBrokerIsWaitedFor(t *testing.T) {
+// A broker that is briefly unavailable costs no attempt, within the timeout.
+func TestABrieflyUnavailableBrokerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	c, to := fakeCluster(t)
 	s := newTestSender(t)
@@ -447,8 +447,8 @@ func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
 	}
 }
 
-// A hostile broker can't keep a core busy before it has proved anything.
-func TestEndlessIterationsAreRefused(t *testing.T) {
+// A hostile broker can't keep a core busy before it has authenticated.
+func TestTooManyIterationsAreRejected(t *testing.T) {
 	t.Parallel()
 	_, _, err := mechanism(endpoint.SASL{
 		Mechanism: endpoint.SASLSHA512, Username: "a",
@@ -469,8 +469,8 @@ func TestEndlessIterationsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever listens there: an attempt ends soon, and an answer of any size takes no memory.
-func TestWhatSpeaksNoKafkaIsNamed(t *testing.T) {
+// Whatever server listens there: an attempt ends soon, and a response of any size uses no memory.
+func TestAServerThatIsNoBrokerIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		says string

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait more than they compute: several at a time, however few the processors.
+	// These tests wait more than they compute, so several run concurrently, however few the processors.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

@@ -28,7 +28,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// raw is a server of bytes: it reads each request whole and hands it with its number, from 1, to serve.
+// raw is a server of bytes: it reads each complete request and passes it with its number, from 1, to serve.
 type raw struct {
 	net.Listener
 	mu       sync.Mutex
@@ -104,7 +104,7 @@ func resetConn(c net.Conn) {
 	_ = c.Close()
 }
 
-func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
+func TestAFailedAttemptNamesItsPhase(t *testing.T) {
 	t.Parallel()
 	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 		status  int
 		failure delivery.Failure
 		text    string
-		within  time.Duration // at most; the endpoint's time-out is a second
+		within  time.Duration // at most; the endpoint's timeout is a second
 	}{
 		{"never answers", func(c net.Conn, _ int) { time.Sleep(3 * time.Second) }, "", 0, delivery.FailTimeout, "no response in time", 2 * time.Second},
 		{"head drips", func(c net.Conn, _ int) {
@@ -214,7 +214,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 	}
 }
 
-// alone runs a test in a process of its own, where nothing else takes memory. It returns true in that process.
+// alone runs a test in a process of its own, where nothing else uses memory. It returns true in that process.
 func alone(t *testing.T) bool {
 	const variable = "POSTHORN_TEST_ALONE"
 	if os.Getenv(variable) != "" {
@@ -307,7 +307,7 @@ func TestResponseBombsEndAtTheirLimitWithinBoundedMemory(t *testing.T) {
 	var all sync.WaitGroup
 	for name, serve := range bombs {
 		server := newRaw(t, serve)
-		for range 8 { // at once
+		for range 8 { // concurrently
 			all.Go(func() {
 				destination := someDestination(t, server.url())
 				destination.timeout = 2 * time.Second
@@ -333,7 +333,7 @@ func TestResponseBombsEndAtTheirLimitWithinBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsKeptInPartAndAsText(t *testing.T) {
+func TestAResponseIsKeptInPartAndAsText(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, _ int) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Bad: a\xffb\r\nX-Long: "+strings.Repeat("ä", 4000)+"\r\nContent-Length: 20000\r\n\r\n"+strings.Repeat("x", 20000))
@@ -372,7 +372,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A reused connection that is reset after the request was written: the transport must not send again behind our back.
+// A reused connection that is reset after the request was written: the transport must not send again by itself.
 func TestAResetConnectionIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -446,7 +446,7 @@ func TestNoHeaderCanBeInjected(t *testing.T) {
 	}
 }
 
-func TestPhasesAreOnRecord(t *testing.T) {
+func TestPhasesAreRecorded(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, _ int) {
 		time.Sleep(60 * time.Millisecond)
@@ -455,7 +455,8 @@ func TestPhasesAreOnRecord(t *testing.T) {
 		_, _ = io.WriteString(c, "ok")
 	})
 	_, a := newTestSender(t).Deliver(t.Context(), someDestination(t, server.url()), someMessage(`{}`))
-	// A client that notices the first byte late counts the time as waiting, so only the sum has a bound for reading.
+	// A client that notices the first byte late counts the time as waiting, so only the sum has a lower bound for
+	// reading.
 	if a.Wait < 50000 || a.Read <= 0 || a.Wait+a.Read < 110000 || a.Total < 110000 {
 		t.Errorf("waited %d, read %d, %d µs in all", a.Wait, a.Read, a.Total)
 	}
@@ -467,7 +468,7 @@ func TestPhasesAreOnRecord(t *testing.T) {
 	}
 }
 
-// A host that takes no connection: its queue is full and nobody accepts.
+// A host that accepts no connection: its queue is full.
 func TestAHostThatDoesNotAnswerIsAConnectError(t *testing.T) {
 	t.Parallel()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -503,7 +504,7 @@ func TestAHostThatDoesNotAnswerIsAConnectError(t *testing.T) {
 	}
 }
 
-func TestARequestThatAStopBreaksOffSaysSo(t *testing.T) {
+func TestARequestCanceledByAStopSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	server := newRaw(t, func(net.Conn, int) { cancel(); time.Sleep(time.Second) })
@@ -528,7 +529,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-// The wait that an answer asks for, from the wire to the decision.
+// The wait that a response requests, from the wire to the decision.
 func TestRetryAfterIsReadFromTheAnswer(t *testing.T) {
 	t.Parallel()
 	var value string

@@ -18,7 +18,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// smallOf is what makes a sender's small requests.
+// smallOf is the sender's small requests.
 func smallOf(s *Sender) *smallRequests { return s.transports[endpoint.HTTP].(*httpTransport).small }
 
 // keptConns counts the connections that wait for the next request.
@@ -29,7 +29,7 @@ func keptConns(s *Sender) int {
 	return small.count
 }
 
-// A receiver can't tell which of the two made a request.
+// A receiver can't distinguish which of the two sent a request.
 func TestSmallRequestsAreThoseOfTheStandardTransport(t *testing.T) {
 	t.Parallel()
 	for _, headers := range [][]signature.Header{
@@ -72,7 +72,7 @@ func TestSmallRequestsAreThoseOfTheStandardTransport(t *testing.T) {
 	}
 }
 
-// What came on an idle connection is nobody's response.
+// Data that arrived on an idle connection is not a response.
 func TestAConnectionThatDidNotStaySilentIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(net.Conn){
@@ -99,7 +99,7 @@ func TestAConnectionThatDidNotStaySilentIsNotUsedAgain(t *testing.T) {
 				t.Fatalf("%d connections are kept, want 1", keptConns(s))
 			}
 			close(kept)
-			// The sweep closes it as soon as what happened has come.
+			// The sweep closes it as soon as the data has arrived.
 			for deadline := time.Now().Add(5 * time.Second); keptConns(s) != 0; smallOf(s).sweep() {
 				if time.Now().After(deadline) {
 					t.Fatal("the sweep keeps the connection")
@@ -115,7 +115,7 @@ func TestAConnectionThatDidNotStaySilentIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// The same without the sweep, which comes every ten seconds: each use looks first.
+// The same without the sweep, which runs every ten seconds: each use checks first.
 func TestAKeptConnectionIsLookedAtBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, n int) {
@@ -140,7 +140,7 @@ func TestAKeptConnectionIsLookedAtBeforeItIsUsed(t *testing.T) {
 	}
 }
 
-func TestWhatIsLongIsLeftToTheStandardTransport(t *testing.T) {
+func TestLargeRequestsUseTheStandardTransport(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)

@@ -26,7 +26,7 @@ func loopback(t testing.TB) egress.Policy {
 	return policy
 }
 
-// someDestination is a target without an endpoint behind it.
+// someDestination is a destination without an endpoint.
 func someDestination(t testing.TB, address string) *Destination {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -45,7 +45,7 @@ func someDestination(t testing.TB, address string) *Destination {
 	}
 }
 
-// someMessage is an event for nobody in particular.
+// someMessage is an event for any destination.
 func someMessage(data string) Message {
 	eventID := db.NewID()
 	return Message{
@@ -54,12 +54,12 @@ func someMessage(data string) Message {
 	}
 }
 
-// stockTransport is what a sender makes its requests with.
+// stockTransport is the transport that a sender uses.
 func stockTransport(s *Sender) *http.Transport {
 	return s.transports[endpoint.HTTP].(*httpTransport).transport
 }
 
-func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
+func TestEachKindOfEndpointHasATransport(t *testing.T) {
 	t.Parallel()
 	s := newTestSender(t)
 	for _, kind := range endpoint.Kinds() {
@@ -72,8 +72,8 @@ func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 	}
 }
 
-// An endpoint that a newer process saved is not sent to in the wrong way: its lane waits.
-func TestAKindThatIsNotKnownIsNotServed(t *testing.T) {
+// An endpoint that a newer process saved is not sent to in a wrong way: its lane waits.
+func TestAnUnknownKindIsNotServed(t *testing.T) {
 	t.Parallel()
 	e := sql.Endpoint{Kind: "pigeon", URL: "https://hooks.example.com"}
 	if _, err := newTestSender(t).NewDestination(queue.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"},
