@@ -18,21 +18,33 @@ const (
 	Recover  Action = "recover"   // send again everything that failed since a time
 )
 
-// offers says how each surface offers an action: the label of its button, the command up to the endpoint's id and after
-// it, and what a member needs.
+// offers says how each surface offers an action: the label of its button, the words that follow "can", the command up
+// to the endpoint's id and after it, and what a member needs.
 var offers = map[Action]struct {
-	label, command, flags string
-	permission            access.Action
+	label, phrase, command, flags string
+	permission                    access.Action
 }{
-	Resume:   {"Resume endpoint", "posthorn endpoints resume", "", access.ChangeEndpoints},
-	Verify:   {"Verify now", "posthorn endpoints verify", "", access.ChangeEndpoints},
-	ProbeNow: {"Probe now with a test event", "posthorn endpoints test", "", access.ChangeEndpoints},
-	Replay:   {"Replay failed deliveries", "posthorn dlq replay-all --endpoint", "", access.ActOnDeliveries},
-	Recover:  {"Recover since ...", "posthorn endpoints recover", " --since 24h", access.ActOnDeliveries},
+	Resume: {"Resume endpoint", "resume the endpoint", "posthorn endpoints resume", "", access.ChangeEndpoints},
+	Verify: {"Verify now", "verify it now", "posthorn endpoints verify", "", access.ChangeEndpoints},
+	ProbeNow: {
+		"Probe now with a test event", "probe it now with a test event", "posthorn endpoints test", "",
+		access.ChangeEndpoints,
+	},
+	Replay: {
+		"Replay failed deliveries", "replay its failed deliveries", "posthorn dlq replay-all --endpoint", "",
+		access.ActOnDeliveries,
+	},
+	Recover: {
+		"Recover since ...", "recover all failures since a time", "posthorn endpoints recover", " --since 24h",
+		access.ActOnDeliveries,
+	},
 }
 
 // Label is what the button that does it says.
 func (a Action) Label() string { return offers[a].label }
+
+// Phrase is what the owner can do, to follow "can".
+func (a Action) Phrase() string { return offers[a].phrase }
 
 // Command is the command that does it to an endpoint; empty for an action that is not known.
 func (a Action) Command(endpoint string) string {

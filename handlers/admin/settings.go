@@ -41,7 +41,9 @@ func settingField(f settings.Field, own []byte, above ...[]byte) console.Setting
 	if f.Words != nil {
 		out.Options = []components.Option{{Value: "", Label: "Default: " + holds, Selected: text == ""}}
 		for _, word := range f.Words {
-			out.Options = append(out.Options, components.Option{Value: word, Label: word, Selected: word == text})
+			out.Options = append(out.Options, components.Option{
+				Value: word, Label: components.Capital(word), Selected: word == text,
+			})
 		}
 		return out
 	}

@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/views/components"
 	"posthorn/views/pages"
 )
 
@@ -128,7 +129,7 @@ var objectPages = map[string]string{"delivery": "/deliveries/", "event": "/event
 
 func auditRow(r sql.ScanAuditDownRow, root string) pages.AuditRow {
 	v := pages.AuditRow{
-		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: r.ActorKind, WhoID: r.ActorID,
+		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: components.Sentence(r.ActorKind), WhoID: r.ActorID,
 		ObjectKind: r.ObjectKind, Object: r.ObjectID,
 		Address: r.Address, Reason: r.Reason, Details: details(r.Details),
 	}

@@ -188,7 +188,7 @@ func (a *dashboard) filterFacts(c *handlers.Call, q *sql.Queries, f bulk.Filter)
 	if len(f.IDs) > 0 {
 		add("Selected", components.Many(int64(len(f.IDs)), "delivery", "deliveries"))
 	}
-	add("Status", strings.ReplaceAll(f.Status, "_", " "))
+	add("Status", components.Sentence(f.Status))
 	add("Event type", f.Type)
 	add("Channel", f.Channel)
 	if f.Endpoint != "" {

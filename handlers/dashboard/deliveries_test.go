@@ -78,7 +78,7 @@ func TestTheListIsFilteredByWaitReason(t *testing.T) {
 	retriedRow, nextRow := `id="row-`+id.Delivery.Format(retried), `id="row-`+id.Delivery.Format(next)
 	dev.get(list+"?wait=retry").want(200, retriedRow, `value="retry" selected`).lacks(nextRow, "Actions on all results")
 	dev.get(list+"?wait=next").want(200, nextRow).lacks(retriedRow)
-	dev.get(list+"?wait=boredom").want(400, "wait must be one of")
+	dev.get(list+"?wait=boredom").want(400, "Wait must be one of")
 	all := url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"retrying"}, "wait": {"retry"}}
 	dev.post(list+"/bulk", all).want(400, "reason for waiting")
 }
@@ -251,7 +251,7 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 		}
 	}
 	viewer.get(list+"?status=failed&type=order.paid&since=2020-01-01T00:00").want(200, `value="failed" selected`, `value="order.paid"`, `value="2020-01-01T00:00:00"`, ">Clear<")
-	viewer.get(list+"?status=gone").want(400, "status must be one of", `value="ep_`)
+	viewer.get(list+"?status=gone").want(400, "Status must be one of", `value="ep_`)
 	viewer.get(list+"?since=yesterday").want(400, "since must be an RFC 3339 time")
 	viewer.get(list+"?colour=red").want(400, "Unknown parameter")
 	viewer.get(list+"?status=canceled").want(200, "No deliveries match these filters", "Show all deliveries")

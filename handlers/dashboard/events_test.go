@@ -101,7 +101,7 @@ func TestEventsAreListedAndFiltered(t *testing.T) {
 	viewer.get(leads(second, "prev")).want(200, "cart.left")
 	viewer.get(tn.path+"/events?type=cart.left&channel=").want(200, "1 row on this page", `value="cart.left"`)
 	viewer.get(tn.path+"/events?type=no.such").want(200, "No events match these filters")
-	viewer.get(tn.path+"/events?type=not%20a%20type").want(400, "type is an event type")
+	viewer.get(tn.path+"/events?type=not%20a%20type").want(400, "Type is an event type")
 }
 
 func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {

@@ -29,7 +29,7 @@ func (a *dashboard) signatureView(c *handlers.Call, form url.Values, wrong map[s
 	v := pages.SignatureView{Root: path(c, ""), Wrong: wrong, Shell: c.Shell("Signature debugger", "signature")}
 	v.Format = components.FieldProps{Name: "format", Label: "Format", Value: form.Get("format"), Error: wrong["format"]}
 	for _, f := range signature.Formats() {
-		v.Formats = append(v.Formats, components.Option{Value: string(f), Label: string(f)})
+		v.Formats = append(v.Formats, pages.FormatOption(f))
 	}
 	for _, p := range signature.Presets() {
 		v.Formats = append(v.Formats, components.Option{Value: presetMark + p.Name, Label: "as " + p.Name + " (preset)"})

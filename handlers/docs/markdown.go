@@ -72,7 +72,7 @@ func render(folder string, source []byte) templ.Component {
 		parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return templ.Raw(templ.EscapeString(string(source)))
 	}
-	page := tables.Replace(b.String())
+	page := tables.Replace(cell.ReplaceAllStringFunc(b.String(), breakCode))
 	return templ.Raw(heading.ReplaceAllString(page, `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
 }
 
@@ -81,6 +81,20 @@ func render(folder string, source []byte) templ.Component {
 var tables = strings.NewReplacer(
 	"<table>", `<div class="docs-table" role="group" aria-label="Table" tabindex="0"><table>`,
 	"</table>", "</table></div>",
+)
+
+// breakCode lets the code in a table's cell break after a separator, so that a narrow column cuts no word.
+func breakCode(cell string) string {
+	return inCell.ReplaceAllStringFunc(cell, func(one string) string {
+		text := strings.TrimSuffix(strings.TrimPrefix(one, "<code>"), "</code>")
+		return "<code>" + separators.Replace(text) + "</code>"
+	})
+}
+
+var (
+	cell       = regexp.MustCompile(`<td[^>]*>.*?</td>`)
+	inCell     = regexp.MustCompile(`<code>[^<]*</code>`)
+	separators = strings.NewReplacer("/", "/<wbr>", "_", "_<wbr>", ".", ".<wbr>", ",", ",<wbr>")
 )
 
 // heading is a rendered heading below the page's title. Text of a page is escaped, so it never matches the tag.

@@ -190,7 +190,7 @@ func Usage(p UsageProps) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					var templ_7745c5c3_Var12 string
-					templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(Count(p.MaxPayload))
+					templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(Bytes(p.MaxPayload))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/components/usage.templ`, Line: 24, Col: 26}
 					}
@@ -198,7 +198,7 @@ func Usage(p UsageProps) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " bytes of data")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " of data")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

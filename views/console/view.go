@@ -216,12 +216,20 @@ type EndpointLine struct {
 
 // ownerActions are the actions on the endpoint's condition that members of its tenant have, as their buttons name them.
 func ownerActions(c condition.Condition) string {
-	var labels []string
-	for _, a := range c.Actions() {
-		label := strings.TrimSuffix(a.Label(), " ...")
-		labels = append(labels, strings.ToLower(label[:1])+label[1:])
+	text := ""
+	for i, a := range c.Actions() {
+		switch last := i == len(c.Actions())-1; {
+		case i == 0:
+		case !last:
+			text += ", "
+		case i == 1:
+			text += " or "
+		default:
+			text += ", or "
+		}
+		text += a.Phrase()
 	}
-	return strings.Join(labels, ", or ")
+	return text
 }
 
 // QueueView shows the waiting deliveries and the workers.

@@ -91,6 +91,14 @@ type Typed struct{ Name, Value string }
 // label is the field's name for people.
 func (t Typed) label() string { return strings.ReplaceAll(t.Name, "_", " ") }
 
+// place is what the narrow screen's bar says that the page is of.
+func (s Shell) place() string {
+	if s.Tenant.Name == "" && s.Operator {
+		return "Operator console"
+	}
+	return s.Tenant.Name
+}
+
 // tone is how grave a warning is.
 func (w Warning) tone() components.Tone {
 	if w.Tone == "" {

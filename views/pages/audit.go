@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posthorn/domain/bulk"
+	"posthorn/views/components"
 	"posthorn/views/layout"
 )
 
@@ -38,7 +39,7 @@ type AuditRow struct {
 func (v AuditView) empty() bool { return v.Action == "" && v.Since == "" && v.Until == "" }
 
 // title is the object's name; without a name, its kind.
-func (r AuditRow) title() string { return cmp.Or(r.Name, sentence(r.ObjectKind)) }
+func (r AuditRow) title() string { return cmp.Or(r.Name, components.Sentence(r.ObjectKind)) }
 
 // ActorName is an author's name on pages; empty where it is unknown.
 func ActorName(kind, name string) string {

@@ -87,7 +87,7 @@ func what(k bulk.Kind, n int64, exact bool) string {
 	if !exact {
 		count = "at least " + count
 	}
-	return sentence(w.verb) + " " + count + " " + noun
+	return components.Sentence(w.verb) + " " + count + " " + noun
 }
 
 func (v BulkConfirmView) title() string {
@@ -200,7 +200,7 @@ func (j BulkJob) name() string { return JobName(j.Kind) }
 // JobName is the heading of a kind of job: "Replay deliveries".
 func JobName(k bulk.Kind) string {
 	w := bulkVerbs[k]
-	return sentence(w.verb) + " " + w.noun
+	return components.Sentence(w.verb) + " " + w.noun
 }
 
 func (j BulkJob) tone() components.Tone {
@@ -217,7 +217,8 @@ func (j BulkJob) tone() components.Tone {
 
 func (j BulkJob) progress() components.ProgressProps {
 	p := components.ProgressProps{
-		ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done, Total: max(j.Expected, j.Done),
+		ID: "job-progress", Label: components.Sentence(bulkVerbs[j.Kind].past), Done: j.Done,
+		Total: max(j.Expected, j.Done),
 	}
 	if !j.Exact && !j.State.Over() {
 		p.Text = "More than the initial count; the total isn't known."
@@ -265,5 +266,5 @@ func badIf(bad bool) components.Tone {
 
 // asker is who started a job: the name if known, else the kind of caller.
 func (j BulkJob) asker() string {
-	return cmp.Or(j.AskedName, sentence(j.AskedKind))
+	return cmp.Or(j.AskedName, components.Sentence(j.AskedKind))
 }

@@ -123,7 +123,7 @@ func StatusOptions() []components.Option {
 		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered,
 		delivery.Failed, delivery.Canceled,
 	} {
-		o = append(o, components.Option{Value: s.String(), Label: sentence(s.String())})
+		o = append(o, components.Option{Value: s.String(), Label: components.Sentence(s.String())})
 		if s == delivery.Failed {
 			o = append(o, components.Option{Value: delivery.DeadLetter, Label: "Dead letter (not replayed)"})
 		}
@@ -192,7 +192,7 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 }
 
 // bulkLabel is the text of a kind's button.
-func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
+func bulkLabel(k bulk.Kind) string { return components.Sentence(string(k)) }
 
 // bulkMenu are the actions on all results of the filter. Each action requires a status: if the filter has none, the
 // menu offers the most frequent actions. No action can be limited to a bulk job or to why deliveries wait.

@@ -154,12 +154,17 @@ var formatWords = map[signature.Format]string{
 	signature.BodyHex: "Hex signature of the body", signature.Raw: "Raw data with a hex signature",
 }
 
+// FormatOption is a format to choose.
+func FormatOption(f signature.Format) components.Option {
+	return components.Option{Label: formatWords[f] + " (" + string(f) + ")", Value: string(f)}
+}
+
 // formatOptions are the formats. An endpoint with a custom signature, which only the API can set, has an option of its
 // own.
 func formatOptions(present string) []components.Option {
 	var out []components.Option
 	for _, f := range signature.Formats() {
-		out = append(out, components.Option{Label: formatWords[f] + " (" + string(f) + ")", Value: string(f)})
+		out = append(out, FormatOption(f))
 	}
 	if present == string(signature.Templated) {
 		out = append(out, components.Option{Label: "Own template (template)", Value: present})

@@ -464,7 +464,7 @@ func whatFields(f EndpointForm) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "scope", Label: "Events", Value: f.scope(), Error: f.wrong("event_types"), ID: "f-event_types"},
+		templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "scope", Label: "Receives", Value: f.scope(), Error: f.wrong("event_types"), ID: "f-event_types"},
 			[]components.Option{
 				{Label: "All events", Value: "all"},
 				{Label: "Selected event types", Value: "some"},

@@ -97,7 +97,7 @@ func (v EndpointsView) clear() string {
 func stateOptions() []components.Option {
 	out := []components.Option{{Label: "All states"}}
 	for _, s := range condition.States() {
-		out = append(out, components.Option{Label: capital(s.Word()), Value: string(s)})
+		out = append(out, components.Option{Label: components.Capital(s.Word()), Value: string(s)})
 	}
 	return out
 }

@@ -7,6 +7,9 @@ import (
 	"posthorn/views/components"
 )
 
+// invalidFilter is what a list says in place of its rows.
+const invalidFilter = "Nothing is listed. Correct the filter, or clear it."
+
 // filterProps describe a list's filter bar; if a filter is set, they have the link that clears it.
 func filterProps(label, path string, empty bool) components.FilterProps {
 	p := components.FilterProps{Label: label, Action: path}

@@ -1,26 +1,6 @@
 package pages
 
-import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"posthorn/views/components"
-)
-
-// sentence capitalizes the first letter and replaces underscores.
-func sentence(word string) string {
-	return capital(strings.ReplaceAll(word, "_", " "))
-}
-
-// capital capitalizes the first letter.
-func capital(word string) string {
-	r, n := utf8.DecodeRuneInString(word)
-	if n == 0 {
-		return word
-	}
-	return string(unicode.ToUpper(r)) + word[n:]
-}
+import "posthorn/views/components"
 
 // Refused is a dialog's rejected form: the dialog, and the typed reason.
 type Refused struct {
@@ -51,13 +31,15 @@ func wrongList(wrong map[string]string, names ...string) []components.Wrong {
 	for _, name := range names {
 		listed[name] = true
 		if detail := wrong[name]; detail != "" {
-			out = append(out, components.Wrong{ID: components.FieldProps{Name: name}.InputID(), Detail: detail})
+			out = append(out, components.Wrong{
+				ID: components.FieldProps{Name: name}.InputID(), Detail: components.Capital(detail),
+			})
 		}
 	}
 	var rest []components.Wrong
 	for name, detail := range wrong {
 		if !listed[name] && detail != "" {
-			rest = append(rest, components.Wrong{Detail: detail})
+			rest = append(rest, components.Wrong{Detail: components.Capital(detail)})
 		}
 	}
 	return append(rest, out...)

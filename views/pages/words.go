@@ -16,7 +16,7 @@ func qrBox(q QR) string {
 func shortRoles(options []components.Option) []components.Option {
 	short := make([]components.Option, len(options))
 	for i, o := range options {
-		o.Label = o.Value
+		o.Label = components.Sentence(o.Value)
 		short[i] = o
 	}
 	return short
