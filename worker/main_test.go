@@ -33,6 +33,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(keeperDatabase) != "" {
+		if err := keeperMain(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	// These tests wait more than they compute, so several run concurrently, however few the processors.
 	flag.Parse()
 	for name, value := range map[string]string{"test.parallel": "6"} {
