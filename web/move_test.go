@@ -536,4 +536,13 @@ func TestAMoveIsRefusedInPlainWords(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.code, r.stderr)
 		}
 	}
+	// The storage of history belongs to a home: what is in it would be left behind.
+	one.exec(t, "INSERT INTO history_days (tenant_id, day, state) VALUES ($1, '2031-03-30', 'stored')", uuidOf(t, id.Tenant, one.tenant))
+	if r := command(t, good, "tenant", "move", one.tenant, "--to", "eu2"); r.code == exitOK || !strings.Contains(r.stderr, "posthorn history restore --all") {
+		t.Errorf("a day is in storage: %d %s", r.code, r.stderr)
+	}
+	one.exec(t, "UPDATE history_days SET state = 'back'")
+	if r := command(t, good, "tenant", "move", one.tenant, "--to", "eu2"); r.code != exitOK {
+		t.Errorf("the day is back: %d %s", r.code, r.stderr)
+	}
 }
