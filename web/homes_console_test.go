@@ -111,8 +111,19 @@ func TestTheConsoleAndTheStatusPageShowAllHomes(t *testing.T) {
 	if err := two.Close(); err != nil {
 		t.Fatal(err)
 	}
+	up := func(home, value string) bool {
+		_, served := fetch(t, one.MetricsURL(), "")
+		return strings.Contains(served, `posthorn_home_up{home="`+home+`"} `+value+"\n")
+	}
+	if !up("eu1", "1") || !up("eu2", "0") && !up("eu2", "1") {
+		t.Error("the metrics do not say how the homes are")
+	}
 	down := func(what string) {
 		t.Helper()
+		if !up("eu1", "1") {
+			t.Errorf("%s: the metrics do not say that this home works", what)
+		}
+		until(t, what+": the home is down in the metrics", func() bool { return up("eu2", "0") })
 		until(t, what+": the home is down on the status page", func() bool { return strings.Contains(visit(t, one.URL()+"/status").body, ">Down<") })
 		for _, page := range []string{"/status", "/console/homes", "/console/tenants?q=Of"} {
 			began := time.Now()
@@ -141,6 +152,7 @@ func TestTheConsoleAndTheStatusPageShowAllHomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	program(t, two.environ, Parts{Web: true, Worker: true})
+	until(t, "it is back in the metrics", func() bool { return up("eu2", "1") })
 	until(t, "it is back", func() bool {
 		return strings.Count(visit(t, one.URL()+"/console/homes", cookie).body, ">Operational<") == 2
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"posthorn/domain/home"
 )
 
 // newRegistry holds the metrics of this process; the rooms that measure register theirs with it.
@@ -54,6 +56,27 @@ func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 	}
 	registry.MustRegister(m.requests, m.seconds)
 	return m
+}
+
+// homeMetrics serves the state of each home as a web process knows it.
+type homeMetrics func() []home.Seen
+
+var homeUp = prometheus.NewDesc("posthorn_home_up", "1 where a home responds, reads its database, and has a worker.",
+	[]string{"home"}, nil)
+
+func (homeMetrics) Describe(c chan<- *prometheus.Desc) { c <- homeUp }
+
+func (m homeMetrics) Collect(c chan<- prometheus.Metric) {
+	for _, seen := range m() {
+		var up float64
+		switch seen.State() {
+		case home.Unknown: // no claim before the first answer
+			continue
+		case home.Operational:
+			up = 1
+		}
+		c <- prometheus.MustNewConstMetric(homeUp, prometheus.GaugeValue, up, seen.Name)
+	}
 }
 
 // observe is a middleware inside the one that recovers from panics.

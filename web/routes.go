@@ -71,6 +71,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Refuse: kit.Refuser(),
 		})
 		p.homes = p.run("watch of the homes", fleet.Watch)
+		p.registry.MustRegister(homeMetrics(fleet.Known))
 	}
 	kit.Mount(engine, table(routed{
 		ready: p.ready, api: own, svix: translated,

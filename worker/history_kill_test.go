@@ -39,7 +39,8 @@ func keeperMain() error {
 	if err != nil {
 		return err
 	}
-	return history.New(history.Config{DB: d, Store: &deadly{Store: store, at: at}, Log: slog.Default(), After: 3, Back: 2}).Work(ctx)
+	store = &deadly{Store: store, at: at}
+	return history.New(history.Config{DB: d, Store: store, Log: slog.Default(), After: 3, Back: 2}).Work(ctx)
 }
 
 // deadly kills its process right after one of its calls.
