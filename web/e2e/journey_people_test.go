@@ -30,7 +30,7 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 	tab := viewer.tab(look.View{})
 	for _, path := range []string{"", "/endpoints", "/endpoints/" + ep, "/endpoints/" + ep + "/settings", "/endpoints/" + ep + "/filter", "/endpoints/" + ep + "/secrets", "/deliveries", "/deliveries/" + delivery, "/events", "/events/" + event, "/event-types", "/members", "/audit-log", "/notices", "/bulk-jobs"} {
 		tab.Open(s.url + o.root + path)
-		for _, name := range []string{"Add endpoint", "Pause", "Send test event", "Replay", "Save filter", "Rotate secret", "Invite", "Create API key", "More actions", "Actions on all results"} {
+		for _, name := range []string{"Add endpoint", "Pause", "Send test event", "Replay", "Save filter", "Rotate secret", "Invite member", "Create API key", "More actions", "Actions on all results"} {
 			if tab.Has(name) {
 				t.Errorf("%s offers a viewer %q", path, name)
 			}

@@ -55,7 +55,7 @@ func keyboardIsEnough(t *testing.T, s *stage) {
 	goTo(t, tab, "I've installed it: verify now")
 	keys(kb.Enter)
 	tab.Sees("The endpoint is ready")
-	goTo(t, tab, "Open the endpoint")
+	goTo(t, tab, "Open endpoint")
 	keys(kb.Enter)
 	tab.Sees("Pause")
 	goTo(t, tab, "Pause")
