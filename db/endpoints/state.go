@@ -58,6 +58,26 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endp
 	return full[0], changed || asked, nil
 }
 
+// SetState is SetState with an entry in the audit log if the state changed.
+func (ed Editor) SetState(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, action string,
+	rule func(endpoint.Status) (endpoint.Change, error),
+) (e Full, change endpoint.Change, changed bool, err error) {
+	var from endpoint.Status
+	e, changed, err = SetState(ctx, q, ed.Keys, tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
+		var err error
+		from = s
+		change, err = rule(s)
+		return change, err
+	})
+	if err != nil || !changed {
+		return e, change, false, err
+	}
+	return e, change, true, db.Audit(ctx, q, ed.By, db.Audited{
+		Tenant: &tenant, Action: action, Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
+		Details: map[string]any{"from": from, "to": change.To},
+	})
+}
+
 // Verify requests a verification of an endpoint in any state. It changes no state itself.
 func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})

@@ -89,20 +89,10 @@ func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule
 	error), also func(*sql.Queries) error,
 ) (change endpoint.Change, e endpoints.Full, err error) {
 	err = c.Tx(func(q *sql.Queries) error {
-		var from endpoint.Status
 		var changed bool
-		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
-			func(s endpoint.Status) (endpoint.Change, error) {
-				var refused error
-				from = s
-				change, refused = rule(s)
-				return change, refused
-			})
-		if err != nil || !changed {
-			return err
-		}
-		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil ||
-			also == nil {
+		e, change, changed, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
+			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
+		if err != nil || !changed || also == nil {
 			return err
 		}
 		return also(q)

@@ -42,20 +42,9 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 		return err
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		var from endpoint.Status
-		var change endpoint.Change
-		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
-			func(s endpoint.Status) (endpoint.Change, error) {
-				var refused error
-				from = s
-				change, refused = rule(s)
-				return change, refused
-			})
-		if err != nil || !changed {
-			return err
-		}
-		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil ||
-			also == nil {
+		_, _, changed, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
+			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
+		if err != nil || !changed || also == nil {
 			return err
 		}
 		return also(q, endpointID)
