@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -468,17 +467,6 @@ func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
 	h.work(h.keeper(store))
 	if left := files(t, path); len(left) != 0 || h.count("SELECT count(*) FROM history_days") != 0 {
 		t.Errorf("what the tenant no longer keeps is still stored: %v", left)
-	}
-}
-
-// Values that are sealed under the master key are in no table that is stored.
-func TestNothingSealedLeavesWithHistory(t *testing.T) {
-	t.Parallel()
-	for _, column := range maintenance.SealedColumns() {
-		table, _, _ := strings.Cut(column, ".")
-		if slices.Contains(domainhistory.Tables[:], table) {
-			t.Errorf("%s is sealed, and %s leaves", column, table)
-		}
 	}
 }
 

@@ -150,12 +150,3 @@ func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
 	}
 	return n, nil
 }
-
-// SealedColumns names the columns that a rotation reseals, as table.column.
-func SealedColumns() []string {
-	all := make([]string, len(sealedColumns))
-	for i, c := range sealedColumns {
-		all[i] = c.name
-	}
-	return all
-}

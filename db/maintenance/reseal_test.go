@@ -11,6 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/seal"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
 )
 
@@ -135,5 +136,16 @@ func TestARotationNamesTheRowThatNoKeyOpens(t *testing.T) {
 	_, err := maintenance.Reseal(t.Context(), d, newRing(t, masterKey('b'), masterKey('a')))
 	if !errors.Is(err, seal.ErrUnopened) || !strings.Contains(err.Error(), "endpoint_secrets.sealed of row "+secret.String()) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Values that are sealed under the master key are in no table that is stored.
+func TestNothingSealedLeavesWithHistory(t *testing.T) {
+	t.Parallel()
+	for _, column := range maintenance.SealedColumns() {
+		table, _, _ := strings.Cut(column, ".")
+		if slices.Contains(history.Tables[:], table) {
+			t.Errorf("%s is sealed, and %s leaves", column, table)
+		}
 	}
 }

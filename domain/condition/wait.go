@@ -59,14 +59,12 @@ const (
 
 // Lane is what is known of the lane in which a delivery waits.
 type Lane struct {
-	Condition  Condition
-	Listens    bool      // a developer's program collects the deliveries
-	Served     bool      // a live worker serves the lane, or would as soon as there is something to send
-	LimitedBy  Limit     // what holds back the lane's ready deliveries
-	RateLimit  int       // requests a second; 0: none
-	NotBefore  time.Time // the endpoint asked for a pause until then
-	NextProbe  time.Time // of a failing endpoint; zero: now
-	RetentionD int       // how long its tenant keeps events, in days
+	Condition Condition
+	Listens   bool      // a developer's program collects the deliveries
+	Served    bool      // a live worker serves the lane, or would as soon as there is something to send
+	LimitedBy Limit     // what holds back the lane's ready deliveries
+	RateLimit int       // requests a second; 0: none
+	NotBefore time.Time // the endpoint asked for a pause until then
 }
 
 // Row is what is known of a waiting delivery.
