@@ -36,6 +36,15 @@ type AccountView struct {
 	MayRequirePasskey bool
 }
 
+// secondFactor names the second factor that is on, and how many recovery codes are left.
+func (v AccountView) secondFactor() string {
+	text := components.Many(int64(v.RecoveryCodes), "recovery code left.", "recovery codes left.")
+	if v.TOTP {
+		return text
+	}
+	return "Your passkey. " + text
+}
+
 // SessionLine is one browser with a session of the person.
 type SessionLine struct {
 	ID      string
