@@ -345,7 +345,7 @@ func (s scene) console(one *situation) {
 	tenant := s.row("/console/tenants/"+one.tenant, one.host)
 	s.says("console, tenant", one, tenant, one.state.Word())
 	for _, a := range one.is().Actions() {
-		s.says("console, tenant", one, tenant, strings.TrimSuffix(a.Label(), " ..."))
+		s.says("console, tenant", one, tenant, a.Phrase())
 	}
 }
 

@@ -116,13 +116,13 @@ func (r Role) MaySetRole(from, to Role) bool {
 	return r.May(ManageMembers)
 }
 
-// MayGrantScope reports whether a member can create an API key with a scope. Only members who manage members can grant
-// that scope, or a developer could rise by a key.
-func (r Role) MayGrantScope(s Scope) bool {
+// GrantNeeds returns the action that somebody needs who creates an API key with a scope. A key with members:write can
+// change members and settings and destroy payloads, so a developer or the visitor of a portal link could rise by one.
+func GrantNeeds(s Scope) Action {
 	if s == MembersWrite {
-		return r.May(ManageKeys) && r.May(ManageMembers)
+		return ManageMembers
 	}
-	return r.May(ManageKeys) && s != TenantsWrite
+	return ManageKeys
 }
 
 // KeepsAnOwner reports whether a tenant with so many owners has one left after one of its members changes from a role

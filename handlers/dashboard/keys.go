@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -82,6 +83,9 @@ func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, w
 		},
 	}
 	for _, s := range access.TenantScopes() {
+		if !c.Actor.May(access.GrantNeeds(s)) {
+			continue
+		}
 		v.Scopes = append(v.Scopes, components.Option{
 			Value: string(s), Label: string(s), Hint: pages.ScopeHints[s],
 			Selected: slices.Contains(form["scopes"], string(s)),
@@ -98,6 +102,9 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 		return err
 	}
 	wanted, err := handlers.FormKey(form, &c.Actor.Tenant, a.Now())
+	if err == nil {
+		err = mayGrant(c.Actor, wanted.Scopes)
+	}
 	if err != nil {
 		return a.showKeyForm(c, http.StatusBadRequest, form, handlers.WrongFields(err))
 	}
@@ -118,6 +125,17 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 		return err
 	}
 	return c.Redirect(created)
+}
+
+// mayGrant refuses scopes that allow a key more than its creator.
+func mayGrant(actor handlers.Actor, scopes access.Scopes) error {
+	for _, s := range scopes {
+		if !actor.May(access.GrantNeeds(s)) {
+			return fault.InvalidField("scopes", "scope_beyond_own", fmt.Sprintf(
+				"Only owners and admins can create a key with %s. Leave it out, or ask one of them.", s))
+		}
+	}
+	return nil
 }
 
 // newKeyText is what a session keeps until the next page shows it.

@@ -38,6 +38,31 @@ func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
 	dev.get(tn.path+"/audit-log?action=key.revoked").want(200, "key.revoked", "Shop", "member").lacks("key.created</span>", text)
 }
 
+// A key that may change members would make a developer an admin, and a portal link a member.
+func TestNobodyCreatesAKeyThatMayDoMoreThanThey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	form := url.Values{"name": {"Ladder"}, "scopes": {"events:write", "members:write"}}
+	for name, who := range map[string]*browser{
+		"developer":   tn.of[access.Developer],
+		"portal link": w.portalSessionThat(tn, access.Admin, true),
+	} {
+		who.get(tn.path+"/keys/new").want(200, `value="events:write"`).lacks("members:write")
+		who.post(tn.path+"/keys", form).want(400, "Only owners and admins can create a key with members:write", `value="Ladder"`)
+		if n := w.audited(tn, "key.created"); n != 0 {
+			t.Errorf("%s: %d keys were created", name, n)
+		}
+	}
+	for n, role := range []access.Role{access.Owner, access.Admin} {
+		tn.of[role].get(tn.path+"/keys/new").want(200, `value="members:write"`)
+		tn.of[role].post(tn.path+"/keys", form).to(tn.path + "/keys/")
+		if got := w.audited(tn, "key.created"); got != n+1 {
+			t.Errorf("%s: %d keys were created", role, got)
+		}
+	}
+}
+
 func TestTheAuditLogIsFiltered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -70,10 +70,16 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 // portalSession is the session of a portal link.
 func (w *world) portalSession(tn tenant, role access.Role) *browser {
 	w.t.Helper()
+	return w.portalSessionThat(tn, role, false)
+}
+
+// portalSessionThat is portalSession of a link that can allow secrets.
+func (w *world) portalSessionThat(tn tenant, role access.Role, allowSecrets bool) *browser {
+	w.t.Helper()
 	var link id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
 		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{
-			Tenant: tn.id, Role: role,
+			Tenant: tn.id, Role: role, AllowSecrets: allowSecrets,
 			SessionSeconds: 3600, By: db.Author{Kind: "command"},
 		})
 		link = row.ID
