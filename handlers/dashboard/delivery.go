@@ -158,7 +158,7 @@ func responseLines(d pages.AttemptDetail) []string {
 	if body == "" {
 		body = d.Answer.Gone
 	}
-	text := components.AnswerText(d.Status, d.Failure) + "\n" + strings.TrimSpace(d.AnswerHead) + "\n\n" + body
+	text := delivery.AnswerText(d.Status, d.Failure) + "\n" + strings.TrimSpace(d.AnswerHead) + "\n\n" + body
 	return strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 }
 

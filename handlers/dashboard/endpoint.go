@@ -88,7 +88,7 @@ func describe(v *pages.EndpointView, e endpoints.Full, now time.Time) {
 func lastError(h sql.EndpointHealth) string {
 	text := h.LastError
 	if text == "" || h.LastFailure != delivery.FailNone {
-		text = strings.TrimSuffix(components.AnswerText(int(h.LastStatus), h.LastFailure)+": "+text, ": ")
+		text = strings.TrimSuffix(delivery.AnswerText(int(h.LastStatus), h.LastFailure)+": "+text, ": ")
 	}
 	return text
 }

@@ -4,7 +4,6 @@
 package components
 
 import (
-	"strconv"
 
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
@@ -103,30 +102,4 @@ func answerTone(code int) Tone {
 		return Bad
 	}
 	return Neutral
-}
-
-// AnswerText is an attempt's outcome in a word or two: "200", or why there was no response: "DNS error".
-func AnswerText(code int, failure delivery.Failure) string {
-	if failure == delivery.FailNone && code > 0 {
-		return strconv.Itoa(code)
-	}
-	switch failure {
-	case delivery.FailDNS:
-		return "DNS error"
-	case delivery.FailConnect:
-		return "No connection"
-	case delivery.FailTLS:
-		return "TLS error"
-	case delivery.FailTimeout:
-		return "Timed out"
-	case delivery.FailReset:
-		return "Connection reset"
-	case delivery.FailBlocked:
-		return "Blocked address"
-	case delivery.FailProtocol:
-		return "Invalid response"
-	case delivery.FailInternal:
-		return "Not sent"
-	}
-	return "No response"
 }

@@ -349,7 +349,7 @@ func frequent(e notice.EndpointDetails) string {
 	if e.Response == "" || e.ResponseCount == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s of %s in 24 hours", strings.ReplaceAll(e.Response, "_", " "), thousands(e.ResponseCount), plural(e.Attempts, "attempt", "attempts"))
+	return fmt.Sprintf("%s: %s of %s in 24 hours", response(e.Response), thousands(e.ResponseCount), plural(e.Attempts, "attempt", "attempts"))
 }
 
 // excerpt is the start of the last response with its type; empty if there was none.
@@ -364,11 +364,19 @@ func excerpt(e notice.EndpointDetails) []Block {
 	return []Block{{Text: "Its last response starts with:"}, {Code: text}}
 }
 
+// response is a status, or the words for a failure.
+func response(text string) string {
+	if failure, known := delivery.ParseFailure(text); known && text != "" {
+		return delivery.AnswerText(0, failure)
+	}
+	return text
+}
+
 // lastAnswer is the last attempt's result in a word or two.
 func lastAnswer(status int, failure string) string {
 	switch {
 	case failure != "":
-		return strings.ReplaceAll(failure, "_", " ")
+		return response(failure)
 	case status > 0:
 		return fmt.Sprintf("HTTP %d", status)
 	}
