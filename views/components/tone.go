@@ -4,7 +4,6 @@
 package components
 
 import (
-
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
