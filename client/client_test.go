@@ -271,8 +271,7 @@ func TestAServerThatIsAwayIsTriedAgain(t *testing.T) {
 			return
 		}
 		s := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-			_,
-				_ = io.WriteString(rw, `{"id":"ep_1"}`)
+			_, _ = io.WriteString(rw, `{"id":"ep_1"}`)
 		})}
 		t.Cleanup(func() { s.Close() })
 		_ = s.Serve(l)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"posthorn/db/sql"
@@ -42,10 +43,8 @@ func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[strin
 			named.Tenants, named.Ids = append(named.Tenants, r.Tenant), append(named.Ids, u)
 			continue
 		}
-		at := u.Time()
-		typed.Tenants, typed.Ids, typed.Created = append(typed.Tenants, r.Tenant), append(typed.Ids, u),
-			append(typed.Created, at)
-		typed.First, typed.Last = earlier(typed.First, at), later(typed.Last, at)
+		typed.Tenants, typed.Ids = append(typed.Tenants, r.Tenant), append(typed.Ids, u)
+		typed.Created = append(typed.Created, u.Time())
 	}
 	if len(named.Ids) > 0 {
 		found, err := q.AuditNames(ctx, named)
@@ -62,6 +61,8 @@ func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[strin
 	if len(typed.Ids) == 0 {
 		return names, nil
 	}
+	typed.First = slices.MinFunc(typed.Created, time.Time.Compare)
+	typed.Last = slices.MaxFunc(typed.Created, time.Time.Compare)
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, err
 	}
@@ -70,18 +71,4 @@ func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[strin
 		names[texts[r.ID]] = r.Type
 	}
 	return names, err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

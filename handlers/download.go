@@ -14,7 +14,7 @@ func (c *Call) Download(name, contentType string, write func(io.Writer) error) e
 	// A writer that can set no deadline is no connection, as in tests.
 	_ = d.connection.SetReadDeadline(time.Time{})
 	err := write(d)
-	if err != nil && d.begun {
+	if err != nil && d.started {
 		panic(http.ErrAbortHandler)
 	}
 	return err
@@ -27,12 +27,12 @@ type download struct {
 	call              *Call
 	name, contentType string
 	connection        *http.ResponseController
-	begun             bool
+	started           bool
 }
 
 func (d *download) Write(b []byte) (int, error) {
-	if !d.begun {
-		d.begun = true
+	if !d.started {
+		d.started = true
 		h := d.call.Writer.Header()
 		h.Set("Content-Type", d.contentType)
 		h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)

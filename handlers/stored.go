@@ -50,7 +50,7 @@ func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
 	case len(found) > 0 && history.State(found[0].State) == history.Returning:
 		r.Title, r.Detail = "This day is being brought back", "The history of "+name+" is being brought back from storage. Open this page again in some minutes."
 		if found[0].Delayed {
-			r.Detail = "The history of " + name + " is being brought back from storage. The last try failed. It is repeated every ten minutes."
+			r.Detail = "The history of " + name + " is being brought back from storage. " + history.Delayed
 		}
 	case c.Actor.May(access.ActOnDeliveries):
 		r.Title, r.Detail = "This day is in storage", "The history of "+name+" is in storage. Bring the day back to open this page."

@@ -104,14 +104,14 @@ func TestADatabaseThatCannotBeUsedIsNamedAtOnce(t *testing.T) {
 		"database": {missing.String(), "database_missing", "createdb"},
 		"role":     {otherRole.String(), "database_refused", "user or password"},
 	} {
-		begun := time.Now()
+		started := time.Now()
 		err := waitForDatabase(t.Context(), c.url, false, silent, time.Hour)
 		e := fault.As(err)
 		if e == nil || e.Code != c.code || !strings.Contains(e.Detail, c.fix) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if time.Since(begun) > patience {
-			t.Errorf("%s: waited %s for what does not heal", name, time.Since(begun))
+		if time.Since(started) > patience {
+			t.Errorf("%s: waited %s for what does not heal", name, time.Since(started))
 		}
 	}
 	if err := waitForDatabase(t.Context(), good.String(), false, silent, 0); err != nil {

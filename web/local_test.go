@@ -142,7 +142,7 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	for started := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		seen := map[string]bool{}
 		for d, err := range api.Deliveries(t.Context(), client.ListDeliveriesParams{}) {
 			if err != nil {
@@ -153,7 +153,7 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 		if seen["delivered"] && seen["retrying"] {
 			break
 		}
-		if time.Since(begun) > patience {
+		if time.Since(started) > patience {
 			t.Fatalf("only %v", seen)
 		}
 	}

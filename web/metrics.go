@@ -81,14 +81,14 @@ func (m homeMetrics) Collect(c chan<- prometheus.Metric) {
 
 // observe is a middleware inside the one that recovers from panics.
 func (m *httpMetrics) observe(c *gin.Context) {
-	begun, status := time.Now(), http.StatusInternalServerError
+	started, status := time.Now(), http.StatusInternalServerError
 	defer func() {
 		method, route := c.Request.Method, c.FullPath()
 		if route == "" {
 			method, route = "other", "unmatched" // a stranger picks both
 		}
 		m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
-		m.seconds.WithLabelValues(method, route).Observe(time.Since(begun).Seconds())
+		m.seconds.WithLabelValues(method, route).Observe(time.Since(started).Seconds())
 	}()
 	c.Next()
 	status = c.Writer.Status()

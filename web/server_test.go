@@ -170,10 +170,10 @@ func TestHeadersThatAreTooLongOrTooSlowEndTheConnection(t *testing.T) {
 			t.Errorf("%d bytes: %s, want %d", size, res.Status, want)
 		}
 	}
-	begun := time.Now()
+	started := time.Now()
 	_, answers := dial(t, p.URL(), "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
 	_, _ = io.Copy(io.Discard, answers) // until the server hangs up
-	if took := time.Since(begun); took < headerTime-time.Second || took > headerTime+10*time.Second {
+	if took := time.Since(started); took < headerTime-time.Second || took > headerTime+10*time.Second {
 		t.Errorf("a header that never ends was waited for %s", took)
 	}
 }

@@ -69,11 +69,11 @@ func TestAnEndpointTakesEveryTransitionOfItsLifecycle(t *testing.T) {
 		if n := h.count("SELECT count(*) FROM verifications WHERE endpoint_id = $1 AND state = 'pending'", ep); (n == 1) != move.verifies {
 			t.Errorf("%s: %d verifications are pending", name, n)
 		}
-		begun := move.to == endpoint.Active && move.from != endpoint.Active
-		if n := h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND auth_streak = 0 AND epoch = 1", ep); (n == 1) != begun {
-			t.Errorf("%s: the counters are cleared: %v, want %v", name, n == 1, begun)
+		started := move.to == endpoint.Active && move.from != endpoint.Active
+		if n := h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND auth_streak = 0 AND epoch = 1", ep); (n == 1) != started {
+			t.Errorf("%s: the counters are cleared: %v, want %v", name, n == 1, started)
 		}
-		if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", ep); (n == 0) != begun {
+		if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", ep); (n == 0) != started {
 			t.Errorf("%s: %d warnings are remembered", name, n)
 		}
 		recovered := move.from == endpoint.Disabled && move.to == endpoint.Active

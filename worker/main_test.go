@@ -111,8 +111,7 @@ func testLog(t testing.TB) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	return slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
-		_,
-			err := os.Stderr.Write(p)
+		_, err := os.Stderr.Write(p)
 		return len(p), err
 	}), &slog.HandlerOptions{Level: level}))
 }

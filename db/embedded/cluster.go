@@ -159,7 +159,7 @@ func (c *Cluster) startOwn(ctx context.Context, lock *os.File) error {
 
 // launch starts the server with the programs that startOwn found, and makes sure that the role and the database exist.
 func (c *Cluster) launch(ctx context.Context) error {
-	begun := time.Now()
+	started := time.Now()
 	p, err := c.layout.run(ctx, c.log, c.binaries, c.arguments)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	c.mu.Lock()
 	c.server, c.launchedAt = p, time.Now()
 	c.mu.Unlock()
-	c.log.Info("PostgreSQL is ready", "postgres", c.binaries.version, "pid", p.pid, "took", time.Since(begun).Round(time.Millisecond))
+	c.log.Info("PostgreSQL is ready", "postgres", c.binaries.version, "pid", p.pid, "took", time.Since(started).Round(time.Millisecond))
 	return nil
 }
 

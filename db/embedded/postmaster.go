@@ -57,7 +57,7 @@ func (l *layout) launch(program string, args []string) (*postmaster, error) {
 // run launches the server and waits until it is ready. It first waits for the rest of a predecessor to end, and cleans
 // up.
 func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []string) (*postmaster, error) {
-	begun := time.Now()
+	started := time.Now()
 	for {
 		if err := l.clearWay(ctx, log); err != nil {
 			return nil, err
@@ -73,7 +73,7 @@ func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []s
 			return nil, errors.Join(ctx.Err(), p.stop(context.Background(), log))
 		}
 		said := l.said()
-		if time.Since(begun) > lockRetry || !remnant(said) {
+		if time.Since(started) > lockRetry || !remnant(said) {
 			return nil, l.startFault(fmt.Errorf("%w: %s", err, said))
 		}
 		log.Info("PostgreSQL can't start beside what is left of the last one; trying again", "said", lastLine(said))
@@ -196,7 +196,7 @@ func (l *layout) endOrphan(ctx context.Context, pid int) error {
 // endSessions waits for the other processes of a dead postmaster. Usually they end by themselves, but not in the middle
 // of a long statement; then they are killed. None of their work reaches the next server.
 func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
-	for begun := time.Now(); time.Since(begun) < lockRetry; {
+	for started := time.Now(); time.Since(started) < lockRetry; {
 		mains, others, err := l.processes(ctx)
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
 		if len(left) == 0 {
 			return nil
 		}
-		if time.Since(begun) > remnantGrace {
+		if time.Since(started) > remnantGrace {
 			log.Warn("killing what is left of a dead PostgreSQL", "pids", left)
 			for _, pid := range left {
 				_ = signal(pid, stopHard)

@@ -90,7 +90,7 @@ func TestSchemasLoadNothingAndEnd(t *testing.T) {
 	}
 }
 
-// What would take long is not begun.
+// What would take long is not started.
 func TestCheckingIsBounded(t *testing.T) {
 	t.Parallel()
 	var parts []string

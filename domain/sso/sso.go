@@ -27,11 +27,11 @@ const (
 	MaxDomains  = 50  // of one tenant
 )
 
-// minSession and maxSession bound how long a session lives that a tenant's provider started.
+// MinSession and MaxSession bound how long a session lives that a tenant's provider started.
 const (
-	minSession     = 15 * time.Minute
-	maxSession     = 14 * 24 * time.Hour
-	DefaultSession = 12 * time.Hour
+	MinSession     = 15 * time.Minute
+	MaxSession     = 14 * 24 * time.Hour
+	defaultSession = 12 * time.Hour
 )
 
 // FlowLife is how long a sign-in at a provider can take.
@@ -131,6 +131,11 @@ type Config struct {
 	Session          time.Duration
 }
 
+// Default is the configuration of a tenant that has none yet, without its provider.
+func Default() Config {
+	return Config{Join: true, Default: access.Viewer, Session: defaultSession}
+}
+
 // Check returns what is wrong with the parts that a person types, except for the issuer, which is checked as a URL.
 func (c Config) Check(secret string) error {
 	var wrong []fault.Field
@@ -155,7 +160,7 @@ func (c Config) Check(secret string) error {
 	if c.Join && c.Default == "" && len(c.Roles) == 0 {
 		add("default_role", "Select the role of new members, or map values of a claim to roles.")
 	}
-	if c.Session < minSession || c.Session > maxSession {
+	if c.Session < MinSession || c.Session > MaxSession {
 		add("session_hours", "Enter a number of hours from 0.25 to 336.")
 	}
 	if len(wrong) > 0 {

@@ -189,7 +189,7 @@ func TestTheProviderMakesASessionShorter(t *testing.T) {
 
 func TestAConnectionIsChecked(t *testing.T) {
 	t.Parallel()
-	good := sso.Config{ClientID: "posthorn", Default: "viewer", Join: true, Session: sso.DefaultSession}
+	good := sso.Config{ClientID: "posthorn", Default: "viewer", Join: true, Session: sso.Default().Session}
 	if err := good.Check("secret"); err != nil {
 		t.Fatal(err)
 	}
@@ -197,10 +197,10 @@ func TestAConnectionIsChecked(t *testing.T) {
 		config sso.Config
 		secret string
 	}{
-		"client_id":     {sso.Config{Session: sso.DefaultSession}, ""},
-		"client_secret": {sso.Config{ClientID: "a", Session: sso.DefaultSession}, "two\nlines"},
-		"role_claim":    {sso.Config{ClientID: "a", Session: sso.DefaultSession, Roles: sso.Mapping{"a": "admin"}}, ""},
-		"default_role":  {sso.Config{ClientID: "a", Session: sso.DefaultSession, Join: true}, ""},
+		"client_id":     {sso.Config{Session: sso.Default().Session}, ""},
+		"client_secret": {sso.Config{ClientID: "a", Session: sso.Default().Session}, "two\nlines"},
+		"role_claim":    {sso.Config{ClientID: "a", Session: sso.Default().Session, Roles: sso.Mapping{"a": "admin"}}, ""},
+		"default_role":  {sso.Config{ClientID: "a", Session: sso.Default().Session, Join: true}, ""},
 		"session_hours": {sso.Config{ClientID: "a"}, ""},
 	} {
 		e := fault.As(c.config.Check(c.secret))

@@ -105,7 +105,7 @@ func (w *exportWorld) unended(res *http.Response, first []byte) {
 
 // left waits until the server and the database have nothing left of exports. It checks that the given number started
 // and none was sent.
-func (w *exportWorld) left(begun int) {
+func (w *exportWorld) left(started int) {
 	w.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -121,8 +121,8 @@ func (w *exportWorld) left(begun int) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	logged := "SELECT count(*)::int FROM audit_log WHERE action = $1"
-	if n := one[int](w.world, logged, "tenant.exported"); n != begun {
-		w.t.Errorf("the audit log knows of %d exports, want %d", n, begun)
+	if n := one[int](w.world, logged, "tenant.exported"); n != started {
+		w.t.Errorf("the audit log knows of %d exports, want %d", n, started)
 	}
 	if n := one[int](w.world, logged, "tenant.export_sent"); n != 0 {
 		w.t.Errorf("%d broken exports count as sent", n)

@@ -12,17 +12,15 @@ import (
 	"posthorn/handlers"
 )
 
-// historyMost is more days than any retention.
-const historyMost = 4000
-
 func (a *api) listHistory(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "history", Whole: true}); err != nil {
 		return err
 	}
 	out := HistoryList{Data: []HistoryDay{}}
 	if err := c.Tx(func(q *sql.Queries) error {
-		rows, err := q.ListHistory(c.Ctx(), sql.ListHistoryParams{TenantID: c.Actor.Tenant, Before: a.Now().AddDate(1,
-			0, 0), Most: historyMost})
+		rows, err := q.ListHistory(c.Ctx(), sql.ListHistoryParams{
+			TenantID: c.Actor.Tenant, Before: a.Now().AddDate(1, 0, 0), Most: history.MostDays,
+		})
 		for _, r := range rows {
 			out.Data = append(out.Data, historyView(r))
 		}

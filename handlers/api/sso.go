@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -93,7 +94,7 @@ func (a *api) updateTenantSSO(c *handlers.Call) error {
 	}
 	was, _, err := accounts.FindSSO(c.Ctx(), a.DB, tenantID)
 	if errors.Is(err, accounts.ErrSSOMissing) {
-		was.Tenant, was.Join, was.Default, was.Session, err = tenantID, true, access.Viewer, sso.DefaultSession, nil
+		was.Tenant, was.Config, err = tenantID, sso.Default(), nil
 	}
 	if err != nil {
 		return err
@@ -207,7 +208,8 @@ func ssoFault(err error) error {
 	for i := range fields {
 		switch fields[i].Name {
 		case "session_hours":
-			fields[i].Name, fields[i].Detail = "session_seconds", "Give a number of seconds from 900 to 1209600."
+			fields[i].Name, fields[i].Detail = "session_seconds", fmt.Sprintf(
+				"Give a number of seconds from %d to %d.", sso.MinSession/time.Second, sso.MaxSession/time.Second)
 		case "role_map":
 			fields[i].Name = "roles"
 		case "domain":

@@ -220,18 +220,7 @@ func (a *auth) requirePasskey(c *handlers.Call) error {
 
 // stopRequiringPasskey makes the password alone sufficient again.
 func (a *auth) stopRequiringPasskey(c *handlers.Call) error {
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		p, was, err := accounts.StopRequiringPasskey(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
-		if err != nil || !was {
-			return err
-		}
-		return a.alert(c, q, p, "The second factor of your account was turned off.")
-	})
-	if err != nil {
-		return err
-	}
-	c.Flash("Second factor turned off.")
-	return c.Redirect("/account#totp")
+	return a.stopFactor(c, accounts.StopRequiringPasskey, "/account#totp")
 }
 
 // passkeyLines lists the passkeys of an account, for its page.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -285,8 +286,16 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 }
 
 func (a *auth) stopTOTP(c *handlers.Call) error {
+	return a.stopFactor(c, accounts.StopTOTP, "/account")
+}
+
+// stopping stops a second factor of a person, and reports whether there was one.
+type stopping func(ctx context.Context, q *sql.Queries, person id.UUID, address string) (sql.Person, bool, error)
+
+// stopFactor stops a second factor, and tells the person by mail if there was one.
+func (a *auth) stopFactor(c *handlers.Call, stop stopping, next string) error {
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		p, was, err := accounts.StopTOTP(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
+		p, was, err := stop(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
 		if err != nil || !was {
 			return err
 		}
@@ -296,5 +305,5 @@ func (a *auth) stopTOTP(c *handlers.Call) error {
 		return err
 	}
 	c.Flash("Second factor turned off.")
-	return c.Redirect("/account")
+	return c.Redirect(next)
 }

@@ -41,9 +41,6 @@ func (a *dashboard) restoreDay(c *handlers.Call) error {
 	return c.Redirect(handlers.Next(form.Get("next"), path(c, "/deliveries")))
 }
 
-// mostStored is more days than any tenant keeps.
-const mostStored = 4000
-
 // storedDays are the days in storage that a list leaves out, within what its filter asks for.
 func (a *dashboard) storedDays(c *handlers.Call, q *sql.Queries, p handlers.Page) (pages.StoredDays, error) {
 	v := pages.StoredDays{Root: path(c, ""), Restores: c.Actor.May(access.ActOnDeliveries)}
@@ -59,7 +56,7 @@ func (a *dashboard) storedDays(c *handlers.Call, q *sql.Queries, p handlers.Page
 		until = p.Until.Add(-1) // the end of a filter is not part of it
 	}
 	found, err := q.DaysInStorage(c.Ctx(), sql.DaysInStorageParams{
-		TenantID: c.Actor.Tenant, Since: since.UTC(), Until: until.UTC(), Most: mostStored,
+		TenantID: c.Actor.Tenant, Since: since.UTC(), Until: until.UTC(), Most: history.MostDays,
 	})
 	for _, d := range found {
 		v.Days = append(v.Days, pages.StoredDay{

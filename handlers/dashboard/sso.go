@@ -40,8 +40,7 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 	err = c.Tx(func(q *sql.Queries) error {
 		conn, err = accounts.ReadSSO(c.Ctx(), q, c.Actor.Tenant)
 		if v.On = err == nil; errors.Is(err, accounts.ErrSSOMissing) {
-			conn.Tenant, conn.Join, conn.Default, conn.Session, err = c.Actor.Tenant, true, access.Viewer,
-				sso.DefaultSession, nil
+			conn.Tenant, conn.Config, err = c.Actor.Tenant, sso.Default(), nil
 		}
 		if err != nil {
 			return err

@@ -149,12 +149,12 @@ func (d *dashboard) paths() ([]namedPath, error) {
 func (d *dashboard) measure(path string) (r result, err error) {
 	var took []float64
 	for i := range pageWarm + pageTimes {
-		begun := time.Now()
+		started := time.Now()
 		if _, err := d.get(path); err != nil {
 			return r, err
 		}
 		if i >= pageWarm {
-			took = append(took, float64(time.Since(begun).Microseconds())/1000)
+			took = append(took, float64(time.Since(started).Microseconds())/1000)
 		}
 	}
 	slices.Sort(took)

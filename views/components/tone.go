@@ -7,6 +7,7 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
+	"posthorn/domain/home"
 	"posthorn/views/icons"
 )
 
@@ -101,4 +102,17 @@ func answerTone(code int) Tone {
 		return Bad
 	}
 	return Neutral
+}
+
+// HomeTone is the tone of a home's state.
+func HomeTone(s home.State) Tone {
+	switch {
+	case s == home.Unknown:
+		return Neutral
+	case s == home.NoWorkers:
+		return Warning
+	case s.Bad():
+		return Bad
+	}
+	return Good
 }

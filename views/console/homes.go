@@ -28,18 +28,6 @@ type FoundLine struct {
 	Path string
 }
 
-func (h HomeLine) tone() components.Tone {
-	switch s := h.State(); {
-	case s == home.Unknown:
-		return components.Neutral
-	case s == home.NoWorkers:
-		return components.Warning
-	case s.Bad():
-		return components.Bad
-	}
-	return components.Good
-}
-
 func (h HomeLine) waiting() string {
 	text := components.Count(h.Last.Counts.Waiting)
 	if h.Last.Counts.Waiting >= home.WaitingMost {

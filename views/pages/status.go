@@ -65,15 +65,3 @@ func (v StatusView) hours() string {
 	}
 	return text
 }
-
-func homeTone(s home.State) components.Tone {
-	switch {
-	case s == home.Unknown:
-		return components.Neutral
-	case s == home.NoWorkers:
-		return components.Warning
-	case s.Bad():
-		return components.Bad
-	}
-	return components.Good
-}

@@ -249,7 +249,7 @@ func status(v StatusView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = components.Status(homeTone(h.State()), h.State().Word()).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Status(components.HomeTone(h.State()), h.State().Word()).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

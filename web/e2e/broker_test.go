@@ -67,7 +67,7 @@ func kafkaJars(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
+	started := time.Now()
 	out, err := exec.CommandContext(t.Context(), "mvn", "-q", "-B", "-f", pom, "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+part).CombinedOutput()
 	if err != nil {
@@ -76,7 +76,7 @@ func kafkaJars(t *testing.T) string {
 	if err := os.Rename(part, dir); err != nil {
 		_ = os.RemoveAll(part) // another was first
 	}
-	t.Logf("Apache Kafka was brought in %v", time.Since(begun).Round(time.Second))
+	t.Logf("Apache Kafka was brought in %v", time.Since(started).Round(time.Second))
 	return dir
 }
 

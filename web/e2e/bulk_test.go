@@ -67,7 +67,7 @@ func TestAReplayOfAHundredThousandSurvivesKills(t *testing.T) {
 		Done     int
 	}
 	w.manage(http.MethodPost, "/endpoints/"+ep+"/recover", settings{"since": time.Now().Add(-time.Hour).UTC(), "reason": "the receiver is back"}, &job)
-	begun := time.Now()
+	started := time.Now()
 	read := func() int {
 		w.manage(http.MethodGet, "/bulk-jobs/"+job.ID, nil, &job)
 		return job.Done
@@ -81,7 +81,7 @@ func TestAReplayOfAHundredThousandSurvivesKills(t *testing.T) {
 		workers[victim] = w.launch(workers[victim].name, "worker").ready()
 	}
 	eventually(t, 5*time.Minute, "the job is over", func() bool { read(); return job.State != "queued" && job.State != "running" })
-	t.Logf("%d replays in %v, %d kills", n, time.Since(begun).Round(time.Second), kills(t))
+	t.Logf("%d replays in %v, %d kills", n, time.Since(started).Round(time.Second), kills(t))
 	if job.State != "done" || job.Done != n {
 		t.Errorf("the job: %+v", job)
 	}

@@ -105,7 +105,7 @@ func TestASteppedClockSendsNothingEarlyOrTwice(t *testing.T) {
 			continue
 		}
 		// The jitter of a custom schedule is a tenth; by how much a clock was set is known to a few milliseconds.
-		if gap := a.begun.Sub(first[a.id].begun); a.nth > 2 || gap < delay*9/10-250*time.Millisecond {
+		if gap := a.started.Sub(first[a.id].started); a.nth > 2 || gap < delay*9/10-250*time.Millisecond {
 			t.Errorf("%s came for the %d. time after %v; the schedule says %v", a.id, a.nth, gap.Round(time.Millisecond), delay)
 		}
 	}

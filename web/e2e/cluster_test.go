@@ -37,10 +37,10 @@ func TestManyWorkersShareTheWork(t *testing.T) {
 				batch[i] = event(fmt.Sprintf("type.%d", i%lanes), i)
 				where[batch[i].idemp] = path(i)
 			}
-			begun := time.Now()
+			started := time.Now()
 			w.emitAll(batch, 250, 32)
 			w.settled(events, 30*time.Second)
-			t.Logf("%d events in %v", events, time.Since(begun).Round(100*time.Millisecond))
+			t.Logf("%d events in %v", events, time.Since(started).Round(100*time.Millisecond))
 			w.receiver.expectOnce(w.acknowledgements(), func(key string) []string { return []string{where[key]} })
 			w.balanced(1)
 			if n := w.ask("SELECT count(*) FROM attempts WHERE NOT late AND number = 1"); n != events {

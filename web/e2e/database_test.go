@@ -148,7 +148,7 @@ func TestADatabaseOutageRefusesAndHeals(t *testing.T) {
 	eventually(t, 10*time.Second, "events are accepted again", func() bool { return len(w.acknowledgements()) > acked })
 	healed := time.Since(back)
 	if healed > 10*time.Second {
-		t.Errorf("events were accepted only %v after the database had begun to start; 10 s are promised", healed)
+		t.Errorf("events were accepted only %v after the database began to start; 10 s are promised", healed)
 	}
 	<-done
 	took := w.settled(len(batch), 30*time.Second)

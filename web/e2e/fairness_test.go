@@ -47,7 +47,7 @@ func TestABusyTenantDoesNotSlowAnother(t *testing.T) {
 			late = late[:0]
 			for _, a := range w.receiver.seen() {
 				if a.path == "/quiet" && a.data.N >= from && a.data.N < from+quiet {
-					late = append(late, a.begun.Sub(a.made))
+					late = append(late, a.started.Sub(a.made))
 				}
 			}
 			return len(late) >= quiet

@@ -297,13 +297,13 @@ func (h *twoHomes) crashWhilePassing(s *server) {
 		}
 		req.Header.Set("Authorization", "Bearer "+h.key)
 		req.Header.Set("Content-Type", "application/json")
-		begun := time.Now()
+		started := time.Now()
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if took := time.Since(begun); took > 10*time.Second {
+		if took := time.Since(started); took > 10*time.Second {
 			t.Errorf("a response took %v", took)
 		}
 		return res.StatusCode, res.Header.Get("Retry-After")

@@ -227,4 +227,4 @@ func TestHostileReceiversHurtOnlyThemselves(t *testing.T) {
 }
 
 // late is how long after its event's making a request arrived, by the clock that both processes share.
-func (a *arrival) late() time.Duration { return a.begun.Sub(a.made) }
+func (a *arrival) late() time.Duration { return a.started.Sub(a.made) }

@@ -121,7 +121,7 @@ func inOrder(t *testing.T, w *world, records []*kgo.Record, secret string, event
 		if seen[e.ID] {
 			twice++
 		}
-		if n, begun := last[e.Data.Key]; begun && e.Data.N != n && e.Data.N != n+1 {
+		if n, started := last[e.Data.Key]; started && e.Data.N != n && e.Data.N != n+1 {
 			t.Errorf("%s: %d comes after %d", e.Data.Key, e.Data.N, n)
 		}
 		seen[e.ID], last[e.Data.Key] = true, e.Data.N
@@ -143,7 +143,7 @@ func eachProblemIsClear(t *testing.T, w *world, b *broker, troubled map[string]s
 		"mechanism": "SCRAM-SHA-512", "username": brokerUser, "password": "wrong",
 	}}}, nil)
 	large, before := strings.Repeat("x", 4000), w.receiver.count()
-	begun := startWatch()
+	started := startWatch()
 	for n := range 8 {
 		for topic := range troubled {
 			e := event(topic, n)
@@ -155,7 +155,7 @@ func eachProblemIsClear(t *testing.T, w *world, b *broker, troubled map[string]s
 		w.emit(event("well", n))
 	}
 	eventually(t, 5*time.Second, "an endpoint beside them has got everything", func() bool { return w.receiver.count() >= before+8 })
-	t.Logf("the endpoint beside them had everything after %v", begun.passed().Round(time.Millisecond))
+	t.Logf("the endpoint beside them had everything after %v", started.passed().Round(time.Millisecond))
 	for topic, want := range map[string]struct {
 		status  int
 		failure string

@@ -22,12 +22,12 @@ func dataDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for begun := startWatch(); ; time.Sleep(50 * time.Millisecond) {
+		for started := startWatch(); ; time.Sleep(50 * time.Millisecond) {
 			err := os.RemoveAll(dir)
 			if err == nil {
 				return
 			}
-			if begun.passed() > 30*time.Second {
+			if started.passed() > 30*time.Second {
 				t.Error(err)
 				return
 			}

@@ -33,7 +33,7 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 	for i := range batch {
 		batch[i] = event("order.completed", i)
 	}
-	begun := time.Now()
+	started := time.Now()
 	w.emitAll(batch, 0, 16)
 	h := hits{}
 	var killed []time.Time
@@ -51,7 +51,7 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 	}
 	took := w.settled(2*events, 3*time.Minute)
 	h.late(w)
-	t.Logf("%d events to two endpoints in %v, settled %v after the last kill; kills hit %d deliveries", events, time.Since(begun).Round(time.Second), took.Round(time.Second), h.total())
+	t.Logf("%d events to two endpoints in %v, settled %v after the last kill; kills hit %d deliveries", events, time.Since(started).Round(time.Second), took.Round(time.Second), h.total())
 	w.balanced(2)
 	w.receiver.expect(w.acknowledgements(), everyPath("/rate", "/slow"), func(what string) int { return 1 + h[what] })
 
@@ -68,12 +68,12 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 	// grace is for a machine that stands still; a full bucket would still be seen.
 	const grace = 400 * time.Millisecond
 	for i := 1; i < len(all); i++ {
-		if gap := all[i].begun.Sub(all[i-1].begun); gap < 10*time.Second {
+		if gap := all[i].started.Sub(all[i-1].started); gap < 10*time.Second {
 			continue
 		}
-		taken := all[i].begun
-		for j := i; j < len(all) && all[j].begun.Sub(taken) < 5*time.Second; j++ {
-			if n, span := float64(j-i+1), all[j].begun.Sub(taken); n > 1+rate*(span+grace).Seconds() {
+		taken := all[i].started
+		for j := i; j < len(all) && all[j].started.Sub(taken) < 5*time.Second; j++ {
+			if n, span := float64(j-i+1), all[j].started.Sub(taken); n > 1+rate*(span+grace).Seconds() {
 				t.Errorf("%.0f requests came within %v of the takeover, whose bucket should be empty", n, span)
 				break
 			}
@@ -81,10 +81,10 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 	}
 	// It is a limit, not a brake: while a worker served the lane, the endpoint got its rate.
 	for from, i := 0, 1; i <= len(all); i++ {
-		if i < len(all) && all[i].begun.Sub(all[i-1].begun) < 10*time.Second {
+		if i < len(all) && all[i].started.Sub(all[i-1].started) < 10*time.Second {
 			continue
 		}
-		if n, span := i-from, all[i-1].begun.Sub(all[from].begun); span > time.Duration(n)*time.Second/rate+
+		if n, span := i-from, all[i-1].started.Sub(all[from].started); span > time.Duration(n)*time.Second/rate+
 			3*time.Second {
 			t.Errorf("%d requests took %v at %d a second", n, span, rate)
 		}
@@ -105,7 +105,7 @@ const jitter = 250 * time.Millisecond
 func moments(all []arrival) []time.Time {
 	list := make([]time.Time, len(all))
 	for i, a := range all {
-		list[i] = a.begun
+		list[i] = a.started
 	}
 	return list
 }
@@ -139,12 +139,12 @@ func atOnce(all []arrival, killed []time.Time) (most int) {
 	for _, a := range all {
 		end := a.ended
 		for _, k := range killed {
-			if a.begun.Before(k) && end.After(k) && end.Sub(k) < 2*time.Second {
+			if a.started.Before(k) && end.After(k) && end.Sub(k) < 2*time.Second {
 				end = k
 				break
 			}
 		}
-		moments = append(moments, moment{a.begun, 1}, moment{end, -1})
+		moments = append(moments, moment{a.started, 1}, moment{end, -1})
 	}
 	slices.SortFunc(moments, func(a, b moment) int {
 		if c := a.at.Compare(b.at); c != 0 {

@@ -107,12 +107,12 @@ func watchStandstill() {
 
 // stopwatch measures time in which the machine ran.
 type stopwatch struct {
-	begun time.Time
-	still int64
+	started time.Time
+	still   int64
 }
 
 func startWatch() stopwatch { return stopwatch{time.Now(), standstill.Load()} }
 
 func (s stopwatch) passed() time.Duration {
-	return time.Since(s.begun) - time.Duration(standstill.Load()-s.still)
+	return time.Since(s.started) - time.Duration(standstill.Load()-s.still)
 }

@@ -317,7 +317,7 @@ func (n *nodes) excuse(a arrival) *cutOff {
 			continue
 		}
 		unanswered := a.ended.IsZero() || a.ended.After(f.began.Add(-recording))
-		if unanswered && a.begun.Before(f.began.Add(f.notice)) {
+		if unanswered && a.started.Before(f.began.Add(f.notice)) {
 			return f
 		}
 	}
@@ -407,7 +407,7 @@ func (n *nodes) checkLimits(all []arrival) {
 	longest := time.Second
 	for _, a := range of("/rate") {
 		if sent, ok := moment[a.id+" "+a.attempt]; ok {
-			longest = max(longest, a.begun.Sub(sent))
+			longest = max(longest, a.started.Sub(sent))
 		}
 	}
 	if longest > time.Second {
@@ -419,7 +419,7 @@ func (n *nodes) checkLimits(all []arrival) {
 	}
 }
 
-// sent is when the requests to a path were begun, of those that are on record ("event attempt").
+// sent is when the requests to a path were started, of those that are on record ("event attempt").
 func (n *nodes) sent(path string) map[string]time.Time {
 	n.t.Helper()
 	rows, err := n.sql.Query(context.Background(), `SELECT d.event_id::text, a.number::text, a.created_at

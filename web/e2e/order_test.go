@@ -134,7 +134,7 @@ func (w *world) inOrder(path string, group func(arrival) string) {
 		if known && a.data.N < before.data.N {
 			if wrong++; wrong <= 10 {
 				w.t.Errorf("%s, key %q: event %d (attempt %s, arrival %d, answered %d) came %v after event %d (attempt %s, arrival %d)", path, g, a.data.N, a.attempt, a.nth, a.status,
-					a.begun.Sub(before.begun).Round(time.Millisecond), before.data.N, before.attempt, before.nth)
+					a.started.Sub(before.started).Round(time.Millisecond), before.data.N, before.attempt, before.nth)
 			}
 		}
 		if known && a.data.N > before.data.N+1 {
@@ -143,7 +143,7 @@ func (w *world) inOrder(path string, group func(arrival) string) {
 			}
 		}
 		// A later event of the key must find its predecessor answered.
-		if known && a.data.N > before.data.N && (before.ended.IsZero() || before.ended.After(a.begun)) {
+		if known && a.data.N > before.data.N && (before.ended.IsZero() || before.ended.After(a.started)) {
 			if wrong++; wrong <= 10 {
 				w.t.Errorf("%s, key %q: event %d came while event %d was under way", path, g, a.data.N, before.data.N)
 			}

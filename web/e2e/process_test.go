@@ -335,12 +335,12 @@ func (p *process) metric(name string) (sum float64) {
 // eventually polls until the answer is yes.
 func eventually(t *testing.T, within time.Duration, what string, yes func() bool) time.Duration {
 	t.Helper()
-	begun := startWatch()
+	started := startWatch()
 	for !yes() {
-		if begun.passed() > within {
+		if started.passed() > within {
 			t.Fatalf("not within %v: %s", within, what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return begun.passed()
+	return started.passed()
 }

@@ -41,7 +41,7 @@ type arrival struct {
 	text    []byte // the event's data; of an arrival that is being answered
 	data    payload
 	made    time.Time // of the event, by Posthorn's clock
-	begun   time.Time
+	started time.Time
 	gone    <-chan struct{} // closed when the sender has hung up
 
 	// guarded by the receiver's mutex
@@ -85,7 +85,7 @@ func (r *receiver) trust(path, secret string) {
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	begun := time.Now()
+	started := time.Now()
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return // the sender was killed in the middle of it
@@ -106,7 +106,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	from, _, _ := net.SplitHostPort(req.RemoteAddr)
 	a := &arrival{
 		r: r, path: req.URL.Path, from: from, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"),
-		attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done(),
+		attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, started: started, gone: req.Context().Done(),
 	}
 	r.mu.Lock()
 	verifier := r.secrets[req.URL.Path]

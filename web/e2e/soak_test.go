@@ -112,9 +112,9 @@ func TestSoak(t *testing.T) {
 			})
 		}},
 	}
-	for begun := time.Now(); time.Since(begun) < lasting; {
+	for started := time.Now(); time.Since(started) < lasting; {
 		f := faults[rand.IntN(len(faults))]
-		t.Logf("%v, %d acknowledged: %s", time.Since(begun).Round(time.Second), len(w.acknowledgements()), f.name)
+		t.Logf("%v, %d acknowledged: %s", time.Since(started).Round(time.Second), len(w.acknowledgements()), f.name)
 		f.do()
 		time.Sleep(time.Duration(5+rand.IntN(30)) * time.Second) // between faults
 	}

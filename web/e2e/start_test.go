@@ -31,9 +31,9 @@ func TestAnOrdinaryUserStartsOnAFreshMachine(t *testing.T) {
 		}
 	}
 	w := newWorldAt(t, []string{"HOME=" + home, "POSTHORN_DATA_DIR="}, nil)
-	begun := time.Now()
+	started := time.Now()
 	serve := launch(t, "serve", w.environ, place{who: who}, "serve").ready()
-	t.Logf("ready after %v", time.Since(begun).Round(10*time.Millisecond))
+	t.Logf("ready after %v", time.Since(started).Round(10*time.Millisecond))
 	w.serveAt(serve)
 	data := filepath.Join(home, ".local", "share", "posthorn")
 	if _, err := os.Stat(filepath.Join(data, "postgres", "data")); err != nil {

@@ -55,11 +55,11 @@ func TestStopsUnderLoadLoseAndRepeatNothing(t *testing.T) {
 	for round := range 2 {
 		for i := range workers {
 			flows()
-			begun := time.Now()
+			started := time.Now()
 			if code := workers[i].stop(); code != 0 {
 				t.Errorf("%s stopped with %d", workers[i].name, code)
 			}
-			t.Logf("round %d: %s stopped within %v", round, workers[i].name, time.Since(begun).Round(10*time.Millisecond))
+			t.Logf("round %d: %s stopped within %v", round, workers[i].name, time.Since(started).Round(10*time.Millisecond))
 			workers[i] = w.launch(workers[i].name, "worker").ready()
 		}
 		for i := range webs {

@@ -105,7 +105,7 @@ func TestAnUpgradeUnderLoadLosesNothing(t *testing.T) {
 		})
 	}
 	flow("events flow through the release before")
-	begun := time.Now()
+	started := time.Now()
 	migrated := make(chan struct{}, 2)
 	for range cap(migrated) { // two at once, and each twice
 		go func() {
@@ -120,7 +120,7 @@ func TestAnUpgradeUnderLoadLosesNothing(t *testing.T) {
 	for range cap(migrated) {
 		<-migrated
 	}
-	t.Logf("migrated within %v under %d events/s", time.Since(begun).Round(10*time.Millisecond), perSecond)
+	t.Logf("migrated within %v under %d events/s", time.Since(started).Round(10*time.Millisecond), perSecond)
 	flow("events flow through the release before on the new schema")
 	newWeb, newWorker := w.launch("web", "web").ready(), w.launch("worker", "worker").ready()
 	w.serveAt(oldWeb, newWeb)

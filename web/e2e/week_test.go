@@ -122,7 +122,7 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	w.key = own
 	verified := w.ask("SELECT count(*) FROM verifications")
 
-	begun := startWatch()
+	started := startWatch()
 	// Several people press at once: it is resumed once.
 	var pressed sync.WaitGroup
 	for _, ep := range ids {
@@ -152,7 +152,7 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	}
 	w.key = own
 	w.settled(2*backlog+neighbours, 2*time.Minute)
-	t.Logf("the last events came after %v", begun.passed().Round(100*time.Millisecond))
+	t.Logf("the last events came after %v", started.passed().Round(100*time.Millisecond))
 
 	for path, ep := range ids {
 		var first, last time.Time
@@ -162,8 +162,8 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 				continue
 			}
 			once[a.id] = true
-			if last = a.begun; first.IsZero() {
-				first = a.begun
+			if last = a.started; first.IsZero() {
+				first = a.started
 			}
 		}
 		if n := arrived(path); n != backlog || len(once) != backlog {

@@ -230,7 +230,7 @@ func (w *world) emit(e emission) (id string) {
 		w.t.Error(err)
 		return ""
 	}
-	for begun := startWatch(); begun.passed() < patience; time.Sleep(30 * time.Millisecond) {
+	for started := startWatch(); started.passed() < patience; time.Sleep(30 * time.Millisecond) {
 		if w.t.Context().Err() != nil {
 			return "" // the test has ended
 		}
@@ -307,13 +307,13 @@ func (w *world) emitAll(events []emission, perSecond, connections int) {
 			}
 		})
 	}
-	begun := time.Now()
+	started := time.Now()
 	for i, e := range events {
 		if w.t.Context().Err() != nil {
 			break // the test has ended
 		}
 		if perSecond > 0 {
-			time.Sleep(time.Until(begun.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
+			time.Sleep(time.Until(started.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
 		}
 		queue <- e
 	}
@@ -339,15 +339,15 @@ func (w *world) settled(deliveries int, within time.Duration) time.Duration {
 // settledBut is settled where so many deliveries are expected to wait for a retry that is far away.
 func (w *world) settledBut(retrying, deliveries int, within time.Duration) time.Duration {
 	w.t.Helper()
-	begun := startWatch()
+	started := startWatch()
 	for {
 		var ended, waiting, scheduled int
 		// The database may be the one that is away.
 		err := w.sql.QueryRow(context.Background(), "SELECT (SELECT count(*) FROM deliveries WHERE status >= 2), count(*), count(*) FILTER (WHERE state = 1) FROM queue").Scan(&ended, &waiting, &scheduled)
 		if err == nil && ended >= deliveries && waiting == retrying && scheduled == retrying {
-			return begun.passed()
+			return started.passed()
 		}
-		if begun.passed() > within {
+		if started.passed() > within {
 			w.t.Fatalf("not settled within %v: %d of %d deliveries have ended, %d wait, the database says %v; %s", within, ended, deliveries, waiting, err, w.lanes())
 		}
 		time.Sleep(50 * time.Millisecond)

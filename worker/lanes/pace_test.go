@@ -64,12 +64,12 @@ func TestRequestsThatEndTogetherDoNotBeginTogetherAgain(t *testing.T) {
 	t.Parallel()
 	const took = time.Second
 	c := newCourse(2 * maxInFlight)
-	begun := c.now
+	started := c.now
 	c.pass(4*took, took)
-	if got := c.most(20*time.Millisecond, begun); got != maxInFlight/2 {
+	if got := c.most(20*time.Millisecond, started); got != maxInFlight/2 {
 		t.Fatalf("at first %d requests begin at once: nothing is known of them", got)
 	}
-	if got := c.most(20*time.Millisecond, begun.Add(took)); got > 60 {
+	if got := c.most(20*time.Millisecond, started.Add(took)); got > 60 {
 		t.Errorf("%d requests begin within 20 ms, of a tenant whose %d requests take %s", got, maxInFlight/2, took)
 	}
 	c.d.mu.Lock()

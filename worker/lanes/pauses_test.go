@@ -22,7 +22,7 @@ func TestAPausedLaneStartsReadsAndKeepsNothing(t *testing.T) {
 		b.finish(j)
 	}
 	if b.of(tenant) != 5 {
-		t.Errorf("%d requests of a paused tenant were begun", b.of(tenant)-5)
+		t.Errorf("%d requests of a paused tenant were started", b.of(tenant)-5)
 	}
 	if b.of(other) <= 5 {
 		t.Error("the other tenant stands still too")
