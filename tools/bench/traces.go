@@ -104,7 +104,7 @@ func tracedEngine(ctx context.Context, o *options, rep *report) error {
 func (c *collector) pairs(ctx context.Context, rep *report, sides []side) error {
 	o := sides[0].system.opts
 	repeats := make([][]result, len(sides))
-	l := load{events: o.events, connections: o.connections}
+	l := load{events: 2 * o.events, connections: o.connections} // short runs differ by more than traces cost
 	var against []float64
 	for i := range o.repeats {
 		for n := range sides {

@@ -94,7 +94,7 @@ func (t Typed) label() string { return strings.ReplaceAll(t.Name, "_", " ") }
 // place is what the narrow screen's bar says that the page is of.
 func (s Shell) place() string {
 	if s.Tenant.Name == "" && s.Operator {
-		return "Operator console"
+		return "Console"
 	}
 	return s.Tenant.Name
 }

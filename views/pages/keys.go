@@ -70,5 +70,5 @@ var ScopeHints = map[access.Scope]string{
 	access.WebhooksWrite: "Create and change endpoints; replay, retry, and cancel deliveries.",
 	access.KeysWrite:     "Create and revoke API keys.",
 	access.TenantsWrite:  "Create, change, suspend, and delete tenants. Only for platform keys.",
-	access.MembersWrite:  "Invite and change members, and change the tenant's settings.",
+	access.MembersWrite:  "Invite and change members, change the tenant's settings, and expunge payloads.",
 }
