@@ -90,10 +90,10 @@ func (c Catalogue) Delete(ctx context.Context, q *sql.Queries, name string) erro
 
 // The results of Import for an entry.
 const (
-	Created   = "created"
-	Updated   = "updated"
-	Unchanged = "unchanged"
-	Skipped   = "skipped"
+	importCreated   = "created"
+	importUpdated   = "updated"
+	importUnchanged = "unchanged"
+	importSkipped   = "skipped"
 )
 
 // Import creates validated entries, and replaces those of the same name if replace is set. It returns the result for
@@ -112,10 +112,10 @@ func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalog
 		}
 		switch {
 		case created:
-			done[i] = Created
+			done[i] = importCreated
 			continue
 		case !replace:
-			done[i] = Skipped
+			done[i] = importSkipped
 			continue
 		}
 		row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
@@ -126,8 +126,8 @@ func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalog
 		if err != nil {
 			return nil, err
 		}
-		if done[i] = Unchanged; changed {
-			done[i] = Updated
+		if done[i] = importUnchanged; changed {
+			done[i] = importUpdated
 		}
 	}
 	return done, c.checkCount(ctx, q)

@@ -15,9 +15,6 @@ import (
 	"posthorn/domain/id"
 )
 
-// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot is for longer times.
-var LatencyBounds = [15]int32{1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7}
-
 // attemptStats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are
 // one entry.
 type attemptStats map[statKey]*statCount
@@ -35,7 +32,7 @@ type statCount struct {
 }
 
 func (s attemptStats) add(o *Outcome) {
-	slot, exact := slices.BinarySearch(LatencyBounds[:], o.Attempt.Total)
+	slot, exact := slices.BinarySearch(health.LatencyBounds[:], time.Duration(o.Attempt.Total)*time.Microsecond)
 	if exact {
 		slot++ // a bound itself belongs to the slot above it
 	}

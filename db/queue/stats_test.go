@@ -5,22 +5,9 @@ import (
 	"time"
 
 	"posthorn/db/endpoints"
-	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/health"
 )
-
-func TestTheRollUpsAndTheSummaryShareTheirBounds(t *testing.T) {
-	t.Parallel()
-	for i, us := range queue.LatencyBounds {
-		if got := time.Duration(us) * time.Microsecond; got != health.LatencyBounds[i] {
-			t.Errorf("slot %d ends at %v in the roll-ups and at %v in the summary", i, got, health.LatencyBounds[i])
-		}
-	}
-	if len(queue.LatencyBounds) != len(health.LatencyBounds) {
-		t.Error("they differ in number")
-	}
-}
 
 func TestTheRecordedBreakerCountsWhateverTheCountersSay(t *testing.T) {
 	t.Parallel()
