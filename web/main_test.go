@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +26,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(processVariable) != "" {
 		main()
 		return
+	}
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0))) // most of these tests wait for processes
 	}
 	os.Exit(dbtest.Main(m))
 }
