@@ -485,19 +485,21 @@ func TestAMoveWithALongQueueIsShort(t *testing.T) {
 	}
 	tenant := uuidOf(t, id.Tenant, one.tenant)
 	events := strings.TrimSuffix(strings.Repeat(anEvent+",", 100), ",")
+	began := time.Now()
 	for range 100 {
 		if got := ask(t, "POST", one.URL()+"/api/v1/events/batch", one.key, `{"events":[`+events+`]}`); got.status/100 != 2 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
+	stored := time.Since(began) // what the same machine, as busy as it is, takes to accept them
 	waiting := one.count(t, "SELECT count(*) FROM queue WHERE tenant_id = $1", tenant)
 	moved, err := maintenance.MoveTenant(t.Context(), watchedMove(t, one, two, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d waiting deliveries: closed for %v, %d rows", waiting, moved.Closed.Round(time.Millisecond), moved.Rows)
-	if waiting != 100_000 || moved.Closed > 20*time.Second {
-		t.Errorf("%d waiting deliveries, closed for %v", waiting, moved.Closed)
+	t.Logf("%d waiting deliveries: accepted in %v, closed for %v, %d rows", waiting, stored, moved.Closed, moved.Rows)
+	if waiting != 100_000 || moved.Closed > 4*stored {
+		t.Errorf("%d waiting deliveries, accepted in %v, closed for %v", waiting, stored, moved.Closed)
 	}
 	if n := two.count(t, "SELECT count(*) FROM queue WHERE tenant_id = $1", tenant); n != waiting {
 		t.Errorf("%d of %d wait in the new home", n, waiting)
