@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,7 +111,10 @@ func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	var well atomic.Bool
+	var pressing sync.RWMutex // no response before both people have pressed
 	r := newReceiver(t, func(arrival) int {
+		pressing.RLock()
+		defer pressing.RUnlock()
 		if well.Load() {
 			return 200
 		}
@@ -123,6 +127,8 @@ func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
 	w, _ := h.worker(true)
 	h.resting(w, ep)
 	press := func(n int) (changes int) {
+		pressing.Lock()
+		defer pressing.Unlock()
 		for range 2 {
 			h.as(tenant, func(q *sql.Queries) error {
 				_, changed, err := deliveries.RetryNow(t.Context(), q, tenant, h.deliveryOf(events[n]))
