@@ -41,7 +41,7 @@ bin/posthorn: FORCE
 
 test: ## all tests, with the race detector, on a PostgreSQL that they bring up themselves
 	@$(if $(HAVE_CC),:,echo 'no C compiler found: running without the race detector')
-	$(GO) test $(RACE) -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test $(RACE) -timeout 20m $(TESTFLAGS) ./web ./... # the longest first
 
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \
