@@ -6040,7 +6040,7 @@ func (c *Client) CreateTenant(ctx context.Context, body TenantInput) (TenantCrea
 // DeleteTenant: delete a tenant.
 //
 // Permanently deletes a tenant; suspend it instead if you might need it again. Its keys are rejected within a second. Its
-// members, invitations, sign-in links, jobs, endpoints, listeners, and test inboxes are deleted immediately, and waiting
+// members, invitations, portal links, jobs, endpoints, listeners, and test inboxes are deleted immediately, and waiting
 // deliveries fail (`endpoint_deleted`). From then on the tenant does not exist, and within minutes its events, deliveries,
 // and all other data are erased. Its delivery counts and its audit log stay with the operators of the server.
 //

@@ -56,7 +56,7 @@ func (c *Call) suspension(q *sql.Queries) (layout.Warning, error) {
 	return w, err
 }
 
-// haltText adds the reason, which operators wrote for the tenant and not for its sign-in links.
+// haltText adds the reason, which operators wrote for the tenant and not for its portal links.
 func (c *Call) haltText(text, reason string) string {
 	if reason == "" || c.Actor.Portal != nil {
 		return text

@@ -34,7 +34,7 @@ type Action string
 // The actions, in the order of the table in grants.
 const (
 	Read              Action = "read"               // endpoints, deliveries, events, health
-	ReadMembers       Action = "read_members"       // who the members are; closed to sign-in links
+	ReadMembers       Action = "read_members"       // who the members are; closed to portal links
 	ReadPayloads      Action = "read_payloads"      // what was sent, and the response
 	ChangeEndpoints   Action = "change_endpoints"   // create, change, pause, resume, verify, test
 	ActOnDeliveries   Action = "act_on_deliveries"  // replay, retry, cancel, archive

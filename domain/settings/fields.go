@@ -104,7 +104,7 @@ var fields = slices.Concat([]Field{
 
 	{Name: StatusPage, Group: groupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
 	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalogue."},
-	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: sign-in links can't be created or opened."},
+	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: portal links can't be created or opened."},
 	{Name: ActAsOperator, Group: groupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
 })
 

@@ -113,7 +113,7 @@ func auditRefs(c *handlers.Call, rows []sql.ScanAuditDownRow) (refs []db.AuditRe
 	return refs
 }
 
-// notForPortals are the kinds whose names a person with a sign-in link doesn't see: the provider's people and keys.
+// notForPortals are the kinds whose names a person with a portal link doesn't see: the provider's people and keys.
 var notForPortals = []string{"member", "invitation", "key", "portal_link"}
 
 // auditNames are the names of objects and authors, by id, as far as the person is allowed to see them.

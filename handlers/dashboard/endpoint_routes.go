@@ -26,7 +26,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints/:endpoint_id/filter", access.ChangeEndpoints, a.saveFilter),
 		page("POST", "/endpoints/:endpoint_id/filter/try", access.Read, a.tryFilter),
 		page("GET", "/endpoints/:endpoint_id/secrets", access.Read, a.showSecrets),
-		// Sign-in links that show no secrets are admitted for the endpoints that they created (rotates).
+		// Portal links that show no secrets are admitted for the endpoints that they created (rotates).
 		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),
 		page("POST", "/endpoints/:endpoint_id/switch-secret", access.ChangeEndpoints, a.switchSecret),
 		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),

@@ -30,7 +30,7 @@ func (a *dashboard) showSecrets(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Secrets(v))
 }
 
-// rotates reports whether the caller can rotate an endpoint's secrets: by role, or because the caller is a sign-in link
+// rotates reports whether the caller can rotate an endpoint's secrets: by role, or because the caller is a portal link
 // without secrets that created the endpoint. Such a link sees only a secret of its own receiver.
 func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err error) {
 	portal := c.Actor.Portal
@@ -44,9 +44,9 @@ func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err
 	return created, err
 }
 
-// errNotItsSecret rejects a sign-in link that shows no secrets.
+// errNotItsSecret rejects a portal link that shows no secrets.
 var errNotItsSecret = fault.New(fault.Forbidden, "role_missing",
-	"This sign-in link shows only the secrets of endpoints that were added with it. Ask your provider to rotate this endpoint's secret.")
+	"This portal link shows only the secrets of endpoints that were added with it. Ask your provider to rotate this endpoint's secret.")
 
 // mayRotate rejects callers who can't rotate the secrets of the endpoint in the path.
 func (a *dashboard) mayRotate(c *handlers.Call, endpointID id.UUID) error {

@@ -57,7 +57,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 	for _, l := range found {
 		v.Rows = append(v.Rows, linkRow(l, a.Now()))
 	}
-	v.Shell = c.Shell("Sign-in links", "members")
+	v.Shell = c.Shell("Portal links", "members")
 	return v, err
 }
 

@@ -18,9 +18,9 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 	admin, page := tn.of[access.Admin], tn.path+"/sign-in-links"
 	for _, role := range []access.Role{access.Developer, access.Viewer} {
 		tn.of[role].get(page).want(http.StatusForbidden)
-		tn.of[role].get(tn.path + "/members").want(200).lacks("Sign-in links")
+		tn.of[role].get(tn.path + "/members").want(200).lacks("Portal links")
 	}
-	admin.get(tn.path+"/members").want(200, "Sign-in links")
+	admin.get(tn.path+"/members").want(200, "Portal links")
 	admin.get(page).want(200, "No links yet").keep("links-empty")
 	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}}
 	admin.post(page, form).want(http.StatusBadRequest, "No link was created", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx").keep("links-refused")

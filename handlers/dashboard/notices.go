@@ -162,7 +162,7 @@ func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 	return r
 }
 
-// preferences are the kinds that the person can get by mail. Sign-in links have no address here, and so none.
+// preferences are the kinds that the person can get by mail. Portal links have no address here, and so none.
 func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.Option, error) {
 	if c.Actor.Person.ID.IsZero() {
 		return nil, nil

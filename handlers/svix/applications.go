@@ -156,7 +156,7 @@ func (s *svix) deleteApp(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-// portalAccess creates a sign-in link into the application's dashboard.
+// portalAccess creates a portal link into the application's dashboard.
 func (s *svix) portalAccess(c *handlers.Call) error {
 	var in struct {
 		Application *appInput `json:"application"`

@@ -26,7 +26,7 @@ func (v DeleteTenantView) members() string {
 	if !v.Closed {
 		text += ", you included"
 	}
-	return text + ". Invitations and sign-in links stop working. Personal accounts stay."
+	return text + ". Invitations and portal links stop working. Personal accounts stay."
 }
 
 func (v DeleteTenantView) keys() string {

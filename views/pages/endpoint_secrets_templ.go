@@ -197,7 +197,7 @@ func secrets(v SecretsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Shell.Portal && v.MayChange {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "The secret can't be rotated here", Text: "Your sign-in link shows the secrets of endpoints that you added with it. Ask your provider to rotate this one."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "The secret can't be rotated here", Text: "Your portal link shows the secrets of endpoints that you added with it. Ask your provider to rotate this one."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -14,7 +14,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Links lists the sign-in links of a tenant.
+// Links lists the portal links of a tenant.
 func Links(v LinksView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -66,7 +66,7 @@ func links(v LinksView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{
-			Title: "Sign-in links", Text: "One-time links that open this dashboard without an account. Create them via the API for your customers.",
+			Title: "Portal links", Text: "One-time links that open this dashboard without an account. Create them via the API for your customers.",
 			Crumbs: []components.Crumb{{Label: "Members", Href: v.members()}},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
@@ -463,7 +463,7 @@ func linkTable(v LinksView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Sign-in links, newest first", Brief: true, Columns: []components.Column{
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Portal links, newest first", Brief: true, Columns: []components.Column{
 			{Label: "Link"}, {Label: "Role"}, {Label: "State"}, {Label: "Created"}, {Label: "Opened"}, {Label: "Revoke", HideLabel: true, Shrink: true},
 		}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

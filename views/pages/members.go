@@ -13,7 +13,7 @@ type MembersView struct {
 	Root            string // the page's own path
 	InvitationsRoot string
 	LeavePath       string
-	Links           string // the address of the sign-in links
+	Links           string // the address of the portal links
 	Members         []MemberLine
 	Invitations     []InvitationLine
 	MayManage       bool

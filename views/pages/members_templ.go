@@ -79,7 +79,7 @@ func members(v MembersView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.MayManage {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Sign-in links", Href: v.Links, Icon: icons.Link}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Portal links", Href: v.Links, Icon: icons.Link}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
