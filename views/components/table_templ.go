@@ -253,7 +253,7 @@ func Cell(label string) templ.Component {
 }
 
 // CellAt is a Cell that a brief table shows on a narrow screen, where a row has two lines: "second" is below the lead,
-// "aside" beside it, and "time" below that.
+// "aside" beside it, and "time" below that. In other tables "text" is a sentence, which gets the row's width there.
 func CellAt(label, place string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -481,7 +481,7 @@ func rejectedLines(v RejectedView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.Cell("Reason").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.CellAt("Reason", "text").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
