@@ -24,9 +24,12 @@ const (
 	busyLooks       = 4
 	// A process that collects rarely collects this much at once.
 	quietGarbage = 8 << 20
-	// A process without work collects no garbage for two minutes, and returns nothing to the system until it does.
-	memoryIdle = 10 * time.Second
-	idleSlack  = 16 << 20 // what an idle process keeps beyond what it kept last
+	// A process without work collects no garbage for two minutes, and returns nothing to the system until it does. An
+	// idle one that holds more than this collects and returns after 10 s, again after 20 more, and then ever more
+	// rarely: what it holds can be in use, and nobody says when it no longer is.
+	idleKeeps     = 32 << 20
+	memoryIdle    = 10 * time.Second
+	memoryIdleMax = 80 * time.Second
 )
 
 // keepMemory holds the process's memory near what it uses, until the context ends. GOMEMLIMIT or GOGC say otherwise.
@@ -36,7 +39,7 @@ func keepMemory(ctx context.Context) {
 	}
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(quietMemoryLimit)
-	k := memoryKeeper{limit: quietMemoryLimit, kept: idleSlack}
+	k := memoryKeeper{limit: quietMemoryLimit, wait: memoryIdle}
 	for {
 		select {
 		case <-time.After(memoryEvery):
@@ -50,10 +53,10 @@ func keepMemory(ctx context.Context) {
 // memoryKeeper is what keepMemory remembers from one look to the next.
 type memoryKeeper struct {
 	limit       int64
-	kept        int64 // memory held after the last return to the system
-	busy        int   // for how many looks in a row it has collected often
+	busy        int // for how many looks in a row it has collected often
 	collections uint64
-	idle        time.Duration
+	idle        time.Duration // without work, since memory was last returned
+	wait        time.Duration // after how long an idle process returns memory
 }
 
 // look adjusts the limit to the use, and returns memory after a peak.
@@ -66,15 +69,14 @@ func (k *memoryKeeper) look() {
 		k.collections = now.collections // a little garbage is no work
 	}
 	if k.idle += memoryEvery; now.collections != k.collections {
-		k.collections, k.idle = now.collections, 0
+		k.collections, k.idle, k.wait = now.collections, 0, memoryIdle
 	}
-	if k.idle >= memoryIdle && now.held > k.kept+idleSlack {
+	if k.idle >= k.wait && now.held > idleKeeps {
 		runtime.GC() // pools let go of what they hold in the second collection
 		debug.FreeOSMemory()
 		now = memoryUse()
-		k.collections, k.idle, k.kept = now.collections, 0, now.held
+		k.collections, k.idle, k.wait = now.collections, 0, min(2*k.wait, memoryIdleMax)
 	}
-	k.kept = min(k.kept, max(now.held, idleSlack))
 	if k.busy++; collected < busyCollections {
 		k.busy = 0
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+)
+
+// Memory that was in use when an idle process returned what it could is returned too, later.
+func TestWhatWasInUseIsReturnedLater(t *testing.T) {
+	held := make([]byte, 2*idleKeeps)
+	for i := range held {
+		held[i] = 1
+	}
+	k := memoryKeeper{limit: quietMemoryLimit, wait: memoryIdle}
+	idle := func() { // as long as the next return takes
+		runtime.GC() // none of the runtime's own is under way
+		k.collections = memoryUse().collections
+		for waits := k.wait; k.idle+memoryEvery < waits; k.idle += memoryEvery {
+		}
+		k.look()
+	}
+	idle()
+	if now := memoryUse().held; now < int64(len(held)) {
+		t.Fatalf("%d MiB are held, less than is in use", now>>20)
+	}
+	runtime.KeepAlive(held)
+	before := memoryUse().held
+	idle()
+	if now := memoryUse().held; before-now < idleKeeps {
+		t.Errorf("of %d MiB %d are still held", before>>20, now>>20)
+	}
+}
