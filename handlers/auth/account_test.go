@@ -95,28 +95,37 @@ func TestPagesTakeAsLongWithAndWithoutAnAccount(t *testing.T) {
 	} {
 		var apart time.Duration
 		took := map[string][]time.Duration{}
-		for range 8 { // more rounds on a busy machine: some of them are undisturbed
+		var more []time.Duration // that an address with an account took than the one beside it
+		for range 8 {            // more rounds on a busy machine: some of them are undisturbed
 			for i := range 62 {
 				emails := []string{"known@example.com", "never@example.com"}
 				// or the garbage collector stays in step with one of them
 				rand.Shuffle(2, func(i, j int) { emails[i], emails[j] = emails[j], emails[i] })
+				last := map[string]time.Duration{}
 				for _, email := range emails {
 					w.sql("DELETE FROM account_limits")
 					b := w.browser()
 					began := time.Now()
 					b.post(path, form(email))
-					if i > 1 {
-						took[email] = append(took[email], time.Since(began))
+					last[email] = time.Since(began)
+				}
+				if i > 1 {
+					for email, d := range last {
+						took[email] = append(took[email], d)
 					}
+					more = append(more, last["known@example.com"]-last["never@example.com"])
 				}
 				w.clock.pass(2 * time.Second) // the address can try again
 			}
-			if apart = (undisturbed(took["known@example.com"]) - undisturbed(took["never@example.com"])).Abs(); apart < 5*time.Millisecond {
+			// What one takes longer moves both figures; what else the machine does moves them by chance.
+			slices.Sort(more)
+			apart = min((undisturbed(took["known@example.com"]) - undisturbed(took["never@example.com"])).Abs(), more[len(more)/2].Abs())
+			if apart < 5*time.Millisecond {
 				break
 			}
 		}
 		if apart >= 5*time.Millisecond {
-			t.Errorf("%s: the quickest tenths are %s apart", path, apart)
+			t.Errorf("%s: they are %s apart", path, apart)
 		}
 	}
 }
