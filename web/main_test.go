@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0))) // most of these tests wait for processes
+		_ = parallel.Value.Set(strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // most of these tests wait for processes
 	}
 	os.Exit(dbtest.Main(m))
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // LatencyBounds are the bounds of the roll-ups' histogram: slot i holds durations of at least bound i-1 and less than
-// bound i, the last slot those from the last bound on.
+// bound i, the last slot those from the last bound on. Stored roll-ups count by slot, so a bound never changes.
 var LatencyBounds = [15]time.Duration{
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
 	50 * time.Millisecond,
