@@ -25,11 +25,11 @@ const (
 	// A process that collects rarely collects this much at once.
 	quietGarbage = 8 << 20
 	// A process without work collects no garbage for two minutes, and returns nothing to the system until it does. An
-	// idle one that holds more than this collects and returns after 10 s, again after 20 more, and then ever more
-	// rarely: what it holds can be in use, and nobody says when it no longer is.
-	idleKeeps     = 32 << 20
-	memoryIdle    = 10 * time.Second
-	memoryIdleMax = 80 * time.Second
+	// idle one that holds more than this collects and returns after 10 s, and then every 30 s: what it holds can be in
+	// use, and nobody says when it no longer is.
+	idleKeeps   = 32 << 20
+	memoryIdle  = 10 * time.Second
+	memoryAgain = 30 * time.Second
 )
 
 // keepMemory holds the process's memory near what it uses, until the context ends. GOMEMLIMIT or GOGC say otherwise.
@@ -39,11 +39,11 @@ func keepMemory(ctx context.Context) {
 	}
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(quietMemoryLimit)
-	k := memoryKeeper{limit: quietMemoryLimit, wait: memoryIdle}
+	k := memoryKeeper{limit: quietMemoryLimit, returns: time.Now().Add(memoryIdle)}
 	for {
 		select {
 		case <-time.After(memoryEvery):
-			k.look()
+			k.look(time.Now())
 		case <-ctx.Done():
 			return
 		}
@@ -55,32 +55,31 @@ type memoryKeeper struct {
 	limit       int64
 	busy        int // for how many looks in a row it has collected often
 	collections uint64
-	idle        time.Duration // without work, since memory was last returned
-	wait        time.Duration // after how long an idle process returns memory
+	returns     time.Time // when it returns memory, if it has no work until then
 }
 
 // look adjusts the limit to the use, and returns memory after a peak.
-func (k *memoryKeeper) look() {
-	now := memoryUse()
-	collected := now.collections - k.collections
-	if collected == 0 && now.garbage > quietGarbage {
+func (k *memoryKeeper) look(now time.Time) {
+	memory := memoryUse()
+	collected := memory.collections - k.collections
+	if collected == 0 && memory.garbage > quietGarbage {
 		runtime.GC()
-		now = memoryUse()
-		k.collections = now.collections // a little garbage is no work
+		memory = memoryUse()
+		k.collections = memory.collections // a little garbage is no work
 	}
-	if k.idle += memoryEvery; now.collections != k.collections {
-		k.collections, k.idle, k.wait = now.collections, 0, memoryIdle
-	}
-	if k.idle >= k.wait && now.held > idleKeeps {
+	switch {
+	case memory.collections != k.collections:
+		k.collections, k.returns = memory.collections, now.Add(memoryIdle)
+	case !now.Before(k.returns) && memory.held > idleKeeps:
 		runtime.GC() // pools let go of what they hold in the second collection
 		debug.FreeOSMemory()
-		now = memoryUse()
-		k.collections, k.idle, k.wait = now.collections, 0, min(2*k.wait, memoryIdleMax)
+		memory = memoryUse()
+		k.collections, k.returns = memory.collections, now.Add(memoryAgain)
 	}
 	if k.busy++; collected < busyCollections {
 		k.busy = 0
 	}
-	next := memoryLimit(k.limit, now.live, k.busy >= busyLooks, collected == 0)
+	next := memoryLimit(k.limit, memory.live, k.busy >= busyLooks, collected == 0)
 	if next != k.limit {
 		debug.SetMemoryLimit(next)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"testing"
+	"time"
 )
 
 // Memory that was in use when an idle process returned what it could is returned too, later.
@@ -11,20 +12,19 @@ func TestWhatWasInUseIsReturnedLater(t *testing.T) {
 	for i := range held {
 		held[i] = 1
 	}
-	k := memoryKeeper{limit: quietMemoryLimit, wait: memoryIdle}
-	idle := func() { // as long as the next return takes
+	k := memoryKeeper{limit: quietMemoryLimit}
+	idle := func(since time.Duration) {
 		runtime.GC() // none of the runtime's own is under way
 		k.collections = memoryUse().collections
-		k.idle = k.wait - memoryEvery
-		k.look()
+		k.look(time.Time{}.Add(since))
 	}
-	idle()
+	idle(0)
 	if now := memoryUse().held; now < int64(len(held)) {
 		t.Fatalf("%d MiB are held, less than is in use", now>>20)
 	}
 	runtime.KeepAlive(held)
 	before := memoryUse().held
-	idle()
+	idle(memoryAgain)
 	if now := memoryUse().held; before-now < idleKeeps {
 		t.Errorf("of %d MiB %d are still held", before>>20, now>>20)
 	}
