@@ -202,7 +202,9 @@ func TestATenantMovesWhileItWorks(t *testing.T) {
 		defer mu.Unlock()
 		return len(events)
 	}
+	began := time.Now()
 	until(t, "events flow", func() bool { return accepted() > 200 })
+	flowed := time.Since(began)
 	var moved struct {
 		Rows     int64 `json:"rows"`
 		ClosedMS int64 `json:"closed_ms"`
@@ -212,9 +214,11 @@ func TestATenantMovesWhileItWorks(t *testing.T) {
 	until(t, "events flow again", func() bool { return accepted() > before+100 })
 	close(stop)
 	<-done
-	t.Logf("%d events, %d rows copied, closed for %d ms, refusals %v", len(events), moved.Rows, moved.ClosedMS, refused)
-	if moved.ClosedMS > 10_000 {
-		t.Errorf("the tenant was closed for %d ms", moved.ClosedMS)
+	closed := time.Duration(moved.ClosedMS) * time.Millisecond
+	t.Logf("200 events in %v; %d events, %d rows copied, closed for %v, refusals %v", flowed, len(events), moved.Rows, closed, refused)
+	// Seconds, and more on a machine that is slow at that time.
+	if closed > 4*time.Second+flowed {
+		t.Errorf("200 events took %v, and the tenant was closed for %v", flowed, closed)
 	}
 	until(t, "all is delivered", func() bool {
 		return two.count(t, "SELECT count(*) FROM queue q WHERE tenant_id = $1 AND endpoint_id <> $2", tenant, uuidOf(t, id.Endpoint, paused.ID)) == 0
