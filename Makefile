@@ -31,10 +31,10 @@ demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100 (POSTHOR
 
 build: bin/posthorn ## build bin/posthorn, static and stripped
 
-# Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, which are skipped without it
 	$(GO) build -modfile=tools/s3.mod -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
+# Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'
 	@CGO_ENABLED=0 tools/progress 690 $(GO) build -v -trimpath -tags '$(TAGS)' -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./web

@@ -228,6 +228,12 @@ func (d *DB) ServerTime(ctx context.Context) (at time.Time, err error) {
 // NewID makes an id of the current time on this machine's clock. Ids of one process are strictly increasing.
 func NewID() id.UUID { return id.UUID(uuid.Must(uuid.NewV7())) }
 
+// NewIDWithin makes the id of the n-th thing that is made together with another: of the same moment, and beside it.
+func NewIDWithin(of id.UUID, n int) id.UUID {
+	random := uuid.New()
+	return of.Within(n, [6]byte(random[10:]))
+}
+
 func init() { uuid.EnableRandPool() }
 
 // Identifier quotes an identifier for the few statements that take no parameters (NOTIFY, VACUUM).

@@ -238,6 +238,59 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 	}
 }
 
+// Days that had deliveries when deliveries_later came keep the older index, which finds all of theirs; it goes with the
+// last of them.
+func TestAnIndexThatOnlyOldDaysNeedGoesWithThem(t *testing.T) {
+	t.Parallel()
+	d, owner, a, _ := two(t, 2)
+	ctx := t.Context()
+	has := func(index string) bool {
+		t.Helper()
+		return len(names(t, owner, "SELECT relname FROM pg_class WHERE relnamespace = 'posthorn'::regnamespace AND relname = '"+index+"'")) > 0
+	}
+	if has("deliveries_event") || !has("deliveries_later") {
+		t.Fatal("a new database has the index of old days")
+	}
+	url := owner.Config().ConnString()
+	for has("deliveries_later") {
+		if err := db.MigrateDown(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := owner.Exec(ctx, "SET ROLE posthorn_console"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Exec(ctx, `INSERT INTO posthorn.deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type)
+		SELECT $1, now(), $2, $2, $2, 'a'`, a.String(), db.NewID().String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Exec(ctx, "RESET ROLE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := schematest.Migrate(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	name := "deliveries_y" + today.Format("20060102")
+	if has(name+"_later") || !has("deliveries_y"+today.AddDate(0, 0, 1).Format("20060102")+"_later") {
+		t.Error("an index was made for a day that has deliveries, or none for an empty one")
+	}
+	if err := maintenance.DropOldIndexes(ctx, d); err != nil || !has("deliveries_event") {
+		t.Errorf("dropped while today needs it, %v", err)
+	}
+	if err := maintenance.DropDay(ctx, d, today); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := maintenance.MakePartitions(ctx, d, today, today); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := maintenance.DropOldIndexes(ctx, d); err != nil || has("deliveries_event") {
+			t.Errorf("still there after the last day that needs it, %v", err)
+		}
+	}
+}
+
 // However a transaction ends, the next one on the same connection starts without any of its state.
 func TestAConnectionCarriesNothingOver(t *testing.T) {
 	t.Parallel()

@@ -153,9 +153,18 @@ WHERE t.tenant_id = @tenant_id AND t.endpoint_id IN (
 SELECT EXISTS (SELECT 1 FROM endpoints WHERE tenant_id = @tenant_id AND id = @id);
 
 -- name: DeliveredEvents :many
--- Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event.
-SELECT DISTINCT event_id FROM deliveries
-WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]) AND endpoint_id = @endpoint_id AND created_at >= @since::timestamptz;
+-- Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event. Two parts,
+-- as in ScanEvent.
+SELECT u.id::uuid AS event_id FROM unnest(@events::uuid[]) AS u(id)
+CROSS JOIN LATERAL (
+	(SELECT 1 FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(u.id) AND d.event_id = u.id AND d.endpoint_id = @endpoint_id LIMIT 1)
+	UNION ALL
+	(SELECT 1 FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.endpoint_id = @endpoint_id AND d.created_at >= @since::timestamptz LIMIT 1)
+	LIMIT 1
+) x;
 
 -- name: EventsData :many
 -- The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked
@@ -172,12 +181,18 @@ FROM (
 ORDER BY s.n;
 
 -- name: DeliveriesOfEvent :many
--- Newest first, with whether each still waits.
-SELECT d.id, d.endpoint_id, d.event_type, d.status, d.replay_of, d.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
-FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
-	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
-ORDER BY d.created_at DESC, d.id DESC LIMIT @most;
+-- Newest first, with whether each still waits. Two parts, as in ScanEvent.
+SELECT x.id, x.endpoint_id, x.event_type, x.status, x.replay_of, x.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
+FROM (
+	SELECT d.* FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = @event_at::timestamptz AND d.event_id = @event_id
+	UNION ALL
+	SELECT d.* FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= @since::timestamptz
+) x LEFT JOIN queue q ON q.tenant_id = x.tenant_id AND q.delivery_id = x.id
+WHERE sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id')
+ORDER BY x.id DESC LIMIT @most;
 
 -- name: MarkDropped :one
 -- What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its
@@ -209,10 +224,18 @@ WHERE e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 RETURNING e.id;
 
 -- name: DeliveriesOfEvents :many
--- In whatever state. None is older than its event.
-SELECT id, endpoint_id, status FROM deliveries
-WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]) AND created_at >= @since::timestamptz
-ORDER BY id;
+-- In whatever state. None is older than its event. Two parts, as in ScanEvent.
+SELECT x.id, x.endpoint_id, x.status FROM unnest(@events::uuid[]) AS u(id)
+CROSS JOIN LATERAL (
+	SELECT d.id, d.endpoint_id, d.status FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(u.id) AND d.event_id = u.id
+	UNION ALL
+	SELECT d.id, d.endpoint_id, d.status FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= @since::timestamptz
+	OFFSET 0
+) x
+ORDER BY x.id;
 
 -- name: LockManyQueued :many
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE;

@@ -26,7 +26,6 @@ WITH page AS (
 		AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (d.created_at, d.id) > (@low_at, @low::uuid) AND (d.created_at, d.id) < (@high_at, @high::uuid)
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
-		AND (sqlc.narg('event_id')::uuid IS NULL OR d.event_id = sqlc.narg('event_id'))
 	ORDER BY d.created_at DESC, d.id DESC LIMIT @scan)
 	UNION ALL
 	(SELECT d.id, d.event_type, d.status, d.archived_at FROM deliveries d
@@ -34,8 +33,31 @@ WITH page AS (
 		AND d.created_at BETWEEN @low_at AND @high_at
 		AND (d.created_at, d.id) > (@low_at, @low) AND (d.created_at, d.id) < (@high_at, @high)
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
-		AND (sqlc.narg('event_id')::uuid IS NULL OR d.event_id = sqlc.narg('event_id'))
 	ORDER BY d.created_at, d.id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = @archived::boolean
+		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: ScanEvent :one
+-- The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
+-- key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later
+-- (docs/adr/0024).
+WITH page AS (
+	SELECT x.id, x.event_type, x.status, x.archived_at FROM (
+		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d
+		WHERE d.tenant_id = @tenant_id AND d.created_at = @event_at::timestamptz AND d.event_id = @event_id::uuid
+			AND d.id > @low::uuid AND d.id < @high::uuid
+		UNION ALL
+		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d
+		WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id::uuid
+			AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+			AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz AND d.id > @low::uuid AND d.id < @high::uuid
+	) x
+	WHERE sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id')
+	ORDER BY CASE WHEN @newest::boolean THEN x.id END DESC, x.id LIMIT @scan
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
@@ -348,9 +370,3 @@ UPDATE dead_letters SET archived = @archived WHERE tenant_id = @tenant_id AND de
 
 -- name: ArchiveCancellation :exec
 UPDATE cancellations SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
-
--- name: DeliveryTo :one
--- The delivery of one event to one endpoint; both are new.
-SELECT id FROM deliveries
-WHERE tenant_id = @tenant_id AND event_id = @event_id AND endpoint_id = @endpoint_id AND created_at >= @since
-ORDER BY created_at, id LIMIT 1;

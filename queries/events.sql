@@ -63,11 +63,17 @@ ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
 LIMIT @most;
 
 -- name: FirstDeliveriesOfEvent :many
--- The first delivery of an event to each endpoint; ids are ordered by time.
-SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, d.id
-FROM deliveries d
-WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
-ORDER BY d.endpoint_id, d.id;
+-- The first delivery of an event to each endpoint; ids are ordered by time. Two parts, as in ScanEvent.
+SELECT DISTINCT ON (x.endpoint_id) x.endpoint_id, x.id
+FROM (
+	SELECT d.endpoint_id, d.id FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = @event_at::timestamptz AND d.event_id = @event_id
+	UNION ALL
+	SELECT d.endpoint_id, d.id FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= @since::timestamptz
+) x
+ORDER BY x.endpoint_id, x.id;
 
 -- name: LatestEvents :many
 -- The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most

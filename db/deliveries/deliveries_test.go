@@ -38,7 +38,10 @@ type past struct {
 	tried, archived     bool
 }
 
-const weeks = 5
+const (
+	weeks = 5
+	often = 100 // the row whose event has many deliveries
+)
 
 func newHistory(t *testing.T, n int) *history {
 	t.Helper()
@@ -58,7 +61,8 @@ func newHistory(t *testing.T, n int) *history {
 	return h
 }
 
-// invent creates rows of random kinds, with a fixed seed. Two of the three endpoints are open.
+// invent creates rows of random kinds, with a fixed seed. Two of the three endpoints are open. Every fiftieth row belongs
+// to the event of an early one.
 func (h *history) invent(n int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()
@@ -76,6 +80,9 @@ func (h *history) invent(n int) {
 		}
 		if random.IntN(20) == 0 {
 			p.channel = "vip"
+		}
+		if i > often && i%50 == 0 {
+			p.event, p.channel = h.rows[often].event, h.rows[often].channel
 		}
 		p.shown = []delivery.Status{
 			delivery.Delivered, delivery.Delivered, delivery.Delivered, delivery.Pending, delivery.Retrying,
@@ -127,7 +134,7 @@ func (h *history) store(t *testing.T, url string) {
 		b.Queue(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, archived_at)
 			VALUES ($1, created_at($2), $2, $3, $4, $5, $6, CASE WHEN $7 THEN now() END)`, ten, u, ev, ep, p.eventType, int16(stored), p.archived)
 		b.Queue(`INSERT INTO events (tenant_id, created_at, id, type, data, channels, routing_version)
-			VALUES ($1, created_at($2), $2, $3, '{}', CASE WHEN $4 <> '' THEN ARRAY['other', $4] END, 1)`, ten, ev, p.eventType, p.channel)
+			VALUES ($1, created_at($2), $2, $3, '{}', CASE WHEN $4 <> '' THEN ARRAY['other', $4] END, 1) ON CONFLICT DO NOTHING`, ten, ev, p.eventType, p.channel)
 		attempts := 0
 		if p.tried {
 			attempts = 1
@@ -218,12 +225,12 @@ func TestEveryListOfDeliveriesShowsEachRowOnceInOrder(t *testing.T) {
 	} {
 		lists[fmt.Sprintf("status %d", s)] = deliveries.ListOptions{Status: &s}
 	}
+	lists["of an event"] = deliveries.ListOptions{Event: &h.rows[often].event}
 	add("rare", func(l *deliveries.ListOptions) { l.EventType = "rare" })
 	add("endpoint", func(l *deliveries.ListOptions) { l.Endpoint = &endpoint })
 	lists["vip"] = deliveries.ListOptions{Channel: "vip"}
 	lists["vip at an endpoint"] = deliveries.ListOptions{Channel: "vip", Endpoint: &endpoint}
 	lists["nobody"] = deliveries.ListOptions{Endpoint: &nobody}
-	lists["of an event"] = deliveries.ListOptions{Event: &h.rows[100].event}
 	failed := delivery.Failed
 	lists["archived"] = deliveries.ListOptions{Archived: true}
 	lists["archived failed"] = deliveries.ListOptions{Archived: true, Status: &failed}
@@ -258,6 +265,68 @@ func TestARareFilterGivesShortPagesInsteadOfLongScans(t *testing.T) {
 		most := 5000/2000 + 1 // a page reads 2,000 rows
 		if len(got) != 0 || pages > most || l.Channel != "" && pages < most {
 			t.Errorf("%s: %d rows on %d pages", name, len(got), pages)
+		}
+	}
+}
+
+// Nothing but the primary key at the event's moment and the index of later deliveries is needed, whatever a day's
+// statistics say.
+func TestTheDeliveriesOfAnEventAreFoundByItsMoment(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t, 2000)
+	event := h.rows[often].event
+	tx, err := h.db.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "SET LOCAL search_path = posthorn; SET LOCAL ROLE posthorn_tenant; SET LOCAL posthorn.tenant = '"+h.tenant.String()+"'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sql.New(tx).PlanByIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, query := range map[string]struct {
+		text string
+		args []any
+	}{
+		"a list": {sql.ScanEvent, db.Args(sql.ScanEventParams{
+			Newest: true, Status: -2, TenantID: h.tenant, EventID: event, EventAt: event.Time(), LowAt: event.Time(),
+			HighAt: time.Now(), Low: event, High: id.Last, Scan: 100,
+		})},
+		"a replay": {sql.DeliveriesOfEvent, db.Args(sql.DeliveriesOfEventParams{
+			TenantID: h.tenant, EventID: event, EventAt: event.Time(), Since: event.Time(), Most: 100,
+		})},
+		"an explanation": {sql.FirstDeliveriesOfEvent, db.Args(sql.FirstDeliveriesOfEventParams{
+			TenantID: h.tenant, EventID: event, EventAt: event.Time(), Since: event.Time(),
+		})},
+		"a recovery": {sql.DeliveredEvents, db.Args(sql.DeliveredEventsParams{
+			TenantID: h.tenant, Events: []id.UUID{event}, EndpointID: h.rows[often].endpoint, Since: event.Time(),
+		})},
+		"an expunging": {sql.DeliveriesOfEvents, db.Args(sql.DeliveriesOfEventsParams{
+			TenantID: h.tenant, Events: []id.UUID{event}, Since: event.Time(),
+		})},
+	} {
+		rows, err := tx.Query(t.Context(), "EXPLAIN "+query.text, query.args...)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		text, days := strings.Join(plan, "\n"), 0
+		for i, line := range plan {
+			switch {
+			case strings.Contains(line, "_event_id_idx on deliveries_"), strings.Contains(line, "_later on deliveries_"):
+				days++
+			case strings.Contains(line, "Index Scan using") && strings.Contains(plan[i+1], "created_at = "):
+			case strings.Contains(line, " on deliveries_"):
+				t.Errorf("%s: %s\n%s", name, line, text)
+			}
+		}
+		if days < (weeks-1)*7 {
+			t.Errorf("%s looks for later deliveries in %d days:\n%s", name, days, text)
 		}
 	}
 }

@@ -72,10 +72,17 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}
+	if l.Event != nil {
+		r, err := q.ScanEvent(ctx, sql.ScanEventParams{
+			Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
+			EventID: *l.Event, EventAt: l.Event.Time(), LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high,
+			EndpointID: l.Endpoint, Scan: most,
+		})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	}
 	r, err := q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
 		Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
-		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, EventID: l.Event,
-		Scan: most,
+		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 	})
 	return found(r.Ids, r.Scanned, r.Reached, err)
 }

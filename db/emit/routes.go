@@ -211,7 +211,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		e := &t.endpoints[i]
 		if it.only != nil {
 			if e.id == *it.only {
-				it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: db.NewID(), EndpointID: e.id})
+				it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: it.newDeliveryID(), EndpointID: e.id})
 				return nil
 			}
 			continue
@@ -221,7 +221,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		}
 		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
 			it.Deliveries = append(it.Deliveries, queue.NewDelivery{
-				ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it),
+				ID: it.newDeliveryID(), EndpointID: e.id, OrderKey: e.orderKey(it),
 			})
 		}
 	}
@@ -229,6 +229,15 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		return fault.ErrNotFound
 	}
 	return nil
+}
+
+// newDeliveryID makes an id of the event's moment: the primary key then finds the deliveries of an event (docs/adr/0024).
+// An event whose id was given can be of another day.
+func (it *item) newDeliveryID() id.UUID {
+	if it.given {
+		return db.NewID()
+	}
+	return db.NewIDWithin(it.ID, len(it.Deliveries))
 }
 
 // payloadVersion is the version that the producer named; empty: none.

@@ -396,3 +396,32 @@ func TestRowsAreNumberedInTheOrderOfTheirRequest(t *testing.T) {
 	}
 	h.balanced()
 }
+
+// The deliveries that are made with an event have its moment, by which they are found, and the order of the fan-out. An
+// event whose id was given can be of a day that is closed.
+func TestADeliveryHasTheMomentOfItsEvent(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	for range 3 {
+		h.endpoint(tenant, nil)
+	}
+	r := one(h.commit, tenant, posted(1, ""))
+	if r.Err != nil || r.Deliveries != 3 {
+		t.Fatalf("%+v", r)
+	}
+	if n := h.count("SELECT count(*) FROM deliveries d JOIN events e ON e.id = d.event_id AND e.created_at = d.created_at WHERE e.id = $1", r.ID); n != 3 {
+		t.Errorf("%d of 3 deliveries have the moment of their event", n)
+	}
+	if n := h.count("SELECT count(DISTINCT left(id::text, 23)) FROM deliveries WHERE event_id = $1 AND left(id::text, 18) = left(event_id::text, 18)", r.ID); n != 3 {
+		t.Errorf("%d numbers beside the event's id", n)
+	}
+	given := posted(2, "")
+	given.ID = id.New(time.Now().Add(-time.Hour), [10]byte{1})
+	if r := one(h.commit, tenant, given); r.Err != nil || r.Deliveries != 3 {
+		t.Fatalf("%+v", r)
+	}
+	if n := h.count("SELECT count(*) FROM deliveries WHERE event_id = $1 AND created_at > now() - interval '1 minute'", given.ID); n != 3 {
+		t.Errorf("%d of 3 deliveries of an older event are of now", n)
+	}
+}

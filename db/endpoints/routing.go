@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -47,7 +48,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (r 
 		rows, r.More = rows[:mostExplained], true
 	}
 	sent, err := q.FirstDeliveriesOfEvent(ctx, sql.FirstDeliveriesOfEventParams{
-		TenantID: tenant, EventID: event, Since: event.Time(),
+		TenantID: tenant, EventID: event, EventAt: event.Time(), Since: event.Time().Add(-db.ClockSkew),
 	})
 	if err != nil {
 		return r, err

@@ -47,23 +47,25 @@ func PartitionDays(ctx context.Context, d *db.DB) (days []time.Time, err error) 
 // queue behind it.
 func DropDay(ctx context.Context, d *db.DB, day time.Time) error {
 	for _, parent := range []string{"attempts", "deliveries", "events"} {
-		conn, err := d.Pool().Acquire(ctx)
-		if err != nil {
-			return db.Translate(err)
-		}
-		_, err = conn.Exec(ctx, "BEGIN; SET LOCAL lock_timeout = '2s'")
-		if err == nil {
-			_, err = conn.Exec(ctx, "SELECT posthorn.drop_partition($1, $2::date)", parent, day)
-		}
-		if err == nil {
-			_, err = conn.Exec(ctx, "COMMIT")
-		} else {
-			_, _ = conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
-		}
-		conn.Release()
-		if err != nil {
-			return db.Translate(err)
+		if err := drop(ctx, d, "SELECT posthorn.drop_partition($1, $2::date)", parent, day); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// DropOldIndexes drops the indexes that a migration replaced for new days only, once the last of the older days is
+// gone. It waits for locks as DropDay does.
+func DropOldIndexes(ctx context.Context, d *db.DB) error {
+	return drop(ctx, d, "SELECT posthorn.drop_deliveries_event()")
+}
+
+func drop(ctx context.Context, d *db.DB, statement string, args ...any) error {
+	return db.Translate(pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '2s'"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, statement, args...)
+		return err
+	}))
 }

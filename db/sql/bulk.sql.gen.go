@@ -206,22 +206,31 @@ func (q *Queries) CountOpenBulkJobs(ctx context.Context, tenantID id.UUID) (int6
 }
 
 const DeliveredEvents = `-- name: DeliveredEvents :many
-SELECT DISTINCT event_id FROM deliveries
-WHERE tenant_id = $1 AND event_id = ANY($2::uuid[]) AND endpoint_id = $3 AND created_at >= $4::timestamptz
+SELECT u.id::uuid AS event_id FROM unnest($1::uuid[]) AS u(id)
+CROSS JOIN LATERAL (
+	(SELECT 1 FROM deliveries d
+	WHERE d.tenant_id = $2 AND d.created_at = posthorn.created_at(u.id) AND d.event_id = u.id AND d.endpoint_id = $3 LIMIT 1)
+	UNION ALL
+	(SELECT 1 FROM deliveries d
+	WHERE d.tenant_id = $2 AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.endpoint_id = $3 AND d.created_at >= $4::timestamptz LIMIT 1)
+	LIMIT 1
+) x
 `
 
 type DeliveredEventsParams struct {
-	TenantID   id.UUID
 	Events     []id.UUID
+	TenantID   id.UUID
 	EndpointID id.UUID
 	Since      time.Time
 }
 
-// Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event.
+// Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event. Two parts,
+// as in ScanEvent.
 func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, DeliveredEvents,
-		arg.TenantID,
 		arg.Events,
+		arg.TenantID,
 		arg.EndpointID,
 		arg.Since,
 	)
@@ -244,15 +253,22 @@ func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams
 }
 
 const DeliveriesOfEvent = `-- name: DeliveriesOfEvent :many
-SELECT d.id, d.endpoint_id, d.event_type, d.status, d.replay_of, d.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
-FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-WHERE d.tenant_id = $1 AND d.event_id = $2 AND d.created_at >= $3::timestamptz
-	AND ($4::uuid IS NULL OR d.endpoint_id = $4)
-ORDER BY d.created_at DESC, d.id DESC LIMIT $5
+SELECT x.id, x.endpoint_id, x.event_type, x.status, x.replay_of, x.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
+FROM (
+	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = $1 AND d.created_at = $2::timestamptz AND d.event_id = $3
+	UNION ALL
+	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = $1 AND d.event_id = $3 AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= $4::timestamptz
+) x LEFT JOIN queue q ON q.tenant_id = x.tenant_id AND q.delivery_id = x.id
+WHERE $5::uuid IS NULL OR x.endpoint_id = $5
+ORDER BY x.id DESC LIMIT $6
 `
 
 type DeliveriesOfEventParams struct {
 	TenantID   id.UUID
+	EventAt    time.Time
 	EventID    id.UUID
 	Since      time.Time
 	EndpointID *id.UUID
@@ -269,10 +285,11 @@ type DeliveriesOfEventRow struct {
 	Queued     bool
 }
 
-// Newest first, with whether each still waits.
+// Newest first, with whether each still waits. Two parts, as in ScanEvent.
 func (q *Queries) DeliveriesOfEvent(ctx context.Context, arg DeliveriesOfEventParams) ([]DeliveriesOfEventRow, error) {
 	rows, err := q.db.Query(ctx, DeliveriesOfEvent,
 		arg.TenantID,
+		arg.EventAt,
 		arg.EventID,
 		arg.Since,
 		arg.EndpointID,
@@ -305,14 +322,22 @@ func (q *Queries) DeliveriesOfEvent(ctx context.Context, arg DeliveriesOfEventPa
 }
 
 const DeliveriesOfEvents = `-- name: DeliveriesOfEvents :many
-SELECT id, endpoint_id, status FROM deliveries
-WHERE tenant_id = $1 AND event_id = ANY($2::uuid[]) AND created_at >= $3::timestamptz
-ORDER BY id
+SELECT x.id, x.endpoint_id, x.status FROM unnest($1::uuid[]) AS u(id)
+CROSS JOIN LATERAL (
+	SELECT d.id, d.endpoint_id, d.status FROM deliveries d
+	WHERE d.tenant_id = $2 AND d.created_at = posthorn.created_at(u.id) AND d.event_id = u.id
+	UNION ALL
+	SELECT d.id, d.endpoint_id, d.status FROM deliveries d
+	WHERE d.tenant_id = $2 AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= $3::timestamptz
+	OFFSET 0
+) x
+ORDER BY x.id
 `
 
 type DeliveriesOfEventsParams struct {
-	TenantID id.UUID
 	Events   []id.UUID
+	TenantID id.UUID
 	Since    time.Time
 }
 
@@ -322,9 +347,9 @@ type DeliveriesOfEventsRow struct {
 	Status     delivery.Status
 }
 
-// In whatever state. None is older than its event.
+// In whatever state. None is older than its event. Two parts, as in ScanEvent.
 func (q *Queries) DeliveriesOfEvents(ctx context.Context, arg DeliveriesOfEventsParams) ([]DeliveriesOfEventsRow, error) {
-	rows, err := q.db.Query(ctx, DeliveriesOfEvents, arg.TenantID, arg.Events, arg.Since)
+	rows, err := q.db.Query(ctx, DeliveriesOfEvents, arg.Events, arg.TenantID, arg.Since)
 	if err != nil {
 		return nil, err
 	}

@@ -184,32 +184,6 @@ func (q *Queries) CountDeadLettersOf(ctx context.Context, arg CountDeadLettersOf
 	return count, err
 }
 
-const DeliveryTo = `-- name: DeliveryTo :one
-SELECT id FROM deliveries
-WHERE tenant_id = $1 AND event_id = $2 AND endpoint_id = $3 AND created_at >= $4
-ORDER BY created_at, id LIMIT 1
-`
-
-type DeliveryToParams struct {
-	TenantID   id.UUID
-	EventID    id.UUID
-	EndpointID id.UUID
-	Since      time.Time
-}
-
-// The delivery of one event to one endpoint; both are new.
-func (q *Queries) DeliveryTo(ctx context.Context, arg DeliveryToParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, DeliveryTo,
-		arg.TenantID,
-		arg.EventID,
-		arg.EndpointID,
-		arg.Since,
-	)
-	var id id.UUID
-	err := row.Scan(&id)
-	return id, err
-}
-
 const DropQueued = `-- name: DropQueued :exec
 DELETE FROM queue WHERE tenant_id = $1 AND delivery_id = $2
 `
@@ -1245,16 +1219,14 @@ WITH page AS (
 		AND d.created_at BETWEEN $6::timestamptz AND $7::timestamptz
 		AND (d.created_at, d.id) > ($6, $8::uuid) AND (d.created_at, d.id) < ($7, $9::uuid)
 		AND ($10::uuid IS NULL OR d.endpoint_id = $10)
-		AND ($11::uuid IS NULL OR d.event_id = $11)
-	ORDER BY d.created_at DESC, d.id DESC LIMIT $12)
+	ORDER BY d.created_at DESC, d.id DESC LIMIT $11)
 	UNION ALL
 	(SELECT d.id, d.event_type, d.status, d.archived_at FROM deliveries d
 	WHERE NOT $1::boolean AND d.tenant_id = $5
 		AND d.created_at BETWEEN $6 AND $7
 		AND (d.created_at, d.id) > ($6, $8) AND (d.created_at, d.id) < ($7, $9)
 		AND ($10::uuid IS NULL OR d.endpoint_id = $10)
-		AND ($11::uuid IS NULL OR d.event_id = $11)
-	ORDER BY d.created_at, d.id LIMIT $12)
+	ORDER BY d.created_at, d.id LIMIT $11)
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
@@ -1274,7 +1246,6 @@ type ScanDeliveriesParams struct {
 	Low        id.UUID
 	High       id.UUID
 	EndpointID *id.UUID
-	EventID    *id.UUID
 	Scan       int32
 }
 
@@ -1297,10 +1268,77 @@ func (q *Queries) ScanDeliveries(ctx context.Context, arg ScanDeliveriesParams) 
 		arg.Low,
 		arg.High,
 		arg.EndpointID,
-		arg.EventID,
 		arg.Scan,
 	)
 	var i ScanDeliveriesRow
+	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
+	return i, err
+}
+
+const ScanEvent = `-- name: ScanEvent :one
+WITH page AS (
+	SELECT x.id, x.event_type, x.status, x.archived_at FROM (
+		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d
+		WHERE d.tenant_id = $5 AND d.created_at = $6::timestamptz AND d.event_id = $7::uuid
+			AND d.id > $8::uuid AND d.id < $9::uuid
+		UNION ALL
+		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d
+		WHERE d.tenant_id = $5 AND d.event_id = $7::uuid
+			AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+			AND d.created_at BETWEEN $10::timestamptz AND $11::timestamptz AND d.id > $8::uuid AND d.id < $9::uuid
+	) x
+	WHERE $12::uuid IS NULL OR x.endpoint_id = $12
+	ORDER BY CASE WHEN $1::boolean THEN x.id END DESC, x.id LIMIT $13
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = $2::boolean
+		AND ($3::int < 0 OR status = $3) AND ($4::text = '' OR event_type = $4 OR right($4, 2) = '.*' AND starts_with(event_type, left($4, -1)))), '{}')::uuid[] AS ids
+FROM page
+`
+
+type ScanEventParams struct {
+	Newest     bool
+	Archived   bool
+	Status     int32
+	EventType  string
+	TenantID   id.UUID
+	EventAt    time.Time
+	EventID    id.UUID
+	Low        id.UUID
+	High       id.UUID
+	LowAt      time.Time
+	HighAt     time.Time
+	EndpointID *id.UUID
+	Scan       int32
+}
+
+type ScanEventRow struct {
+	Scanned int32
+	Reached id.UUID
+	Ids     []id.UUID
+}
+
+// The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
+// key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later
+// (docs/adr/0024).
+func (q *Queries) ScanEvent(ctx context.Context, arg ScanEventParams) (ScanEventRow, error) {
+	row := q.db.QueryRow(ctx, ScanEvent,
+		arg.Newest,
+		arg.Archived,
+		arg.Status,
+		arg.EventType,
+		arg.TenantID,
+		arg.EventAt,
+		arg.EventID,
+		arg.Low,
+		arg.High,
+		arg.LowAt,
+		arg.HighAt,
+		arg.EndpointID,
+		arg.Scan,
+	)
+	var i ScanEventRow
 	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
 	return i, err
 }

@@ -117,14 +117,21 @@ func (q *Queries) EventsOfExternalID(ctx context.Context, arg EventsOfExternalID
 }
 
 const FirstDeliveriesOfEvent = `-- name: FirstDeliveriesOfEvent :many
-SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, d.id
-FROM deliveries d
-WHERE d.tenant_id = $1 AND d.event_id = $2 AND d.created_at >= $3::timestamptz
-ORDER BY d.endpoint_id, d.id
+SELECT DISTINCT ON (x.endpoint_id) x.endpoint_id, x.id
+FROM (
+	SELECT d.endpoint_id, d.id FROM deliveries d
+	WHERE d.tenant_id = $1 AND d.created_at = $2::timestamptz AND d.event_id = $3
+	UNION ALL
+	SELECT d.endpoint_id, d.id FROM deliveries d
+	WHERE d.tenant_id = $1 AND d.event_id = $3 AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= $4::timestamptz
+) x
+ORDER BY x.endpoint_id, x.id
 `
 
 type FirstDeliveriesOfEventParams struct {
 	TenantID id.UUID
+	EventAt  time.Time
 	EventID  id.UUID
 	Since    time.Time
 }
@@ -134,9 +141,14 @@ type FirstDeliveriesOfEventRow struct {
 	ID         id.UUID
 }
 
-// The first delivery of an event to each endpoint; ids are ordered by time.
+// The first delivery of an event to each endpoint; ids are ordered by time. Two parts, as in ScanEvent.
 func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliveriesOfEventParams) ([]FirstDeliveriesOfEventRow, error) {
-	rows, err := q.db.Query(ctx, FirstDeliveriesOfEvent, arg.TenantID, arg.EventID, arg.Since)
+	rows, err := q.db.Query(ctx, FirstDeliveriesOfEvent,
+		arg.TenantID,
+		arg.EventAt,
+		arg.EventID,
+		arg.Since,
+	)
 	if err != nil {
 		return nil, err
 	}

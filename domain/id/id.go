@@ -71,6 +71,14 @@ func New(at time.Time, random [10]byte) UUID {
 	return u
 }
 
+// Within makes an id of the same moment as another: that of the n-th thing that was made together with it. Ids made
+// within one id sort by n, and lie beside each other.
+func (u UUID) Within(n int, random [6]byte) UUID {
+	binary.BigEndian.PutUint16(u[8:], 0x8000|uint16(min(n, 0x3fff)))
+	copy(u[10:], random[:])
+	return u
+}
+
 // Time is the creation time in the id, UTC, in whole milliseconds.
 func (u UUID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()

@@ -37,6 +37,26 @@ func TestIdCarriesItsCreationTime(t *testing.T) {
 	}
 }
 
+func TestIDsWithinAnotherHaveItsMomentAndAnOrder(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 4, 5, 6, 789e6, time.UTC)
+	event := New(at, [10]byte{0xab, 0xcd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	var last UUID
+	for n := range 0x3fff {
+		u := event.Within(n, [6]byte{byte(-n)})
+		if !u.Time().Equal(at) || u.String()[:18] != event.String()[:18] || u.String()[19] < '8' || u.String()[19] > 'b' {
+			t.Fatalf("the %d. within %s is %s", n, event, u)
+		}
+		if u.String() <= last.String() {
+			t.Fatalf("%s comes after %s", u, last)
+		}
+		last = u
+	}
+	if u := event.Within(100_000, [6]byte{1}); !u.Time().Equal(at) || u.String() < last.String() {
+		t.Errorf("beyond what is counted: %s", u)
+	}
+}
+
 func TestParseRefusesEverythingButTheCanonicalText(t *testing.T) {
 	t.Parallel()
 	good := Event.Format(New(time.UnixMilli(1), [10]byte{}))

@@ -138,23 +138,18 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	var sent id.UUID
 	err = c.Tx(func(q *sql.Queries) error {
-		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: endpointID, Since: r.ID.Time()}
-		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
-			return err
-		}
 		if err := auditEndpoint(c, q, "endpoint.test", endpointID, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
 			return err
 		}
-		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, sent)
+		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, r.DeliveryID)
 	})
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, TestAccepted{
 		ID: id.Event.Format(r.ID), CreatedAt: Time(r.ID.Time()), Deliveries: r.Deliveries,
-		DeliveryID: id.Delivery.Format(sent),
+		DeliveryID: id.Delivery.Format(r.DeliveryID),
 	})
 }
 

@@ -111,16 +111,12 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 		return sent, r.Err
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: e.ID, Since: r.ID.Time()}
-		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
-			return err
-		}
 		if err := auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind}); err != nil {
 			return err
 		}
-		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, sent)
+		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, r.DeliveryID)
 	})
-	return sent, err
+	return r.DeliveryID, err
 }
 
 // sent is the result of a delivery of an endpoint.

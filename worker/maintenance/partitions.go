@@ -89,5 +89,5 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 		}
 		m.log.Info("day dropped", "day", day.Format(time.DateOnly))
 	}
-	return nil
+	return maintenance.DropOldIndexes(ctx, m.db)
 }
