@@ -18,6 +18,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -29,6 +30,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db/embedded"
 )
@@ -180,11 +182,23 @@ func (s server) execute(statements ...string) error {
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	for _, statement := range statements {
-		if _, err := conn.Exec(ctx, statement); err != nil {
+		_, err := conn.Exec(ctx, statement)
+		for until := time.Now().Add(10 * time.Second); isVacuumed(err) && time.Now().Before(until); {
+			time.Sleep(50 * time.Millisecond)
+			_, err = conn.Exec(ctx, statement)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
 	}
 	return nil
+}
+
+// isVacuumed reports whether a database was possibly not dropped because the server is vacuuming it: a role that is no
+// superuser can't end that, and it ends soon.
+func isVacuumed(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "42501"
 }
 
 // templates holds a function for each fingerprint, which creates the template once in this process.
