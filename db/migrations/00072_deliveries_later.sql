@@ -1,5 +1,5 @@
 -- The deliveries that are made with an event have its moment, and so the primary key finds them by it: an index on the event is needed only
--- for those that come later. It is a hundredth of the old one, which took a tenth of what PostgreSQL does for a delivery.
+-- for those that come later.
 
 -- +goose Up
 
