@@ -24,7 +24,7 @@ func lineFault(line string) string {
 	text := strings.TrimSpace(line)
 	switch {
 	case !strings.HasPrefix(text, "//"):
-		if columns(quoted.ReplaceAllString(line, "")) > maxColumns {
+		if columns(line) > maxColumns && columns(quoted.ReplaceAllString(line, "")) > maxColumns {
 			return "the line is wider than 120 columns"
 		}
 	case !strings.HasPrefix(text, "// "): // a directive
@@ -38,7 +38,8 @@ func lineFault(line string) string {
 
 // opensText reports whether a line begins or ends a text in backquotes that goes over several lines.
 func opensText(line string) bool {
-	return !strings.HasPrefix(strings.TrimSpace(line), "//") && strings.Count(quoted.ReplaceAllString(line, ""), "`")%2 == 1
+	return strings.Contains(line, "`") && !strings.HasPrefix(strings.TrimSpace(line), "//") &&
+		strings.Count(quoted.ReplaceAllString(line, ""), "`")%2 == 1
 }
 
 func TestLinesFitTheScreenAndCommentsCiteByHeading(t *testing.T) {

@@ -61,8 +61,8 @@ func newHistory(t *testing.T, n int) *history {
 	return h
 }
 
-// invent creates rows of random kinds, with a fixed seed. Two of the three endpoints are open. Every fiftieth row belongs
-// to the event of an early one.
+// invent creates rows of random kinds, with a fixed seed. Two of the three endpoints are open. Every fiftieth row
+// belongs to the event of an early one.
 func (h *history) invent(n int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()

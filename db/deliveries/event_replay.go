@@ -68,8 +68,8 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 		return out, err
 	}
 	rows, err := q.DeliveriesOfEvent(ctx, sql.DeliveriesOfEventParams{
-		TenantID: tenant, EventID: event, EventAt: event.Time(), Since: event.Time().Add(-db.ClockSkew), EndpointID: only,
-		Most: mostOfEvent,
+		TenantID: tenant, EventID: event, EventAt: event.Time(), Since: event.Time().Add(-db.ClockSkew),
+		EndpointID: only, Most: mostOfEvent,
 	})
 	if err != nil {
 		return out, err

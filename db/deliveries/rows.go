@@ -75,8 +75,8 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 	if l.Event != nil {
 		r, err := q.ScanEvent(ctx, sql.ScanEventParams{
 			Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
-			EventID: *l.Event, EventAt: l.Event.Time(), LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high,
-			EndpointID: l.Endpoint, Scan: most,
+			EventID: *l.Event, EventAt: l.Event.Time(), LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low,
+			High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}

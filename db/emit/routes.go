@@ -231,8 +231,8 @@ func (t *tenantRoutes) fanOut(it *item) error {
 	return nil
 }
 
-// newDeliveryID makes an id of the event's moment: the primary key then finds the deliveries of an event (docs/adr/0024).
-// An event whose id was given can be of another day.
+// newDeliveryID makes an id of the event's moment: the primary key then finds the deliveries of an event
+// (docs/adr/0024). An event whose id was given can be of another day.
 func (it *item) newDeliveryID() id.UUID {
 	if it.given {
 		return db.NewID()

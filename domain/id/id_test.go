@@ -44,10 +44,11 @@ func TestIDsWithinAnotherHaveItsMomentAndAnOrder(t *testing.T) {
 	var last UUID
 	for n := range 0x3fff {
 		u := event.Within(n, [6]byte{byte(-n)})
-		if !u.Time().Equal(at) || u.String()[:18] != event.String()[:18] || u.String()[19] < '8' || u.String()[19] > 'b' {
+		text := u.String()
+		if !u.Time().Equal(at) || text[:18] != event.String()[:18] || text[19] < '8' || text[19] > 'b' {
 			t.Fatalf("the %d. within %s is %s", n, event, u)
 		}
-		if u.String() <= last.String() {
+		if text <= last.String() {
 			t.Fatalf("%s comes after %s", u, last)
 		}
 		last = u
