@@ -182,6 +182,10 @@ func (l *linked) worksThrough(what string, by *someHome, home string, k mailedLi
 		}
 	}
 	before := l.hook.of(l.event)
+	until(t, what+": what arrived is on record", func() bool {
+		got := ask(t, "GET", by.at()+"/api/v1/events/"+l.event+"/deliveries", l.home.key, "")
+		return strings.Count(got.body, `"status":"delivered"`) == before
+	})
 	if got := ask(t, "POST", by.at()+"/api/v1/events/"+l.event+"/replay", l.home.key, `{}`); got.status/100 != 2 || got.header.Get("Posthorn-Home") != home {
 		t.Errorf("%s: a replay: %d by %s %s", what, got.status, got.header.Get("Posthorn-Home"), got.body)
 	}
