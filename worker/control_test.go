@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/db/deliveries"
+	"posthorn/db/emit"
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
@@ -350,11 +351,15 @@ func TestAnEndpointThatIsDeletedUnderLoadFailsWhatWasQueuedAndNothingElse(t *tes
 				return
 			default:
 			}
-			h.emit(tenant, item("order.completed", "", n), item("order.completed", "", n+1))
-			n += 2
+			batch := make([]emit.Item, 20)
+			for i := range batch {
+				batch[i] = item("order.completed", "", n+i)
+			}
+			h.emit(tenant, batch...)
+			n += len(batch)
 		}
 	}()
-	eventually(t, 10*time.Second, "some arrived", func() bool { return len(slow.seen()) >= 10 })
+	eventually(t, 10*time.Second, "some arrived and more wait", func() bool { return len(slow.seen()) >= 10 && h.waiting(doomed) >= 10 })
 	h.remove(tenant, doomed)
 	eventually(t, 10*time.Second, "its lane is removed", func() bool {
 		return h.count("SELECT count(*) FROM lanes WHERE endpoint_id = $1", doomed) == 0
