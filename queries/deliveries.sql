@@ -43,8 +43,8 @@ FROM page;
 
 -- name: ScanEvent :one
 -- The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
--- key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later
--- (docs/adr/0024).
+-- key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later. The first six
+-- bytes of an id are its moment (docs/adr/0024).
 WITH page AS (
 	SELECT x.id, x.event_type, x.status, x.archived_at FROM (
 		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d

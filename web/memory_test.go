@@ -13,18 +13,18 @@ func TestWhatWasInUseIsReturnedLater(t *testing.T) {
 		held[i] = 1
 	}
 	k := memoryKeeper{limit: quietMemoryLimit}
-	idle := func(since time.Duration) {
+	lookAt := func(at time.Duration) {
 		runtime.GC() // none of the runtime's own is under way
 		k.collections = memoryUse().collections
-		k.look(time.Time{}.Add(since))
+		k.look(time.Time{}.Add(at))
 	}
-	idle(0)
+	lookAt(0)
 	if now := memoryUse().held; now < int64(len(held)) {
 		t.Fatalf("%d MiB are held, less than is in use", now>>20)
 	}
 	runtime.KeepAlive(held)
 	before := memoryUse().held
-	idle(memoryAgain)
+	lookAt(memoryAgain)
 	if now := memoryUse().held; before-now < idleKeeps {
 		t.Errorf("of %d MiB %d are still held", before>>20, now>>20)
 	}

@@ -1320,8 +1320,8 @@ type ScanEventRow struct {
 }
 
 // The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
-// key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later
-// (docs/adr/0024).
+// key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later. The first six
+// bytes of an id are its moment (docs/adr/0024).
 func (q *Queries) ScanEvent(ctx context.Context, arg ScanEventParams) (ScanEventRow, error) {
 	row := q.db.QueryRow(ctx, ScanEvent,
 		arg.Newest,
