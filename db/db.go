@@ -59,7 +59,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.PingTimeout = pingWithin
 	prepareConfig(cfg.ConnConfig, url, o)
 	cfg.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
-		registerTypes(c.TypeMap())
+		registerTypes(c.TypeMap(), buffersOf(c.PgConn()))
 		return nil
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -201,7 +201,7 @@ func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any)
 	if !d.pooled {
 		return b, nil
 	}
-	return &pgx.Batch{}, conn.SendBatch(ctx, b).Close()
+	return &pgx.Batch{}, Send(ctx, conn, b)
 }
 
 // Pipeline sends statements under a role as one round trip and one transaction.
@@ -212,7 +212,7 @@ func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, role string, queue fu
 	}
 	queue(b)
 	b.Queue("commit")
-	err = conn.SendBatch(ctx, b).Close()
+	err = Send(ctx, conn, b)
 	if err != nil && conn.PgConn().TxStatus() != 'I' && !conn.IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
 	}

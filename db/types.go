@@ -3,7 +3,6 @@ package db
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -13,7 +12,7 @@ import (
 
 // registerTypes registers the project's ids on a connection, and the arrays that batches consist of. Each array is
 // encoded by one straight loop; the driver would look up a plan for every element.
-func registerTypes(m *pgtype.Map) {
+func registerTypes(m *pgtype.Map, b *buffers) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
 	m.RegisterType(&pgtype.Type{
@@ -24,15 +23,16 @@ func registerTypes(m *pgtype.Map) {
 		oid, element uint32
 		plans        func(any) pgtype.EncodePlan
 	}{
-		{"_uuid", pgtype.UUIDArrayOID, pgtype.UUIDOID, plan(pgtype.UUIDOID, 16, appendID)},
-		{"_int2", pgtype.Int2ArrayOID, pgtype.Int2OID, plan(pgtype.Int2OID, 2, appendInt2)},
-		{"_int4", pgtype.Int4ArrayOID, pgtype.Int4OID, plan(pgtype.Int4OID, 4, appendInt4)},
-		{"_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, plan(pgtype.Int8OID, 8, appendInt8)},
-		{"_bool", pgtype.BoolArrayOID, pgtype.BoolOID, plan(pgtype.BoolOID, 1, appendBool)},
-		{"_bytea", pgtype.ByteaArrayOID, pgtype.ByteaOID, plan(pgtype.ByteaOID, 64, appendBytes)},
-		{"_text", pgtype.TextArrayOID, pgtype.TextOID, plan(pgtype.TextOID, 16, appendText)},
-		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(plan(pgtype.TimestamptzOID, 8, appendTime),
-			plan(pgtype.TimestamptzOID, 8, appendTimeOrNull))},
+		{"_uuid", pgtype.UUIDArrayOID, pgtype.UUIDOID, plan(b, pgtype.UUIDOID, of[id.UUID](16), appendID)},
+		{"_int2", pgtype.Int2ArrayOID, pgtype.Int2OID, plan(b, pgtype.Int2OID, of[int16](2), appendInt2)},
+		{"_int4", pgtype.Int4ArrayOID, pgtype.Int4OID, plan(b, pgtype.Int4OID, of[int32](4), appendInt4)},
+		{"_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, plan(b, pgtype.Int8OID, of[int64](8), appendInt8)},
+		{"_bool", pgtype.BoolArrayOID, pgtype.BoolOID, plan(b, pgtype.BoolOID, of[bool](1), appendBool)},
+		{"_bytea", pgtype.ByteaArrayOID, pgtype.ByteaOID, plan(b, pgtype.ByteaOID, allOf[[]byte], appendBytes)},
+		{"_text", pgtype.TextArrayOID, pgtype.TextOID, plan(b, pgtype.TextOID, allOf[string], appendText)},
+		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(
+			plan(b, pgtype.TimestamptzOID, of[time.Time](8), appendTime),
+			plan(b, pgtype.TimestamptzOID, of[*time.Time](8), appendTimeOrNull))},
 	} {
 		known, _ := m.TypeForOID(a.element)
 		m.RegisterType(&pgtype.Type{Name: a.name, OID: a.oid, Codec: arrayCodec{
@@ -97,13 +97,25 @@ func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value an
 // arrayPlan writes PostgreSQL's binary array: dimensions, null flag, element type, then length and lower bound, then
 // each element after its length (array_recv in the server's source).
 type arrayPlan[T any] struct {
+	buffers *buffers
 	element uint32
-	size    int                    // of most elements, in bytes
+	size    func([]T) int          // of all elements together without their lengths, in bytes
 	append  func([]byte, T) []byte // with the length before
 }
 
-func plan[T any](element uint32, size int, appendOne func([]byte, T) []byte) func(any) pgtype.EncodePlan {
-	p := arrayPlan[T]{element, size, appendOne}
+// of is the size of elements that have the same size.
+func of[T any](one int) func([]T) int { return func(list []T) int { return len(list) * one } }
+
+func allOf[T string | []byte](list []T) (bytes int) {
+	for _, v := range list {
+		bytes += len(v)
+	}
+	return bytes
+}
+
+func plan[T any](b *buffers, element uint32, size func([]T) int, appendOne func([]byte, T) []byte,
+) func(any) pgtype.EncodePlan {
+	p := arrayPlan[T]{b, element, size, appendOne}
 	return func(value any) pgtype.EncodePlan {
 		if _, ok := value.([]T); ok {
 			return p
@@ -127,7 +139,7 @@ func (p arrayPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		return nil, nil
 	}
 	dimensions := uint32(min(len(list), 1))
-	buf = slices.Grow(buf, arrayHeader+len(list)*(lengthBytes+p.size))
+	buf = p.buffers.room(buf, arrayHeader+len(list)*lengthBytes+p.size(list))
 	buf = binary.BigEndian.AppendUint32(buf, dimensions)
 	buf = binary.BigEndian.AppendUint32(buf, 0)
 	buf = binary.BigEndian.AppendUint32(buf, p.element)

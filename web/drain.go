@@ -11,8 +11,10 @@ import (
 // the same moment, the proxy can't know whether a POST was processed, and responds 502. So a server that stops
 // refuses new connections, which proxies try elsewhere, and closes the others with its responses.
 const (
-	drainTime  = time.Second
-	drainQuiet = 200 * time.Millisecond // without a request: nobody is using the connections that are left
+	drainTime = 3 * time.Second
+	// Without a request for so long nobody is using the connections that are left. A busy machine can keep a proxy from
+	// working for some tenths of a second.
+	drainQuiet = time.Second
 )
 
 // drainer counts the connections of a server and, once the server stops, closes each with its next response.

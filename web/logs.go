@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -15,14 +16,44 @@ import (
 // newLogger writes one line a record, as JSON or text, and guards against secrets: the values of keys that name one are
 // replaced, and so is whatever has the shape of one inside any text. It is the last line; the first is to log none.
 func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		return guard(a)
-	}}
+	options := &slog.HandlerOptions{Level: level}
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(guarded{slog.NewTextHandler(w, options)})
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(guarded{slog.NewJSONHandler(w, options)})
 }
+
+// guarded is a handler that writes nothing unguarded. It looks before it changes anything, since there is a line for
+// every attempt and hardly any of them needs a change: a function for each attribute (slog.HandlerOptions) would cost
+// twice as much as the line.
+type guarded struct{ slog.Handler }
+
+func (g guarded) Handle(ctx context.Context, r slog.Record) error {
+	clean := !mayHoldSecret(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		clean = clean && isClean(a)
+		return clean
+	})
+	if clean {
+		return g.Handler.Handle(ctx, r)
+	}
+	safe := slog.NewRecord(r.Time, r.Level, scrub(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		safe.AddAttrs(guard(a))
+		return true
+	})
+	return g.Handler.Handle(ctx, safe)
+}
+
+func (g guarded) WithAttrs(attrs []slog.Attr) slog.Handler {
+	safe := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		safe[i] = guard(a)
+	}
+	return guarded{g.Handler.WithAttrs(safe)}
+}
+
+func (g guarded) WithGroup(name string) slog.Handler { return guarded{g.Handler.WithGroup(name)} }
 
 // What names of attributes end in when their value is a secret, without case, hyphens and underscores.
 var secretNames = []string{
@@ -53,8 +84,28 @@ var (
 	classified      atomic.Int64
 )
 
+// isClean reports whether guard would leave an attribute as it is.
+func isClean(a slog.Attr) bool {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		return !mayHoldSecret(a.Value.String()) && !namesSecret(a.Key)
+	case slog.KindBool, slog.KindInt64, slog.KindUint64, slog.KindFloat64, slog.KindTime:
+		return !namesSecret(a.Key)
+	}
+	return false
+}
+
 // guard makes one attribute safe to write.
 func guard(a slog.Attr) slog.Attr {
+	a.Value = a.Value.Resolve()
+	if a.Value.Kind() == slog.KindGroup {
+		members := a.Value.Group()
+		safe := make([]slog.Attr, len(members))
+		for i, member := range members {
+			safe[i] = guard(member)
+		}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(safe...)}
+	}
 	if namesSecret(a.Key) {
 		if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
 			return a

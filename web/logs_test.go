@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLogsNeverHoldASecret(t *testing.T) {
@@ -27,6 +29,9 @@ func TestLogsNeverHoldASecret(t *testing.T) {
 		"error":            {"error", fmt.Errorf("dial: %w", errors.New("amqp://u:"+canary+"@h refused"))},
 		"bytes":            {"body", []byte("whsec_" + canary)},
 		"structure":        {"reply", struct{ Line string }{"Bearer " + canary}},
+		"group in a group": {slog.Group("request", slog.Group("answer", "line", "Bearer "+canary, "token", 42))},
+		"later value":      {"reply", later("Bearer " + canary)},
+		"later group":      {"reply", laterGroup{canary}},
 		"map":              {"reply", map[string]any{"line": "Bearer " + canary}},
 		"message of later": {"database_url", canary},
 	} {
@@ -52,5 +57,40 @@ func TestLogsKeepWhatIsNoSecret(t *testing.T) {
 		if got := out.String(); strings.Count(got, kept) != 3 || !strings.Contains(got, `"tokens":3.5`) {
 			t.Errorf("%s: %s", kept, got)
 		}
+	}
+}
+
+// later is a value that a logger asks for when it writes.
+type later string
+
+func (l later) LogValue() slog.Value { return slog.StringValue(string(l)) }
+
+type laterGroup struct{ secret string }
+
+func (l laterGroup) LogValue() slog.Value { return slog.GroupValue(slog.String("token", l.secret)) }
+
+func TestLogsShowTimesAndErrorsAsTexts(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	newLogger(&out, "json", slog.LevelInfo).With("since", 90*time.Second).Warn("a line", "took", 1500*time.Millisecond,
+		"level_of", slog.LevelWarn, slog.Group("of", "wait", time.Minute))
+	for _, want := range []string{
+		`"level":"WARN"`, `"since":"1m30s"`, `"took":"1.5s"`, `"level_of":"WARN"`, `"of":{"wait":"1m0s"}`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("without %s: %s", want, out.String())
+		}
+	}
+}
+
+func BenchmarkTheLineOfAnAttempt(b *testing.B) {
+	log := newLogger(io.Discard, "json", slog.LevelInfo).With("tenant", "tnt_01m85z93m9ephs14nygj4stgt1",
+		"endpoint", "ep_01m85z93m9ephs14nygj4stgt1", "url", "https://hooks.example.com/in")
+	b.ReportAllocs()
+	for b.Loop() {
+		log.LogAttrs(b.Context(), slog.LevelInfo, "attempt", slog.String("delivery", "dlv_01m85z93m9ephs14nygj4stgt1"),
+			slog.String("type", "invoice.paid"), slog.Int("attempt", 1), slog.String("decision", "delivered"),
+			slog.String("event", "evt_01m85z93m9ephs14nygj4stgt1"), slog.Int("status", 200), slog.Int("total_us", 812),
+			slog.Int("wait_us", 410))
 	}
 }

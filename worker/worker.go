@@ -88,7 +88,10 @@ type Worker struct {
 	results     chan *result
 	storing     atomic.Pointer[time.Time] // since when the recorder has been writing its current batch; nil: it is idle
 	background  sync.WaitGroup
-	sends       sync.WaitGroup
+	jobs        chan *lanes.Job // to senders that wait for one
+	waiting     atomic.Int32    // how many do
+	ended       chan struct{}   // closed when no delivery starts any more
+	sends       sync.WaitGroup  // deliveries in flight
 	sending     context.Context // of the requests in flight
 }
 
@@ -100,6 +103,7 @@ func New(c Config) *Worker {
 		changed: loop.NewAsked(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1),
 		results: make(chan *result, 8192), sending: context.Background(),
+		jobs: make(chan *lanes.Job), ended: make(chan struct{}),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -180,6 +184,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.dispatch.Stop()
 	loops.Wait()
 	w.drain(abort)
+	close(w.ended)
 	close(w.results)
 	finish, cancel := context.WithTimeout(work, 10*time.Second)
 	defer cancel()
@@ -238,15 +243,36 @@ func (w *Worker) signOff(ctx context.Context) {
 	}
 }
 
-// startJob sends a delivery in a new goroutine, which continues with the next one as long as there is one.
+// waitingSenders is how many senders wait for a delivery to start. A new goroutine would cost more: its stack grows
+// while it sends for the first time.
+const waitingSenders = 64
+
+// startJob gives a delivery to a sender that waits, or to a new one.
 func (w *Worker) startJob(j *lanes.Job) {
 	w.sends.Add(1)
-	go func() {
-		defer w.sends.Done()
+	select {
+	case w.jobs <- j:
+	default:
+		go w.send(j)
+	}
+}
+
+// send sends a delivery and continues with the next one as long as there is one. Then it waits for another, unless
+// enough senders do.
+func (w *Worker) send(j *lanes.Job) {
+	for j != nil {
 		for j != nil {
 			j = w.perform(j)
 		}
-	}()
+		w.sends.Done()
+		if w.waiting.Add(1) <= waitingSenders {
+			select {
+			case j = <-w.jobs:
+			case <-w.ended:
+			}
+		}
+		w.waiting.Add(-1)
+	}
 }
 
 // perform makes one attempt, decides, gives the outcome to the recorder, and returns the delivery that starts next.

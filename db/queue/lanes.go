@@ -28,7 +28,7 @@ func hot(ctx context.Context, d *db.DB, queue func(*pgx.Batch)) error {
 	if err == nil {
 		queue(b)
 		b.Queue("commit")
-		err = conn.SendBatch(ctx, b).Close()
+		err = db.Send(ctx, conn.Conn(), b)
 	}
 	if err != nil && !conn.Conn().IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")

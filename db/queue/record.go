@@ -96,7 +96,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 	if r.Again {
 		queueKnown(first, r.Outcomes, known)
 	}
-	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+	if err := db.Send(ctx, conn, first); err != nil {
 		return nil, err
 	}
 	outcomes := r.Outcomes
@@ -113,7 +113,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 		b := &pgx.Batch{}
 		queueLateSuccesses(b, late, totals)
 		queueExpunged(b, lateOutcomes, expunged)
-		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		if err := db.Send(ctx, conn, b); err != nil {
 			return nil, err
 		}
 		forgetAnswers(lateOutcomes, expunged)
@@ -126,7 +126,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 	r.queueLanes(second)
 	r.queueAnswered(second)
 	second.Queue("commit")
-	if err := conn.SendBatch(ctx, second).Close(); err != nil {
+	if err := db.Send(ctx, conn, second); err != nil {
 		return nil, err
 	}
 	for _, o := range r.Outcomes {

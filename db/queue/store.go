@@ -100,7 +100,7 @@ func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*New
 	if len(claims.Keys) > 0 {
 		first.Queue(sql.ClaimIdempotencyKeys, db.Args(claims)...).Query(collectIDs(wonBy))
 	}
-	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+	if err := db.Send(ctx, conn, first); err != nil {
 		return nil, err
 	}
 	answers, err := firstAnswers(ctx, conn, events, wonBy)
@@ -116,7 +116,7 @@ func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*New
 	if again && len(winners) > 0 {
 		b := &pgx.Batch{}
 		queueEvents(b, winners, sql.InsertEventsOnce).Query(collectIDs(stored))
-		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		if err := db.Send(ctx, conn, b); err != nil {
 			return nil, err
 		}
 		winners = slices.DeleteFunc(winners, func(e *NewEvent) bool { return !stored[e.ID] })
@@ -129,7 +129,7 @@ func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*New
 		queueFanOut(second, winners)
 	}
 	second.Queue("commit")
-	return answers, conn.SendBatch(ctx, second).Close()
+	return answers, db.Send(ctx, conn, second)
 }
 
 // leaveATrace writes a record into the write-ahead log. What an earlier try committed can still be waiting for its
