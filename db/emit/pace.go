@@ -5,7 +5,7 @@ import "time"
 const (
 	// commitEvery is the longest time from the start of one commit to the start of the next while requests wait. Every
 	// transaction has a fixed cost: under load, fewer and fuller transactions leave more of the machine to deliveries.
-	commitEvery = 5 * time.Millisecond
+	commitEvery = 3 * time.Millisecond
 	// busy is how many requests must be in flight before one of them waits for others.
 	busy = 8
 	// look is how often the waiting requests are counted.

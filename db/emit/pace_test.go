@@ -22,8 +22,8 @@ func TestACommitWaitsOnlyWhileThatPays(t *testing.T) {
 		{"after a rest", 100, time.Second, 10, 0, 0},
 		{"long after the last one began", 20, 6 * time.Millisecond, 10, 0, 0},
 		{"those of the last one come back", 16, 2 * time.Millisecond, 16, 16, time.Millisecond},
-		{"they come back slowly", 16, 2 * time.Millisecond, 16, 2, 3 * time.Millisecond},
-		{"they do not come back", 32, 2 * time.Millisecond, 1, 0, 3 * time.Millisecond},
+		{"they come back slowly", 16, time.Millisecond, 16, 2, 2 * time.Millisecond},
+		{"they do not come back", 32, time.Millisecond, 1, 0, 2 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Hour)
