@@ -19,11 +19,14 @@ import (
 const (
 	checkRecent  = "recent"
 	checkHistory = "history"
-	// pagesMost bounds the tenants of one query, stepsMost the queries of one run, and rowsNamed the deliveries that a
-	// finding names.
+	// pagesMost bounds the tenants of one query, sliceMost its deliveries (a page is counted whole), stepsMost the queries
+	// of one run, and rowsNamed the deliveries that a finding names.
 	pagesMost = 200
-	stepsMost = 20
+	sliceMost = 4000
+	stepsMost = 70
 	rowsNamed = 20
+	// restMost bounds the time between two queries.
+	restMost = time.Second
 )
 
 // reconcileJob names the periodic job of a check.
@@ -78,6 +81,7 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 		at.Day, at.After = days[0], id.UUID{} // the earlier days were dropped
 	}
 	for range stepsMost {
+		began, slice := time.Now(), int64(sliceMost)
 		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
 			Day: at.Day, After: at.After, Most: pagesMost,
 		})
@@ -86,8 +90,8 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 		}
 		var tenants []id.UUID
 		for _, p := range pages {
-			tenants, budget = append(tenants, p.ID), budget-p.Accepted
-			if budget <= 0 {
+			tenants, budget, slice = append(tenants, p.ID), budget-p.Accepted, slice-p.Accepted
+			if budget <= 0 || slice <= 0 {
 				break
 			}
 		}
@@ -108,6 +112,13 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 			return discrepancies, err
 		}
 		at.Day, at.After = save.Day, save.After
+		// A query that counts for long keeps a core from deliveries: they have as long before the next, within what a
+		// transaction may be idle.
+		select {
+		case <-time.After(min(time.Since(began), restMost)):
+		case <-ctx.Done():
+			return discrepancies, ctx.Err()
+		}
 	}
 	return discrepancies, nil
 }

@@ -37,13 +37,14 @@ type Maintenance struct {
 	assessing *loop.Asked
 	changed   func(id.UUID)
 	history   *history.Keeper // nil: off
+	foldNext  int32           // how many entries of the ledger are folded together next
 }
 
 // New returns maintenance that does nothing before Run.
 func New(c Config) *Maintenance {
 	return &Maintenance{
 		db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(),
-		changed: c.Changed, history: c.History,
+		changed: c.Changed, history: c.History, foldNext: foldMost,
 	}
 }
 
