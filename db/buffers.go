@@ -40,7 +40,7 @@ func Send(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) error {
 	b := buffersOf(conn.PgConn())
 	b.queued = 0
 	if b.messages != nil {
-		conn.PgConn().Frontend().Send((*startInBuffer)(b))
+		conn.PgConn().Frontend().Send(startInBuffer{buffers: b})
 	}
 	results := conn.SendBatch(ctx, batch)
 	if need := b.queued + messageBytes; need > cap(b.messages) && need <= keepBuffers {
@@ -66,18 +66,13 @@ func (b *buffers) room(buf []byte, n int) []byte {
 }
 
 // startInBuffer makes the driver write what follows into the connection's buffer. It is no message and sends nothing.
-type startInBuffer buffers
-
-var _ pgproto3.FrontendMessage = (*startInBuffer)(nil)
-
-// Frontend marks a message of the client's.
-func (*startInBuffer) Frontend() {}
-
-// Decode is never called: nothing arrives as this message.
-func (*startInBuffer) Decode([]byte) error { return nil }
+type startInBuffer struct {
+	pgproto3.FrontendMessage // nil: the driver calls Encode alone
+	*buffers
+}
 
 // Encode returns a larger buffer with the messages that were queued before.
-func (b *startInBuffer) Encode(queued []byte) ([]byte, error) {
+func (b startInBuffer) Encode(queued []byte) ([]byte, error) {
 	if cap(queued) >= cap(b.messages) || len(queued) > cap(b.messages) {
 		return queued, nil
 	}

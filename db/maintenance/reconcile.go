@@ -19,8 +19,8 @@ import (
 const (
 	checkRecent  = "recent"
 	checkHistory = "history"
-	// pagesMost bounds the tenants of one query, sliceMost its deliveries (a page is counted whole), stepsMost the queries
-	// of one run, and rowsNamed the deliveries that a finding names.
+	// pagesMost bounds the tenants of one query, sliceMost its deliveries (a page is counted whole), stepsMost the
+	// queries of one run, and rowsNamed the deliveries that a finding names.
 	pagesMost = 200
 	sliceMost = 4000
 	stepsMost = 70
