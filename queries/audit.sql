@@ -4,6 +4,13 @@
 INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
 VALUES (@id, sqlc.narg('tenant_id'), @actor_kind, @actor_id, @action, @object_kind, @object_id, @address, @reason, @details, @actor_name);
 
+-- name: InsertMemberAudits :exec
+-- What one person did, or what was tried in their name, in the logs of their tenants: one statement for any number of
+-- them, since its time must not tell how many there are.
+INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
+SELECT u.id, u.tenant_id, 'member', u.member, @action, 'member', u.member, @address, '', @details, ''
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@tenants::uuid[]), unnest(@members::text[])) AS u(id, tenant_id, member);
+
 -- name: ScanAuditDown :many
 -- As ScanEventsDown: at most @scan rows are looked at, and the last of them is returned, matching or not.
 SELECT * FROM (

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"posthorn/db"
@@ -72,26 +73,30 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 }
 
 // AuditPerson writes to the audit log of each of a person's tenants what the person did, or what was tried in their
-// name. If the person has no tenant, the entry goes to the platform's log.
+// name. If the person has no tenant, or is nobody (the zero id), the entry goes to the platform's log. It takes two
+// statements in each of these cases, so that the time of a failed sign-in does not tell who has an account.
 func AuditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, action string, details any) error {
 	tenants, err := q.TenantsOf(ctx, person)
 	if err != nil {
 		return err
 	}
 	if len(tenants) == 0 {
-		return db.Audit(ctx, q, db.Author{Kind: "member", ID: id.Person.Format(person), Address: address},
-			db.Audited{Action: action, Kind: "person", Object: id.Person.Format(person), Details: details})
+		by, what := db.Author{Kind: "system", Address: address}, db.Audited{Action: action, Kind: "person", Details: details}
+		if !person.IsZero() {
+			by.Kind, by.ID, what.Object = "member", id.Person.Format(person), id.Person.Format(person)
+		}
+		return db.Audit(ctx, q, by, what)
+	}
+	entries := sql.InsertMemberAuditsParams{Action: action, Address: address}
+	if entries.Details, err = encodeObject(details); err != nil {
+		return fmt.Errorf("encode audit details: %w", err)
 	}
 	for i := range tenants {
-		t := &tenants[i]
-		member := id.Member.Format(t.MemberID)
-		err := db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: address},
-			db.Audited{Tenant: &t.TenantID, Action: action, Kind: "member", Object: member, Details: details})
-		if err != nil {
-			return err
-		}
+		entries.Ids = append(entries.Ids, db.NewID())
+		entries.Tenants = append(entries.Tenants, tenants[i].TenantID)
+		entries.Members = append(entries.Members, id.Member.Format(tenants[i].MemberID))
 	}
-	return nil
+	return q.InsertMemberAudits(ctx, entries)
 }
 
 // NewLink describes a link that can be used once; see account.…Life.

@@ -220,6 +220,35 @@ func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) error 
 	return err
 }
 
+const InsertMemberAudits = `-- name: InsertMemberAudits :exec
+INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
+SELECT u.id, u.tenant_id, 'member', u.member, $1, 'member', u.member, $2, '', $3, ''
+FROM ROWS FROM (unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::text[])) AS u(id, tenant_id, member)
+`
+
+type InsertMemberAuditsParams struct {
+	Action  string
+	Address string
+	Details json.RawMessage
+	Ids     []id.UUID
+	Tenants []id.UUID
+	Members []string
+}
+
+// What one person did, or what was tried in their name, in the logs of their tenants: one statement for any number of
+// them, since its time must not tell how many there are.
+func (q *Queries) InsertMemberAudits(ctx context.Context, arg InsertMemberAuditsParams) error {
+	_, err := q.db.Exec(ctx, InsertMemberAudits,
+		arg.Action,
+		arg.Address,
+		arg.Details,
+		arg.Ids,
+		arg.Tenants,
+		arg.Members,
+	)
+	return err
+}
+
 const ScanAuditDown = `-- name: ScanAuditDown :many
 SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name, place, matches FROM (
 	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, row_number() OVER (ORDER BY a.id DESC) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches

@@ -44,10 +44,13 @@ func (a *auth) reset(c *handlers.Call) error {
 		}
 		person, err := q.FindPerson(c.Ctx(), email)
 		if db.IsMissing(err) {
-			// The same work as for an account: a link that nobody gets.
+			// The same work as for an account: a link that nobody gets, and a write in place of its mail.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 				Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife,
 			})
+			if err == nil && wait == 0 {
+				_, err = accounts.Try(c.Ctx(), q, account.Mails, "no mail", email)
+			}
 			return err
 		}
 		if err != nil {

@@ -69,6 +69,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 	half := b.cookies["posthorn"]
 	b.get(path + "/").to("/sign-in") // the password alone opens nothing
 	b.get("/account").to("/sign-in")
+	b.get("/sign-in/code").want(200, `href="/sign-in/lost-device"`)
 	b.post("/sign-in/code", url.Values{"code": {app.used}}).want(400, "already used")
 	w.clock.pass(30 * time.Second)
 	code := app.code()
