@@ -188,7 +188,9 @@ func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
 	if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
 		r.Back, r.BackLabel = u, "Back to the page"
 	}
-	if text := forPeople[e.Code]; text != "" {
+	if path := c.Request.URL.Path; path == "/docs" || strings.HasPrefix(path, "/docs/") {
+		r.Back, r.BackLabel = "/docs", "Back to the documentation"
+	} else if text := forPeople[e.Code]; text != "" {
 		r.Detail = text
 	}
 	if name := gc.Writer.Header().Get("Posthorn-Home"); e.Code == "home_unavailable" && strings.HasPrefix(c.Request.URL.Path, "/console") && name != "" {

@@ -309,7 +309,7 @@ func (s scene) dashboard(one *situation) {
 	s.t.Helper()
 	root, word, title := "/t/"+one.tenant, one.state.Word(), one.title()
 	s.says("list of endpoints", one, s.row(root+"/endpoints", one.host), word)
-	s.says("list of endpoints by condition", one, s.row(root+"/endpoints?condition="+string(one.state), one.host), word)
+	s.says("list of endpoints by condition", one, s.row(root+"/endpoints?status="+string(one.state), one.host), word)
 	list := s.markup(root+"/endpoints", one.host)
 	for _, a := range one.is().Actions() {
 		s.says("menu in the list of endpoints", one, list, a.Label())

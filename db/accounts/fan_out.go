@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"posthorn/db"
@@ -15,6 +14,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -209,8 +209,11 @@ func disabledWhy(e notice.EndpointDetails) string {
 }
 
 func lastResponse(e notice.EndpointDetails) string {
-	if e.LastFailure != "" || e.LastStatus == 0 {
-		return strings.ReplaceAll(e.LastFailure, "_", " ")
+	if failure, known := delivery.ParseFailure(e.LastFailure); known && failure != delivery.FailNone {
+		return delivery.AnswerText(0, failure)
+	}
+	if e.LastStatus == 0 {
+		return ""
 	}
 	return fmt.Sprintf("HTTP %d", e.LastStatus)
 }

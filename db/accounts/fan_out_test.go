@@ -19,6 +19,8 @@ import (
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -129,7 +131,9 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	for _, k := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
 		f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, false)", f.tenant.String(), notice.PersonRecipient(quiet), string(k))
 	}
-	f.post(notice.EndpointDisabled, "d", notice.EndpointDetails{Endpoint: "ep_x", URL: "https://a.example", Reason: "gone"})
+	f.post(notice.EndpointDisabled, "d", notice.EndpointDetails{
+		Endpoint: "ep_x", URL: "https://a.example", Reason: "gone", LastFailure: delivery.FailDNS.String(),
+	})
 	if n := f.mail(); n != 1 {
 		t.Fatalf("%d notices", n)
 	}
@@ -138,7 +142,10 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	alert := names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
-	for _, part := range []string{`"ep_x"`, `"https://a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`} {
+	for _, part := range []string{
+		`"ep_x"`, `"https://a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
+		health.Gone.Sentence(0, 0) + " (gone)", delivery.AnswerText(0, delivery.FailDNS),
+	} {
 		if !strings.Contains(alert, part) && !strings.Contains(alert, strings.ReplaceAll(part, `\u0026`, "&")) {
 			t.Errorf("the operators' alert does not name and link the endpoint, %s is missing: %s", part, alert)
 		}

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -101,7 +102,15 @@ type SeenPage struct {
 	Session, Tenant id.UUID
 	Path, Query     string // within the tenant's pages
 	Acts            bool   // a form was sent rather than a page opened
-	Part            bool   // a page renews a part of itself: one entry a minute
+	Part            bool   // a page asks for a part of itself: one entry an hour
+}
+
+// pageOfPart is the page that a part belongs to: a page that renews a part of itself is one page view.
+func pageOfPart(path string) string {
+	for _, part := range []string{"/live", "/verification"} {
+		path = strings.TrimSuffix(path, part)
+	}
+	return cmp.Or(path, "/")
 }
 
 // SeePage records in the tenant's audit log what an operator is about to see or do. The page can be shown only after
@@ -117,10 +126,7 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.F
 			action = "view_as.form_sent"
 		}
 		if p.Part && !p.Acts {
-			// A page that renews itself is one page view: its live part belongs to its page.
-			if p.Path = strings.TrimSuffix(p.Path, "/live"); p.Path == "" {
-				p.Path = "/"
-			}
+			p.Path = pageOfPart(p.Path)
 			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{
 				TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path,
 			})

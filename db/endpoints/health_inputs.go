@@ -29,7 +29,7 @@ type TenantHealth struct {
 	DeadLetters int64 // of the tenant now, at most deadLettersCounted
 
 	Types []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
-	Top   []analytics.Row // the endpoints with the most failed attempts, at most five
+	Top   []analytics.Row // the endpoints with the highest share of failed attempts, at most five
 
 	LastDigest time.Time // when the last digest was posted; zero: never
 }
@@ -62,7 +62,7 @@ func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 	for _, r := range hour.Rows() {
 		h.Hour = r.Attempts
 	}
-	h.Types, h.Top = types.Top(topRows), endpoints.Top(topRows)
+	h.Types, h.Top = types.Top(topRows), endpoints.Worst(topRows)
 	if err := healthNow(ctx, q, tenant, now, &h); err != nil {
 		return h, err
 	}

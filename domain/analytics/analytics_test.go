@@ -149,3 +149,22 @@ func TestCSVRunsNoFormula(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// A small endpoint that fails every request comes before large ones that fail a few, and is not left out for them.
+func TestTheWorstFailTheLargestShare(t *testing.T) {
+	t.Parallel()
+	var s Series
+	for i := range 5 {
+		s.Add(Key{Type: string(rune('a' + i))}, 3*16, int64(70+i), 0)
+		s.Add(Key{Type: string(rune('a' + i))}, 0, 930, 0)
+	}
+	s.Add(Key{Type: "small"}, 3*16, 3, 0)
+	s.Add(Key{Type: "healthy"}, 0, 100, 0)
+	got := make([]string, 0, 3)
+	for _, r := range s.Worst(3) {
+		got = append(got, r.Type)
+	}
+	if strings.Join(got, " ") != "small e d" || len(s.Worst(10)) != 6 {
+		t.Errorf("%q, %d in all", got, len(s.Worst(10)))
+	}
+}

@@ -138,6 +138,16 @@ func (s *Series) Rows() []Row {
 	return rows
 }
 
+// Worst are the n rows with the highest share of failed attempts, those without any left out. Of equal shares the one
+// with more failures comes first.
+func (s *Series) Worst(n int) []Row {
+	rows := s.Top(len(s.cells))
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.failedShare(), a.failedShare()) })
+	return rows[:min(n, len(rows))]
+}
+
+func (r Row) failedShare() float64 { return float64(r.Failed()) / float64(max(r.Total(), 1)) }
+
 // Top are the n rows with the most failed attempts, those without any left out.
 func (s *Series) Top(n int) []Row {
 	rows := slices.DeleteFunc(s.Rows(), func(r Row) bool { return r.Failed() == 0 })

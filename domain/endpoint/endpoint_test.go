@@ -467,3 +467,13 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLimitOfEndpointsIsSaidInWordsThatCount(t *testing.T) {
+	t.Parallel()
+	if err := endpoint.CheckRoom(1, 1); err == nil || !strings.Contains(err.Error(), "can have 1 endpoint and has 1.") {
+		t.Errorf("%v", err)
+	}
+	if endpoint.CheckRoom(0, 1) != nil {
+		t.Error("the first one is refused")
+	}
+}

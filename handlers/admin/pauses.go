@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,9 +135,23 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 	if made {
 		c.Flash("Deliveries are paused. In-flight requests finish.")
 	} else {
-		c.Flash("It was already paused by " + strings.TrimSpace(row.ActorKind+" "+row.ActorID) + ": " + row.Reason)
+		by, err := a.whoPaused(c, row)
+		if err != nil {
+			return err
+		}
+		c.Flash("It was already paused by " + by + ": " + row.Reason)
 	}
 	return c.Redirect(pausesPath)
+}
+
+// whoPaused names who made a pause, with the kind.
+func (a *admin) whoPaused(c *handlers.Call, row sql.DispatchPause) (by string, err error) {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		names, err := operatorNames(c, q)
+		by = strings.TrimSpace(row.ActorKind + " " + cmp.Or(names[row.ActorID], row.ActorID))
+		return err
+	})
+	return by, err
 }
 
 // pauseAll is the word that an operator types to pause the whole platform.

@@ -114,4 +114,8 @@ func TestAPauseNeedsAReasonAndSomethingToPause(t *testing.T) {
 	if n := w.ask("SELECT count(*) FROM audit_log WHERE action = 'dispatch.paused'"); n != 1 {
 		t.Errorf("two operators at once made %d pauses", n)
 	}
+	w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "of": {"everything"}, "reason": {"x"}}, w.cookie)
+	if page := w.page("/console/pauses"); !strings.Contains(page, "It was already paused by operator ") || strings.Contains(page, "paused by operator opr_") {
+		t.Errorf("who paused it is not named: %s", page)
+	}
 }

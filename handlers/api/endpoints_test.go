@@ -320,6 +320,24 @@ func TestADeletedEndpointIsGoneAndItsLaneKnows(t *testing.T) {
 	w.do("GET", "/api/v1/deliveries/"+dlv, tn.key, nil).want(http.StatusOK) // its past stays readable
 }
 
+// A person who tests an endpoint behind an open breaker wants to know now whether it responds again.
+func TestATestEventBehindAnOpenBreakerIsTheNextProbe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	ep := w.active(tn, nil)
+	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, breaker_state, opened_at, next_probe_at)
+		VALUES ($1, $2, 30, 1, now(), now() + interval '1 hour')`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
+	w.onlyDelivery(tn, nil)
+	a := w.do("POST", "/api/v1/endpoints/"+ep+"/test", tn.key, nil).want(http.StatusAccepted)
+	if n := one[int](w, "SELECT count(*) FROM queue WHERE asked AND delivery_id = $1", w.uuid(id.Delivery, a.text("delivery_id"))); n != 1 {
+		t.Error("the test event waits behind the others for the next probe")
+	}
+	if n := one[int](w, "SELECT count(*) FROM queue WHERE asked"); n != 1 {
+		t.Errorf("%d deliveries are asked for", n)
+	}
+}
+
 func TestATestGoesToThatEndpointAloneWhateverItSubscribesTo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

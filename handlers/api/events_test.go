@@ -148,6 +148,9 @@ func TestOneIdempotencyKeyMakesOneEvent(t *testing.T) {
 	}
 	w.owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(body))
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":{"n":2}}`, "Idempotency-Key", "one").problem(409, "idempotency_conflict", "idempotency_key")
+	if said := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":{"n":2}}`, "Idempotency-Key", "one"); !strings.Contains(string(said.Body), "byte for byte") {
+		t.Errorf("nobody is told how bodies are compared: %s", said.Body)
+	}
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"two"}`, "Idempotency-Key", "one").problem(400, "idempotency_key_twice", "idempotency_key")
 	w.do("POST", "/api/v1/events", acme.key, body, "Idempotency-Key", "a b").problem(400, "idempotency_key_malformed", "idempotency_key")
 	w.do("POST", "/api/v1/events", acme.key, body, "Idempotency-Key", "").problem(400, "idempotency_key_malformed", "idempotency_key")

@@ -62,6 +62,9 @@ func TestKeysInvite(t *testing.T) {
 	w.do("POST", "/api/v1/invitations", a.key, `{"email":"no","role":"king"}`).problem(400, "email_invalid", "email", "role")
 	w.do("POST", "/api/v1/invitations", a.key, `{"email":"here@example.com","role":"viewer"}`).problem(409, "member_already")
 	w.do("POST", "/api/v1/invitations", a.key, `{"email":"x@example.com","role":"owner"}`).problem(403, "role_beyond_own")
+	if said := string(w.do("POST", "/api/v1/invitations", a.key, `{"email":"x@example.com","role":"owner"}`).Body); !strings.Contains(said, "platform key") {
+		t.Errorf("nobody is told who can invite an owner: %s", said)
+	}
 	made := w.do("POST", "/api/v1/invitations", a.key, `{"email":"X@example.com","role":"viewer"}`).want(201)
 	if made.text("email") != "x@example.com" || strings.Contains(string(made.Body), "token") {
 		t.Error(string(made.Body))

@@ -33,6 +33,6 @@ func TestTheAuditLogNamesObjectsAndAuthors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.as(access.Viewer).get(w.root+"/audit-log").want(200, "A owner (owner-", "API key “k”", "192.0.2.9", ">Orders, production</a>", ">Replay deliveries</a>", ">former@example.com</span>", ">order.paid</a>").keep("audit-names")
+	w.as(access.Viewer).get(w.root+"/audit-log").want(200, "A owner (owner-", "API key “k”", "192.0.2.9", ">Orders, production</a>", ">Replay deliveries</a>", ">former@example.com</span>", ">order.paid</a>", ">Endpoint created</").keep("audit-names")
 	w.portalSession(w.tn, access.Viewer).get(w.root+"/audit-log").want(200, "endpoint.create").lacks("A owner", "owner-", "192.0.2.9", "API key")
 }

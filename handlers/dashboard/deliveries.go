@@ -75,10 +75,15 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *sql.Queries) error {
 		var err error
-		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil || status != http.StatusOK {
+		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil {
 			return err
 		}
-		if v.Of, err = a.headOf(c, q, p.Endpoint); err != nil {
+		// The endpoint's tabs stay where another part of the filter is invalid.
+		of := p.Endpoint
+		if of.IsZero() {
+			of = endpointOf(v.Filter)
+		}
+		if v.Of, err = a.headOf(c, q, of); err != nil || status != http.StatusOK {
 			return err
 		}
 		return a.fillDeliveries(c, q, p, ask, &v)
@@ -104,6 +109,15 @@ func (a *dashboard) headOf(c *handlers.Call, q *sql.Queries, endpointID id.UUID)
 	}
 	h := a.head(c, e, "deliveries")
 	return &h, nil
+}
+
+// endpointOf is the endpoint that a filter names; zero: none, or not by a valid id.
+func endpointOf(f pages.DeliveryFilter) id.UUID {
+	endpointID, err := id.Endpoint.Parse(f.Endpoint)
+	if err != nil {
+		return id.UUID{}
+	}
+	return endpointID
 }
 
 func deliveryFilter(q url.Values) pages.DeliveryFilter {

@@ -253,6 +253,15 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 	viewer.get(list+"?status=failed&type=order.paid&since=2020-01-01T00:00").want(200, `value="failed" selected`, `value="order.paid"`, `value="2020-01-01T00:00:00"`, ">Clear<")
 	viewer.get(list+"?status=gone").want(400, "Status must be one of", `value="ep_`)
 	viewer.get(list+"?since=yesterday").want(400, "since must be an RFC 3339 time")
+	// A list of one endpoint keeps its head and its tabs, also beside a wrong filter.
+	for query, status := range map[string]int{"": 200, "&status=gone": 400} {
+		p := viewer.get(list+"?endpoint="+id.Endpoint.Format(ep)+query).want(status, "https://hooks.example.com/in")
+		for _, tab := range []string{"", "/settings", "/filter", "/secrets"} {
+			if !strings.Contains(p.Body, `href="`+tn.path+"/endpoints/"+id.Endpoint.Format(ep)+tab+`"`) {
+				t.Errorf("the list of one endpoint with %q has no tab %q", query, tab)
+			}
+		}
+	}
 	viewer.get(list+"?colour=red").want(400, "Unknown parameter")
 	viewer.get(list+"?status=canceled").want(200, "No deliveries match these filters", "Show all deliveries")
 

@@ -128,6 +128,7 @@ func TestAValueShownOnceIsSealedUntilThen(t *testing.T) {
 		t.Errorf("%d sessions keep a sealed secret", n)
 	}
 	w.as(access.Admin).get(created).want(200, "can&#39;t be shown again").lacks("whsec_")
+	owner.send("HEAD", created, nil).want(200) // a check of the address uses nothing up
 	owner.get(created).want(200, "whsec_", "Install the signing secret").keep("endpoint-created")
 	owner.get(created).want(200, "can&#39;t be shown again", "Open secrets").lacks("whsec_").keep("endpoint-created-again")
 	if n := one[int](w.world, "SELECT count(*) FROM sessions WHERE once IS NOT NULL"); n != 0 {

@@ -38,7 +38,7 @@ func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	owner.get(w.root + "/").want(200).keep("suspended-overview")
 	owner.get(w.root + "/endpoints/new").want(200).keep("suspended-new")
 	owner.post(w.root+"/settings", url.Values{"name": {"A better name"}, "retention_days": {"30"}}).
-		want(http.StatusForbidden, "This tenant is suspended", "A better name", "invoice &lt;42&gt; is overdue", "tenant_suspended").keep("suspended-refused")
+		want(http.StatusForbidden, "<h1>This tenant is suspended</h1>", "A better name", "invoice &lt;42&gt; is overdue", "tenant_suspended").keep("suspended-refused")
 	owner.post(path+"/secrets", url.Values{"secret": {"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"}}).want(http.StatusForbidden).lacks("whsec_")
 	owner.post(w.root+"/notices/preferences", nil).to(w.root + "/notices")
 	w.portalSession(w.tn, access.Developer).get(w.root+"/").want(200, "This tenant is suspended").lacks("overdue")

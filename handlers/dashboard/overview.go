@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -67,10 +66,6 @@ func (a *dashboard) home(c *handlers.Call) error {
 			Failed: r.Failed(), Attempts: r.Total(),
 		})
 	}
-	// Among the failing endpoints, one without a success comes first, then the one with the higher failure rate.
-	slices.SortStableFunc(v.Failing, func(a, b pages.FailingEndpoint) int {
-		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(b.Failed, a.Failed))
-	})
 	return c.Render(http.StatusOK, pages.Overview(v))
 }
 

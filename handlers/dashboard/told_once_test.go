@@ -56,7 +56,7 @@ func TestAnOpenPageOfARemovedMemberIsLoadedAgain(t *testing.T) {
 	viewer.get(tn.path+"/live", "HX-Request", "true").want(http.StatusOK)
 	w.sql("DELETE FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
 	viewer.get(tn.path+"/live", "HX-Request", "true").want(http.StatusNotFound)
-	viewer.get(tn.path+"/").want(http.StatusNotFound, "<main")
+	viewer.get(tn.path+"/").want(http.StatusNotFound, "<main", "doesn&#39;t exist, was deleted, or belongs to another tenant")
 	script, err := os.ReadFile(filepath.Join("..", "..", "static", "js", "app.js"))
 	if err != nil {
 		t.Fatal(err)

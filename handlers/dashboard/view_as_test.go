@@ -171,7 +171,7 @@ func TestAnOperatorActsOnlyAfterAskingAndNeverWithSecrets(t *testing.T) {
 	if err := accounts.ActInView(t.Context(), w.db, o.session, tn.id, "they asked us to", o.author()); err != nil {
 		t.Fatal(err)
 	}
-	o.get(tn.path+"/").want(200, "view-as-acting")
+	o.get(tn.path+"/").want(200, "view-as-acting", "until <time")
 	o.post(tn.path+"/endpoints/"+ep+"/pause", nil).to(tn.path)
 	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE action = 'endpoint.pause' AND actor_kind = 'operator' AND actor_id = $1", id.Operator.Format(o.id)); n != 1 {
 		t.Errorf("the pause is entered %d times as the operator's", n)

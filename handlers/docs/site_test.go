@@ -3,11 +3,13 @@ package docs_test
 import (
 	"encoding/json"
 	"html"
+	"io/fs"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
+	pages "posthorn/docs"
 	"posthorn/domain/access"
 )
 
@@ -23,6 +25,31 @@ func TestTheLandingPageHasADoorForEachReader(t *testing.T) {
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the landing page lacks %s", want)
+		}
+	}
+}
+
+func TestAMissingPageLeadsBackToTheDocumentation(t *testing.T) {
+	t.Parallel()
+	status, body := server(t)("/docs/nothing")
+	if status != http.StatusNotFound || !strings.Contains(body, "The documentation starts at /docs.") || !strings.Contains(body, `href="/docs"`) ||
+		strings.Contains(body, "go back to the dashboard") {
+		t.Errorf("%d: %s", status, body)
+	}
+}
+
+func TestEveryGuideIsInTheNavigation(t *testing.T) {
+	t.Parallel()
+	_, body := server(t)("/docs/quickstart")
+	for _, glob := range []string{"*.md", "ops/*.md"} {
+		files, err := fs.Glob(pages.Pages, glob)
+		if err != nil || len(files) == 0 {
+			t.Fatal(glob, err)
+		}
+		for _, file := range files {
+			if path := "/docs/" + strings.TrimSuffix(file, ".md"); !strings.Contains(body, `href="`+path+`"`) {
+				t.Errorf("the navigation has no %s", path)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (v DeliveriesView) header() components.HeaderProps {
 		return components.HeaderProps{Title: "Deliveries", Text: "Every event sent to every subscribed endpoint."}
 	}
 	return components.HeaderProps{
-		Title: v.Of.title(), Text: v.Of.Description, Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
+		Title: v.Of.title(), Text: v.Of.subtitle(), Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
 		Badge: components.Condition(v.Of.Condition.State),
 	}
 }

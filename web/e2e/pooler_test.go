@@ -60,6 +60,9 @@ func pageSettings(t *testing.T, here [][2]string) string {
 	if settings, _, _ = strings.Cut(settings, "```"); !found || !strings.Contains(settings, "tcp_user_timeout") {
 		t.Fatalf("the page has no settings: %q", settings)
 	}
+	if !strings.Contains(settings, "server_login_retry = 1\n") {
+		t.Fatal("after an outage of the database the pooler would wait 15 s before it tries again")
+	}
 	for _, one := range here {
 		if strings.Count(settings, one[0]) != 1 {
 			t.Fatalf("the page's settings do not have %q once: %q", one[0], settings)
