@@ -39,11 +39,10 @@ bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'
 	@CGO_ENABLED=0 tools/progress 690 $(GO) build -v -trimpath -tags '$(TAGS)' -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./web
 
-# The longest package first, and four at once: most tests wait for servers and processes. Linking without what only a
-# debugger reads takes a third of the time.
+# The longest package first. Linking without what only a debugger reads takes a third of the time.
 test: ## all tests, with the race detector, on a PostgreSQL that they bring up themselves
 	@$(if $(HAVE_CC),:,echo 'no C compiler found: running without the race detector')
-	$(GO) test $(RACE) -p 4 -ldflags '-s -w' -timeout 20m $(TESTFLAGS) ./web ./...
+	$(GO) test $(RACE) -ldflags '-s -w' -timeout 20m $(TESTFLAGS) ./web ./...
 
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \

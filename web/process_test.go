@@ -59,9 +59,10 @@ func TestServeRunsOnAFreshMachineAndStopsCleanly(t *testing.T) {
 	if status, body := fetch(t, at.URL+"/healthz", ""); status != http.StatusOK || !strings.Contains(body, `"status":"ok"`) {
 		t.Errorf("healthz: %d %s", status, body)
 	}
-	if status, body := fetch(t, at.URL+"/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"worker":{"ok":true}`) {
-		t.Errorf("readyz: %d %s", status, body)
-	}
+	eventually(t, "the worker is registered", func() bool { // it serves before that
+		status, body := fetch(t, at.URL+"/readyz", "")
+		return status == http.StatusOK && strings.Contains(body, `"worker":{"ok":true}`)
+	})
 	if status, body := fetch(t, at.Metrics, ""); status != http.StatusOK || !strings.Contains(body, "posthorn_build_info{") ||
 		!strings.Contains(body, "go_goroutines") {
 		t.Errorf("metrics: %d %s", status, body)
