@@ -42,7 +42,7 @@ type content struct {
 	searched []byte // the index as JSON
 }
 
-var errNoPage = fault.New(fault.NotFound, "no_such_path", "Page not found. The documentation starts at /docs.")
+var errNoPage = fault.New(fault.NotFound, "no_such_path", "The documentation has no page at this address. It starts at /docs.")
 
 const (
 	searchIndex  = "/docs/search.json"

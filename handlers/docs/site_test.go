@@ -32,7 +32,7 @@ func TestTheLandingPageHasADoorForEachReader(t *testing.T) {
 func TestAMissingPageLeadsBackToTheDocumentation(t *testing.T) {
 	t.Parallel()
 	status, body := server(t)("/docs/nothing")
-	if status != http.StatusNotFound || !strings.Contains(body, "The documentation starts at /docs.") || !strings.Contains(body, `href="/docs"`) ||
+	if status != http.StatusNotFound || !strings.Contains(body, "It starts at /docs.") || !strings.Contains(body, `href="/docs"`) ||
 		strings.Contains(body, "go back to the dashboard") {
 		t.Errorf("%d: %s", status, body)
 	}
