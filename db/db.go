@@ -141,7 +141,7 @@ func (d *DB) ConsoleThenIngest(ctx context.Context, first func(*sql.Queries) (bo
 		if err := fn(q, b); err != nil {
 			return err
 		}
-		return conn.SendBatch(ctx, b).Close()
+		return Send(ctx, conn, b)
 	})
 }
 

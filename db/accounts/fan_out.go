@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"posthorn/db"
@@ -185,7 +184,7 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 		{Name: "URL", Value: e.URL},
 		{Name: "Description", Value: e.Description},
 		{Name: "Reason", Value: disabledWhy(e)},
-		{Name: "Last response", Value: lastResponse(e)},
+		{Name: "Last response", Value: delivery.LastAnswerText(e.LastStatus, e.LastFailure)},
 		{Name: "First failure", Value: moment(e.FirstFailureAt)},
 		{Name: "Last failure", Value: moment(e.LastFailureAt)},
 	} {
@@ -206,16 +205,6 @@ func disabledWhy(e notice.EndpointDetails) string {
 		return why + " (" + e.Reason + ")"
 	}
 	return e.Reason
-}
-
-func lastResponse(e notice.EndpointDetails) string {
-	if failure, known := delivery.ParseFailure(e.LastFailure); known && failure != delivery.FailNone {
-		return delivery.AnswerText(0, failure)
-	}
-	if e.LastStatus == 0 {
-		return ""
-	}
-	return fmt.Sprintf("HTTP %d", e.LastStatus)
 }
 
 func moment(t *time.Time) string {

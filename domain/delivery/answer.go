@@ -27,3 +27,17 @@ func AnswerText(code int, failure Failure) string {
 	}
 	return "No response"
 }
+
+// LastAnswerText is the result of an attempt in a word or two, by its status and the word of its failure, as notices
+// keep them. It is empty where there was none.
+func LastAnswerText(status int, failure string) string {
+	switch f, known := ParseFailure(failure); {
+	case failure != "" && known:
+		return AnswerText(0, f)
+	case failure != "":
+		return failure
+	case status > 0:
+		return "HTTP " + strconv.Itoa(status)
+	}
+	return ""
+}

@@ -279,7 +279,7 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 		Tone:    Careful,
 		Body: []Block{
 			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", failedWhy(f.Reason)},
-				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", lastAnswer(f.LastStatus, f.LastFailure)},
+				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", delivery.LastAnswerText(f.LastStatus, f.LastFailure)},
 				Fact{"When", moment(f.FailedAt)}),
 			text("It won't be retried. Fix the cause, then replay it."),
 			button("View delivery", d.Dashboard+"/deliveries/"+f.Delivery),
@@ -333,7 +333,7 @@ func endpointFacts(e notice.EndpointDetails) Block {
 	}
 	return facts(
 		Fact{"Endpoint", e.URL},
-		Fact{"Last response", lastAnswer(e.LastStatus, e.LastFailure)},
+		Fact{"Last response", delivery.LastAnswerText(e.LastStatus, e.LastFailure)},
 		Fact{"Most frequent", frequent(e)},
 		Fact{"First failure", momentOrNone(e.FirstFailureAt)},
 		Fact{"Last failure", momentOrNone(e.LastFailureAt)},
@@ -370,17 +370,6 @@ func response(text string) string {
 		return delivery.AnswerText(0, failure)
 	}
 	return text
-}
-
-// lastAnswer is the last attempt's result in a word or two.
-func lastAnswer(status int, failure string) string {
-	switch {
-	case failure != "":
-		return response(failure)
-	case status > 0:
-		return fmt.Sprintf("HTTP %d", status)
-	}
-	return ""
 }
 
 // action is what to do about an endpoint, by the most frequent result of its attempts if counted, else by its last
