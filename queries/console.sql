@@ -5,10 +5,9 @@
 -- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
 -- which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
 -- Endpoints are counted by their condition, of the tenants of the page alone.
-SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, p.waiting
+SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, w.n AS waiting
 FROM (
-	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
-		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
+	SELECT t.id, t.name, t.state, t.retention_days, t.created_at
 	FROM tenants t
 	WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0 OR t.external_id = @part::text)
 		AND (@state::text = '' OR t.state = @state::text)
@@ -21,13 +20,14 @@ FROM (
 		CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
 	LIMIT @most
 ) p
+CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM queue q WHERE q.tenant_id = p.id LIMIT 10001) x) w
 CROSS JOIN LATERAL (
 	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
 	FROM posthorn.lane_states(p.id, @silent_seconds)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
-	WHERE s.tenant_id = p.id AND NOT s.listens
+	WHERE NOT s.listens
 ) c
-ORDER BY CASE WHEN @sort = 'waiting' THEN p.waiting END DESC,
+ORDER BY CASE WHEN @sort = 'waiting' THEN w.n END DESC,
 	CASE WHEN @sort = 'name' THEN lower(p.name) END, CASE WHEN @sort = 'name' THEN p.id END, p.id DESC;
 
 -- name: TenantNames :many
@@ -41,7 +41,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND kind <> 'listen') AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
-	(SELECT count(*) FROM posthorn.lane_states(NULL, @silent_seconds) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	(SELECT count(*) FROM (SELECT DISTINCT h.tenant_id FROM endpoint_health h WHERE h.breaker_state <> 0) f
+		CROSS JOIN LATERAL posthorn.lane_states(f.tenant_id, @silent_seconds) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => @silent_seconds::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => @silent_seconds::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
@@ -58,11 +59,18 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 -- name: ConsoleOldestDue :many
 -- The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
 -- pause nor the endpoint's breaker or limits.
--- Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with its owner.
+-- Each tenant with something in the queue costs a step of its index, and of each lane only the head counts, so a backlog costs one look. The
+-- lane that is meant is named, with its owner.
+WITH RECURSIVE waiting AS (
+	(SELECT q.tenant_id FROM queue q ORDER BY q.tenant_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT q.tenant_id FROM queue q WHERE q.tenant_id > w.tenant_id ORDER BY q.tenant_id LIMIT 1) FROM waiting w WHERE w.tenant_id IS NOT NULL
+)
 SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
 	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
-	FROM posthorn.lane_states(NULL, @silent_seconds)
+	FROM (SELECT w.tenant_id FROM waiting w WHERE w.tenant_id IS NOT NULL) w
+	CROSS JOIN LATERAL posthorn.lane_states(w.tenant_id, @silent_seconds)
 		AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	CROSS JOIN LATERAL (
 		SELECT greatest(coalesce(q.due_at, posthorn.created_at(q.delivery_id)), l.since) AS due
@@ -70,24 +78,26 @@ FROM (
 	) h
 	WHERE l.due
 	GROUP BY l.tenant_id
+	ORDER BY ready_at LIMIT @most
 ) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
-ORDER BY o.ready_at
-LIMIT @most;
+ORDER BY o.ready_at;
 
 -- name: ConsoleBacklogs :many
 -- Whose the first 200,000 waiting deliveries are, and how many of them are ready: sent as fast as the endpoints' limits and the workers
 -- allow. Who has most of those comes first.
+WITH waiting AS MATERIALIZED (
+	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS started
+	FROM (SELECT w.tenant_id, w.endpoint_id, w.state FROM queue w LIMIT 200000) q GROUP BY 1, 2
+)
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
-	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
-	FROM (
-		SELECT w.tenant_id, w.state = 0 AND coalesce(l.ready, false) AS sendable
-		FROM queue w LEFT JOIN (
-			SELECT s.endpoint_id, s.ready FROM posthorn.lane_states(NULL, @silent_seconds)
-				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
-		) l ON l.endpoint_id = w.endpoint_id
-		LIMIT 200000
-	) q GROUP BY q.tenant_id
+	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.started) FILTER (WHERE l.ready), 0)::bigint AS ready
+	FROM waiting w LEFT JOIN (
+		SELECT s.endpoint_id, s.ready FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
+		CROSS JOIN LATERAL posthorn.lane_states(x.tenant_id, @silent_seconds)
+			AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	) l ON l.endpoint_id = w.endpoint_id
+	GROUP BY w.tenant_id
 ) b JOIN tenants t ON t.id = b.tenant_id
 ORDER BY b.ready DESC, b.n DESC
 LIMIT @most;
@@ -134,18 +144,23 @@ ORDER BY b.n DESC;
 -- name: ConsoleHosts :many
 -- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
 -- of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker among them.
+WITH known AS MATERIALIZED (
+	SELECT e.id, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host, coalesce(h.consecutive_failures, 0) AS consecutive_failures,
+		h.last_failure_at, coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 AS fails
+	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+	WHERE e.deleted_at IS NULL AND (NOT @failing::boolean OR EXISTS (SELECT FROM endpoint_health f WHERE f.breaker_state <> 0 OR f.consecutive_failures > 0))
+)
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
 	count(*) FILTER (WHERE x.condition IN ('active', 'failing')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
 	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
 	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing')) AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
-	SELECT e.tenant_id, s.condition, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
-		coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
+	SELECT k.host, k.consecutive_failures, k.last_failure_at, s.tenant_id, s.condition
 	FROM posthorn.lane_states(NULL, @silent_seconds)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
-	JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
-	LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+	JOIN known k ON k.id = s.endpoint_id
+	WHERE NOT @failing::boolean OR k.host IN (SELECT f.host FROM known f WHERE f.fails)
 ) x
 WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
 GROUP BY x.host
@@ -204,26 +219,37 @@ LIMIT @most;
 
 -- name: ConsoleLedger :many
 -- The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
--- in the queue, all as of one moment: what was accepted and has not ended must wait.
-WITH entries AS (
-	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
-	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
-	UNION ALL
+-- in the queue, all as of one moment: what was accepted and has not ended must wait. Of the days that are closed and add
+-- up, only the newest are summed.
+WITH unfolded AS MATERIALIZED (
 	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
 		unnest(l.failed), unnest(l.canceled), unnest(l.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
 	WHERE u.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR u.tenant_id = sqlc.narg('tenant_id'))
-), sums AS (
-	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
-		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
-	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
-), waits AS (
+), waits AS MATERIALIZED (
 	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
 		count(*) FILTER (WHERE l.held) AS held
 	FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
 	WHERE q.delivery_id >= posthorn.first_id((@since::date)::timestamp AT TIME ZONE 'UTC')
 		AND (sqlc.narg('tenant_id')::uuid IS NULL OR q.tenant_id = sqlc.narg('tenant_id'))
 	GROUP BY 1, 2
+), folded AS (
+	(SELECT b.* FROM books b
+	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
+	ORDER BY b.day DESC, b.accepted DESC LIMIT @most)
+	UNION SELECT b.* FROM books b
+	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
+		AND b.accepted <> b.delivered + b.failed + b.canceled
+	UNION SELECT b.* FROM (SELECT u.tenant_id, u.day FROM unfolded u UNION SELECT w.tenant_id, w.day FROM waits w) d
+	JOIN books b ON b.tenant_id = d.tenant_id AND b.day = d.day
+), entries AS (
+	SELECT f.tenant_id, f.day, f.accepted, f.delivered, f.failed, f.canceled, f.expunged FROM folded f
+	UNION ALL
+	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged FROM unfolded u
+), sums AS (
+	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
+		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
+	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 )
 SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
 	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,

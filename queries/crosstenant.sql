@@ -44,8 +44,8 @@ WITH looked AS MATERIALIZED (
 ), page AS (
 	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT @most::int
 )
-SELECT (SELECT id FROM reached)::uuid AS reached, coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants,
-	coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
+SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) AS looked,
+	coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants, coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ReadAllDeliveries :many
@@ -64,20 +64,25 @@ LEFT JOIN lanes l ON l.endpoint_id = d.endpoint_id;
 
 -- name: ScanAllEvents :many
 -- The newest events of all tenants or of one between two ids, data left where it is; as ScanAllDeliveries. The last row
--- that was looked at of a tenant that has more is returned too, matching or not.
-SELECT x.*, t.id AS tenant_id, t.name AS tenant_name
-FROM tenants t CROSS JOIN LATERAL (
-	SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		(@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = t.id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
-		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
-	ORDER BY e.created_at DESC, e.id DESC LIMIT @scan::int
-) x
-WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR t.id = sqlc.narg('tenant_id')) AND t.state <> 'deleted'
-	AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
-	AND (x.matches OR x.place = @scan::int)
-ORDER BY x.id DESC
+-- that was looked at of a tenant that has more is returned too, matching or not. After all rows comes one without an id,
+-- whose place is how many rows were looked at.
+WITH looked AS MATERIALIZED (
+	SELECT x.*, t.id AS tenant_id, t.name AS tenant_name
+	FROM tenants t CROSS JOIN LATERAL (
+		SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
+			(@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1)))::boolean AS matches
+		FROM events e
+		WHERE e.tenant_id = t.id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+			AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
+		ORDER BY e.created_at DESC, e.id DESC LIMIT @scan::int
+	) x
+	WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR t.id = sqlc.narg('tenant_id')) AND t.state <> 'deleted'
+		AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
+)
+SELECT l.id, l.type, l.channels, l.deliver_at, l.place, l.matches, l.tenant_id, l.tenant_name FROM looked l WHERE l.matches OR l.place = @scan::int
+UNION ALL
+SELECT '00000000-0000-0000-0000-000000000000', '', '{}', NULL, count(*), false, '00000000-0000-0000-0000-000000000000', '' FROM looked
+ORDER BY id DESC
 LIMIT @most::int;
 
 -- name: OldestShown :one

@@ -58,8 +58,9 @@ DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OF
 SELECT * FROM mailbox ORDER BY id DESC LIMIT @most;
 
 -- name: WaitingMails :one
--- Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later.
-SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= now() + interval '5 minutes';
+-- Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later: five minutes after
+-- it was taken, which can be after this transaction began.
+SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= clock_timestamp() + interval '5 minutes';
 
 -- name: GetKeptMail :one
 SELECT * FROM mailbox WHERE id = @id;

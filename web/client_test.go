@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,22 @@ type thing struct {
 	Secret     string `json:"secret"`
 	Deliveries int    `json:"deliveries"`
 	ReplayOf   string `json:"replay_of"`
+}
+
+// TestTheCommandLineSaysWhyAVerificationFails: the progress of a verification is where the endpoint is looked at.
+func TestTheCommandLineSaysWhyAVerificationFails(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(broken.Close)
+	var endpoint thing
+	d.ok(&endpoint, "endpoints create --json --event-types order.* "+broken.URL)
+	line := regexp.MustCompile(`(?m)^Verification +(pending|failed), \d+ (try|tries): .*418`)
+	eventually(t, "the verification's last response is shown", func() bool {
+		return line.MatchString(d.ok(nil, "endpoints get "+endpoint.ID))
+	})
 }
 
 func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {

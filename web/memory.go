@@ -18,7 +18,10 @@ const (
 	collectAt        = 300 // percent of growth
 	quietMemoryLimit = 72 << 20
 	busyMemoryLimit  = 110 << 20
-	memoryEvery      = 500 * time.Millisecond
+	// With thousands of endpoints more is live, and under that limit a busy process spends a third of its CPU on
+	// collecting. It gets four times what is live, up to this much.
+	fullMemoryLimit = 160 << 20
+	memoryEvery     = 500 * time.Millisecond
 	// A process is busy once it collects so often, look after look.
 	busyCollections = 3 // in memoryEvery: 6 a second
 	busyLooks       = 4
@@ -87,17 +90,17 @@ func (k *memoryKeeper) look(now time.Time) {
 }
 
 // memoryLimit is the limit that follows another, where this much is live. busy: collections are frequent; calm: there
-// was none since the last look. The limit grows before collecting is all that a busy process does, and before the use
-// reaches it. It falls when the use is a fifth of it, or in a calm process, so that it does not swing.
+// was none since the last look. The limit grows before collecting is much of what a busy process does, and before the
+// use reaches it. It falls when the use is a fifth of it, or in a calm process, so that it does not swing.
 func memoryLimit(limit, live int64, busy, calm bool) int64 {
 	switch {
 	case busy && live > limit*6/10, live > limit*85/100:
-		return max(live*2, busyMemoryLimit)
+		return max(live*2, busyMemoryLimit, min(live*4, fullMemoryLimit))
 	case busy:
-		return max(limit, busyMemoryLimit)
+		return max(limit, busyMemoryLimit, min(live*4, fullMemoryLimit))
 	case live < limit/5:
 		return max(quietMemoryLimit, live*2)
-	case calm && limit <= busyMemoryLimit && live < quietMemoryLimit*7/10:
+	case calm && live < quietMemoryLimit*7/10:
 		return quietMemoryLimit
 	}
 	return limit

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
@@ -147,5 +148,40 @@ func TestAMailWithALinkIsSealed(t *testing.T) {
 	var got map[string]string
 	if err != nil || json.Unmarshal(text, &got) != nil || got["link"] != link["link"] || data != "{}" {
 		t.Errorf("%s, %s, %v", data, text, err)
+	}
+}
+
+// TestAMailThatIsBeingSentIsOnItsWay: the mailbox of development shows one or says that one comes, also when a worker
+// takes it while the page is being made.
+func TestAMailThatIsBeingSentIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	if err := f.db.Console(t.Context(), func(q *sql.Queries) error {
+		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
+			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: f.ring,
+			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err := f.db.Console(t.Context(), func(page *sql.Queries) error { // the transaction has begun
+		if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
+			claimed, err := q.ClaimMails(t.Context(), sql.ClaimMailsParams{Seconds: 300, Most: 10})
+			if err == nil && len(claimed) != 1 {
+				t.Errorf("%d mails are due", len(claimed))
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		n, err := page.WaitingMails(t.Context())
+		if err == nil && n != 1 {
+			t.Errorf("%d mails are on their way", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

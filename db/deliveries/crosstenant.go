@@ -30,14 +30,39 @@ type CrossTenantPage struct {
 	Next   *id.UUID // After of the next page; nil at the end
 }
 
-// How far a page reads: this many rows of each tenant, this many endpoints of a host, and this many time ranges, each
-// scanGrowth times as long as the one before.
+// How far a page reads: this many rows of each tenant in a time range and of all in all ranges, and this many endpoints
+// of a host. The first range is short, since a busy platform fills a page with it.
 const (
-	crossTenantScan  = 500
-	crossTenantHosts = 200
-	crossTenantTime  = 24 * time.Hour
-	crossTenantParts = 4
+	crossTenantScan   = 500
+	crossTenantRows   = 10_000
+	crossTenantHosts  = 200
+	crossTenantFirst  = 15 * time.Minute
+	crossTenantFew    = 7 * 24 * time.Hour // the first where a table has few rows of each day
+	crossTenantGrowth = 30                 // at most, from one range to the next
 )
+
+// ranges divides the window of a list over all tenants into time ranges, newest first, until enough rows were looked
+// at.
+type ranges struct {
+	window
+	length time.Duration
+	left   int64 // rows
+}
+
+func (w window) ranges() ranges { return ranges{w, crossTenantFirst, crossTenantRows} }
+
+// next is the range to read.
+func (r *ranges) next() window { return r.slice(r.length, time.Now(), false) }
+
+// after makes the next range the one beyond another, in which so many rows were looked at. It is false if the page has
+// looked at enough. A range is as long as the rows that are left allow, by what the last one had.
+func (r *ranges) after(part window, looked int64) bool {
+	r.beyond(part.low, false)
+	r.left -= looked
+	growth := min(crossTenantGrowth, float64(r.left)/float64(max(looked, 1)))
+	r.length = time.Duration(float64(r.length) * growth)
+	return r.left > crossTenantRows/4
+}
 
 // ListCrossTenant reads a page of the deliveries of all tenants. It changes the planner settings of its transaction, so
 // call it last.
@@ -128,8 +153,7 @@ func (p *CrossTenantPage) cut(whole id.UUID, most int) {
 	}
 }
 
-// listOfAll reads all tenants, one time range after the other, until the page is full or the maximum of ranges is
-// reached.
+// listOfAll reads all tenants, one time range after the other, until the page is full or enough rows were looked at.
 func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
 	floor, err := q.OldestShown(ctx)
 	if err != nil {
@@ -139,13 +163,19 @@ func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTe
 		return page, err
 	}
 	list := l.of(nil)
-	w, length := list.window(floor), crossTenantTime
+	parts := list.window(floor).ranges()
 	ask := sql.ScanAllDeliveriesParams{Source: "deliveries", Status: -1, EventType: l.EventType, Scan: crossTenantScan}
-	if l.Status != nil {
+	switch {
+	case l.Status != nil:
 		from(&ask, *l.Status)
+		if ask.Source != "deliveries" {
+			parts.length = crossTenantFew
+		}
+	case l.EventType == "":
+		ask.Scan = int32(l.Most + 1) // each row matches
 	}
-	for range crossTenantParts {
-		part := w.slice(length, time.Now(), false)
+	for {
+		part := parts.next()
 		ask.Low, ask.High, ask.LowAt, ask.HighAt, ask.Most = part.low, part.high, part.low.Time(), part.high.Time(),
 			int32(l.Most+1-len(page.Rows))
 		found, err := q.ScanAllDeliveries(ctx, ask)
@@ -167,15 +197,15 @@ func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTe
 		case !found.Reached.IsZero():
 			page.Next = &found.Reached
 			return page, nil
-		case part == w:
+		case part == parts.window:
 			page.Next = nil
 			return page, nil
 		}
-		w.beyond(part.low, false)
 		page.Next = &part.low
-		length *= scanGrowth
+		if !parts.after(part, found.Looked) {
+			return page, nil
+		}
 	}
-	return page, nil
 }
 
 // from names the table that knows a status.
@@ -248,13 +278,13 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 		return nil, nil, err
 	}
 	list := ListOptions{Since: l.Since, Until: l.Until, After: l.After}
-	w, length := list.window(floor), crossTenantTime
+	parts := list.window(floor).ranges()
 	scan := l.Most + 1
 	if l.Type != "" {
 		scan = crossTenantScan
 	}
-	for range crossTenantParts {
-		part := w.slice(length, time.Now(), false)
+	for {
+		part := parts.next()
 		rows, err := q.ScanAllEvents(ctx, sql.ScanAllEventsParams{
 			TenantID: l.Tenant, Type: l.Type, Low: part.low, High: part.high, LowAt: part.low.Time(),
 			HighAt: part.high.Time(), Scan: int32(scan), Most: int32(scan + 1),
@@ -262,26 +292,30 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 		if err != nil {
 			return nil, nil, err
 		}
-		// If a tenant has more events than were read, the page ends at the last one that was read.
+		var looked int64
 		for _, r := range rows {
+			if r.ID.IsZero() {
+				looked = r.Place
+				continue
+			}
 			if r.Matches {
 				page = append(page, r)
 			}
 			if len(page) > l.Most {
 				return page[:l.Most], &page[l.Most-1].ID, nil
 			}
+			// If a tenant has more events than were read, the page ends at the last one that was read.
 			if r.Place == int64(scan) {
 				return page, &r.ID, nil
 			}
 		}
-		if part == w {
+		if part == parts.window {
 			return page, nil, nil
 		}
-		w.beyond(part.low, false)
-		next = &part.low
-		length *= scanGrowth
+		if !parts.after(part, looked) {
+			return page, &part.low, nil
+		}
 	}
-	return page, next, nil
 }
 
 // DeliveriesOf returns the newest deliveries of one event, with the names of their endpoints. It changes the planner

@@ -158,6 +158,60 @@ func (w *statesWorld) states(role string, of *id.UUID) (found []laneState) {
 	return found
 }
 
+// TestOneTenantsStatesCostNoLookAtOthers: a page about one tenant must not read the lanes and endpoints of thousands,
+// also where the plan was made before the tenant was known.
+func TestOneTenantsStatesCostNoLookAtOthers(t *testing.T) {
+	t.Parallel()
+	w := &statesWorld{t: t, url: schematest.Clone(t), active: db.NewID()}
+	w.as("console", func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `WITH t AS (
+				INSERT INTO tenants (id, name, retention_days, created_at)
+				SELECT CASE i WHEN 0 THEN $1 ELSE gen_random_uuid() END, 'Tenant ' || i, 30, now() FROM generate_series(0, 8000) i RETURNING id
+			), e AS (
+				INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at)
+				SELECT id, gen_random_uuid(), 'http://one.example/', '{*}', 'active', now(), now() FROM t RETURNING tenant_id, id
+			)
+			INSERT INTO lanes (endpoint_id, tenant_id) SELECT id, tenant_id FROM e`, w.active.String())
+		return err
+	})
+	owner, err := pgx.Connect(t.Context(), w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	if _, err := owner.Exec(t.Context(), "ANALYZE posthorn.tenants, posthorn.endpoints, posthorn.lanes"); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"tenant", "worker"} { // the console looks for pauses of all tenants, once in a query
+		w.as(role, func(tx pgx.Tx) error {
+			for _, statement := range []string{
+				"SET LOCAL plan_cache_mode = force_generic_plan",
+				"PREPARE states (uuid) AS SELECT condition FROM posthorn.lane_states($1, 60)",
+			} {
+				if _, err := tx.Exec(t.Context(), statement); err != nil {
+					return err
+				}
+			}
+			// What the functions read is not in the plan, and counted in its blocks.
+			var plan []struct {
+				Plan struct {
+					Hit  int `json:"Shared Hit Blocks"`
+					Read int `json:"Shared Read Blocks"`
+				}
+			}
+			for range 2 { // the first reads the catalog too
+				if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE states ('"+w.active.String()+"')").Scan(&plan); err != nil {
+					return err
+				}
+			}
+			if blocks := plan[0].Plan.Hit + plan[0].Plan.Read; blocks > 100 {
+				t.Errorf("as %s, the states of a tenant with one endpoint among 8,000 others cost %d blocks", role, blocks)
+			}
+			return nil
+		})
+	}
+}
+
 // lanes is the result of domain/condition for the same lanes.
 func (w *statesWorld) lanes(of []laneState) (lanes map[id.UUID]endpoints.WaitingLane) {
 	w.t.Helper()

@@ -88,17 +88,19 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 }
 
 const ConsoleBacklogs = `-- name: ConsoleBacklogs :many
+WITH waiting AS MATERIALIZED (
+	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS started
+	FROM (SELECT w.tenant_id, w.endpoint_id, w.state FROM queue w LIMIT 200000) q GROUP BY 1, 2
+)
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
-	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
-	FROM (
-		SELECT w.tenant_id, w.state = 0 AND coalesce(l.ready, false) AS sendable
-		FROM queue w LEFT JOIN (
-			SELECT s.endpoint_id, s.ready FROM posthorn.lane_states(NULL, $1)
-				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
-		) l ON l.endpoint_id = w.endpoint_id
-		LIMIT 200000
-	) q GROUP BY q.tenant_id
+	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.started) FILTER (WHERE l.ready), 0)::bigint AS ready
+	FROM waiting w LEFT JOIN (
+		SELECT s.endpoint_id, s.ready FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
+		CROSS JOIN LATERAL posthorn.lane_states(x.tenant_id, $1)
+			AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	) l ON l.endpoint_id = w.endpoint_id
+	GROUP BY w.tenant_id
 ) b JOIN tenants t ON t.id = b.tenant_id
 ORDER BY b.ready DESC, b.n DESC
 LIMIT $2
@@ -206,30 +208,35 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 }
 
 const ConsoleHosts = `-- name: ConsoleHosts :many
+WITH known AS MATERIALIZED (
+	SELECT e.id, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host, coalesce(h.consecutive_failures, 0) AS consecutive_failures,
+		h.last_failure_at, coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 AS fails
+	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+	WHERE e.deleted_at IS NULL AND (NOT $2::boolean OR EXISTS (SELECT FROM endpoint_health f WHERE f.breaker_state <> 0 OR f.consecutive_failures > 0))
+)
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
 	count(*) FILTER (WHERE x.condition IN ('active', 'failing')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
 	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
 	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing')) AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
-	SELECT e.tenant_id, s.condition, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
-		coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
+	SELECT k.host, k.consecutive_failures, k.last_failure_at, s.tenant_id, s.condition
 	FROM posthorn.lane_states(NULL, $1)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
-	JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
-	LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+	JOIN known k ON k.id = s.endpoint_id
+	WHERE NOT $2::boolean OR k.host IN (SELECT f.host FROM known f WHERE f.fails)
 ) x
-WHERE $2::text = '' OR position(lower($2::text) IN x.host) > 0
+WHERE $3::text = '' OR position(lower($3::text) IN x.host) > 0
 GROUP BY x.host
-HAVING NOT $3::boolean OR count(*) FILTER (WHERE x.condition = 'failing' OR x.consecutive_failures > 0) > 0
+HAVING NOT $2::boolean OR count(*) FILTER (WHERE x.condition = 'failing' OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT $4
 `
 
 type ConsoleHostsParams struct {
 	SilentSeconds float64
-	Part          string
 	Failing       bool
+	Part          string
 	Most          int32
 }
 
@@ -250,8 +257,8 @@ type ConsoleHostsRow struct {
 func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]ConsoleHostsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleHosts,
 		arg.SilentSeconds,
-		arg.Part,
 		arg.Failing,
+		arg.Part,
 		arg.Most,
 	)
 	if err != nil {
@@ -428,25 +435,35 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 }
 
 const ConsoleLedger = `-- name: ConsoleLedger :many
-WITH entries AS (
-	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
-	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
-	UNION ALL
+WITH unfolded AS MATERIALIZED (
 	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
 		unnest(l.failed), unnest(l.canceled), unnest(l.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
 	WHERE u.day >= $2::date AND ($3::uuid IS NULL OR u.tenant_id = $3)
-), sums AS (
-	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
-		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
-	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
-), waits AS (
+), waits AS MATERIALIZED (
 	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
 		count(*) FILTER (WHERE l.held) AS held
 	FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
 	WHERE q.delivery_id >= posthorn.first_id(($2::date)::timestamp AT TIME ZONE 'UTC')
 		AND ($3::uuid IS NULL OR q.tenant_id = $3)
 	GROUP BY 1, 2
+), folded AS (
+	(SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM books b
+	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
+	ORDER BY b.day DESC, b.accepted DESC LIMIT $1)
+	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM books b
+	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
+		AND b.accepted <> b.delivered + b.failed + b.canceled
+	UNION SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged, b.events FROM (SELECT u.tenant_id, u.day FROM unfolded u UNION SELECT w.tenant_id, w.day FROM waits w) d
+	JOIN books b ON b.tenant_id = d.tenant_id AND b.day = d.day
+), entries AS (
+	SELECT f.tenant_id, f.day, f.accepted, f.delivered, f.failed, f.canceled, f.expunged FROM folded f
+	UNION ALL
+	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged FROM unfolded u
+), sums AS (
+	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
+		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
+	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 )
 SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
 	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
@@ -477,7 +494,8 @@ type ConsoleLedgerRow struct {
 }
 
 // The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
-// in the queue, all as of one moment: what was accepted and has not ended must wait.
+// in the queue, all as of one moment: what was accepted and has not ended must wait. Of the days that are closed and add
+// up, only the newest are summed.
 func (q *Queries) ConsoleLedger(ctx context.Context, arg ConsoleLedgerParams) ([]ConsoleLedgerRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleLedger, arg.Most, arg.Since, arg.TenantID)
 	if err != nil {
@@ -577,10 +595,16 @@ func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]C
 }
 
 const ConsoleOldestDue = `-- name: ConsoleOldestDue :many
+WITH RECURSIVE waiting AS (
+	(SELECT q.tenant_id FROM queue q ORDER BY q.tenant_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT q.tenant_id FROM queue q WHERE q.tenant_id > w.tenant_id ORDER BY q.tenant_id LIMIT 1) FROM waiting w WHERE w.tenant_id IS NOT NULL
+)
 SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
 	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
-	FROM posthorn.lane_states(NULL, $1)
+	FROM (SELECT w.tenant_id FROM waiting w WHERE w.tenant_id IS NOT NULL) w
+	CROSS JOIN LATERAL posthorn.lane_states(w.tenant_id, $1)
 		AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	CROSS JOIN LATERAL (
 		SELECT greatest(coalesce(q.due_at, posthorn.created_at(q.delivery_id)), l.since) AS due
@@ -588,9 +612,9 @@ FROM (
 	) h
 	WHERE l.due
 	GROUP BY l.tenant_id
+	ORDER BY ready_at LIMIT $2
 ) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at
-LIMIT $2
 `
 
 type ConsoleOldestDueParams struct {
@@ -610,7 +634,8 @@ type ConsoleOldestDueRow struct {
 
 // The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
 // pause nor the endpoint's breaker or limits.
-// Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with its owner.
+// Each tenant with something in the queue costs a step of its index, and of each lane only the head counts, so a backlog costs one look. The
+// lane that is meant is named, with its owner.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Most)
 	if err != nil {
@@ -756,10 +781,9 @@ func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleShare
 
 const ConsoleTenants = `-- name: ConsoleTenants :many
 
-SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, p.waiting
+SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, w.n AS waiting
 FROM (
-	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
-		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
+	SELECT t.id, t.name, t.state, t.retention_days, t.created_at
 	FROM tenants t
 	WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0 OR t.external_id = $1::text)
 		AND ($2::text = '' OR t.state = $2::text)
@@ -772,13 +796,14 @@ FROM (
 		CASE WHEN $3 = 'name' THEN lower(t.name) END, CASE WHEN $3 = 'name' THEN t.id END, t.id DESC
 	LIMIT $5
 ) p
+CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM queue q WHERE q.tenant_id = p.id LIMIT 10001) x) w
 CROSS JOIN LATERAL (
 	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
 	FROM posthorn.lane_states(p.id, $6)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
-	WHERE s.tenant_id = p.id AND NOT s.listens
+	WHERE NOT s.listens
 ) c
-ORDER BY CASE WHEN $3 = 'waiting' THEN p.waiting END DESC,
+ORDER BY CASE WHEN $3 = 'waiting' THEN w.n END DESC,
 	CASE WHEN $3 = 'name' THEN lower(p.name) END, CASE WHEN $3 = 'name' THEN p.id END, p.id DESC
 `
 
@@ -848,7 +873,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND kind <> 'listen') AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
-	(SELECT count(*) FROM posthorn.lane_states(NULL, $1) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	(SELECT count(*) FROM (SELECT DISTINCT h.tenant_id FROM endpoint_health h WHERE h.breaker_state <> 0) f
+		CROSS JOIN LATERAL posthorn.lane_states(f.tenant_id, $1) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => $1::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,

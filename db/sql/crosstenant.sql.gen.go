@@ -246,8 +246,8 @@ WITH looked AS MATERIALIZED (
 ), page AS (
 	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT $12::int
 )
-SELECT (SELECT id FROM reached)::uuid AS reached, coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants,
-	coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
+SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) AS looked,
+	coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants, coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -268,6 +268,7 @@ type ScanAllDeliveriesParams struct {
 
 type ScanAllDeliveriesRow struct {
 	Reached id.UUID
+	Looked  int64
 	Tenants []id.UUID
 	Ids     []id.UUID
 }
@@ -294,28 +295,38 @@ func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesPa
 		arg.Most,
 	)
 	var i ScanAllDeliveriesRow
-	err := row.Scan(&i.Reached, &i.Tenants, &i.Ids)
+	err := row.Scan(
+		&i.Reached,
+		&i.Looked,
+		&i.Tenants,
+		&i.Ids,
+	)
 	return i, err
 }
 
 const ScanAllEvents = `-- name: ScanAllEvents :many
-SELECT x.id, x.type, x.channels, x.deliver_at, x.place, x.matches, t.id AS tenant_id, t.name AS tenant_name
-FROM tenants t CROSS JOIN LATERAL (
-	SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = t.id AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz
-		AND (e.created_at, e.id) > ($2, $4::uuid) AND (e.created_at, e.id) < ($3, $5::uuid)
-	ORDER BY e.created_at DESC, e.id DESC LIMIT $6::int
-) x
-WHERE ($7::uuid IS NULL OR t.id = $7) AND t.state <> 'deleted'
-	AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
-	AND (x.matches OR x.place = $6::int)
-ORDER BY x.id DESC
-LIMIT $8::int
+WITH looked AS MATERIALIZED (
+	SELECT x.id, x.type, x.channels, x.deliver_at, x.place, x.matches, t.id AS tenant_id, t.name AS tenant_name
+	FROM tenants t CROSS JOIN LATERAL (
+		SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
+			($2::text = '' OR e.type = $2 OR right($2, 2) = '.*' AND starts_with(e.type, left($2, -1)))::boolean AS matches
+		FROM events e
+		WHERE e.tenant_id = t.id AND e.created_at BETWEEN $3::timestamptz AND $4::timestamptz
+			AND (e.created_at, e.id) > ($3, $5::uuid) AND (e.created_at, e.id) < ($4, $6::uuid)
+		ORDER BY e.created_at DESC, e.id DESC LIMIT $7::int
+	) x
+	WHERE ($8::uuid IS NULL OR t.id = $8) AND t.state <> 'deleted'
+		AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
+)
+SELECT l.id, l.type, l.channels, l.deliver_at, l.place, l.matches, l.tenant_id, l.tenant_name FROM looked l WHERE l.matches OR l.place = $7::int
+UNION ALL
+SELECT '00000000-0000-0000-0000-000000000000', '', '{}', NULL, count(*), false, '00000000-0000-0000-0000-000000000000', '' FROM looked
+ORDER BY id DESC
+LIMIT $1::int
 `
 
 type ScanAllEventsParams struct {
+	Most     int32
 	Type     string
 	LowAt    time.Time
 	HighAt   time.Time
@@ -323,7 +334,6 @@ type ScanAllEventsParams struct {
 	High     id.UUID
 	Scan     int32
 	TenantID *id.UUID
-	Most     int32
 }
 
 type ScanAllEventsRow struct {
@@ -338,9 +348,11 @@ type ScanAllEventsRow struct {
 }
 
 // The newest events of all tenants or of one between two ids, data left where it is; as ScanAllDeliveries. The last row
-// that was looked at of a tenant that has more is returned too, matching or not.
+// that was looked at of a tenant that has more is returned too, matching or not. After all rows comes one without an id,
+// whose place is how many rows were looked at.
 func (q *Queries) ScanAllEvents(ctx context.Context, arg ScanAllEventsParams) ([]ScanAllEventsRow, error) {
 	rows, err := q.db.Query(ctx, ScanAllEvents,
+		arg.Most,
 		arg.Type,
 		arg.LowAt,
 		arg.HighAt,
@@ -348,7 +360,6 @@ func (q *Queries) ScanAllEvents(ctx context.Context, arg ScanAllEventsParams) ([
 		arg.High,
 		arg.Scan,
 		arg.TenantID,
-		arg.Most,
 	)
 	if err != nil {
 		return nil, err

@@ -317,10 +317,11 @@ func (q *Queries) ReturnMail(ctx context.Context, arg ReturnMailParams) (int64, 
 }
 
 const WaitingMails = `-- name: WaitingMails :one
-SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= now() + interval '5 minutes'
+SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= clock_timestamp() + interval '5 minutes'
 `
 
-// Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later.
+// Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later: five minutes after
+// it was taken, which can be after this transaction began.
 func (q *Queries) WaitingMails(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, WaitingMails)
 	var count int64

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -243,6 +244,14 @@ func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
 			if !strings.Contains(page, word) {
 				t.Errorf("%s does not show %q", path, word)
 			}
+		}
+	}
+	// What an open breaker keeps is waiting, and not ready to be sent.
+	for endpoint, ready := range map[string]string{"down.example.com/hooks": "0", "well.example.com/x": "3"} {
+		_, row, _ := strings.Cut(w.page("/console/queue"), `title="https://`+endpoint)
+		row, _, _ = strings.Cut(row, "</tr>")
+		if !regexp.MustCompile(`data-label="Ready">\s*` + ready + `\s*<`).MatchString(row) {
+			t.Errorf("%s does not have %s ready: %s", endpoint, ready, row)
 		}
 	}
 	if strings.Contains(w.page("/console/tenants?q=umb"), "Söhne") {

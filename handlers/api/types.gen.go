@@ -3167,8 +3167,10 @@ type Health struct {
 	Reason string `json:"reason"`
 
 	// RetriesDay Attempts of the last 24 hours that were not their delivery's first
-	RetriesDay   int              `json:"retries_day"`
-	Severity     HealthSeverity   `json:"severity"`
+	RetriesDay int            `json:"retries_day"`
+	Severity   HealthSeverity `json:"severity"`
+
+	// TopEndpoints The endpoints with the highest failure rate of the last 24 hours
 	TopEndpoints []HealthEndpoint `json:"top_endpoints"`
 
 	// TopTypes The types with the most failed attempts of the last 24 hours

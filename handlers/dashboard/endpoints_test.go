@@ -117,7 +117,7 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 		SELECT $1, e.id, 'order.completed', 3600, date_trunc('hour', now()) - make_interval(hours => h), CASE WHEN e.id = $3 AND h < 6 THEN 3 * 16 + 9 ELSE 6 END,
 			(200 + 120 * sin(h / 3.0))::int, 20000000
 		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
-	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints with the most failures", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
+	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints with the highest failure rate", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
 	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "Endpoint failing", ">failing<", "Probe now", "will be disabled", "503").keep("endpoint-failing")
 	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "retrying", "delivered").lacks("<html")
 	w.as(access.Owner).get(w.root+"/endpoints").want(200, "erp.acme-logistics.com").keep("endpoints-busy")

@@ -123,6 +123,25 @@ func TestAVisitingOperatorSeesEveryPageAndSendsNoForm(t *testing.T) {
 	tn.of[access.Owner].post(tn.path+"/settings", url.Values{"name": {"Acme 2"}, "retention_days": {"30"}}).to(tn.path)
 }
 
+// TestAPageThatRenewsAPartOfItselfIsOneView: pages ask for parts of themselves every few seconds.
+func TestAPageThatRenewsAPartOfItselfIsOneView(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("Acme")
+	page := "/endpoints/" + id.Endpoint.Format(w.endpoint(tn, "https://hooks.example.com/in"))
+	o := w.operator()
+	o.looksAt(tn)
+	o.get(tn.path + page).want(200)
+	for range 3 {
+		o.get(tn.path+page+"/verification", "HX-Request", "true").lacks("<html")
+		o.get(tn.path+"/live", "HX-Request", "true").want(200)
+	}
+	got := one[string](w, "SELECT string_agg(object_id, ' ' ORDER BY id) FROM audit_log WHERE tenant_id = $1 AND action = 'view_as.page_viewed'", tn.id.String())
+	if want := page + " /"; got != want {
+		t.Errorf("the audit log has the pages %s, want %s", got, want)
+	}
+}
+
 func TestAVisitEndsAndIsLimitedToOneTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -126,7 +127,7 @@ WITH place AS (
 ), numbered AS (
 	SELECT i, p.tenant_id, p.endpoint_id,
 		floor(extract(epoch FROM $1::timestamptz) * 1000)::bigint + i * (86400000 / $2::bigint) AS ms,
-		md5($3::text || i) AS chance
+		md5($3::text || p.endpoint_id || i) AS chance
 	FROM generate_series(0, $2::bigint - 1) i
 	JOIN place p ON p.slot = i % (SELECT count(*) FROM place)
 ), made AS MATERIALIZED (
@@ -142,8 +143,14 @@ WITH place AS (
 	SELECT tenant_id, at, event_id, 'bench.order', convert_to('{"order_id":"' || event_id || '"}', 'UTF8'), 1 FROM ids
 )`
 
-// One day of settled deliveries with their events and attempts.
-const historyDay = dayOfIDs + `, put_attempts AS (
+// One day of settled deliveries with their events, attempts, roll-ups and books.
+const historyDay = dayOfIDs + `, put_stats AS (
+	INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+	SELECT tenant_id, endpoint_id, 3600, date_trunc('hour', at), 'bench.order', 0, count(*), 1000 * count(*) FROM ids GROUP BY 1, 2, 4
+), put_books AS (
+	INSERT INTO books (tenant_id, day, accepted, delivered)
+	SELECT tenant_id, $1::date, count(*), count(*) FROM ids GROUP BY 1
+), put_attempts AS (
 	INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure,
 		dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
 	SELECT tenant_id, at, attempt_id, delivery_id, endpoint_id, 1, 200, 0, 0, 0, 0, 900, 100, 1000,
@@ -160,7 +167,7 @@ const outageDay = dayOfIDs + `, put_deliveries AS (
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id)
 SELECT tenant_id, delivery_id, event_id, endpoint_id FROM ids ORDER BY at`
 
-// writeHistory fills so many days before today with deliveries that are settled.
+// writeHistory fills so many days before today with deliveries that are settled. The tables are to be vacuumed then.
 func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64,
 	progress func(string),
 ) error {
@@ -168,7 +175,7 @@ func (d *database) writeHistory(ctx context.Context, tenants []string, days int,
 	if _, err := d.console.Exec(ctx, "UPDATE tenants SET retention_days = 3650"); err != nil {
 		return err
 	}
-	return d.writeDays(ctx, historyDay, tenants, days, deliveries, progress)
+	return d.writeDays(ctx, historyDay, tenants, days, deliveries, 2, progress)
 }
 
 // writeOutage stores waiting deliveries of so many days for the tenants' endpoints, which receive nothing until
@@ -184,34 +191,43 @@ func (d *database) writeOutage(ctx context.Context, tenants []string, days int, 
 		_, err := d.console.Exec(ctx, hold, tenants, false)
 		return err
 	}
-	return resume, d.writeDays(ctx, outageDay, tenants, days, deliveries, func(string) {})
+	if err := d.writeDays(ctx, outageDay, tenants, days, deliveries, 1, func(string) {}); err != nil {
+		return nil, err
+	}
+	return resume, d.settle(ctx)
 }
 
-// writeDays makes the partitions of so many days before today and fills them, each by one statement.
+// writeDays makes the partitions of so many days before today and fills them, each by one statement, so many at a time.
 func (d *database) writeDays(ctx context.Context, statement string, tenants []string, days int, deliveries int64,
-	progress func(string),
+	atOnce int, progress func(string),
 ) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	first := today.AddDate(0, 0, -days)
 	if _, err := d.owner.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, today); err != nil {
 		return err
 	}
-	for day := range days {
+	var written atomic.Int64
+	return eachOf(days, atOnce, func(day int) error {
+		conn, err := d.connectConsole(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 		from := first.AddDate(0, 0, day)
-		if _, err := d.console.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly),
-			tenants); err != nil {
+		_, err = conn.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly), tenants)
+		if err != nil {
 			return fmt.Errorf("the deliveries of %s: %w", from.Format(time.DateOnly), err)
 		}
-		if day%10 == 9 {
-			progress(fmt.Sprintf("%d of %d days written", day+1, days))
+		if n := written.Add(1); n%10 == 0 {
+			progress(fmt.Sprintf("%d of %d days written", n, days))
 		}
-	}
-	return d.settle(ctx)
+		return nil
+	})
 }
 
 // settle vacuums and analyzes the tables as a running system does, so that the next measurement shows the load alone.
 func (d *database) settle(ctx context.Context) error {
-	for _, table := range []string{"events", "deliveries", "attempts", "queue", "lanes"} {
+	for _, table := range []string{"events", "deliveries", "attempts", "queue", "lanes", "endpoint_stats", "books"} {
 		if _, err := d.owner.Exec(ctx, "VACUUM (ANALYZE) posthorn."+table); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ type shape struct {
 // unthrottled lets an endpoint show what the engine can do, without its limits.
 var unthrottled = map[string]any{"rate_limit": nil, "max_in_flight": 50}
 
-// setUp makes a group with the commands and calls of a provider, and waits until every endpoint is verified.
+// setUp makes a group with the calls of a provider, and waits until every endpoint is verified.
 func (s *system) setUp(ctx context.Context, sh shape) (*group, error) {
 	g := &group{fan: int64(sh.endpoints)}
 	if sh.ownTypes {
@@ -85,7 +85,7 @@ func (s *system) makeTenant(ctx context.Context, sh shape, name string, number i
 	var made struct {
 		Key string `json:"api_key"`
 	}
-	if err := s.command(ctx, &made, "tenant", "create", "--name", name, "--json"); err != nil {
+	if err := s.post(ctx, s.platformKey, "/api/v1/tenants", map[string]any{"name": name}, &made); err != nil {
 		return nil, err
 	}
 	var targets []target
@@ -100,7 +100,7 @@ func (s *system) makeTenant(ctx context.Context, sh shape, name string, number i
 		for field, value := range sh.fields {
 			endpoint[field] = value
 		}
-		if err := s.post(ctx, made.Key, "/api/v1/endpoints", endpoint); err != nil {
+		if err := s.post(ctx, made.Key, "/api/v1/endpoints", endpoint, nil); err != nil {
 			return nil, err
 		}
 		if e == 0 || sh.ownTypes {
@@ -110,8 +110,8 @@ func (s *system) makeTenant(ctx context.Context, sh shape, name string, number i
 	return targets, nil
 }
 
-// post sends JSON and waits as long as a Retry-After says.
-func (s *system) post(ctx context.Context, key, path string, what any) error {
+// post sends JSON, waits as long as a Retry-After says, and decodes the response where somewhere to put it is given.
+func (s *system) post(ctx context.Context, key, path string, what, into any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -133,8 +133,10 @@ func (s *system) post(ctx context.Context, key, path string, what any) error {
 			return err
 		}
 		switch {
-		case response.StatusCode/100 == 2:
+		case response.StatusCode/100 == 2 && into == nil:
 			return nil
+		case response.StatusCode/100 == 2:
+			return json.Unmarshal(answer, into)
 		case response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable:
 			return fmt.Errorf("POST %s answered %d: %s", path, response.StatusCode, answer)
 		}

@@ -33,6 +33,7 @@ type options struct {
 	events, lightEvents, fanOutEvents, backlog, historyDeliveries         int64
 	recoveryBacklog                                                       int64
 	coldEndpoints, historyDays, snapshotRate, recoveryRate, busyEndpoints int
+	historyTenants                                                        int
 	snapshot                                                              time.Duration
 }
 
@@ -123,6 +124,7 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 	flags.IntVar(&o.busyEndpoints, "busy-endpoints", 5000, "endpoints of the busy tenant")
 	flags.IntVar(&o.historyDays, "history-days", 92, "days of history; with those made ahead 100 partitions")
 	flags.Int64Var(&o.historyDeliveries, "history-deliveries", 5_000_000, "deliveries of history")
+	flags.IntVar(&o.historyTenants, "history-tenants", 200, "tenants with a history, beside the one that has half of the deliveries")
 	flags.DurationVar(&o.snapshot, "snapshot", 10*time.Minute, "how long the snapshot is held before the measurement")
 	flags.IntVar(&o.snapshotRate, "snapshot-rate", 300, "events a second while it is held")
 	if err := flags.Parse(args); err != nil {

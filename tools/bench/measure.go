@@ -40,6 +40,7 @@ type result struct {
 	Repeats    int     `json:"repeats"`                  // measurements behind the medians
 	Deliveries int64   `json:"deliveries_per_repeat"`    // expected in each
 	Backlog    int64   `json:"backlog_behind,omitempty"` // queue rows of the stuck or recovering tenants at the end
+	Page       bool    `json:"page,omitempty"`           // responses of a page or list; p99 is their 95th percentile
 }
 
 // stall is how long nothing arrives before missing deliveries count as lost.

@@ -83,7 +83,7 @@ func (rep *report) assess() {
 		atMost("cold lanes, p99 ms", r.P99, 50)
 	}
 	rep.compare("history", 0, func(plain, with *row) {
-		atLeast("history, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.90)
+		atLeast("history, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.95)
 	})
 	rep.compare("stuck", 0, func(plain, with *row) {
 		atLeast("stuck neighbours, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.85)
@@ -108,8 +108,8 @@ func (rep *report) assess() {
 		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
 	})
 	for _, r := range rep.Rows {
-		if r.Scenario == "pages" {
-			atMost("page "+r.Name+", p95 ms", r.P99, 50)
+		if r.Page {
+			atMost(r.Name+", p95 ms", r.P99, mostForPages)
 		}
 	}
 	var rss float64

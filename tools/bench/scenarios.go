@@ -39,8 +39,8 @@ func scenarios() []scenario {
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
 		{"fairness", "a tenant with 5,000 busy endpoints that want all slots, with a long backlog", busyTenant},
-		{"history", "100 day partitions and five million deliveries behind", longHistory},
-		{"pages", "the dashboard's pages for a tenant with five million deliveries; p99 is p95 in its rows", pageAnswers},
+		{"history", "100 day partitions and five million deliveries behind, then the pages over them", longHistory},
+		{"pages", "pages and lists over such a history, and no emission beside a system without; p99 is p95 in their rows", pageAnswers},
 		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
 	}
 }
@@ -341,11 +341,11 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
+// longHistory measures emission over a long history beside a system without one, then the pages and lists over it.
 func longHistory(ctx context.Context, o *options, rep *report) error {
 	return besidePlain(ctx, o, "history", func(s *system, g *group, plain side) error {
-		o.say("history: writing %d deliveries over %d days", o.historyDeliveries, o.historyDays)
-		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries,
-			func(done string) { o.say("history: %s", done) }); err != nil {
+		shop, err := s.writeHistory(ctx, g)
+		if err != nil {
 			return err
 		}
 		partitions, deliveries, err := s.db.history(ctx)
@@ -353,7 +353,11 @@ func longHistory(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		o.say("history: %d partitions, about %d deliveries", partitions, deliveries)
-		return both(ctx, rep, plain, side{s, g, fmt.Sprintf(", %d partitions, %.1f million", partitions, float64(deliveries)/1e6)})
+		err = both(ctx, rep, plain, side{s, g, fmt.Sprintf(", %d partitions, %.1f million", partitions, float64(deliveries)/1e6)})
+		if err != nil {
+			return err
+		}
+		return s.readPages(ctx, rep, shop)
 	})
 }
 

@@ -27,17 +27,11 @@ func emissionBySvix(ctx context.Context, o *options, rep *report) error {
 		if err != nil {
 			return err
 		}
-		var made struct {
-			Key string `json:"api_key"`
-		}
-		if err := s.command(ctx, &made, "key", "create", "--platform", "--scopes", "all", "--json"); err != nil {
-			return err
-		}
-		own, err := s.platformGroup(g, made.Key, "own", "/api/v1/tenants/%s/events", false)
+		own, err := s.platformGroup(g, s.platformKey, "own", "/api/v1/tenants/%s/events", false)
 		if err != nil {
 			return err
 		}
-		theirs, err := s.platformGroup(g, made.Key, "theirs", "/svix/api/v1/app/%s/msg", true)
+		theirs, err := s.platformGroup(g, s.platformKey, "theirs", "/svix/api/v1/app/%s/msg", true)
 		if err != nil {
 			return err
 		}
@@ -60,17 +54,22 @@ func emissionBySvix(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
+// publicID is the id of a tenant as the API writes it.
+func publicID(tenant string) (string, error) {
+	parsed, err := uuid.Parse(tenant)
+	return id.Tenant.Format(id.UUID(parsed)), err
+}
+
 // platformGroup is a group to which a platform key emits, at a path with the tenant's id in it.
 func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*group, error) {
 	out := &group{tenants: g.tenants, fan: g.fan, byPath: true, plan: filepath.Join(s.dir, name+".json")}
 	for i, tenant := range g.tenants {
-		tenantID, err := uuid.Parse(tenant)
+		tenantID, err := publicID(tenant)
 		if err != nil {
 			return nil, err
 		}
 		out.targets = append(out.targets, target{
-			Key: key, Type: g.targets[i].Type,
-			Path: fmt.Sprintf(path, id.Tenant.Format(id.UUID(tenantID))), Svix: svix,
+			Key: key, Type: g.targets[i].Type, Path: fmt.Sprintf(path, tenantID), Svix: svix,
 		})
 	}
 	text, err := json.Marshal(out.targets)

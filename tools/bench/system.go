@@ -34,6 +34,8 @@ type system struct {
 	env       []string
 	stem      string // scenario's name, for files
 
+	platformKey string // makes tenants
+
 	api, metrics, receiverAddr, hangingAddr, slowAddr string
 }
 
@@ -163,6 +165,14 @@ func (s *system) startPosthorn(ctx context.Context) (err error) {
 	if err == nil && s.stem == partsStem {
 		err = s.startDeliverer(ctx)
 	}
+	if err != nil {
+		return err
+	}
+	var made struct {
+		Key string `json:"api_key"`
+	}
+	err = s.command(ctx, &made, "key", "create", "--platform", "--scopes", "all", "--json")
+	s.platformKey = made.Key
 	return err
 }
 

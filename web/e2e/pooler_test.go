@@ -175,6 +175,16 @@ func TestEverythingWorksBehindAPooler(t *testing.T) {
 			t.Errorf("%s complains of prepared statements %d times", p.name, n)
 		}
 	}
+	ready := func() bool { return status(web.metrics+"/readyz") == http.StatusOK }
+	postgres.kill()
+	eventually(t, patience, "the process is not ready without a database", func() bool { return !ready() })
+	postgres.start()
+	back = startWatch()
+	eventually(t, patience, "the process is ready again", ready)
+	// The pooler tries again each second (server_login_retry), and so does the process.
+	if took := back.passed(); took > 4*time.Second {
+		t.Errorf("it was ready %v after the database was back", took)
+	}
 }
 
 // announced checks that a commit is heard over the direct connection: without it a delivery waits for the walk, up to a
