@@ -84,7 +84,9 @@ func (s *system) writeHistory(ctx context.Context, g *group) (shop bigTenant, er
 // readPages measures what a member, a program, and an operator read, after some events of today.
 func (s *system) readPages(ctx context.Context, rep *report, shop bigTenant) error {
 	o := s.opts
-	if _, err := s.measure(ctx, shop.group, load{events: o.lightEvents, rate: 50, connections: o.connections}); err != nil {
+	if _, err := s.measure(ctx, shop.group, load{
+		events: o.lightEvents, rate: 50, connections: o.connections,
+	}); err != nil {
 		return err
 	}
 	operator, err := s.openConsole(ctx)
