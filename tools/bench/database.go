@@ -175,7 +175,7 @@ func (d *database) writeHistory(ctx context.Context, tenants []string, days int,
 	if _, err := d.console.Exec(ctx, "UPDATE tenants SET retention_days = 3650"); err != nil {
 		return err
 	}
-	return d.writeDays(ctx, historyDay, tenants, days, deliveries, 2, progress)
+	return d.writeDays(ctx, daysOf{historyDay, tenants, days, deliveries, 2}, progress)
 }
 
 // writeOutage stores waiting deliveries of so many days for the tenants' endpoints, which receive nothing until
@@ -191,35 +191,43 @@ func (d *database) writeOutage(ctx context.Context, tenants []string, days int, 
 		_, err := d.console.Exec(ctx, hold, tenants, false)
 		return err
 	}
-	if err := d.writeDays(ctx, outageDay, tenants, days, deliveries, 1, func(string) {}); err != nil {
+	if err := d.writeDays(ctx, daysOf{outageDay, tenants, days, deliveries, 1}, func(string) {}); err != nil {
 		return nil, err
 	}
 	return resume, d.settle(ctx)
 }
 
-// writeDays makes the partitions of so many days before today and fills them, each by one statement, so many at a time.
-func (d *database) writeDays(ctx context.Context, statement string, tenants []string, days int, deliveries int64,
-	atOnce int, progress func(string),
-) error {
+// daysOf is what to write into the days before today: each day by one statement, so many at a time.
+type daysOf struct {
+	statement  string
+	tenants    []string
+	days       int
+	deliveries int64 // in all
+	atOnce     int
+}
+
+// writeDays makes the partitions of the days and fills them.
+func (d *database) writeDays(ctx context.Context, what daysOf, progress func(string)) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
-	first := today.AddDate(0, 0, -days)
+	first := today.AddDate(0, 0, -what.days)
 	if _, err := d.owner.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, today); err != nil {
 		return err
 	}
 	var written atomic.Int64
-	return eachOf(days, atOnce, func(day int) error {
+	return eachOf(what.days, what.atOnce, func(day int) error {
 		conn, err := d.connectConsole(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 		from := first.AddDate(0, 0, day)
-		_, err = conn.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly), tenants)
+		_, err = conn.Exec(ctx, what.statement, from, what.deliveries/int64(what.days), from.Format(time.DateOnly),
+			what.tenants)
 		if err != nil {
 			return fmt.Errorf("the deliveries of %s: %w", from.Format(time.DateOnly), err)
 		}
 		if n := written.Add(1); n%10 == 0 {
-			progress(fmt.Sprintf("%d of %d days written", n, days))
+			progress(fmt.Sprintf("%d of %d days written", n, what.days))
 		}
 		return nil
 	})
