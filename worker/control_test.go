@@ -345,7 +345,7 @@ func TestAnEndpointThatIsDeletedUnderLoadFailsWhatWasQueuedAndNothingElse(t *tes
 	go func() {
 		n := 0
 		defer func() { emitted <- n }()
-		tick := time.NewTicker(5 * time.Millisecond) // what is emitted meanwhile can be delivered in the time below
+		tick := time.NewTicker(5 * time.Millisecond) // no more than can be delivered in the time below
 		defer tick.Stop()
 		for {
 			select {

@@ -165,7 +165,7 @@ func TestAMailThatIsBeingSentIsOnItsWay(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	err := f.db.Console(t.Context(), func(page *sql.Queries) error { // the transaction has begun
+	err := f.db.Console(t.Context(), func(page *sql.Queries) error { // its time is before the claim
 		if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
 			claimed, err := q.ClaimMails(t.Context(), sql.ClaimMailsParams{Seconds: 300, Most: 10})
 			if err == nil && len(claimed) != 1 {

@@ -89,12 +89,12 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 
 const ConsoleBacklogs = `-- name: ConsoleBacklogs :many
 WITH waiting AS MATERIALIZED (
-	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS started
+	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS sendable
 	FROM (SELECT w.tenant_id, w.endpoint_id, w.state FROM queue w LIMIT 200000) q GROUP BY 1, 2
 )
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
-	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.started) FILTER (WHERE l.ready), 0)::bigint AS ready
+	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.sendable) FILTER (WHERE l.ready), 0)::bigint AS ready
 	FROM waiting w LEFT JOIN (
 		SELECT s.endpoint_id, s.ready FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
 		CROSS JOIN LATERAL posthorn.lane_states(x.tenant_id, $1)
