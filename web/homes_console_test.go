@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,17 +112,21 @@ func TestTheConsoleAndTheStatusPageShowAllHomes(t *testing.T) {
 	if err := two.Close(); err != nil {
 		t.Fatal(err)
 	}
-	up := func(home, value string) bool {
-		_, served := fetch(t, one.MetricsURL(), "")
+	metrics := func() (served string) {
+		_, served = fetch(t, one.MetricsURL(), "")
+		return served
+	}
+	says := func(served, home, value string) bool {
 		return strings.Contains(served, `posthorn_home_up{home="`+home+`"} `+value+"\n")
 	}
-	if !up("eu1", "1") || !up("eu2", "0") && !up("eu2", "1") {
-		t.Error("the metrics do not say how the homes are")
+	up := func(home, value string) bool { return says(metrics(), home, value) }
+	if served := metrics(); !says(served, "eu1", "1") || !says(served, "eu2", "0") && !says(served, "eu2", "1") {
+		t.Errorf("the metrics do not say how the homes are: %s", homeLines(served))
 	}
 	down := func(what string) {
 		t.Helper()
-		if !up("eu1", "1") {
-			t.Errorf("%s: the metrics do not say that this home works", what)
+		if served := metrics(); !says(served, "eu1", "1") {
+			t.Errorf("%s: the metrics do not say that this home works: %s", what, homeLines(served))
 		}
 		until(t, what+": the home is down in the metrics", func() bool { return up("eu2", "0") })
 		until(t, what+": the home is down on the status page", func() bool { return strings.Contains(visit(t, one.URL()+"/status").body, ">Down<") })
@@ -164,6 +169,12 @@ func TestTheConsoleAndTheStatusPageShowAllHomes(t *testing.T) {
 	until(t, "it is back", func() bool {
 		return strings.Count(visit(t, one.URL()+"/console/homes", cookie).body, ">Operational<") == 2
 	})
+}
+
+// homeLines are the samples of a metrics response that are about homes.
+func homeLines(served string) string {
+	other := func(line string) bool { return !strings.HasPrefix(line, "posthorn_home") }
+	return strings.Join(slices.DeleteFunc(strings.Split(served, "\n"), other), "\n")
 }
 
 // An installation without homes has no such page in its navigation, and its status page names none.

@@ -31,6 +31,7 @@ type Seen struct {
 	Last     Report    // the last that arrived; Counts is that of CountedAt
 	SeenAt   time.Time // when Last arrived
 	CountsAt time.Time // when Last.Counts were counted; zero: never
+	Doubted  time.Time // when an operational home gave its first bad response; zero: no doubt
 }
 
 // State is how a home is.
@@ -60,24 +61,36 @@ func (s Seen) State() State {
 	return Operational
 }
 
-// After is what a process knows of a home once it has asked it again: nil is no response. The last counts are kept
-// until there are others.
-func (s Seen) After(got *Report, now time.Time) Seen {
-	before := s.State()
-	s.Asked, s.Reached = true, got != nil
+// After is what a process knows of a home once it has asked it again, at a time: nil is no response. One bad response
+// of an operational home only raises a doubt, since a busy machine can be slow once: its state changes with a second
+// one that was asked for after the first. The last counts are kept until there are others.
+func (s Seen) After(got *Report, asked, now time.Time) Seen {
+	next := s
+	next.Asked, next.Reached = true, got != nil
 	if got != nil {
-		counts := s.Last.Counts
-		s.Last, s.SeenAt = *got, now
+		next.Last, next.SeenAt = *got, now
 		if got.Counts != nil {
-			s.CountsAt = now
+			next.CountsAt = now
 		} else {
-			s.Last.Counts = counts
+			next.Last.Counts = s.Last.Counts
 		}
 	}
-	if s.State() != before {
-		s.Since = now
+	changed := next.State() != s.State()
+	if changed && s.State() == Operational {
+		if s.Doubted.IsZero() {
+			s.Doubted = now
+			return s
+		}
+		if asked.Before(s.Doubted) {
+			return s
+		}
+		now = s.Doubted
 	}
-	return s
+	if changed {
+		next.Since = now
+	}
+	next.Doubted = time.Time{}
+	return next
 }
 
 // Bad reports whether the tenants of a home notice its state.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ import (
 const (
 	// watchEvery is how often a process asks the other homes for their state.
 	watchEvery = 5 * time.Second
+	// againAfter is when it asks again if a home is in doubt.
+	againAfter = time.Second
 	// countsFor is how long the counts of a home are shown before new ones are requested.
 	countsFor = 5 * time.Second
 	// foundMost is how many tenants of each home a search returns.
@@ -33,12 +36,15 @@ type sights struct {
 	all map[string]home.Seen
 }
 
-func (s *sights) note(name string, got *home.Report, now time.Time) {
+// note keeps a response of a home, and returns what was known of it before and after.
+func (s *sights) note(name string, got *home.Report, asked, now time.Time) (before, after home.Seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.all[name]
-	seen.Name = name
-	s.all[name] = seen.After(got, now)
+	before = s.all[name]
+	before.Name = name
+	after = before.After(got, asked, now)
+	s.all[name] = after
+	return before, after
 }
 
 func (s *sights) of(name string) home.Seen {
@@ -51,12 +57,14 @@ func (s *sights) of(name string) home.Seen {
 
 // Watch asks the other homes for their state at intervals, so that pages need not wait.
 func (r *Router) Watch(ctx context.Context) error {
-	every := time.NewTicker(watchEvery)
-	defer every.Stop()
 	for {
 		r.see(ctx, r.all(), false)
+		next := watchEvery
+		if slices.ContainsFunc(r.Known(), func(s home.Seen) bool { return !s.Doubted.IsZero() }) {
+			next = againAfter
+		}
 		select {
-		case <-every.C:
+		case <-time.After(next):
 		case <-ctx.Done():
 			return nil
 		}
@@ -73,26 +81,44 @@ func (r *Router) see(ctx context.Context, names []string, counts bool) {
 	var all sync.WaitGroup
 	for _, name := range names {
 		all.Go(func() {
+			asked := r.Now()
 			if name == r.Self {
-				got := r.report(ctx, counts)
-				r.sights.note(name, &got, r.Now())
+				got, err := r.report(ctx, counts)
+				r.note(name, &got, err, asked)
 				return
 			}
 			var got home.Report
 			err := r.others[name].call(ctx, r, "state", map[string]bool{"counts": counts}, &got)
 			switch {
 			case err == nil:
-				r.sights.note(name, &got, r.Now())
+				r.note(name, &got, nil, asked)
 			case ctx.Err() == nil || errors.Is(context.Cause(ctx), context.DeadlineExceeded): // else the process ends
-				r.sights.note(name, nil, r.Now())
+				r.note(name, nil, err, asked)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// report is this home's own state. If the database does not respond in time, the report says so.
-func (r *Router) report(ctx context.Context, counts bool) home.Report {
+// note keeps a response of a home, and logs what it changes. err is why there is none, or why this home's own database
+// was not read.
+func (r *Router) note(name string, got *home.Report, err error, asked time.Time) {
+	before, after := r.sights.note(name, got, asked, r.Now())
+	if before.State() == after.State() && (after.Doubted.IsZero() || !before.Doubted.IsZero()) {
+		return
+	}
+	message, level := "state of a home changed", slog.LevelInfo
+	if !after.Doubted.IsZero() {
+		message = "state of a home in doubt"
+	}
+	if err != nil || after.State().Bad() {
+		level = slog.LevelWarn
+	}
+	r.Log.Log(context.Background(), level, message, "home", name, "state", after.State(), "error", err)
+}
+
+// report is this home's own state. If the database does not respond in time, the report says so, and the error why.
+func (r *Router) report(ctx context.Context, counts bool) (home.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin*3/4)
 	defer cancel()
 	out := home.Report{Release: r.Release}
@@ -124,7 +150,7 @@ func (r *Router) report(ctx context.Context, counts bool) home.Report {
 	case counts: // the counts can take long
 		return r.report(context.WithoutCancel(ctx), false)
 	}
-	return out
+	return out, err
 }
 
 // States returns the state of the homes as this process knows it, this one first. It requests new counts of those that
@@ -132,7 +158,9 @@ func (r *Router) report(ctx context.Context, counts bool) home.Report {
 func (r *Router) States(ctx context.Context) []home.Seen {
 	var stale []string
 	for _, name := range r.all() {
-		if seen := r.sights.of(name); (!seen.Asked || seen.Reached) && r.Now().Sub(seen.CountsAt) > countsFor {
+		seen := r.sights.of(name)
+		responds := !seen.Asked || seen.Reached && seen.Doubted.IsZero()
+		if responds && r.Now().Sub(seen.CountsAt) > countsFor {
 			stale = append(stale, name)
 		}
 	}
@@ -223,7 +251,7 @@ func (r *Router) answer(w http.ResponseWriter, req *http.Request) {
 	case internalRoot + "find":
 		out, err = r.has(ctx, asked.question)
 	case internalRoot + "state":
-		out = r.report(ctx, asked.Counts)
+		out, _ = r.report(ctx, asked.Counts) // the report says it if the database does not respond
 	case internalRoot + "recipient":
 		out, err = r.recipient(ctx, asked.Signed)
 	case internalRoot + "search":
