@@ -73,6 +73,36 @@ func keyIsShownOnce(t *testing.T, s *stage) {
 	quiet(t, tab)
 }
 
+// backShowsTheFilterOfTheAddress: going back in the history shows the filter that the address says, not what was chosen
+// or typed on the way out.
+func backShowsTheFilterOfTheAddress(t *testing.T, s *stage) {
+	o := s.office(t, "Going Back Ltd")
+	o.endpoint("/hooks", nil)
+	o.emitted("order.paid", `{}`)
+	o.await("delivered", 1)
+	tab := o.owner.tab(look.View{})
+	deliveries := o.root + "/deliveries"
+	for _, leave := range []func(){
+		func() { tab.Choose("Status", "Failed") },
+		func() {
+			tab.Fill("Search by id, key, or value", "order_1")
+			tab.Press("Endpoints")
+		},
+	} {
+		tab.Open(s.url + deliveries)
+		leave()
+		tab.Until("the page is another", fmt.Sprintf(`location.pathname + location.search !== %q`, deliveries))
+		tab.Do(chromedp.NavigateBack())
+		tab.Until("the page before is back", fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === "complete"`, deliveries))
+		tab.Sees("order.paid")
+		shown := look.Run(tab, chromedp.Evaluate[[]string](`[...document.querySelector("form.filters").elements].filter((f) => f.name && f.type !== "hidden" && (f.type === "checkbox" ? f.checked : f.value)).map((f) => f.name + "=" + f.value)`))
+		if len(shown) > 0 {
+			t.Errorf("the list of all deliveries shows the filter %v", shown)
+		}
+	}
+	quiet(t, tab)
+}
+
 // filled is a path with values in the place of its parameters.
 func filled(path string, values map[string]string) string {
 	return parameter.ReplaceAllStringFunc(path, func(name string) string {

@@ -29,6 +29,7 @@ func TestPeopleReachTheirGoalsInABrowser(t *testing.T) {
 		{"a paused endpoint's deliveries are held and then delivered", pauseHoldsAndResumeDelivers},
 		{"secrets rotate with an overlap", rotationOverlaps},
 		{"an API key is shown once and works", keyIsShownOnce},
+		{"going back shows the filter of the address", backShowsTheFilterOfTheAddress},
 		{"a viewer can do nothing", viewerCanDoNothing},
 		{"a portal link leads into its tenant, once", portalLinkOpensOnce},
 		{"a portal works in a frame of the provider's page", portalIsEmbedded},
