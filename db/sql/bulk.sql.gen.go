@@ -213,7 +213,7 @@ CROSS JOIN LATERAL (
 	UNION ALL
 	(SELECT 1 FROM deliveries d
 	WHERE d.tenant_id = $2 AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
-		AND d.endpoint_id = $3 AND d.created_at >= $4::timestamptz LIMIT 1)
+		AND d.endpoint_id IS NOT DISTINCT FROM $3::uuid AND d.created_at >= $4::timestamptz LIMIT 1)
 	LIMIT 1
 ) x
 `
@@ -226,7 +226,8 @@ type DeliveredEventsParams struct {
 }
 
 // Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event. Two parts,
-// as in ScanEvent.
+// as in ScanEvent. No index serves IS NOT DISTINCT FROM: statistics from the first minutes of a day, in which the
+// endpoint had no delivery, would make the index of endpoints look free, and it would be read whole for each event.
 func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, DeliveredEvents,
 		arg.Events,
