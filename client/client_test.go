@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -261,9 +262,8 @@ func TestALongRetryAfterIsLeftToTheCaller(t *testing.T) {
 
 func TestAServerThatIsAwayIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
-	address := l.Addr().String()
-	l.Close()
+	// A port below those that the system gives out, so that no other test takes it before it is used.
+	address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 	up := time.AfterFunc(300*time.Millisecond, func() {
 		l, err := net.Listen("tcp", address)
 		if err != nil {

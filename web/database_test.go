@@ -152,7 +152,7 @@ func TestADatabaseThatIsAwayIsWaitedFor(t *testing.T) {
 		t.Errorf("interrupted, it says %v", err)
 	}
 	_ = l.Close()
-	err = waitForDatabase(t.Context(), away, false, silent, 0)
+	err = waitForDatabase(t.Context(), "postgres://u:c4n4ry@127.0.0.1:1/d?sslmode=disable", false, silent, 0)
 	if e := fault.As(err); e == nil || e.Code != "database_unavailable" || !strings.Contains(e.Detail, "POSTHORN_DATABASE_URL") || strings.Contains(err.Error(), "c4n4ry") {
 		t.Errorf("after its patience it says %v", err)
 	}

@@ -228,12 +228,7 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 func behindNginx(t *testing.T, one, two string) *http.Client {
 	t.Helper()
 	tool(t, "nginx")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := listener.Addr().String()
-	_ = listener.Close()
+	front := freeAddress(t)
 	dir := t.TempDir()
 	certificate, key, pool := selfSigned(t, dir, "posthorn.example.com")
 	page := strings.NewReplacer(

@@ -2,7 +2,8 @@ package worker
 
 import (
 	"context"
-	"net"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -32,12 +33,8 @@ func s3(t *testing.T) string {
 	if err != nil {
 		t.Skip("versitygw is not on this machine (make bin/versitygw builds it): HISTORY IS NOT TESTED WITH S3")
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	// A port below those that the system gives out, so that no other test takes it before it is used.
+	address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 	folder := filepath.Join(t.TempDir(), "gateway")
 	if err := os.MkdirAll(filepath.Join(folder, "bucket"), 0o700); err != nil {
 		t.Fatal(err)

@@ -106,12 +106,6 @@ func resetConn(c net.Conn) {
 
 func TestAFailedAttemptNamesItsPhase(t *testing.T) {
 	t.Parallel()
-	closed, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := "http://" + closed.Addr().String()
-	_ = closed.Close()
 	tests := []struct {
 		name    string
 		serve   func(c net.Conn, n int)
@@ -172,7 +166,7 @@ func TestAFailedAttemptNamesItsPhase(t *testing.T) {
 				}
 			}
 		}, "", 0, delivery.FailProtocol, "not valid HTTP", 2 * time.Second},
-		{"refuses", nil, refused, 0, delivery.FailConnect, "connection refused", time.Second},
+		{"refuses", nil, "http://127.0.0.1:1025", 0, delivery.FailConnect, "connection refused", time.Second},
 		{"redirects", func(c net.Conn, _ int) {
 			_, _ = io.WriteString(c, "HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 		}, "", 307, delivery.FailNone, "", time.Second},
