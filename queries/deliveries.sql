@@ -190,13 +190,15 @@ FROM page;
 
 -- name: JobOutcome :one
 -- What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has
--- dropped counts as none of these.
+-- dropped counts as none of these. The moments are computed before the join, in a subquery whose LIMIT keeps it apart:
+-- the reason is in DeliveredEvents.
 SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
 	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
-FROM (SELECT x.delivery_id FROM replays x WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT @most::int) r
+FROM (SELECT x.delivery_id, posthorn.created_at(x.delivery_id) AS created_at FROM replays x
+	WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT @most::int) r
 LEFT JOIN LATERAL (
 	SELECT d.status FROM deliveries d
-	WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(r.delivery_id) AND d.id = r.delivery_id
+	WHERE d.tenant_id = @tenant_id AND d.created_at = r.created_at AND d.id = r.delivery_id
 		AND d.created_at BETWEEN @since::timestamptz AND @until::timestamptz LIMIT 1
 ) s ON true;
 

@@ -104,7 +104,8 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEvent
 		ids[i] = e.ID
 	}
 	had, err := w.q.DeliveredEvents(ctx, sql.DeliveredEventsParams{
-		TenantID: w.tenant, Events: ids, EndpointID: ep, Since: events[0].CreatedAt.Add(-db.ClockSkew),
+		TenantID: w.tenant, Events: ids, Created: moments(ids), EndpointID: ep,
+		Since: events[0].CreatedAt.Add(-db.ClockSkew),
 	})
 	if err != nil {
 		return nil, err

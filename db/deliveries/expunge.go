@@ -71,7 +71,7 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	slices.SortFunc(out.Events, db.CompareIDs)
 	since := out.Events[0].Time().Add(-db.ClockSkew)
 	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{
-		TenantID: tenant, Events: out.Events, Since: since,
+		TenantID: tenant, Events: out.Events, Created: moments(out.Events), Since: since,
 	})
 	if err != nil {
 		return out, err
