@@ -42,6 +42,7 @@ type Config struct {
 	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"folder of the private PostgreSQL and generated keys"`
 	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: 32 bytes in base64; several separated by commas, newest first; generated for the private PostgreSQL"`
 	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses, or ip:port that deliveries can reach, including plain http"`
+	EgressNAT64       string        `env:"POSTHORN_EGRESS_NAT64" help:"IPv6 prefixes of your network's NAT64, if it has another than 64:ff9b::/96"`
 	Mail              string        `env:"POSTHORN_MAIL" envDefault:"console" help:"how email is sent: console (not sent; shown at /dev/mail), resend, or smtp"`
 	MailFrom          string        `env:"POSTHORN_MAIL_FROM" help:"sender of emails"`
 	ResendAPIKey      Secret        `env:"RESEND_API_KEY" help:"API key of Resend"`
@@ -283,7 +284,9 @@ func (c *Config) checkNetwork(wrong complain) {
 	if err != nil {
 		wrong("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
 	}
-	c.Egress = policy
+	if c.Egress, err = policy.WithNAT64(c.EgressNAT64); err != nil {
+		wrong("POSTHORN_EGRESS_NAT64", "is wrong: %s.", err)
+	}
 	if c.Proxies, err = handlers.ParseProxies(c.TrustedProxies); err != nil {
 		wrong("POSTHORN_TRUSTED_PROXIES", "is wrong: %s.", err)
 	}

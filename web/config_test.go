@@ -71,6 +71,8 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		"proxy by name":               {[]string{"POSTHORN_TRUSTED_PROXIES=nginx"}, "POSTHORN_TRUSTED_PROXIES", "10.0.0.0/8 or 127.0.0.1"},
 		"everybody as proxy":          {[]string{"POSTHORN_TRUSTED_PROXIES=0.0.0.0/0"}, "POSTHORN_TRUSTED_PROXIES", "Name the proxies"},
 		"egress name":                 {[]string{"POSTHORN_EGRESS_ALLOW=localhost:9000"}, "POSTHORN_EGRESS_ALLOW", "host names"},
+		"egress nat64":                {[]string{"POSTHORN_EGRESS_NAT64=fd00:64::/95"}, "POSTHORN_EGRESS_NAT64", "RFC 6052"},
+		"egress nat64 fine":           {[]string{"POSTHORN_EGRESS_NAT64=fd00:64::/96"}, "", ""},
 		"egress":                      {[]string{"POSTHORN_EGRESS_ALLOW=127.0.0.1:9000, 10.0.0.0/8"}, "", ""},
 		"mail of another kind":        {[]string{"POSTHORN_MAIL=sendmail", "POSTHORN_MAIL_FROM=a@example.com"}, "POSTHORN_MAIL", "console"},
 		"resend without key":          {[]string{"POSTHORN_MAIL=resend", "POSTHORN_MAIL_FROM=a@example.com"}, "RESEND_API_KEY", "Resend shows"},

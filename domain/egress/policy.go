@@ -15,9 +15,10 @@ import (
 var ErrBlocked = errors.New("blocked address")
 
 // Policy is the address and URL policy plus the operator's allowances. The zero value allows no exception. It is
-// read-only after ParseAllow and safe for concurrent use.
+// read-only after ParseAllow and WithNAT64, and safe for concurrent use.
 type Policy struct {
 	allow []allowance
+	nat64 []netip.Prefix // of the operator's translators, beside wellKnownNAT64
 }
 
 // allowance is one exception: a network, on every port or on one.
@@ -33,11 +34,7 @@ type allowance struct {
 // A tenant's host name can resolve to what is listed here: every tenant can reach it.
 func ParseAllow(list string) (Policy, error) {
 	var p Policy
-	items := strings.FieldsFunc(list, func(r rune) bool {
-		return r == ',' || r == ' ' || r == '\t' || r == '\n' ||
-			r == '\r'
-	})
-	for _, item := range items {
+	for _, item := range strings.FieldsFunc(list, isSeparator) {
 		a, err := parseAllowance(item)
 		if err != nil {
 			return Policy{}, fmt.Errorf("egress allow list: %q %w", item, err)
@@ -83,9 +80,13 @@ func singleAllowance(addr netip.Addr, port uint16) (allowance, error) {
 }
 
 // allows reports whether the operator opened an address and port. An allowance that names its port opens that port
-// whatever it is; one that does not is held to the same ports as the public internet.
+// whatever it is; one that does not is held to the same ports as the public internet. A translator's address is opened
+// by what opens the IPv4 address inside it.
 func (p Policy) allows(ap netip.AddrPort) bool {
 	addr := plain(ap.Addr())
+	if inside, is := p.translated(addr); is {
+		addr = inside
+	}
 	for _, a := range p.allow {
 		if a.port != 0 && a.port != ap.Port() || a.port == 0 && !portOpen(ap.Port()) {
 			continue
@@ -105,8 +106,29 @@ func (p Policy) PlainHTTP(ap netip.AddrPort) bool {
 
 // CheckAddr decides whether a connection to an address and port is allowed: the address must be public and the port
 // 443, 80 or from 1024, or the operator must have listed it. It belongs in net.Dialer.ControlContext, on what the
-// system is about to dial. A refusal is an ErrBlocked; an invalid address is refused.
+// system is about to dial. A refusal is an ErrBlocked; an invalid address is refused, and so is a translator's (NAT64)
+// address: somebody who means an IPv4 address can write it.
 func (p Policy) CheckAddr(ap netip.AddrPort) error {
+	if p.isTranslated(ap.Addr()) {
+		return blocked(ap.String() + " is an address of a NAT64 translator")
+	}
+	return p.check(ap)
+}
+
+// CheckResolved is CheckAddr for an address that a host name resolved to. In a network with NAT64 these are addresses
+// of the translator, and the IPv4 address inside decides.
+func (p Policy) CheckResolved(ap netip.AddrPort) error {
+	inside, is := p.translated(plain(ap.Addr()))
+	if !is {
+		return p.check(ap)
+	}
+	if err := p.check(netip.AddrPortFrom(inside, ap.Port())); err != nil {
+		return blocked(ap.String() + " is a NAT64 translator's, and leads to " + inside.String())
+	}
+	return nil
+}
+
+func (p Policy) check(ap netip.AddrPort) error {
 	if !ap.Addr().IsValid() {
 		return blocked("no valid address")
 	}
@@ -122,15 +144,15 @@ func (p Policy) CheckAddr(ap netip.AddrPort) error {
 	return nil
 }
 
-// CheckAnswer decides about everything that a name resolved to. One address that CheckAddr refuses refuses the whole
-// DNS response, since a name that mixes public and private addresses is an attack or a mistake. An empty response is
+// CheckAnswer decides about everything that a name resolved to. One address that CheckResolved refuses refuses the
+// whole DNS response, since a name that mixes public and private addresses is an attack or a mistake. An empty response is
 // refused too.
 func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
 	if len(addrs) == 0 {
 		return blocked("the name has no address")
 	}
 	for _, addr := range addrs {
-		if err := p.CheckAddr(netip.AddrPortFrom(addr, port)); err != nil {
+		if err := p.CheckResolved(netip.AddrPortFrom(addr, port)); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,8 @@ func splitServer(server string) (host string, port uint16, why string) {
 }
 
 func (p Policy) checkServer(host string, port uint16, tls bool) string {
-	if addr, literal, _ := parseLiteral(host); literal && p.allows(netip.AddrPortFrom(addr, port)) {
+	if addr, literal, _ := parseLiteral(host); literal && !p.isTranslated(addr) &&
+		p.allows(netip.AddrPortFrom(addr, port)) {
 		return ""
 	}
 	if why := p.checkHost(host, port, "https"); why != "" {

@@ -123,14 +123,15 @@ func (p Policy) checkHost(host string, port uint16, scheme string) string {
 		return why
 	}
 	ap := netip.AddrPortFrom(addr, port)
-	if literal && p.allows(ap) {
+	translated := p.isTranslated(addr)
+	if literal && !translated && p.allows(ap) {
 		return ""
 	}
 	if !literal {
 		if why := checkName(host); why != "" {
 			return why
 		}
-	} else if special(addr) != "" {
+	} else if translated || special(addr) != "" {
 		return "The URL's address isn't public. Posthorn delivers only to public addresses. Use a host name or address that is reachable from the internet."
 	}
 	if scheme != "https" {

@@ -23,7 +23,7 @@ const (
 // It connects through the guard of deliveries, follows no redirect, uses no proxy, and reads at most 512 KiB of a
 // response in at most 4 s.
 func NewClient(policy egress.Policy) *http.Client {
-	g := &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}}
+	g := newGuard(policy)
 	return boundedClient(g.dial)
 }
 

@@ -46,10 +46,17 @@ func (p *phases) mark(at *atomic.Int64) { at.Store(max(time.Since(p.began).Micro
 type phasesKey struct{}
 
 // guard dials for outbound requests: it resolves the name once, lets the policy check the whole DNS response, and dials
-// a checked address. The control hook checks again what the kernel is asked to connect to, and fails closed.
+// the checked addresses (race.go). The control hook checks again what the kernel is asked to connect to, and fails
+// closed.
 type guard struct {
 	policy   egress.Policy
 	resolver *net.Resolver
+	fallback time.Duration // how long an address is tried before the next one is too
+	worked   rememberedAddresses
+}
+
+func newGuard(policy egress.Policy) *guard {
+	return &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}, fallback: fallbackDelay}
 }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -62,32 +69,42 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil || host == "" {
 		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
 	}
-	addrs, err := g.resolve(ctx, p, host)
-	if err != nil {
+	d := attempts{guard: g, network: network, port: uint16(port), check: g.policy.CheckResolved}
+	addrs := d.literal[:1]
+	if addrs[0], err = netip.ParseAddr(host); err == nil {
+		d.check = g.policy.CheckAddr
+	} else if addrs, err = g.resolve(ctx, p, host); err != nil {
 		return nil, err
-	}
-	if err := g.policy.CheckAnswer(addrs, uint16(port)); err != nil {
+	} else if err = g.policy.CheckAnswer(addrs, d.port); err != nil {
 		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+	}
+	if p != nil && p.plain && !g.allPlain(addrs, d.port) {
+		return nil, &dialError{delivery.FailBlocked, "blocked address", egress.ErrBlocked}
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	dialer := &net.Dialer{ControlContext: g.control(p), KeepAlive: 30 * time.Second}
+	d.dialer = net.Dialer{ControlContext: d.control(p), KeepAlive: 30 * time.Second}
+	conn, err := d.connect(ctx, addrs, address)
+	switch {
+	case errors.Is(err, egress.ErrBlocked):
+		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+	case err != nil:
+		return nil, &dialError{delivery.FailConnect, connectText(err), err}
+	}
+	if p != nil {
+		p.mark(&p.connected)
+	}
+	return conn, nil
+}
+
+// allPlain reports whether each of the addresses can be reached without TLS: which one wins must not decide it.
+func (g *guard) allPlain(addrs []netip.Addr, port uint16) bool {
 	for _, a := range addrs {
-		var conn net.Conn
-		if conn, err = dialer.DialContext(ctx, network, netip.AddrPortFrom(a, uint16(port)).String()); err == nil {
-			if p != nil {
-				p.mark(&p.connected)
-			}
-			return conn, nil
-		}
-		if errors.Is(err, egress.ErrBlocked) {
-			return nil, &dialError{delivery.FailBlocked, "blocked address", err}
-		}
-		if ctx.Err() != nil {
-			break
+		if !g.policy.PlainHTTP(netip.AddrPortFrom(a, port)) {
+			return false
 		}
 	}
-	return nil, &dialError{delivery.FailConnect, connectText(err), err}
+	return true
 }
 
 func connectText(err error) string {
@@ -104,9 +121,6 @@ func connectText(err error) string {
 }
 
 func (g *guard) resolve(ctx context.Context, p *phases, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	if p != nil {
@@ -138,16 +152,16 @@ func dnsText(err error) string {
 }
 
 // control runs between socket and connect, with the address that the kernel will use.
-func (g *guard) control(p *phases) func(context.Context, string, string, syscall.RawConn) error {
+func (d *attempts) control(p *phases) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return egress.ErrBlocked
 		}
-		if err := g.policy.CheckAddr(ap); err != nil {
+		if err := d.check(ap); err != nil {
 			return err
 		}
-		if p != nil && p.plain && !g.policy.PlainHTTP(ap) {
+		if p != nil && p.plain && !d.guard.policy.PlainHTTP(ap) {
 			return egress.ErrBlocked
 		}
 		return nil

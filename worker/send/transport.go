@@ -2,7 +2,6 @@ package send
 
 import (
 	"context"
-	"net"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
@@ -48,7 +47,7 @@ type challenge struct {
 }
 
 func newTransports(policy egress.Policy) (map[endpoint.Kind]transport, *guard) {
-	g := &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}}
+	g := newGuard(policy)
 	all := make(map[endpoint.Kind]transport, len(transports))
 	for kind, make := range transports {
 		all[kind] = make(g)
