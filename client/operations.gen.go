@@ -3433,12 +3433,15 @@ type InboxRequestPage struct {
 
 // Invitation defines model for Invitation.
 type Invitation struct {
-	CreatedAt time.Time      `json:"created_at"`
-	Email     string         `json:"email"`
-	Expired   bool           `json:"expired"`
-	ExpiresAt time.Time      `json:"expires_at"`
-	ID        string         `json:"id"`
-	Role      InvitationRole `json:"role"`
+	CreatedAt time.Time `json:"created_at"`
+	Email     string    `json:"email"`
+	Expired   bool      `json:"expired"`
+	ExpiresAt time.Time `json:"expires_at"`
+	ID        string    `json:"id"`
+
+	// MailFailed Whether the email with the link failed permanently. Check the address and invite it again
+	MailFailed bool           `json:"mail_failed"`
+	Role       InvitationRole `json:"role"`
 }
 
 // InvitationRole defines model for Invitation.Role.
@@ -3670,13 +3673,16 @@ type ListenerInput struct {
 
 // Member defines model for Member.
 type Member struct {
-	CreatedAt    time.Time  `json:"created_at"`
-	Disabled     bool       `json:"disabled"`
-	Email        string     `json:"email"`
-	ID           string     `json:"id"`
-	Name         string     `json:"name"`
-	Role         MemberRole `json:"role"`
-	SecondFactor bool       `json:"second_factor"`
+	CreatedAt time.Time  `json:"created_at"`
+	Disabled  bool       `json:"disabled"`
+	Email     string     `json:"email"`
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Role      MemberRole `json:"role"`
+
+	// RoleKept Why the identity provider did not set the role at the last sign-in, so that it stayed; null if it did, or if it sets no roles
+	RoleKept     nullable.Nullable[string] `json:"role_kept"`
+	SecondFactor bool                      `json:"second_factor"`
 }
 
 // MemberRole defines model for Member.Role.

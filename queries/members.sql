@@ -1,19 +1,22 @@
 -- Members and invitations of one tenant.
 
 -- name: ListMembers :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id > @after
 ORDER BY m.id LIMIT @most;
 
 -- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id < @after
 ORDER BY m.id DESC LIMIT @most;
 
 -- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id = @id;
 
@@ -37,27 +40,33 @@ DELETE FROM memberships WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: InsertInvitation :exec
 -- Inviting an address again replaces the invitation: its old link is dead.
-INSERT INTO invitations (tenant_id, id, email, role, hash, invited_by, created_at, expires_at)
-VALUES (@tenant_id, @id, @email, @role, @hash, @invited_by, @created_at, now() + make_interval(secs => @lives::int))
+INSERT INTO invitations (tenant_id, id, email, role, hash, invited_by, mail_id, created_at, expires_at)
+VALUES (@tenant_id, @id, @email, @role, @hash, @invited_by, @mail_id::uuid, @created_at, now() + make_interval(secs => @lives::int))
 ON CONFLICT (tenant_id, email) DO UPDATE SET id = excluded.id, role = excluded.role, hash = excluded.hash,
-	invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at;
+	invited_by = excluded.invited_by, mail_id = excluded.mail_id, created_at = excluded.created_at, expires_at = excluded.expires_at;
 
 -- name: CountInvitations :one
 SELECT count(*) FROM invitations WHERE tenant_id = @tenant_id;
 
 -- name: ListInvitations :many
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = @tenant_id AND id > @after
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = @tenant_id AND i.id > @after
 ORDER BY id LIMIT @most;
 
 -- name: ListInvitationsDown :many
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = @tenant_id AND id < @after
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = @tenant_id AND i.id < @after
 ORDER BY id DESC LIMIT @most;
 
 -- name: GetInvitation :one
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = @tenant_id AND id = @id;
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = @tenant_id AND i.id = @id;
 
 -- name: DeleteInvitation :execrows
 DELETE FROM invitations WHERE tenant_id = @tenant_id AND id = @id;

@@ -58,8 +58,22 @@ WHERE i.tenant_id = @tenant_id AND i.subject = @subject;
 SELECT EXISTS (SELECT FROM sso_identities WHERE tenant_id = @tenant_id AND person_id = @person_id)::boolean AS found;
 
 -- name: PutIdentity :exec
-INSERT INTO sso_identities (tenant_id, subject, person_id, created_at, seen_at) VALUES (@tenant_id, @subject, @person_id, now(), now())
-ON CONFLICT (tenant_id, subject) DO UPDATE SET seen_at = now();
+INSERT INTO sso_identities (tenant_id, subject, person_id, role_gap, created_at, seen_at)
+VALUES (@tenant_id, @subject, @person_id, @role_gap, now(), now())
+ON CONFLICT (tenant_id, subject) DO UPDATE SET role_gap = excluded.role_gap, seen_at = now();
+
+-- name: DeleteIdentity :execrows
+-- The provider's account of a person in one tenant. The next sign-in links the person anew.
+DELETE FROM sso_identities WHERE tenant_id = @tenant_id AND person_id = @person_id;
+
+-- name: UnlinkPerson :many
+-- In the tenants whose member the person is: where the person was removed, the row remembers that.
+WITH unlinked AS (
+	DELETE FROM sso_identities i
+	WHERE i.person_id = @person_id AND EXISTS (SELECT FROM memberships m WHERE m.tenant_id = i.tenant_id AND m.person_id = i.person_id)
+	RETURNING i.tenant_id, i.person_id
+)
+SELECT m.tenant_id, m.id FROM unlinked u JOIN memberships m ON m.tenant_id = u.tenant_id AND m.person_id = u.person_id;
 
 -- name: DeleteIdentities :exec
 DELETE FROM sso_identities WHERE tenant_id = @tenant_id;
@@ -83,6 +97,11 @@ DELETE FROM sessions WHERE sso_subject IS NOT NULL AND sso_tenant IS NOT DISTINC
 	AND (@subject::text = '' OR sso_subject = @subject)
 	AND (@sid::text = '' OR sso_sid = @sid OR sso_sid IS NULL AND @subject <> '');
 
+-- name: EndSSOSessionsOf :exec
+-- Of a person, or of an operator.
+DELETE FROM sessions WHERE sso_subject IS NOT NULL
+	AND (person_id = sqlc.narg('person_id')::uuid OR operator_id = sqlc.narg('operator_id')::uuid);
+
 -- name: EndSessionsOfSSO :execrows
 DELETE FROM sessions WHERE sso_tenant = @tenant_id;
 
@@ -93,3 +112,7 @@ SELECT * FROM operators WHERE sso_issuer = @issuer AND sso_subject = @subject;
 -- No row: the operator is linked to another account of the provider.
 UPDATE operators SET sso_issuer = @issuer, sso_subject = @subject
 WHERE id = @id AND (sso_subject IS NULL OR sso_issuer IS DISTINCT FROM @issuer OR sso_subject = @subject);
+
+-- name: UnlinkOperator :execrows
+-- No row: the operator is not linked.
+UPDATE operators SET sso_issuer = NULL, sso_subject = NULL WHERE id = @id AND sso_subject IS NOT NULL;

@@ -51,12 +51,14 @@ type commands struct {
 	} `cmd:"" help:"API keys, with which programs emit events and manage endpoints."`
 
 	Operator struct {
-		Create operatorCreateCommand `cmd:"" help:"Create an operator; prints the link to set the password."`
-		Link   operatorLinkCommand   `cmd:"" help:"Print a new link for an operator who lost the password or the second factor."`
+		Create    operatorCreateCommand `cmd:"" help:"Create an operator; prints the link to set the password."`
+		Link      operatorLinkCommand   `cmd:"" help:"Print a new link for an operator who lost the password or the second factor."`
+		UnlinkSSO operatorUnlinkCommand `cmd:"" name:"unlink-sso" help:"Forget an operator's account at the identity provider, after it was created again there."`
 	} `cmd:"" help:"People who run Posthorn and see all tenants."`
 
 	Account struct {
-		ResetSecondFactor accountResetCommand `cmd:"" name:"reset-second-factor" help:"Turn off the second factor of a person who lost the device and the recovery codes."`
+		ResetSecondFactor accountResetCommand  `cmd:"" name:"reset-second-factor" help:"Turn off the second factor of a person who lost the device and the recovery codes."`
+		UnlinkSSO         accountUnlinkCommand `cmd:"" name:"unlink-sso" help:"Forget a person's accounts at identity providers, after they were created again there."`
 	} `cmd:"" help:"Accounts of people, with which they sign in to their tenants."`
 
 	cli.Commands `embed:""`

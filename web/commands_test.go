@@ -9,6 +9,7 @@ import (
 
 	"posthorn/client/cli"
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
@@ -121,6 +122,61 @@ func TestOperatorCreateTakesAnAddressOnce(t *testing.T) {
 	}
 	if r := command(t, environ, "operator", "create", "--email", "ada@EXAMPLE.com"); r.code != exitFailed || !strings.Contains(r.stderr, "already") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestAccountsOfAProviderAreUnlinked(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	person := []string{"account", "unlink-sso", "--email", "Ada@example.com", "--reason", "the realm was rebuilt"}
+	operator := []string{"operator", "unlink-sso", "--email", "op@example.com", "--reason", "the realm was rebuilt"}
+	for _, args := range [][]string{person, operator} {
+		if r := command(t, environ, args...); r.code != exitFailed || !strings.Contains(r.stderr, "There is no ") {
+			t.Errorf("exit code %d: %s", r.code, r.stderr)
+		}
+	}
+	d := openTest(t, environ)
+	tenant, operatorID := db.NewID(), db.NewID()
+	if err := d.Console(t.Context(), func(q *sql.Queries) error {
+		if err := q.InsertTenant(t.Context(), sql.InsertTenantParams{
+			ID: tenant, Name: "Acme", RetentionDays: 7, CreatedAt: tenant.Time(),
+		}); err != nil {
+			return err
+		}
+		p, err := accounts.AddPerson(t.Context(), q, "ada@example.com", "Ada", "none")
+		if err != nil {
+			return err
+		}
+		if _, err := accounts.AddMember(t.Context(), q, tenant, p, access.Owner); err != nil {
+			return err
+		}
+		if err := q.PutIdentity(t.Context(), sql.PutIdentityParams{
+			TenantID: tenant, Subject: "1", PersonID: p,
+		}); err != nil {
+			return err
+		}
+		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
+			ID: operatorID, Email: "op@example.com", CreatedAt: operatorID.Time(),
+		}); err != nil {
+			return err
+		}
+		_, err = q.LinkOperator(t.Context(), sql.LinkOperatorParams{
+			ID: operatorID, Issuer: new("https://id.example.com"), Subject: new("1"),
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{person, operator} {
+		if r := command(t, environ, args[:4]...); r.code == exitOK {
+			t.Errorf("without a reason: %s", r.stdout)
+		}
+		if r := command(t, environ, args...); r.code != exitOK || !strings.Contains(r.stdout, "is unlinked") {
+			t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
+		}
+		if r := command(t, environ, args...); r.code != exitOK || !strings.Contains(r.stdout, "Nothing was changed") {
+			t.Errorf("a second time, exit code %d: %s%s", r.code, r.stdout, r.stderr)
+		}
 	}
 }
 

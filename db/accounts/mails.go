@@ -18,6 +18,7 @@ import (
 
 // Mail is a mail to be sent.
 type Mail struct {
+	ID     id.UUID  // zero: a new one
 	Tenant *id.UUID // nil: concerns a person or the platform
 	Key    string   // what it is for; unique over all mails, and the provider's idempotency key: one mail per purpose
 	To     string
@@ -36,7 +37,10 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode mail %s: %w", m.Kind, err)
 	}
-	mailID := db.NewID()
+	mailID := m.ID
+	if mailID.IsZero() {
+		mailID = db.NewID()
+	}
 	row := sql.InsertMailParams{
 		ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data, CreatedAt: mailID.Time(),
 	}

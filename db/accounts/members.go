@@ -88,11 +88,11 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 	if err := limitInvitations(ctx, q, i.Tenant, i.Email); err != nil {
 		return sql.GetInvitationRow{}, err
 	}
-	invitationID := db.NewID()
+	invitationID, mailID := db.NewID(), db.NewID()
 	token, hash := NewToken()
 	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
 		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID,
-		CreatedAt: invitationID.Time(), Lives: int32(account.InvitationLife / time.Second),
+		MailID: mailID, CreatedAt: invitationID.Time(), Lives: int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
 		return sql.GetInvitationRow{}, err
@@ -102,7 +102,7 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 		return row, err
 	}
 	_, err = QueueMail(ctx, q, Mail{
-		Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email,
+		ID: mailID, Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email,
 		Kind: mail.Invitation, Keys: i.Keys,
 		Data: mail.InvitationData{
 			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token),

@@ -83,7 +83,12 @@ func ResetPassword(ctx context.Context, q *sql.Queries, token string, to NewPass
 // AuditOperator writes to the platform's log what an operator did with their own account, since an operator belongs to
 // no tenant. The zero id is an unidentified operator.
 func AuditOperator(ctx context.Context, q *sql.Queries, operator id.UUID, address, action string) error {
-	what, by := db.Audited{Action: action, Kind: "operator"}, db.Author{Kind: "system", Address: address}
+	return auditOperator(ctx, q, operator, address, db.Audited{Action: action})
+}
+
+func auditOperator(ctx context.Context, q *sql.Queries, operator id.UUID, address string, what db.Audited) error {
+	what.Kind = "operator"
+	by := db.Author{Kind: "system", Address: address}
 	if !operator.IsZero() {
 		what.Object = id.Operator.Format(operator)
 		by.Kind, by.ID = "operator", what.Object

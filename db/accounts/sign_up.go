@@ -94,7 +94,8 @@ func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string
 }
 
 // AddMember makes a person a member of a tenant, in the caller's transaction, and returns the member's id. A person who
-// is a member already is member_already.
+// is a member already is member_already. Who was a member before can come with another account of the tenant's
+// provider.
 func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role access.Role) (id.UUID, error) {
 	memberID := db.NewID()
 	added, err := q.InsertMember(ctx, sql.InsertMemberParams{
@@ -103,6 +104,9 @@ func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role
 	})
 	if err == nil && added == 0 {
 		err = errMemberAlready
+	}
+	if err == nil {
+		_, err = q.DeleteIdentity(ctx, sql.DeleteIdentityParams{TenantID: tenant, PersonID: person})
 	}
 	return memberID, err
 }

@@ -409,7 +409,7 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: s.Address}
 		if err := db.Audit(ctx, q, by, db.Audited{
 			Tenant: &s.Tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID,
-			Details: map[string]string{"by": "sso"},
+			Reason: decision.Kept.RoleKept(), Details: map[string]string{"by": "sso"},
 		}); err != nil {
 			return err
 		}
@@ -525,6 +525,7 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 		err := db.Audit(ctx, q, db.Author{Kind: "system", Address: s.Address}, db.Audited{
 			Tenant: &s.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(w.member),
+			Reason:  "The identity provider's groups have this role.",
 			Details: map[string]string{"email": w.email, "from": string(w.memberBefore), "to": string(to.Role), "by": "sso"},
 		})
 		if err != nil {
@@ -532,7 +533,7 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 	}
 	return w.member, q.PutIdentity(ctx, sql.PutIdentityParams{
-		TenantID: s.Tenant, Subject: s.Claims.Subject, PersonID: w.person,
+		TenantID: s.Tenant, Subject: s.Claims.Subject, PersonID: w.person, RoleGap: string(to.Kept),
 	})
 }
 
@@ -614,8 +615,13 @@ func RefuseSSO(ctx context.Context, d *db.DB, tenant id.UUID, code, address stri
 var errNotOperator = fault.New(fault.Forbidden, "sso_not_an_operator",
 	"Your provider signed you in, but you aren't an operator of this server. Ask another operator.")
 
+var errOtherOperator = fault.New(fault.Forbidden, sso.ErrOtherAccount.Code,
+	"The operator with this address belongs to another account of your provider. "+
+		"Whoever runs this server can change that: `posthorn operator unlink-sso --email you@example.com --reason \"...\"`.")
+
 // SignInOperatorBySSO is SignInBySSO for the operators' provider. named says that the provider's claims name the person
-// as an operator; the first such sign-in makes the person one. Otherwise the person must be an operator already.
+// as an operator; the first such sign-in makes the person one. Otherwise the person must be an operator already, and
+// where the claims have a gap, one who has signed in by the provider before.
 func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string,
 	err error,
 ) {
@@ -633,7 +639,9 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 		if err != nil {
 			return err
 		}
-		if err := AuditOperator(ctx, q, operator, s.Address, "operator.sign_in.succeeded"); err != nil {
+		if err := auditOperator(ctx, q, operator, s.Address, db.Audited{
+			Action: "operator.sign_in.succeeded", Reason: s.Claims.Gap.RoleKept(),
+		}); err != nil {
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
@@ -656,6 +664,9 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 		Subject: &s.Claims.Subject,
 	})
 	if db.IsMissing(err) {
+		if s.Claims.Gap != "" {
+			return operator, s.Claims.Gap.Refusal()
+		}
 		if email == "" {
 			return operator, sso.ErrEmail
 		}
@@ -680,7 +691,56 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 	}
 	n, err := q.LinkOperator(ctx, sql.LinkOperatorParams{ID: row.ID, Issuer: &s.Issuer, Subject: &s.Claims.Subject})
 	if err == nil && n == 0 {
-		err = sso.ErrOtherAccount
+		err = errOtherOperator
 	}
 	return row.ID, err
+}
+
+// UnlinkSSO forgets which account of a tenant's provider a person has, in each tenant whose member the person is, and
+// ends the sessions that providers started. The next sign-in links the person anew. The audit log of each tenant has
+// the reason. It returns in how many tenants the person was linked.
+func UnlinkSSO(ctx context.Context, d *db.DB, email, reason string, by db.Author) (n int, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		p, err := q.FindPerson(ctx, email)
+		if err != nil {
+			return err
+		}
+		unlinked, err := q.UnlinkPerson(ctx, p.ID)
+		if err != nil || len(unlinked) == 0 {
+			return err
+		}
+		n = len(unlinked)
+		for _, u := range unlinked {
+			if err := db.Audit(ctx, q, by, db.Audited{
+				Tenant: &u.TenantID, Action: "sso.unlinked", Kind: "member", Object: id.Member.Format(u.ID),
+				Reason: reason, Details: map[string]string{"email": p.Email},
+			}); err != nil {
+				return err
+			}
+		}
+		return q.EndSSOSessionsOf(ctx, sql.EndSSOSessionsOfParams{PersonID: &p.ID})
+	})
+	return n, err
+}
+
+// UnlinkOperatorSSO is UnlinkSSO for an operator.
+func UnlinkOperatorSSO(ctx context.Context, d *db.DB, email, reason string, by db.Author) (was bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		o, err := q.FindOperator(ctx, email)
+		if err != nil {
+			return err
+		}
+		n, err := q.UnlinkOperator(ctx, o.ID)
+		if err != nil || n == 0 {
+			return err
+		}
+		was = true
+		if err := db.Audit(ctx, q, by, db.Audited{
+			Action: "operator.sso_unlinked", Kind: "operator", Object: id.Operator.Format(o.ID), Reason: reason,
+		}); err != nil {
+			return err
+		}
+		return q.EndSSOSessionsOf(ctx, sql.EndSSOSessionsOfParams{OperatorID: &o.ID})
+	})
+	return was && err == nil, err
 }

@@ -101,8 +101,10 @@ func (q *Queries) FindInvitation(ctx context.Context, hash []byte) (FindInvitati
 }
 
 const GetInvitation = `-- name: GetInvitation :one
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = $1 AND id = $2
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = $1 AND i.id = $2
 `
 
 type GetInvitationParams struct {
@@ -111,13 +113,14 @@ type GetInvitationParams struct {
 }
 
 type GetInvitationRow struct {
-	ID        id.UUID
-	Email     string
-	Role      string
-	InvitedBy string
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	Expired   bool
+	ID         id.UUID
+	Email      string
+	Role       string
+	InvitedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	Expired    bool
+	MailFailed bool
 }
 
 func (q *Queries) GetInvitation(ctx context.Context, arg GetInvitationParams) (GetInvitationRow, error) {
@@ -131,12 +134,14 @@ func (q *Queries) GetInvitation(ctx context.Context, arg GetInvitationParams) (G
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.Expired,
+		&i.MailFailed,
 	)
 	return i, err
 }
 
 const GetMember = `-- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id = $2
 `
@@ -155,6 +160,7 @@ type GetMemberRow struct {
 	Email     string
 	HasTotp   bool
 	Disabled  bool
+	RoleGap   string
 }
 
 func (q *Queries) GetMember(ctx context.Context, arg GetMemberParams) (GetMemberRow, error) {
@@ -169,6 +175,7 @@ func (q *Queries) GetMember(ctx context.Context, arg GetMemberParams) (GetMember
 		&i.Email,
 		&i.HasTotp,
 		&i.Disabled,
+		&i.RoleGap,
 	)
 	return i, err
 }
@@ -190,10 +197,10 @@ func (q *Queries) HasMemberWithEmail(ctx context.Context, arg HasMemberWithEmail
 }
 
 const InsertInvitation = `-- name: InsertInvitation :exec
-INSERT INTO invitations (tenant_id, id, email, role, hash, invited_by, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8::int))
+INSERT INTO invitations (tenant_id, id, email, role, hash, invited_by, mail_id, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7::uuid, $8, now() + make_interval(secs => $9::int))
 ON CONFLICT (tenant_id, email) DO UPDATE SET id = excluded.id, role = excluded.role, hash = excluded.hash,
-	invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at
+	invited_by = excluded.invited_by, mail_id = excluded.mail_id, created_at = excluded.created_at, expires_at = excluded.expires_at
 `
 
 type InsertInvitationParams struct {
@@ -203,6 +210,7 @@ type InsertInvitationParams struct {
 	Role      string
 	Hash      []byte
 	InvitedBy string
+	MailID    id.UUID
 	CreatedAt time.Time
 	Lives     int32
 }
@@ -216,6 +224,7 @@ func (q *Queries) InsertInvitation(ctx context.Context, arg InsertInvitationPara
 		arg.Role,
 		arg.Hash,
 		arg.InvitedBy,
+		arg.MailID,
 		arg.CreatedAt,
 		arg.Lives,
 	)
@@ -250,8 +259,10 @@ func (q *Queries) InsertMember(ctx context.Context, arg InsertMemberParams) (int
 }
 
 const ListInvitations = `-- name: ListInvitations :many
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = $1 AND id > $2
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = $1 AND i.id > $2
 ORDER BY id LIMIT $3
 `
 
@@ -262,13 +273,14 @@ type ListInvitationsParams struct {
 }
 
 type ListInvitationsRow struct {
-	ID        id.UUID
-	Email     string
-	Role      string
-	InvitedBy string
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	Expired   bool
+	ID         id.UUID
+	Email      string
+	Role       string
+	InvitedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	Expired    bool
+	MailFailed bool
 }
 
 func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams) ([]ListInvitationsRow, error) {
@@ -288,6 +300,7 @@ func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams
 			&i.CreatedAt,
 			&i.ExpiresAt,
 			&i.Expired,
+			&i.MailFailed,
 		); err != nil {
 			return nil, err
 		}
@@ -300,8 +313,10 @@ func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams
 }
 
 const ListInvitationsDown = `-- name: ListInvitationsDown :many
-SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
-WHERE tenant_id = $1 AND id < $2
+SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
+	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
+FROM invitations i
+WHERE i.tenant_id = $1 AND i.id < $2
 ORDER BY id DESC LIMIT $3
 `
 
@@ -312,13 +327,14 @@ type ListInvitationsDownParams struct {
 }
 
 type ListInvitationsDownRow struct {
-	ID        id.UUID
-	Email     string
-	Role      string
-	InvitedBy string
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	Expired   bool
+	ID         id.UUID
+	Email      string
+	Role       string
+	InvitedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	Expired    bool
+	MailFailed bool
 }
 
 func (q *Queries) ListInvitationsDown(ctx context.Context, arg ListInvitationsDownParams) ([]ListInvitationsDownRow, error) {
@@ -338,6 +354,7 @@ func (q *Queries) ListInvitationsDown(ctx context.Context, arg ListInvitationsDo
 			&i.CreatedAt,
 			&i.ExpiresAt,
 			&i.Expired,
+			&i.MailFailed,
 		); err != nil {
 			return nil, err
 		}
@@ -351,7 +368,8 @@ func (q *Queries) ListInvitationsDown(ctx context.Context, arg ListInvitationsDo
 
 const ListMembers = `-- name: ListMembers :many
 
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id > $2
 ORDER BY m.id LIMIT $3
@@ -372,6 +390,7 @@ type ListMembersRow struct {
 	Email     string
 	HasTotp   bool
 	Disabled  bool
+	RoleGap   string
 }
 
 // Members and invitations of one tenant.
@@ -393,6 +412,7 @@ func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]Lis
 			&i.Email,
 			&i.HasTotp,
 			&i.Disabled,
+			&i.RoleGap,
 		); err != nil {
 			return nil, err
 		}
@@ -405,7 +425,8 @@ func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]Lis
 }
 
 const ListMembersDown = `-- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
+	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id < $2
 ORDER BY m.id DESC LIMIT $3
@@ -426,6 +447,7 @@ type ListMembersDownRow struct {
 	Email     string
 	HasTotp   bool
 	Disabled  bool
+	RoleGap   string
 }
 
 func (q *Queries) ListMembersDown(ctx context.Context, arg ListMembersDownParams) ([]ListMembersDownRow, error) {
@@ -446,6 +468,7 @@ func (q *Queries) ListMembersDown(ctx context.Context, arg ListMembersDownParams
 			&i.Email,
 			&i.HasTotp,
 			&i.Disabled,
+			&i.RoleGap,
 		); err != nil {
 			return nil, err
 		}

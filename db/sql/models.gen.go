@@ -428,6 +428,7 @@ type Invitation struct {
 	InvitedBy string
 	CreatedAt time.Time
 	ExpiresAt time.Time
+	MailID    *id.UUID
 }
 
 type Lane struct {
@@ -744,6 +745,7 @@ type SSOIdentity struct {
 	PersonID  id.UUID
 	CreatedAt time.Time
 	SeenAt    time.Time
+	RoleGap   string
 }
 
 type Session struct {

@@ -38,6 +38,24 @@ func (q *Queries) DeleteIdentities(ctx context.Context, tenantID id.UUID) error 
 	return err
 }
 
+const DeleteIdentity = `-- name: DeleteIdentity :execrows
+DELETE FROM sso_identities WHERE tenant_id = $1 AND person_id = $2
+`
+
+type DeleteIdentityParams struct {
+	TenantID id.UUID
+	PersonID id.UUID
+}
+
+// The provider's account of a person in one tenant. The next sign-in links the person anew.
+func (q *Queries) DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteIdentity, arg.TenantID, arg.PersonID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const DeleteSSO = `-- name: DeleteSSO :execrows
 DELETE FROM sso_connections WHERE tenant_id = $1
 `
@@ -104,6 +122,22 @@ func (q *Queries) EndSSOSessions(ctx context.Context, arg EndSSOSessionsParams) 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const EndSSOSessionsOf = `-- name: EndSSOSessionsOf :exec
+DELETE FROM sessions WHERE sso_subject IS NOT NULL
+	AND (person_id = $1::uuid OR operator_id = $2::uuid)
+`
+
+type EndSSOSessionsOfParams struct {
+	PersonID   *id.UUID
+	OperatorID *id.UUID
+}
+
+// Of a person, or of an operator.
+func (q *Queries) EndSSOSessionsOf(ctx context.Context, arg EndSSOSessionsOfParams) error {
+	_, err := q.db.Exec(ctx, EndSSOSessionsOf, arg.PersonID, arg.OperatorID)
+	return err
 }
 
 const EndSessionsOfSSO = `-- name: EndSessionsOfSSO :execrows
@@ -414,18 +448,25 @@ func (q *Queries) OwnersForBreakGlass(ctx context.Context, tenantID id.UUID) ([]
 }
 
 const PutIdentity = `-- name: PutIdentity :exec
-INSERT INTO sso_identities (tenant_id, subject, person_id, created_at, seen_at) VALUES ($1, $2, $3, now(), now())
-ON CONFLICT (tenant_id, subject) DO UPDATE SET seen_at = now()
+INSERT INTO sso_identities (tenant_id, subject, person_id, role_gap, created_at, seen_at)
+VALUES ($1, $2, $3, $4, now(), now())
+ON CONFLICT (tenant_id, subject) DO UPDATE SET role_gap = excluded.role_gap, seen_at = now()
 `
 
 type PutIdentityParams struct {
 	TenantID id.UUID
 	Subject  string
 	PersonID id.UUID
+	RoleGap  string
 }
 
 func (q *Queries) PutIdentity(ctx context.Context, arg PutIdentityParams) error {
-	_, err := q.db.Exec(ctx, PutIdentity, arg.TenantID, arg.Subject, arg.PersonID)
+	_, err := q.db.Exec(ctx, PutIdentity,
+		arg.TenantID,
+		arg.Subject,
+		arg.PersonID,
+		arg.RoleGap,
+	)
 	return err
 }
 
@@ -483,6 +524,54 @@ func (q *Queries) SSOOfDomain(ctx context.Context, domain string) (id.UUID, erro
 	var tenant_id id.UUID
 	err := row.Scan(&tenant_id)
 	return tenant_id, err
+}
+
+const UnlinkOperator = `-- name: UnlinkOperator :execrows
+UPDATE operators SET sso_issuer = NULL, sso_subject = NULL WHERE id = $1 AND sso_subject IS NOT NULL
+`
+
+// No row: the operator is not linked.
+func (q *Queries) UnlinkOperator(ctx context.Context, argID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, UnlinkOperator, argID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const UnlinkPerson = `-- name: UnlinkPerson :many
+WITH unlinked AS (
+	DELETE FROM sso_identities i
+	WHERE i.person_id = $1 AND EXISTS (SELECT FROM memberships m WHERE m.tenant_id = i.tenant_id AND m.person_id = i.person_id)
+	RETURNING i.tenant_id, i.person_id
+)
+SELECT m.tenant_id, m.id FROM unlinked u JOIN memberships m ON m.tenant_id = u.tenant_id AND m.person_id = u.person_id
+`
+
+type UnlinkPersonRow struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// In the tenants whose member the person is: where the person was removed, the row remembers that.
+func (q *Queries) UnlinkPerson(ctx context.Context, personID id.UUID) ([]UnlinkPersonRow, error) {
+	rows, err := q.db.Query(ctx, UnlinkPerson, personID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnlinkPersonRow{}
+	for rows.Next() {
+		var i UnlinkPersonRow
+		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const UnverifyDomain = `-- name: UnverifyDomain :exec

@@ -29,3 +29,6 @@ func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
 // Secret reports whether the mail's data holds a link that is as good as a password, so that it is sealed at rest and
 // forgotten when the mail is sent.
 func (k Kind) Secret() bool { return k == VerifyAddress || k == ResetPassword || k == Invitation }
+
+// InvitationFailed says that the mail with an invitation failed permanently.
+const InvitationFailed = "The email with the link failed. Check the address, then invite it again."

@@ -196,6 +196,7 @@ type Claims struct {
 	EmailVerified *bool  // nil: the provider does not say
 	Name          string
 	Values        []string  // of the role claim
+	Gap           Gap       // why Values are unknown; empty: they are known, or no claim is read
 	SignedIn      time.Time // auth_time; zero: the provider does not say
 	Ends          time.Time // session_expiry; zero: the provider does not say
 	SessionID     string    // sid; empty: the provider does not say
@@ -206,7 +207,7 @@ type Facts struct {
 	Linked     bool // the subject is known; the rest is about its person
 	Disabled   bool
 	Role       access.Role // as a member; empty: is none
-	Otherwise  bool        // a member with this address is linked to another subject
+	Otherwise  bool        // the person with this address is or was linked to another subject
 	Invited    access.Role // by an open invitation to the address; empty: there is none
 	ByDomain   bool        // the tenant has verified the address's domain
 	EmailKnown bool        // the address is taken from the claims and counts as verified
@@ -217,6 +218,7 @@ type Decision struct {
 	Join bool        // become a member with Role
 	Role access.Role // the role from now on
 	Link bool        // remember the subject
+	Kept Gap         // the member's role stays because the provider did not tell the groups; empty: it told them
 }
 
 // Why a provider's word is not enough. Each says who can help.
@@ -255,38 +257,44 @@ func (c Config) Decide(claims Claims, f Facts) (Decision, error) {
 		return Decision{}, ErrDisabled
 	case !f.Linked && !f.EmailKnown:
 		return Decision{}, ErrEmail
-	case !f.Linked && f.Otherwise:
+	case !f.Linked && f.Otherwise && f.Role != "":
 		return Decision{}, ErrOtherAccount
 	}
 	if f.Role != "" {
-		role, err := c.follow(f.Role, claims)
-		return Decision{Role: role, Link: !f.Linked}, err
+		d, err := c.follow(f.Role, claims)
+		d.Link = err == nil && !f.Linked
+		return d, err
 	}
 	return c.join(claims, f)
 }
 
-// follow is the role of a member after a sign-in.
-func (c Config) follow(now access.Role, claims Claims) (access.Role, error) {
-	if now == access.Owner || c.RoleClaim == "" {
-		return now, nil
+// follow is what a sign-in does with the role of a member.
+func (c Config) follow(now access.Role, claims Claims) (Decision, error) {
+	switch {
+	case now == access.Owner || c.RoleClaim == "":
+		return Decision{Role: now}, nil
+	case claims.Gap != "":
+		return Decision{Role: now, Kept: claims.Gap}, nil
 	}
 	role := c.roleFor(claims.Values)
 	if role == "" {
-		return "", ErrNoRole
+		return Decision{}, ErrNoRole
 	}
-	return role, nil
+	return Decision{Role: role}, nil
 }
 
 // join lets somebody in who is no member. The address must be in a domain that the tenant has verified: the provider
-// speaks for no other address. Who was a member before needs an invitation.
+// speaks for no other address. Who was a member before needs an invitation, also with another subject.
 func (c Config) join(claims Claims, f Facts) (Decision, error) {
 	switch {
 	case f.Invited != "" && (f.ByDomain || f.Linked):
 		return Decision{Join: true, Role: f.Invited, Link: true}, nil
-	case f.Linked:
+	case f.Linked || f.Otherwise:
 		return Decision{}, ErrRemoved
 	case !c.Join || !f.ByDomain:
 		return Decision{}, ErrNotMember
+	case c.RoleClaim != "" && claims.Gap != "":
+		return Decision{}, claims.Gap.Refusal()
 	}
 	role := c.roleFor(claims.Values)
 	if role == "" {

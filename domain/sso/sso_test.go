@@ -1,7 +1,9 @@
 package sso_test
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +84,32 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 			Linked: true, EmailKnown: true,
 			Invited: "viewer",
 		}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
+		"an invitation of a verified domain links a removed member anew": {
+			mapped, ada,
+			sso.Facts{EmailKnown: true, ByDomain: true, Otherwise: true, Invited: "viewer"},
+			sso.Decision{Join: true, Role: "viewer", Link: true},
+			nil,
+		},
+		"a removed member does not come back with another account": {
+			mapped, ada,
+			sso.Facts{EmailKnown: true, ByDomain: true, Otherwise: true},
+			sso.Decision{},
+			sso.ErrRemoved,
+		},
+		"groups that were not told keep the role": {
+			strict,
+			sso.Claims{Subject: "s", Gap: sso.Overage},
+			sso.Facts{Linked: true, Role: "viewer"},
+			sso.Decision{Role: "viewer", Kept: sso.Overage},
+			nil,
+		},
+		"an invitation has the role that groups don't tell": {
+			mapped,
+			sso.Claims{Subject: "s", Gap: sso.Absent},
+			sso.Facts{EmailKnown: true, ByDomain: true, Invited: "developer"},
+			sso.Decision{Join: true, Role: "developer", Link: true},
+			nil,
+		},
 		"an address that is not verified finds nobody": {plain, ada, sso.Facts{Role: "owner"}, sso.Decision{}, sso.ErrEmail},
 		"the address of another account's member": {
 			plain, ada,
@@ -104,6 +132,51 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 		got, err := c.config.Decide(c.claims, c.facts)
 		if !errors.Is(err, c.err) || c.err == nil && err != nil || err == nil && got != c.want {
 			t.Errorf("%s: decided %+v, %v; want %+v, %v", name, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestGroupsAreReadInEveryFormThatProvidersSend(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claims, claim string
+		want          []string
+		gap           sso.Gap
+	}{
+		"a list":                             {`{"groups":["a","b"]}`, "groups", []string{"a", "b"}, ""},
+		"a text":                             {`{"groups":"a"}`, "groups", []string{"a"}, ""},
+		"an object's names":                  {`{"roles":{"a":{"org":"x"},"b":true,"c":false,"d":null,"e":{}}}`, "roles", []string{"a", "b"}, ""},
+		"a list of objects":                  {`{"groups":[{"id":"1","name":"a"},{"value":"2","display":"b"},{"id":"3"}]}`, "groups", []string{"a", "b", "3"}, ""},
+		"a path":                             {`{"realm_access":{"roles":["a"]}}`, "realm_access.roles", []string{"a"}, ""},
+		"a path through a list":              {`{"groups":[{"id":"1","name":"a"},{"id":"2"}]}`, "groups.id", []string{"1", "2"}, ""},
+		"a path through lists":               {`{"apps":[{"roles":["a"]},{"roles":["b","c"]},{}]}`, "apps.roles", []string{"a", "b", "c"}, ""},
+		"a name with dots":                   {`{"https://a.example/roles":["a"]}`, "https://a.example/roles", []string{"a"}, ""},
+		"an empty list":                      {`{"groups":[]}`, "groups", nil, ""},
+		"a path into an empty list":          {`{"groups":[]}`, "groups.name", nil, ""},
+		"an empty text":                      {`{"groups":""}`, "groups", nil, ""},
+		"nothing is said":                    {`{}`, "groups", nil, sso.Absent},
+		"null":                               {`{"groups":null}`, "groups", nil, sso.Absent},
+		"a path that ends before":            {`{"realm_access":{}}`, "realm_access.roles", nil, sso.Absent},
+		"Entra's token of too many":          {`{"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{}}}`, "groups", nil, sso.Overage},
+		"Entra's implicit token":             {`{"hasgroups":true}`, "groups", nil, sso.Overage},
+		"another claim is elsewhere":         {`{"_claim_names":{"address":"src1"}}`, "groups", nil, sso.Absent},
+		"groups although there are too many": {`{"hasgroups":true,"groups":["a"]}`, "groups", []string{"a"}, ""},
+		"a truth value":                      {`{"groups":true}`, "groups", nil, sso.Unreadable},
+		"numbers":                            {`{"groups":[1,2]}`, "groups", nil, sso.Unreadable},
+		"texts among others":                 {`{"groups":[1,"a",null,""]}`, "groups", []string{"a"}, ""},
+	} {
+		var claims map[string]any
+		if err := json.Unmarshal([]byte(c.claims), &claims); err != nil {
+			t.Fatal(err)
+		}
+		got, gap := sso.Groups(claims, c.claim)
+		if !slices.Equal(got, c.want) || gap != c.gap {
+			t.Errorf("%s: %q, gap %q; want %q, gap %q", name, got, gap, c.want, c.gap)
+		}
+	}
+	for _, gap := range []sso.Gap{sso.Absent, sso.Overage, sso.Unreadable} {
+		if e := fault.As(gap.Refusal()); gap.Sentence() == "" || e == nil || e.Detail != gap.Sentence() {
+			t.Errorf("%s has no sentence", gap)
 		}
 	}
 }

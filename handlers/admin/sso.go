@@ -102,16 +102,32 @@ func (a *admin) arrive(c *handlers.Call) (token string, err error) {
 		return "", err
 	}
 	named := p.RoleClaim != "" && slices.Contains(claims.Values, a.SSO.Value)
-	if p.RoleClaim != "" && !named {
-		if err := accounts.RefuseSSO(c.Ctx(), a.DB, id.UUID{}, errGroup.Code, c.Actor.Address); err != nil {
+	if err := operatorRefusal(claims, named || p.RoleClaim == ""); err != nil {
+		if err := accounts.RefuseSSO(c.Ctx(), a.DB, id.UUID{}, fault.As(err).Code, c.Actor.Address); err != nil {
 			return "", err
 		}
-		return "", errGroup
+		return "", err
+	}
+	if claims.Gap != "" {
+		a.Log.Warn("the provider did not tell the groups of an operator who signs in", "claim", p.RoleClaim, "gap", claims.Gap)
 	}
 	return accounts.SignInOperatorBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
 		Issuer: p.Issuer, ClientID: p.ClientID, Claims: claims, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
 		Now: a.Now(),
 	}, sso.Config{}.VerifiedEmail(claims), named)
+}
+
+// operatorRefusal rejects whom the provider does not name as an operator. Where it says that it left the groups out,
+// who is linked to an operator stays one. A claim that is simply absent rejects everybody: some providers send none for
+// a person whom they have removed from the last group.
+func operatorRefusal(claims sso.Claims, named bool) error {
+	switch {
+	case claims.Gap == sso.Absent:
+		return claims.Gap.Refusal()
+	case !named && claims.Gap == "":
+		return errGroup
+	}
+	return nil
 }
 
 // failSSO shows why the sign-in failed. The cause goes to the log, and a rejected token to the audit log.
@@ -123,7 +139,7 @@ func (a *admin) failSSO(c *handlers.Call, err error) error {
 	if e.Cause != nil {
 		a.Log.Warn("single sign-on of an operator failed", "code", e.Code, "error", e.Cause)
 	}
-	if openid.Is(err, openid.ErrRejected) {
+	if openid.Rejected(err) {
 		if err := accounts.RefuseSSO(c.Ctx(), a.DB, id.UUID{}, e.Code, c.Actor.Address); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/credential"
@@ -90,11 +91,18 @@ func TestTheProviderNamesOperators(t *testing.T) {
 		s.Provider.RoleClaim, s.Value, s.Only, s.BreakGlass = "groups", "ops", true, []string{"glass@example.com"}
 	})
 	ops := map[string]any{"groups": []string{"ops"}}
-	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 403, "name you as an operator") // who is one by the command line alone
+	none := map[string]any{"groups": []string{}}
+	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com", Claims: none}, 403, "name you as an operator") // who is one by the command line alone
 	w.signIn(op, optest.User{Subject: "2", Email: "new@example.com", Claims: ops}, 303, "/console")
 	w.want("GET", "/console", nil, 200, "new@example.com")
 	w.forget()
-	w.signIn(op, optest.User{Subject: "2", Email: "new@example.com"}, 403, "name you as an operator") // no longer
+	w.signIn(op, optest.User{Subject: "2", Email: "new@example.com", Claims: none}, 403, "name you as an operator") // no longer
+	// An object's false is no group.
+	for _, value := range []any{false, nil, "", "false", 0, []any{}, map[string]any{}} {
+		claims := map[string]any{"groups": map[string]any{"ops": value}}
+		w.signIn(op, optest.User{Subject: "2", Email: "new@example.com", Claims: claims}, 403, "name you as an operator")
+		w.signIn(op, optest.User{Subject: "3", Email: "stranger@example.com", Claims: claims}, 403, "name you as an operator")
+	}
 	// A password opens the console for the break-glass account alone.
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 403, "single sign-on")
 	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
@@ -128,4 +136,45 @@ func TestTheProviderNamesOperators(t *testing.T) {
 	}
 	w.want("POST", "/console/sign-in", url.Values{"email": {"op@example.com"}, "password": {password}}, 400, "sign in with single sign-on")
 	w.want("POST", "/console/sign-in", url.Values{"email": {"glass@example.com"}, "password": {password}}, 303, "/console/setup/totp")
+}
+
+func TestAnOperatorWhoseGroupsAreLeftOutStaysOne(t *testing.T) {
+	t.Parallel()
+	w, op := ssoWorld(t, func(s *admin.SSO) { s.Provider.RoleClaim, s.Value = "groups", "ops" })
+	known := optest.User{Subject: "2", Email: "new@example.com"}
+	tooMany := func(s map[string]any) { s["hasgroups"] = true }
+	// Someone new, and an operator of the command line who has no account of the provider yet.
+	op.Change(tooMany)
+	w.signIn(op, known, 403, "because there are too many")
+	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 403, "because there are too many")
+	op.Change(nil)
+	named := known
+	named.Claims = map[string]any{"groups": []string{"ops"}}
+	w.signIn(op, named, 303, "/console")
+	w.forget()
+	op.Change(tooMany)
+	w.signIn(op, known, 303, "/console")
+	w.want("GET", "/console/audit", nil, 200, "because there are too many")
+	w.forget()
+	// A claim that is absent is what some providers send for a person without groups.
+	op.Change(nil)
+	w.signIn(op, known, 403, "send the claim")
+}
+
+func TestAnOperatorIsUnlinked(t *testing.T) {
+	t.Parallel()
+	w, op := ssoWorld(t, func(*admin.SSO) {})
+	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 303, "/console")
+	w.signIn(op, optest.User{Subject: "2", Email: "op@example.com"}, 403, "posthorn operator unlink-sso")
+	by := db.Author{Kind: "command", ID: "root"}
+	if was, err := accounts.UnlinkOperatorSSO(t.Context(), w.db, "op@example.com", "the realm was rebuilt", by); err != nil || !was {
+		t.Fatalf("unlinked: %v, %v", was, err)
+	}
+	w.want("GET", "/console", nil, 303, "/console/sign-in?next=%2Fconsole")
+	w.signIn(op, optest.User{Subject: "2", Email: "op@example.com"}, 303, "/console")
+	w.want("GET", "/console/audit", nil, 200, "the realm was rebuilt")
+	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 403, "another account")
+	if was, err := accounts.UnlinkOperatorSSO(t.Context(), w.db, "nobody@example.com", "why", by); was || !db.IsMissing(err) {
+		t.Errorf("nobody was unlinked: %v, %v", was, err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/sso"
 	"posthorn/handlers"
 )
 
@@ -116,7 +117,7 @@ func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql
 func memberView(m sql.GetMemberRow) Member {
 	return Member{
 		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp,
-		Disabled: m.Disabled, CreatedAt: Time(m.CreatedAt),
+		Disabled: m.Disabled, RoleKept: orNullText(sso.Gap(m.RoleGap).RoleKept()), CreatedAt: Time(m.CreatedAt),
 	}
 }
 
@@ -205,6 +206,6 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 func invitationView(i sql.GetInvitationRow) Invitation {
 	return Invitation{
 		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired,
-		CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
+		MailFailed: i.MailFailed, CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
 	}
 }

@@ -179,6 +179,10 @@ func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, er
 	if err != nil {
 		return "", err
 	}
+	if claims.Gap != "" {
+		a.Log.Warn("the provider did not tell the groups of somebody who signs in", "tenant", id.Tenant.Format(flow.Tenant),
+			"claim", p.RoleClaim, "gap", claims.Gap)
+	}
 	return accounts.SignInBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
 		Tenant: flow.Tenant, Issuer: flow.Issuer, ClientID: flow.ClientID, Claims: claims, Address: c.Actor.Address,
 		Agent: c.Request.UserAgent(), Now: a.Now(),
@@ -194,7 +198,7 @@ func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
 	if e.Cause != nil {
 		a.Log.Warn("single sign-on failed", "tenant", id.Tenant.Format(tenant), "code", e.Code, "error", e.Cause)
 	}
-	if openid.Is(err, openid.ErrRejected) {
+	if openid.Rejected(err) {
 		if err := accounts.RefuseSSO(c.Ctx(), a.DB, tenant, e.Code, c.Actor.Address); err != nil {
 			return err
 		}

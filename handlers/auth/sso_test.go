@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -139,7 +141,8 @@ func TestANewMemberGetsTheMappedRole(t *testing.T) {
 		t.Errorf("the member is a %q after the group changed", got)
 	}
 	// No group, and then the default. The sign-in page finds the provider by the domain.
-	c.op.SignIn(ada)
+	u.Claims = map[string]any{"groups": []string{}}
+	c.op.SignIn(u)
 	found := w.browser()
 	p := found.post("/sign-in/sso", url.Values{"email": {"ada@ACME.test"}}).want(http.StatusOK, "Continue")
 	start := refreshTo.FindStringSubmatch(p.Header.Get("Refresh"))[1]
@@ -452,6 +455,180 @@ func TestARemovedMemberDoesNotComeBackByTheProvider(t *testing.T) {
 	}
 	w.sql("UPDATE people SET disabled_at = now() WHERE email = 'ada@acme.test'")
 	c.signIn(w.browser(), ada).want(http.StatusForbidden, "disabled")
+}
+
+func TestAnAccountThatWasMadeAgainAtTheProviderIsLinkedAfterAnInvitation(t *testing.T) {
+	t.Parallel()
+	w := withProviders(t)
+	c := w.company("Acme", "acme.test")
+	c.signIn(w.browser(), ada).to(c.path)
+	again := ada
+	again.Subject = "sub-ada-again"
+	c.signIn(w.browser(), again).want(http.StatusForbidden, "belongs to another account of your provider")
+	owner := w.signedIn("owner@acme.test")
+	remove := func() {
+		t.Helper()
+		member := w.members(c.tenant, "ada@acme.test")["ada@acme.test"]
+		owner.post(c.path+"/members/"+member+"/remove", url.Values{}).to(c.path)
+	}
+	remove()
+	// Removed means removed, with any account of the provider, although the domain is the tenant's own.
+	c.signIn(w.browser(), again).want(http.StatusForbidden, "You were removed from this tenant")
+	c.signIn(w.browser(), ada).want(http.StatusForbidden, "You were removed from this tenant")
+	owner.post(c.path+"/members/invite", url.Values{"email": {"ada@acme.test"}, "role": {"developer"}}).to(c.path)
+	c.signIn(w.browser(), again).to(c.path)
+	if got := c.role("ada@acme.test"); got != "developer" {
+		t.Errorf("the invited member is a %q", got)
+	}
+	c.signIn(w.browser(), again).to(c.path)
+	// The account of before is another person now.
+	c.signIn(w.browser(), ada).want(http.StatusForbidden, "belongs to another account of your provider")
+
+	// The same by the invitation's link, without the provider.
+	remove()
+	w.person("ada2@acme.test")
+	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+		p, err := q.FindPerson(t.Context(), "ada@acme.test")
+		if err == nil {
+			_, err = accounts.AddMember(t.Context(), q, c.tenant, p.ID, access.Viewer)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	third := ada
+	third.Subject = "sub-ada-third"
+	c.signIn(w.browser(), third).to(c.path)
+}
+
+func TestAnOperatorsCommandUnlinksAMember(t *testing.T) {
+	t.Parallel()
+	w := withProviders(t)
+	c, other := w.company("Acme", "acme.test"), w.company("Beta", "beta.test")
+	b := w.browser()
+	c.signIn(b, ada).to(c.path)
+	by := db.Author{Kind: "command", ID: "root"}
+	n, err := accounts.UnlinkSSO(t.Context(), w.db, "ada@acme.test", "the realm was rebuilt", by)
+	if err != nil || n != 1 {
+		t.Fatalf("unlinked in %d tenants: %v", n, err)
+	}
+	b.get(c.path).to("/sign-in")
+	if c.audited("sso.unlinked") != 1 || other.audited("sso.unlinked") != 0 {
+		t.Error("the audit log does not tell who was unlinked")
+	}
+	again := ada
+	again.Subject = "sub-ada-again"
+	c.signIn(w.browser(), again).to(c.path)
+	// Who was removed is not let in by it.
+	owner := w.signedIn("owner@acme.test")
+	owner.post(c.path+"/members/"+w.members(c.tenant, "ada@acme.test")["ada@acme.test"]+"/remove", url.Values{}).to(c.path)
+	if n, err := accounts.UnlinkSSO(t.Context(), w.db, "ada@acme.test", "again", by); err != nil || n != 0 {
+		t.Errorf("a removed member was unlinked in %d tenants: %v", n, err)
+	}
+	c.signIn(w.browser(), again).want(http.StatusForbidden, "You were removed")
+}
+
+func TestGroupsThatTheProviderDoesNotTellKeepTheRole(t *testing.T) {
+	t.Parallel()
+	w := withProviders(t)
+	c := w.company("Acme", "acme.test", func(n *accounts.NewSSO) {
+		n.RoleClaim, n.Roles = "groups", sso.Mapping{"eng": access.Developer, "ops": access.Admin}
+	})
+	in := func(groups any) optest.User {
+		u := ada
+		u.Claims = map[string]any{"groups": groups}
+		return u
+	}
+	overage := func(s map[string]any) {
+		s["_claim_names"] = map[string]any{"groups": "src1"}
+		s["_claim_sources"] = map[string]any{"src1": map[string]any{"endpoint": "https://graph.example.test"}}
+	}
+	gaps := []struct {
+		name   string
+		change func(map[string]any)
+		user   optest.User
+		says   string
+	}{
+		{"absent", nil, ada, "didn&#39;t send the claim"},
+		{"too many, by the claim's name", overage, ada, "because there are too many"},
+		{"too many, by hasgroups", func(s map[string]any) { s["hasgroups"] = true }, ada, "because there are too many"},
+		{"a number", nil, in(7), "can&#39;t be read"},
+		{"a list without names", nil, in([]any{map[string]any{"size": 3}}), "can&#39;t be read"},
+	}
+	// Someone new has no role that could stay.
+	for _, gap := range gaps {
+		c.op.Change(gap.change)
+		c.signIn(w.browser(), gap.user).want(http.StatusForbidden, gap.says, "administrator of the provider")
+	}
+	c.op.Change(nil)
+	c.signIn(w.browser(), in([]string{"ops"})).to(c.path)
+	owner := w.signedIn("owner@acme.test")
+	if p := owner.get(c.path + "/members").want(http.StatusOK); strings.Contains(p.Body, "Role kept") {
+		t.Error("the page says that a role was kept which the provider set")
+	}
+	for i, gap := range gaps {
+		c.op.Change(gap.change)
+		c.signIn(w.browser(), gap.user).to(c.path)
+		if got := c.role("ada@acme.test"); got != "admin" {
+			t.Errorf("%s: the admin became a %q", gap.name, got)
+		}
+		owner.get(c.path+"/members").want(http.StatusOK, "Role kept. ", gap.says)
+		if n := one[int](w, "SELECT count(*) FROM audit_log WHERE action = 'sign_in.succeeded' AND reason LIKE 'Role kept.%'"); n != i+1 {
+			t.Errorf("%s: %d entries of the audit log say that the role was kept", gap.name, n)
+		}
+	}
+	if !strings.Contains(w.log.String(), "did not tell the groups") {
+		t.Error("the log says nothing about the groups")
+	}
+	// What is told counts, also that there are none.
+	c.op.Change(nil)
+	for _, none := range []any{[]string{}, []string{"other"}, map[string]any{"ops": false}, map[string]any{"ops": nil}, ""} {
+		c.signIn(w.browser(), in([]any{map[string]any{"name": "ops"}})).to(c.path)
+		if got := c.role("ada@acme.test"); got != "admin" {
+			t.Errorf("a list of objects makes a %q", got)
+		}
+		c.signIn(w.browser(), in(none)).to(c.path)
+		if got := c.role("ada@acme.test"); got != "viewer" {
+			t.Errorf("with the groups %v the member is a %q", none, got)
+		}
+	}
+	if p := owner.get(c.path + "/members").want(http.StatusOK); strings.Contains(p.Body, "Role kept") {
+		t.Error("the page says that a role was kept which the provider set")
+	}
+}
+
+func TestATokenIsNotRejectedForWhatASignInDoesNotNeed(t *testing.T) {
+	t.Parallel()
+	w := withProviders(t)
+	c := w.company("Acme", "acme.test")
+	at := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
+	for name, change := range map[string]func(map[string]any){
+		"a provider's clock is behind":   func(s map[string]any) { s["exp"] = at(-30 * time.Second) },
+		"a provider's clock is ahead":    func(s map[string]any) { s["iat"], s["nbf"] = at(3*time.Minute), at(40*time.Second) },
+		"auth_time is a text":            func(s map[string]any) { s["auth_time"] = strconv.FormatInt(at(-time.Minute), 10) },
+		"auth_time is no time":           func(s map[string]any) { s["auth_time"] = map[string]any{"at": "noon"} },
+		"name is an object":              func(s map[string]any) { s["name"] = map[string]any{"first": "Ada"} },
+		"sid is a number":                func(s map[string]any) { s["sid"] = 7 },
+		"session_expiry is a text":       func(s map[string]any) { s["session_expiry"] = strconv.FormatInt(at(time.Hour), 10) },
+		"email_verified is a text":       func(s map[string]any) { s["email_verified"] = "true" },
+		"a claim nobody knows is a list": func(s map[string]any) { s["xyz"] = []any{1, "a", nil} },
+	} {
+		c.op.Change(change)
+		if p := c.signIn(w.browser(), ada); p.Status != http.StatusSeeOther {
+			t.Errorf("%s: answered %d: %s", name, p.Status, p.Body)
+		}
+	}
+	c.op.Change(func(s map[string]any) { s["exp"] = at(-2 * time.Minute) })
+	c.signIn(w.browser(), ada).want(http.StatusForbidden, "response has expired", "clock")
+	c.op.Change(func(s map[string]any) { s["session_expiry"] = "soon" })
+	c.signIn(w.browser(), ada).want(http.StatusForbidden, "isn&#39;t valid for this sign-in")
+	// An auth_time as a text is as fresh as one as a number.
+	c.op.Change(func(s map[string]any) { s["auth_time"] = strconv.FormatInt(at(-time.Second), 10) })
+	b := w.browser()
+	c.signIn(b, ada).to(c.path)
+	if old := one[float64](w, "SELECT extract(epoch FROM now() - fresh_at) FROM sessions ORDER BY created_at DESC LIMIT 1"); old > 60 {
+		t.Errorf("the sign-in counts as %v s old", old)
+	}
 }
 
 func TestWhatNeedsAFreshSignInNeedsOneAtTheProvider(t *testing.T) {

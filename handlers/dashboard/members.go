@@ -9,6 +9,8 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/sso"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -46,15 +48,20 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 		line := pages.MemberLine{
 			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp,
 			Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
+			RoleKept: sso.Gap(m.RoleGap).RoleKept(),
 		}
 		line.MayChange = manage && c.Actor.Role.MaySetRole(access.Role(m.Role), access.Viewer)
 		v.Members = append(v.Members, line)
 	}
 	for _, i := range invitations {
-		v.Invitations = append(v.Invitations, pages.InvitationLine{
+		line := pages.InvitationLine{
 			ID: id.Invitation.Format(i.ID), Email: i.Email,
 			Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired,
-		})
+		}
+		if i.MailFailed {
+			line.MailFailed = mail.InvitationFailed
+		}
+		v.Invitations = append(v.Invitations, line)
 	}
 	v.Roles = rolesFor(c.Actor.Role)
 	v.Email = components.FieldProps{Name: "email", Label: "Email address", Type: "email", Complete: "off", Required: true}

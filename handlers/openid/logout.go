@@ -25,7 +25,7 @@ func (r Receiver) EndSessions(c *handlers.Call, p Provider, tenant id.UUID) erro
 		return err
 	}
 	token, err := r.Client.Logout(c.Ctx(), p, form.Get("logout_token"))
-	if Is(err, ErrRejected) {
+	if Rejected(err) {
 		r.Log.Warn("logout token rejected", "tenant", id.Tenant.Format(tenant), "error", errors.Unwrap(err))
 		return c.Answer(http.StatusBadRequest, map[string]string{"error": "invalid_request", "error_description": "The logout token is not valid for this client."})
 	}

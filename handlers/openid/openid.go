@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,13 +27,11 @@ import (
 
 // Provider is an OpenID provider and Posthorn's client at it.
 type Provider struct {
-	Issuer   string
-	ClientID string
-	Secret   string // empty: a public client
-	Callback string // the URL to which the provider redirects
-	// RoleClaim is the claim with the values for roles. A dot leads into an object, as in realm_access.roles, unless a
-	// claim has that very name.
-	RoleClaim string
+	Issuer    string
+	ClientID  string
+	Secret    string // empty: a public client
+	Callback  string // the URL to which the provider redirects
+	RoleClaim string // the claim with the values for roles; see sso.Groups
 }
 
 // Client calls providers. It is safe for concurrent use.
@@ -76,10 +75,14 @@ var (
 	// errUnreachable says that the provider does not respond. Its cause is for the log.
 	errUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
 		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.")
-	// ErrRejected says that the provider's response is not accepted. Its cause is for the log.
-	ErrRejected = fault.New(fault.Forbidden, "sso_rejected",
+	// errRejected says that the provider's response is not accepted. Its cause is for the log.
+	errRejected = fault.New(fault.Forbidden, "sso_rejected",
 		"The identity provider's response isn't valid for this sign-in. Start again. If it fails again, ask the administrator of the provider.")
 )
+
+// errExpired says that a token was valid and has expired. Its cause is for the log.
+var errExpired = fault.New(fault.Forbidden, "sso_token_expired",
+	"The identity provider's response has expired. Start again. If it fails again, the clock of the provider or of this server is wrong. Tell its administrator.")
 
 func because(e *fault.Error, cause error) error {
 	with := *e
@@ -87,8 +90,10 @@ func because(e *fault.Error, cause error) error {
 	return &with
 }
 
-// Is reports whether an error is errUnreachable or ErrRejected, with any cause.
-func Is(err error, e *fault.Error) bool { return fault.Is(err, e.Code) }
+// Rejected reports whether an error says that a token is not accepted, with any cause.
+func Rejected(err error) bool {
+	return fault.Is(err, errRejected.Code) || fault.Is(err, errExpired.Code)
+}
 
 // algorithms are the accepted signature algorithms: those with a public key.
 var algorithms = []string{
@@ -201,7 +206,7 @@ func (c *Client) Start(ctx context.Context, p Provider, f Flow, hint string, fre
 type Answer struct{ Code, Error, Issuer string }
 
 // Finish exchanges a code for an ID token and returns its claims, once all of it is verified. Otherwise the error is
-// ErrRejected or errUnreachable.
+// errRejected or errUnreachable.
 func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (claims sso.Claims, err error) {
 	d, err := c.discover(ctx, p.Issuer)
 	if err != nil {
@@ -209,11 +214,11 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 	}
 	switch {
 	case a.Issuer != "" && a.Issuer != p.Issuer, a.Issuer == "" && d.metadata.SendsIssuer:
-		return claims, because(ErrRejected, errors.New("the response is another issuer's (RFC 9207)"))
+		return claims, because(errRejected, errors.New("the response is another issuer's (RFC 9207)"))
 	case a.Error != "":
-		return claims, because(ErrRejected, fmt.Errorf("the provider responded with the error %q", shorten(a.Error)))
+		return claims, because(errRejected, fmt.Errorf("the provider responded with the error %q", shorten(a.Error)))
 	case a.Code == "":
-		return claims, because(ErrRejected, errors.New("the response has no code"))
+		return claims, because(errRejected, errors.New("the response has no code"))
 	}
 	ctx = oidc.ClientContext(ctx, c.http)
 	o := c.oauth(p, d)
@@ -224,22 +229,22 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 	raw, _ := token.Extra("id_token").(string)
 	id, err := c.verifier(ctx, p, d).Verify(ctx, raw)
 	if err != nil {
-		return claims, because(ErrRejected, err)
+		return claims, tokenFault(err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(f.derive("nonce"))) != 1 {
-		return claims, because(ErrRejected, errors.New("the nonce is another one's"))
+		return claims, because(errRejected, errors.New("the nonce is another one's"))
 	}
 	said := map[string]any{}
 	if err := id.Claims(&said); err != nil {
-		return claims, because(ErrRejected, err)
+		return claims, because(errRejected, err)
 	}
 	if azp, _ := said["azp"].(string); azp != p.ClientID && (azp != "" || len(id.Audience) > 1) {
-		return claims, because(ErrRejected, errors.New("the token was issued to another client (azp)"))
+		return claims, because(errRejected, errors.New("the token was issued to another client (azp)"))
 	}
 	if claims, err = read(said, p.RoleClaim); err != nil {
-		return claims, because(ErrRejected, err)
+		return claims, because(errRejected, err)
 	}
-	if claims.Email == "" || p.RoleClaim != "" && len(claims.Values) == 0 {
+	if claims.Email == "" || claims.Gap != "" {
 		return c.complete(ctx, p, d, token, said)
 	}
 	return claims, nil
@@ -261,7 +266,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 		return sso.Claims{}, because(errUnreachable, err)
 	}
 	if info.Subject == "" || info.Subject != said["sub"] { // OpenID Connect Core, section 5.3.2
-		return sso.Claims{}, because(ErrRejected, errors.New("the userinfo is another subject's"))
+		return sso.Claims{}, because(errRejected, errors.New("the userinfo is another subject's"))
 	}
 	if _, has := said["email"]; has { // address and its verification come from one place
 		delete(more, "email_verified")
@@ -271,7 +276,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 	}
 	claims, err := read(more, p.RoleClaim)
 	if err != nil {
-		return claims, because(ErrRejected, err)
+		return claims, because(errRejected, err)
 	}
 	return claims, nil
 }
@@ -280,9 +285,21 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
-		ClientID:             p.ClientID,
-		SupportedSigningAlgs: d.metadata.algorithms(), Now: c.now,
+		ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(),
+		Now: func() time.Time { return c.now().Add(-leeway) },
 	})
+}
+
+// leeway is by how much a provider's clock can be behind before its tokens count as expired. The library adds five
+// minutes of its own to the time before which a token isn't valid, so that four are left of them.
+const leeway = time.Minute
+
+// tokenFault distinguishes a token that has expired from one that is not accepted at all.
+func tokenFault(err error) error {
+	if expired := new(oidc.TokenExpiredError); errors.As(err, &expired) {
+		return because(errExpired, err)
+	}
+	return because(errRejected, err)
 }
 
 // exchangeFault distinguishes a provider that rejects a code from one that can't be reached. The body of its response
@@ -300,7 +317,7 @@ func exchangeFault(err error) error {
 	if status >= http.StatusInternalServerError {
 		return because(errUnreachable, cause)
 	}
-	return because(ErrRejected, cause)
+	return because(errRejected, cause)
 }
 
 // Logout verifies a logout token (OpenID Connect Back-Channel Logout 1.0, section 2.6).
@@ -312,7 +329,7 @@ func (c *Client) Logout(ctx context.Context, p Provider, raw string) (sso.Logout
 	ctx = oidc.ClientContext(ctx, c.http)
 	token, err := c.verifier(ctx, p, d).VerifyLogout(ctx, raw)
 	if err != nil {
-		return sso.Logout{}, because(ErrRejected, err)
+		return sso.Logout{}, because(errRejected, err)
 	}
 	return sso.Logout{ID: token.TokenID, Subject: token.Subject, SessionID: token.SessionID}, nil
 }
@@ -327,10 +344,10 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 		Subject  string          `json:"sub"`
 		Email    string          `json:"email"`
 		Verified json.RawMessage `json:"email_verified"`
-		Name     string          `json:"name"`
-		SID      string          `json:"sid"`
-		AuthTime float64         `json:"auth_time"`
-		Ends     float64         `json:"session_expiry"`
+		Name     any             `json:"name"`
+		SID      any             `json:"sid"`
+		AuthTime any             `json:"auth_time"`
+		Ends     any             `json:"session_expiry"`
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return sso.Claims{}, err
@@ -338,9 +355,14 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 	if in.Subject == "" {
 		return sso.Claims{}, errors.New("the token has no subject")
 	}
-	out := sso.Claims{
-		Subject: in.Subject, Email: in.Email, Name: in.Name, SessionID: in.SID,
-		SignedIn: moment(in.AuthTime), Ends: moment(in.Ends),
+	out := sso.Claims{Subject: in.Subject, Email: in.Email}
+	// A sign-in works without these. The end of the provider's session is a limit that must be understood.
+	out.Name, _ = in.Name.(string)
+	out.SessionID, _ = in.SID.(string)
+	out.SignedIn, _ = moment(in.AuthTime)
+	var ok bool
+	if out.Ends, ok = moment(in.Ends); !ok {
+		return out, errors.New("the claim session_expiry is no time")
 	}
 	switch strings.Trim(string(in.Verified), `"`) { // some providers write a string
 	case "", "null":
@@ -352,51 +374,32 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 		out.EmailVerified = &no
 	}
 	if roleClaim != "" {
-		out.Values = values(find(said, roleClaim))
+		out.Values, out.Gap = sso.Groups(said, roleClaim)
 	}
 	return out, nil
 }
 
-// moment is a time in seconds since 1970; zero if it is missing or unusable.
-func moment(seconds float64) time.Time {
-	if seconds < 1 || seconds > 1e11 {
-		return time.Time{}
-	}
-	return time.Unix(int64(seconds), 0)
-}
-
-func find(said map[string]any, claim string) any {
-	if v, ok := said[claim]; ok {
-		return v
-	}
-	first, rest, found := strings.Cut(claim, ".")
-	inner, ok := said[first].(map[string]any)
-	if !found || !ok {
-		return nil
-	}
-	return find(inner, rest)
-}
-
-// maxValues bounds how many values of the role claim are read.
-const maxValues = 1000
-
-// values are the texts of a claim: a text, a list, or the names in an object.
-func values(claim any) (texts []string) {
+// moment reads a time in seconds since 1970, as a number or as a text. It is zero if it is missing or out of range.
+func moment(claim any) (at time.Time, ok bool) {
+	var seconds float64
 	switch v := claim.(type) {
+	case nil:
+		return at, true
+	case float64:
+		seconds = v
 	case string:
-		texts = []string{v}
-	case []any:
-		for _, one := range v {
-			if text, ok := one.(string); ok {
-				texts = append(texts, text)
-			}
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return at, false
 		}
-	case map[string]any:
-		for name := range v {
-			texts = append(texts, name)
-		}
+		seconds = n
+	default:
+		return at, false
 	}
-	return texts[:min(len(texts), maxValues)]
+	if !(seconds >= 1 && seconds <= 1e11) {
+		return at, true
+	}
+	return time.Unix(int64(seconds), 0), true
 }
 
 func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 100)], "?") }

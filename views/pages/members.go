@@ -28,6 +28,7 @@ type MemberLine struct {
 	Since                 time.Time
 	TOTP, Disabled, Own   bool
 	MayChange             bool
+	RoleKept              string // why the provider did not set the role; empty: it did, or sets none
 }
 
 // InvitationLine is one invitation.
@@ -35,6 +36,7 @@ type InvitationLine struct {
 	ID, Email, Role string
 	Expires         time.Time
 	Expired         bool
+	MailFailed      string // a sentence; empty: it didn't fail
 }
 
 // chosen are the roles with a member's own selected.
