@@ -2898,7 +2898,8 @@ type EventType struct {
 	Name    string                     `json:"name"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -2957,7 +2958,8 @@ type EventTypeInput struct {
 	Name string `json:"name"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -2989,7 +2991,8 @@ type EventTypePatch struct {
 	Group *string `json:"group,omitempty"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -3006,7 +3009,8 @@ type EventTypeVersion struct {
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 }
 
@@ -3481,7 +3485,8 @@ type ItemResult struct {
 }
 
 // JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-// schema, such as `#/$defs/address`, without cycles.
+// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 type JSONSchema = json.RawMessage
 
 // Kafka The topic that an endpoint writes to. The password is never shown.

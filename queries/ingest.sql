@@ -5,6 +5,9 @@
 -- Versions first, endpoints after: what is read later can be newer than its version, never older.
 SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
+-- name: RoutingVersions :many
+SELECT id, routing_version FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
+
 -- name: RoutingEndpoints :many
 SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
 FROM endpoints

@@ -6,8 +6,9 @@ SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now());
 
 -- name: TakeOutbox :many
 -- What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
--- one": ids are drawn before their transactions commit, and a late one would be passed over for ever.
-SELECT * FROM outbox WHERE due_at <= now() ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
+-- one": ids are drawn before their transactions commit, and a late one would be passed over for ever. Rows of some
+-- tenants can be left out.
+SELECT * FROM outbox WHERE due_at <= now() AND tenant_id <> ALL(@without::uuid[]) ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
 
 -- name: DeleteOutbox :exec
 DELETE FROM outbox WHERE id = ANY(@ids::uuid[]);

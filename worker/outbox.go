@@ -3,6 +3,9 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"posthorn/worker/loop"
@@ -12,17 +15,20 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/event"
+	"posthorn/domain/id"
 )
 
 // The relay of the outbox: how many rows one transaction takes, and how often it looks without a notification.
 const (
 	relayMost  = 500
 	relayEvery = time.Second
+	// How long the rows of one tenant can be tried in one round: its schemas and filters decide how long each takes.
+	relayPatience = time.Second
 )
 
-// relay stores the events that products emitted in SQL (posthorn.emit), until the context ends. They go through a
+// runRelay stores the events that products emitted in SQL (posthorn.emit), until the context ends. They go through a
 // committer like every other event, and keep the ids of their rows.
-func (w *Worker) relay(ctx context.Context) {
+func (w *Worker) runRelay(ctx context.Context) {
 	committer := emit.New(emit.Config{
 		DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit, Tracer: w.tracer,
 	})
@@ -36,13 +42,13 @@ func (w *Worker) relay(ctx context.Context) {
 		stop()
 		<-done
 	}()
-	store := func(rows []sql.Outbox) []error { return storeOutbox(context.WithoutCancel(ctx), committer, rows) }
+	r := &relay{committer: committer, patience: relayPatience}
 	for {
-		n, err := queue.RelayOutbox(ctx, w.db, relayMost, store)
+		n, err := r.round(ctx, w.db)
 		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
 			w.log.Warn("the outbox could not be relayed; it is tried again", "error", err)
 		}
-		if n == relayMost && err == nil && ctx.Err() == nil {
+		if (n == relayMost || len(r.slow) > 0) && err == nil && ctx.Err() == nil {
 			continue
 		}
 		select {
@@ -59,11 +65,40 @@ func (w *Worker) tellRelay() {
 	loop.Wake(w.outbox)
 }
 
-// storeOutbox emits rows, tenant by tenant, each tenant's in their order. The errors follow the rows.
-func storeOutbox(ctx context.Context, committer *emit.Committer, rows []sql.Outbox) []error {
-	errs := make([]error, len(rows))
-	places := map[[16]byte][]int{}
-	items := map[[16]byte][]emit.Item{}
+// relay is what the relay knows from one round to the next. A tenant whose rows did not all get their turn in a round
+// is slow: every second round leaves its rows out, so that the rows of the others behind them are reached.
+type relay struct {
+	committer *emit.Committer
+	patience  time.Duration
+	slow      map[id.UUID]bool
+	leaveOut  bool // in the next round
+}
+
+// round relays one page of rows and returns how many there were.
+func (r *relay) round(ctx context.Context, d *db.DB) (int, error) {
+	without := []id.UUID{}
+	if r.leaveOut {
+		without = slices.AppendSeq(without, maps.Keys(r.slow))
+	}
+	slow := map[id.UUID]bool{}
+	n, err := queue.RelayOutbox(ctx, d, relayMost, without, func(rows []sql.Outbox) (errs []error) {
+		errs, slow = r.store(context.WithoutCancel(ctx), rows)
+		return errs
+	})
+	if !r.leaveOut {
+		r.slow = map[id.UUID]bool{}
+	}
+	maps.Copy(r.slow, slow)
+	r.leaveOut = !r.leaveOut && len(r.slow) > 0
+	return n, err
+}
+
+// store emits rows, the tenants side by side, each tenant's in their order. The errors follow the rows. It also returns
+// the tenants that had no time for all of their rows.
+func (r *relay) store(ctx context.Context, rows []sql.Outbox) (errs []error, slow map[id.UUID]bool) {
+	errs, slow = make([]error, len(rows)), map[id.UUID]bool{}
+	places := map[id.UUID][]int{}
+	items := map[id.UUID][]emit.Item{}
 	for i := range rows {
 		item, err := outboxItem(&rows[i])
 		if err != nil {
@@ -74,12 +109,60 @@ func storeOutbox(ctx context.Context, committer *emit.Committer, rows []sql.Outb
 		places[tenant] = append(places[tenant], i)
 		items[tenant] = append(items[tenant], item)
 	}
+	var tenants sync.WaitGroup
+	var mu sync.Mutex
 	for tenant, list := range items {
-		for k, r := range committer.Emit(ctx, tenant, list) {
-			errs[places[tenant][k]] = r.Err
+		wasSlow := r.slow[tenant]
+		tenants.Go(func() {
+			outcome, all := r.emit(ctx, tenant, list, wasSlow)
+			for k, err := range outcome {
+				errs[places[tenant][k]] = err
+			}
+			if !all {
+				mu.Lock()
+				defer mu.Unlock()
+				slow[tenant] = true
+			}
+		})
+	}
+	tenants.Wait()
+	return errs, slow
+}
+
+// emit emits the rows of one tenant as far as they get within the patience, and reports whether all had their turn. The
+// rows of a slow tenant are emitted in small steps, the first of one row: a step that ends too late has stored nothing.
+func (r *relay) emit(ctx context.Context, tenant id.UUID, items []emit.Item, slow bool) (errs []error, all bool) {
+	until, step := time.Now().Add(r.patience), len(items)
+	if slow {
+		step = 1
+	}
+	for len(errs) < len(items) {
+		began := time.Now()
+		if began.After(until) && len(errs) > 0 {
+			break
+		}
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if step > 1 {
+			limited, cancel = context.WithDeadline(ctx, until)
+		}
+		results := r.committer.Emit(limited, tenant, items[len(errs):min(len(errs)+step, len(items))])
+		ended := limited.Err() != nil
+		cancel()
+		if ended && slices.ContainsFunc(results, func(r emit.Result) bool { return r.Err != nil }) {
+			break
+		}
+		for _, result := range results {
+			errs = append(errs, result.Err)
+		}
+		if step *= 2; time.Since(began) > r.patience/10 {
+			step = 1
 		}
 	}
-	return errs
+	all = len(errs) == len(items)
+	for len(errs) < len(items) {
+		errs = append(errs, queue.ErrNotYet)
+	}
+	return errs, all
 }
 
 // outboxItem reads a row as the API reads a request, and rejects the same input.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db/emit"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -20,6 +21,12 @@ func (h *house) emitSQL(tenant id.UUID, typ, data, more string) (event string) {
 	h.t.Helper()
 	h.query(fmt.Sprintf("SELECT posthorn.emit('%s', '%s', '%s'%s)", id.Tenant.Format(tenant), typ, data, more), []any{&event})
 	return event
+}
+
+// storeOutbox stores a page of rows with time for all of them.
+func storeOutbox(ctx context.Context, c *emit.Committer, rows []sql.Outbox) []error {
+	errs, _ := (&relay{committer: c, patience: time.Minute}).store(ctx, rows)
+	return errs
 }
 
 func TestWhatIsEmittedInSQLIsDeliveredOnceAndInOrder(t *testing.T) {
@@ -108,7 +115,7 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 		h.emitSQL(tenant, "order.paid", `{}`, more)
 	}
 	died, cancel := context.WithCancel(t.Context())
-	_, err := queue.RelayOutbox(died, h.db, 100, func(rows []sql.Outbox) []error {
+	_, err := queue.RelayOutbox(died, h.db, 100, nil, func(rows []sql.Outbox) []error {
 		errs := storeOutbox(t.Context(), h.commit, rows)
 		cancel()
 		return errs
@@ -119,7 +126,7 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox"); n != 20 {
 		t.Fatalf("%d rows are left, want 20", n)
 	}
-	n, err := queue.RelayOutbox(t.Context(), h.db, 100,
+	n, err := queue.RelayOutbox(t.Context(), h.db, 100, nil,
 		func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
 	if err != nil || n != 20 {
 		t.Fatal(n, err)
@@ -165,7 +172,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	fail := func(err error) {
 		t.Helper()
 		h.exec("UPDATE outbox SET due_at = 'epoch'")
-		if _, err := queue.RelayOutbox(t.Context(), h.db, 10,
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 10, nil,
 			func([]sql.Outbox) []error { return []error{err} }); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +181,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox WHERE tries = 1 AND due_at > now()"); n != 1 {
 		t.Error("it does not wait")
 	}
-	if n, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return nil }); n != 0 ||
+	if n, err := queue.RelayOutbox(t.Context(), h.db, 10, nil, func([]sql.Outbox) []error { return nil }); n != 0 ||
 		err != nil {
 		t.Error("it is taken before it is due", n, err)
 	}
@@ -214,7 +221,7 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 		var relays sync.WaitGroup
 		for k := range 2 {
 			relays.Go(func() {
-				_, _ = queue.RelayOutbox(ctx, h.db, 7, func(rows []sql.Outbox) []error {
+				_, _ = queue.RelayOutbox(ctx, h.db, 7, nil, func(rows []sql.Outbox) []error {
 					errs := store(rows)
 					if (round+k)%3 == 0 {
 						cancel()
@@ -228,7 +235,7 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 	}
 	all.Wait()
 	for h.count("SELECT count(*) FROM outbox") > 0 {
-		if _, err := queue.RelayOutbox(t.Context(), h.db, 500, store); err != nil {
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 500, nil, store); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,5 +263,40 @@ func TestWhatIsEmittedInSQLIsCountedAndRejectedByNoQuota(t *testing.T) {
 	})
 	if n := h.count("SELECT count(*) FROM outbox_rejected"); limit != 1 || n != 0 {
 		t.Errorf("%d events are rejected by a limit of %d", n, limit)
+	}
+}
+
+// One tenant's rows take so long that in each round only some of them get their turn. Another tenant's rows behind them
+// are stored at once, and the slow tenant's rows all are, in their order.
+func TestATenantWhoseRowsTakeLongDoesNotStallTheOutbox(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	slow, other := h.tenant(), h.tenant()
+	const rows = relayMost + 100 // the other tenant's row is not on the first page
+	for range rows {
+		h.emitSQL(slow, "order.paid", `{}`, "")
+	}
+	h.emitSQL(other, "order.paid", `{}`, "")
+	r := &relay{committer: h.commit, patience: time.Nanosecond} // one row of a slow tenant gets its turn
+	stored := func(tenant id.UUID) int { return h.count("SELECT count(*) FROM events WHERE tenant_id = $1", tenant) }
+	for range 3 {
+		if _, err := r.round(t.Context(), h.db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := stored(slow), stored(other); a == 0 || a > 2 || b != 1 {
+		t.Fatalf("after three rounds %d events of the slow tenant are stored and %d of the other, want 1 or 2 and 1", a, b)
+	}
+	r.patience = relayPatience
+	for h.count("SELECT count(*) FROM outbox") > 0 {
+		if _, err := r.round(t.Context(), h.db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(slow); n != rows || len(r.slow) > 0 || h.count("SELECT count(*) FROM outbox_rejected") > 0 {
+		t.Errorf("%d events of the slow tenant are stored; slow are %v", n, r.slow)
+	}
+	if n := h.count(`SELECT count(*) FROM outbox WHERE tries > 0`); n != 0 {
+		t.Errorf("%d rows were put back behind others", n)
 	}
 }

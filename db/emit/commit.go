@@ -3,11 +3,13 @@ package emit
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -62,10 +64,10 @@ func (c *Committer) gather(first *request) []*request {
 }
 
 func size(r *request) (events, deliveries int, bytes int64) {
-	for _, it := range r.items {
+	for _, it := range r.waiting {
 		deliveries += len(it.Deliveries)
 	}
-	return len(r.items), deliveries, r.bytes
+	return len(r.waiting), deliveries, r.bytes
 }
 
 // commit stores a batch of requests and releases their callers. The time limit of a request starts when it is queued,
@@ -73,23 +75,32 @@ func size(r *request) (events, deliveries int, bytes int64) {
 // oldest.
 func (c *Committer) commit(ctx context.Context, batch []*request) {
 	items := make([]*item, 0, len(batch))
+	again := false
 	for _, r := range batch {
-		items = append(items, r.items...)
+		items = append(items, r.waiting...)
+		again = again || r.again
 	}
-	again := slices.ContainsFunc(items, func(it *item) bool { return it.given })
-	c.store(ctx, items, batch[0].since.Add(patience), again)
+	again = again || slices.ContainsFunc(items, func(it *item) bool { return it.given })
+	again = c.store(ctx, items, batch[0].since.Add(patience), again)
 	for _, r := range batch {
 		c.forget(r)
+		r.waiting = slices.DeleteFunc(slices.Clone(r.waiting), func(it *item) bool { return !it.stale })
+		if len(r.waiting) > 0 {
+			r.again = again
+			r.done <- true
+			continue
+		}
 		c.settle(r)
-		close(r.done)
+		r.done <- false
 	}
 }
 
-// store writes items in one transaction. If their routes changed, they are routed again. If the database does not
-// respond, store tries again with the same ids until the deadline. If the database rejects the batch, store halves it
-// until the bad item fails alone. again says that an earlier try, or an earlier run of the caller, possibly committed.
-func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) {
-	for try := 0; len(items) > 0; try++ {
+// store writes items in one transaction. Items whose routes changed are marked as stale, and the others are stored. If
+// the database does not respond, store tries again with the same ids until the deadline. If the database rejects the
+// batch, store halves it until the bad item fails alone. again says that an earlier try, or an earlier run of the
+// caller, possibly committed; so does what store returns, for the stale items.
+func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) bool {
+	for len(items) > 0 {
 		events, routes := prepare(items)
 		mark := int64(0)
 		if c.before != nil {
@@ -101,29 +112,27 @@ func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time
 		switch {
 		case err == nil:
 			c.finish(items, answers, mark)
-			return
+			return again
 		case errors.Is(err, db.ErrRoutesChanged):
-			if items = c.reroute(ctx, items); try > 100 {
-				failItems(items, err)
-				return
-			}
+			items = c.current(ctx, items)
 		case db.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
 			if time.Now().After(deadline) {
 				failItems(items, err)
-				return
+				return again
 			}
 			again = true
 			time.Sleep(50 * time.Millisecond)
 		case len(items) == 1:
 			c.log.Error("event rejected by the database", "event", id.Event.Format(items[0].ID), "type", items[0].Type, "error", err)
 			failItems(items, err)
-			return
+			return again
 		default:
 			half := len(items) / 2
-			c.store(ctx, items[:half], deadline, again)
+			again = c.store(ctx, items[:half], deadline, again)
 			items = items[half:]
 		}
 	}
+	return again
 }
 
 func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
@@ -140,29 +149,30 @@ func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
 	return events, routes
 }
 
-// reroute routes items again by the present routes. Items that can no longer be emitted fail and are removed.
-func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
-	fresh := map[id.UUID]*tenantRoutes{}
-	kept := items[:0:0]
+// current returns the items whose routes are still the database's, and marks the others as stale: all of a request, so
+// that they keep their order. If the versions can't be read, all are stale: their requests read the routes, and fail if
+// they can't.
+func (c *Committer) current(ctx context.Context, items []*item) []*item {
+	versions := map[id.UUID]int64{}
 	for _, it := range items {
-		route, ok := fresh[it.TenantID]
-		if !ok {
-			var err error
-			if route, err = c.routes.refresh(ctx, it.TenantID); err != nil {
-				it.result.Err = err
-				continue
-			}
-			fresh[it.TenantID] = route
-		}
-		if it.version != route.version {
-			if err := route.fanOut(it); err != nil {
-				it.result.Err = err
-				continue
-			}
-		}
-		kept = append(kept, it)
+		versions[it.TenantID] = -1
 	}
-	return kept
+	_ = c.db.Ingest(ctx, func(q *sql.Queries) error {
+		rows, err := q.RoutingVersions(ctx, slices.Collect(maps.Keys(versions)))
+		for _, r := range rows {
+			versions[r.ID] = r.RoutingVersion
+		}
+		return err
+	})
+	for _, it := range items {
+		if it.version != versions[it.TenantID] {
+			it.from.stale = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
+		it.stale = it.from.stale
+		return it.stale
+	})
 }
 
 // finish writes results and announces the commit.

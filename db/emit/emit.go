@@ -5,6 +5,9 @@
 // that is queued, stores it, and then takes what has gathered in the meantime: a single request commits immediately,
 // and batches grow by themselves under load. The queue is bounded in rows and bytes; beyond the bounds Emit returns
 // busy immediately.
+//
+// The committer serves all tenants, so no work of a tenant's size runs in it: no filter, no schema check. Where a
+// tenant's routes changed after a request was routed, the committer gives the request back to its own goroutine.
 package emit
 
 import (
@@ -37,6 +40,8 @@ const (
 	// How long the committer tries a database that does not respond before callers get an error: within the 5 s that a
 	// request can wait.
 	patience = 3 * time.Second
+	// How often the routes of one request can change before they were used.
+	maxReroutes = 100
 )
 
 // Item is one emission of a request.
@@ -108,9 +113,15 @@ type Committer struct {
 type request struct {
 	tenant id.UUID
 	items  []*item
-	bytes  int64
-	since  time.Time
-	done   chan struct{}
+	// What the committer has to store of them: all, and later those that it gave back and that were routed again.
+	waiting []*item
+	bytes   int64 // of what waits
+	since   time.Time
+	again   bool // an earlier try possibly committed what waits
+	stale   bool // the routes of some of what waits changed
+	// The committer sends once for each time that the request is queued, and never waits: true if it gives back what
+	// waits, false if the request is finished.
+	done chan bool
 	// How many of the items, from the first on, the tenant's quotas granted, if it has any.
 	granted int
 	charged bool
@@ -123,6 +134,8 @@ type item struct {
 	schema  *schema.Schema // the one that checked the item
 	given   bool           // the id was given, so the event can be stored already
 	version int64          // of the routes that were used
+	from    *request
+	stale   bool // it is given back
 	result  *Result
 }
 
@@ -159,7 +172,7 @@ func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 
 func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
 	results := make([]Result, len(items))
-	r := &request{tenant: tenant, since: time.Now(), done: make(chan struct{})}
+	r := &request{tenant: tenant, done: make(chan bool, 1)}
 	route, err := c.routes.of(ctx, tenant)
 	if err != nil {
 		return fail(results, err)
@@ -167,7 +180,10 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 	fresh := false
 	for i := range items {
 		it := newItem(tenant, &items[i], &results[i])
-		err := route.fanOut(it)
+		err := route.fanOut(ctx, it)
+		if ctx.Err() != nil {
+			return fail(make([]Result, len(items)), errEnded(ctx))
+		}
 		if err != nil && !fresh {
 			// StoreEvents checks accepted items against the database's version of the routes. Nothing checks a
 			// rejection, so the routes are read again first.
@@ -175,32 +191,87 @@ func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 				return fail(make([]Result, len(items)), err)
 			}
 			fresh = true
-			err = route.fanOut(it)
+			err = route.fanOut(ctx, it)
 		}
 		if err != nil {
 			results[i].Err = err
 			continue
 		}
+		it.from = r
 		r.items = append(r.items, it)
 		r.bytes += int64(len(it.Data))
 	}
 	c.admit(ctx, route.limits, r)
-	if len(r.items) == 0 {
-		return results
+	return c.await(ctx, r, results)
+}
+
+// await queues a request until the committer has stored it. What the committer gives back is routed again.
+func (c *Committer) await(ctx context.Context, r *request, results []Result) []Result {
+	r.waiting = r.items
+	for try := 0; len(r.waiting) > 0; try++ {
+		if err := c.enqueue(r); err != nil {
+			failItems(r.waiting, err)
+			break
+		}
+		select {
+		case stale := <-r.done:
+			if !stale {
+				return results
+			}
+			if try == maxReroutes {
+				failItems(r.waiting, db.ErrRoutesChanged)
+				r.waiting = nil
+				break
+			}
+			c.reroute(ctx, r)
+		case <-ctx.Done():
+			// The committer still writes to the results and settles the request, so the caller gets new results.
+			go func() {
+				if stale := <-r.done; stale {
+					failItems(r.waiting, errEnded(ctx))
+					c.settle(r)
+				}
+			}()
+			return fail(make([]Result, len(results)), errEnded(ctx))
+		}
 	}
-	if err := c.enqueue(r); err != nil {
-		c.quotas.settle(r.tenant, r.granted, 0)
-		return fail(results, err)
+	c.settle(r)
+	return results
+}
+
+// reroute routes what the committer gave back by newer routes. Items that can no longer be emitted fail.
+func (c *Committer) reroute(ctx context.Context, r *request) {
+	oldest := r.waiting[0].version
+	for _, it := range r.waiting {
+		oldest = min(oldest, it.version)
 	}
-	select {
-	case <-r.done:
-		return results
-	case <-ctx.Done():
-		// The committer still writes to its results, so the caller gets new ones.
-		return fail(make([]Result, len(items)), &fault.Error{
-			Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
-			Detail: "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
-		})
+	route, err := c.routes.newer(ctx, r.tenant, oldest)
+	if err != nil {
+		failItems(r.waiting, err)
+		r.waiting, r.bytes = nil, 0
+		return
+	}
+	kept := r.waiting[:0:0]
+	r.bytes, r.stale = 0, false
+	for _, it := range r.waiting {
+		it.stale = false
+		if it.version != route.version {
+			if err := route.fanOut(ctx, it); err != nil {
+				it.result.Err = err
+				continue
+			}
+		}
+		kept = append(kept, it)
+		r.bytes += int64(len(it.Data))
+	}
+	r.waiting = kept
+}
+
+// errEnded is the error of a request whose time ended.
+func errEnded(ctx context.Context) error {
+	return &fault.Error{
+		Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
+		Detail: "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
 	}
 }
 
@@ -237,7 +308,8 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 }
 
 func (c *Committer) enqueue(r *request) error {
-	n := int64(len(r.items))
+	n := int64(len(r.waiting))
+	r.since = time.Now()
 	if events, bytes := c.waiting.Add(n), c.bytes.Add(r.bytes); events > maxWaitingEvents || bytes > maxWaitingBytes {
 		c.forget(r)
 		return errBusy
@@ -259,7 +331,7 @@ func (c *Committer) enqueue(r *request) error {
 
 // forget subtracts a request from the bounds.
 func (c *Committer) forget(r *request) {
-	c.waiting.Add(-int64(len(r.items)))
+	c.waiting.Add(-int64(len(r.waiting)))
 	c.bytes.Add(-r.bytes)
 }
 

@@ -21,7 +21,7 @@ func (c *Committer) EmitFirst(ctx context.Context, create func(*sql.Queries) (te
 			return nil, err
 		}
 		it.TenantID = tenant
-		if err := route.fanOut(it); err != nil {
+		if err := route.fanOut(ctx, it); err != nil {
 			return nil, err
 		}
 		it.RoutingVersion = route.version

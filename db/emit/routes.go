@@ -21,9 +21,10 @@ import (
 // routes is the in-memory routing table. Each entry belongs to one version. StoreEvents checks the version inside the
 // transaction, so an entry can be arbitrarily old.
 type routes struct {
-	db    *db.DB
-	mu    sync.RWMutex
-	known map[id.UUID]*tenantRoutes
+	db      *db.DB
+	mu      sync.RWMutex
+	known   map[id.UUID]*tenantRoutes
+	reading map[id.UUID]chan struct{} // closed when the read ends
 }
 
 type tenantRoutes struct {
@@ -43,7 +44,9 @@ type endpointRoute struct {
 	routing.Route
 }
 
-func newRoutes(d *db.DB) *routes { return &routes{db: d, known: map[id.UUID]*tenantRoutes{}} }
+func newRoutes(d *db.DB) *routes {
+	return &routes{db: d, known: map[id.UUID]*tenantRoutes{}, reading: map[id.UUID]chan struct{}{}}
+}
 
 func (r *routes) of(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) {
 	r.mu.RLock()
@@ -52,7 +55,37 @@ func (r *routes) of(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) 
 	if t != nil {
 		return t, nil
 	}
-	return r.refresh(ctx, tenant)
+	return r.newer(ctx, tenant, -1)
+}
+
+// newer returns a tenant's routes of a later version than the given one. All requests of a tenant learn of a change at
+// the same time: one of them reads the routes, and compiles the schemas, for all.
+func (r *routes) newer(ctx context.Context, tenant id.UUID, than int64) (*tenantRoutes, error) {
+	for {
+		r.mu.Lock()
+		if t := r.known[tenant]; t != nil && t.version > than {
+			r.mu.Unlock()
+			return t, nil
+		}
+		others := r.reading[tenant]
+		if others == nil {
+			done := make(chan struct{})
+			r.reading[tenant] = done
+			r.mu.Unlock()
+			t, err := r.refresh(ctx, tenant)
+			r.mu.Lock()
+			delete(r.reading, tenant)
+			r.mu.Unlock()
+			close(done)
+			return t, err
+		}
+		r.mu.Unlock()
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return nil, errEnded(ctx)
+		}
+	}
 }
 
 // refresh reads a tenant's routes from the database. Of two concurrent reads the newer version is kept.
@@ -148,16 +181,20 @@ func (t *tenantRoutes) loadTypes(ctx context.Context, q *sql.Queries, tenant id.
 
 // check validates an item against the catalog. An item that was checked against the same schema before is not checked
 // again.
-func (t *tenantRoutes) check(it *item) error {
+func (t *tenantRoutes) check(ctx context.Context, it *item) error {
 	checks, known := t.types[it.Type]
 	if t.strict && !known {
 		return errUnknownType
 	}
 	s, enforce := checks.Of(it.payloadVersion())
 	if s != it.schema {
-		it.schema, it.result.Warnings = s, nil
+		it.schema, it.result.Warnings = nil, nil
 		if s != nil {
-			it.result.Warnings = s.Check(it.Data)
+			found, err := s.Check(it.Data, func() bool { return ctx.Err() != nil })
+			if err != nil {
+				return errEnded(ctx)
+			}
+			it.schema, it.result.Warnings = s, found
 		}
 	}
 	if enforce {
@@ -189,8 +226,12 @@ var (
 		"The tenant accepts only event types in its catalog, and this type isn't in it. Add the type, or correct its name.")
 )
 
-// fanOut decides which endpoints an item goes to. It replaces the earlier decision.
-func (t *tenantRoutes) fanOut(it *item) error {
+// fanOut decides which endpoints an item goes to. It replaces the earlier decision. A tenant decides how long it takes:
+// it runs in the goroutine of the request, and ends when the context ends.
+func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
+	if ctx.Err() != nil {
+		return errEnded(ctx)
+	}
 	it.version, it.Deliveries = t.version, nil
 	if t.suspended {
 		return errSuspended
@@ -202,7 +243,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		return err
 	}
 	if it.only == nil {
-		if err := t.check(it); err != nil {
+		if err := t.check(ctx, it); err != nil {
 			return err
 		}
 	}

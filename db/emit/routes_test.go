@@ -425,3 +425,91 @@ func TestADeliveryHasTheMomentOfItsEvent(t *testing.T) {
 		t.Errorf("%d of 3 deliveries of an older event are of now", n)
 	}
 }
+
+// gate is the context of a request whose check is blocked: it says whether it has ended only when it is opened.
+type gate struct {
+	context.Context
+	passes  atomic.Int64 // before it closes
+	closed  chan struct{}
+	reached chan struct{} // somebody waits
+	once    sync.Once
+}
+
+func (g *gate) Err() error {
+	if g.passes.Add(-1) < 0 {
+		g.once.Do(func() { close(g.reached) })
+		<-g.closed
+	}
+	return g.Context.Err()
+}
+
+// A tenant's routes change between a request and its commit, and routing its event again takes long: the other tenants'
+// events are stored meanwhile, and those of the tenant's other requests too.
+func TestATenantWhoseEventIsRoutedAgainHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, neighbor := h.tenant(), h.tenant()
+	for _, of := range []id.UUID{tenant, neighbor} {
+		if r := one(h.commit, of, posted(1, "")); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	h.endpoint(tenant, nil)
+	g := &gate{Context: t.Context(), closed: make(chan struct{}), reached: make(chan struct{})}
+	g.passes.Store(4) // the routing before the commit
+	stuck := make(chan []Result, 1)
+	go func() { stuck <- h.commit.Emit(g, tenant, []Item{posted(2, ""), posted(3, "k")}) }()
+	<-g.reached
+	for range 3 {
+		for _, of := range []id.UUID{neighbor, tenant} {
+			if r := one(h.commit, of, posted(4, "")); r.Err != nil || r.Deliveries != map[id.UUID]int{tenant: 1}[of] {
+				t.Errorf("while another request is routed: %+v", r)
+			}
+		}
+	}
+	select {
+	case r := <-stuck:
+		t.Fatalf("the request was not blocked: %+v", r)
+	default:
+	}
+	close(g.closed)
+	for i, r := range <-stuck {
+		if r.Err != nil || r.Deliveries != 1 {
+			t.Errorf("item %d went by routes that are no longer the database's: %+v", i, r)
+		}
+	}
+	h.balanced()
+}
+
+// A check ends with its request, also in a batch.
+func TestARequestThatEndsChecksNoMoreItems(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	if r := one(h.commit, tenant, posted(1, "")); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	g := &gate{Context: ctx, closed: make(chan struct{}), reached: make(chan struct{})}
+	g.passes.Store(10)
+	items := make([]Item, 30)
+	for i := range items {
+		items[i] = posted(i, "")
+	}
+	all := make(chan []Result, 1)
+	go func() { all <- h.commit.Emit(g, tenant, items) }()
+	<-g.reached // in the eleventh item
+	end()
+	close(g.closed)
+	for i, r := range <-all {
+		if code(r.Err) != "timeout" {
+			t.Errorf("item %d: %+v", i, r)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM events"); n != 1 {
+		t.Errorf("%d events are stored, want 1", n)
+	}
+	if asked := -g.passes.Load(); asked > 5 {
+		t.Errorf("%d more questions were asked", asked)
+	}
+}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"posthorn/db"
 	"posthorn/db/sql"
@@ -16,14 +17,19 @@ const ChannelOutbox = "posthorn_outbox"
 // quarter of an hour.
 const maxRelayTries = 20
 
+// ErrNotYet says that a row was not tried. It stays as it is, so that it keeps its place in the order.
+var ErrNotYet = errors.New("not tried yet")
+
 // RelayOutbox reads rows of the outbox, passes them to store, and deletes those that were stored or rejected
-// permanently. Rejected rows are kept with their reason. store returns an error for each row: nil if the row's event is
-// stored. One relay works at a time in all processes, so that a tenant's events keep their order. It returns how many
-// rows it read.
+// permanently. Rejected rows are kept with their reason. Rows of the tenants in without stay. store returns an error
+// for each row: nil if the row's event is stored, ErrNotYet if it was not tried. One relay works at a time in all
+// processes, so that a tenant's events keep their order. It returns how many rows it read.
 //
 // store commits by itself. If this transaction fails afterwards, store gets the same rows again, and must recognize ids
 // that it has stored.
-func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbox) []error) (n int, err error) {
+func RelayOutbox(ctx context.Context, d *db.DB, most int, without []id.UUID,
+	store func([]sql.Outbox) []error,
+) (n int, err error) {
 	var waits bool
 	if err := d.Worker(ctx, func(q *sql.Queries) error {
 		waits, err = q.OutboxWaits(ctx)
@@ -32,7 +38,8 @@ func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbo
 		return 0, err
 	}
 	_, err = d.Periodic(ctx, "outbox", 0, func(q *sql.Queries) error {
-		rows, err := q.TakeOutbox(ctx, int32(most))
+		without := append([]id.UUID{}, without...) // not null
+		rows, err := q.TakeOutbox(ctx, sql.TakeOutboxParams{Without: without, Most: int32(most)})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -45,6 +52,9 @@ func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbo
 func settleOutbox(ctx context.Context, q *sql.Queries, rows []sql.Outbox, errs []error) error {
 	var done, later []id.UUID
 	for i, row := range rows {
+		if errors.Is(errs[i], ErrNotYet) {
+			continue
+		}
 		e := fault.As(errs[i])
 		temporary := errs[i] != nil && (e == nil || e.Kind == fault.Unavailable || e.Kind == fault.Internal ||
 			e.Kind == fault.Limited)

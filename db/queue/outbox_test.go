@@ -87,13 +87,13 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 		return event
 	}
 	inTx("ROLLBACK")
-	if _, err := queue.RelayOutbox(t.Context(), d, 10,
+	if _, err := queue.RelayOutbox(t.Context(), d, 10, nil,
 		func([]sql.Outbox) []error { t.Error("a transaction that was rolled back emits"); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	event := inTx("COMMIT")
 	var seen []sql.Outbox
-	n, err := queue.RelayOutbox(t.Context(), d, 10, func(rows []sql.Outbox) []error {
+	n, err := queue.RelayOutbox(t.Context(), d, 10, nil, func(rows []sql.Outbox) []error {
 		seen = rows
 		return make([]error,
 			len(rows))
@@ -105,7 +105,7 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 	if id.Event.Format(r.ID) != event || r.TenantID != a || string(r.Data) != `{ "a":1.0, "a":2 }` || *r.Key != "k" || r.Channels[0] != "eu" {
 		t.Errorf("%+v, want %s", r, event)
 	}
-	if n, err := queue.RelayOutbox(t.Context(), d, 10, func([]sql.Outbox) []error { return nil }); n != 0 ||
+	if n, err := queue.RelayOutbox(t.Context(), d, 10, nil, func([]sql.Outbox) []error { return nil }); n != 0 ||
 		err != nil {
 		t.Errorf("%d rows are left, %v", n, err)
 	}

@@ -479,3 +479,32 @@ func (q *Queries) RoutingTypes(ctx context.Context, arg RoutingTypesParams) ([]R
 	}
 	return items, nil
 }
+
+const RoutingVersions = `-- name: RoutingVersions :many
+SELECT id, routing_version FROM tenants WHERE id = ANY($1::uuid[]) AND state <> 'deleted'
+`
+
+type RoutingVersionsRow struct {
+	ID             id.UUID
+	RoutingVersion int64
+}
+
+func (q *Queries) RoutingVersions(ctx context.Context, tenants []id.UUID) ([]RoutingVersionsRow, error) {
+	rows, err := q.db.Query(ctx, RoutingVersions, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RoutingVersionsRow{}
+	for rows.Next() {
+		var i RoutingVersionsRow
+		if err := rows.Scan(&i.ID, &i.RoutingVersion); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

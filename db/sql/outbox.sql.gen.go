@@ -346,13 +346,19 @@ func (q *Queries) RetryRejected(ctx context.Context, arg RetryRejectedParams) (s
 }
 
 const TakeOutbox = `-- name: TakeOutbox :many
-SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id FROM outbox WHERE due_at <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 `
 
+type TakeOutboxParams struct {
+	Without []id.UUID
+	Most    int32
+}
+
 // What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
-// one": ids are drawn before their transactions commit, and a late one would be passed over for ever.
-func (q *Queries) TakeOutbox(ctx context.Context, most int32) ([]Outbox, error) {
-	rows, err := q.db.Query(ctx, TakeOutbox, most)
+// one": ids are drawn before their transactions commit, and a late one would be passed over for ever. Rows of some
+// tenants can be left out.
+func (q *Queries) TakeOutbox(ctx context.Context, arg TakeOutboxParams) ([]Outbox, error) {
+	rows, err := q.db.Query(ctx, TakeOutbox, arg.Without, arg.Most)
 	if err != nil {
 		return nil, err
 	}

@@ -1,23 +1,24 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// size is how much work one value costs.
+// size is how large a part of a schema is.
 type size struct {
-	nodes    int // objects of the schema, those behind $ref too
-	patterns int
-	done     bool
+	nodes int // objects of the schema, those behind $ref too
+	done  bool
 }
 
 // walker sums up a schema before the library sees it. A schema that refers back to an enclosing part could be unfolded
 // without end, and one whose parts refer to each other in pairs doubles with each step. The sum finds both.
 type walker struct {
-	root  any
-	known map[string]*size // by pointer
+	root     any
+	known    map[string]*size // by pointer
+	patterns patterns
 }
 
 // notSchemas are keywords whose values are data.
@@ -77,17 +78,28 @@ func (w *walker) keyword(keyword string, value any, into *size, top bool) error 
 			return err
 		}
 		into.nodes += w.known[text].nodes
-		into.patterns += w.known[text].patterns
 	case isText && (keyword == "$dynamicRef" || keyword == "$recursiveRef" || keyword == "$anchor" || keyword == "$dynamicAnchor" || keyword == "$id" && !top):
 		return invalid(fmt.Sprintf("The schema uses %s, which isn't supported. Use $ref to a place such as #/$defs/address.", keyword))
 	case isText && keyword == "pattern":
-		into.patterns++
+		return w.pattern(text)
 	case keyword == "patternProperties":
-		if named, ok := value.(map[string]any); ok {
-			into.patterns += len(named)
+		named, _ := value.(map[string]any)
+		for text := range named {
+			if err := w.pattern(text); err != nil {
+				return err
+			}
 		}
 	}
 	return w.walk(value, into, false)
+}
+
+// pattern compiles a pattern. What is no regular expression is the library's to say: it knows the place.
+func (w *walker) pattern(text string) error {
+	_, err := w.patterns.add(text)
+	if errors.Is(err, errPattern) || errors.Is(err, errPatterns) {
+		return invalid(fmt.Sprintf("The schema's pattern %.100q can't be used: %v.", text, err))
+	}
+	return nil
 }
 
 // find follows a JSON pointer (RFC 6901) that is written as a fragment.

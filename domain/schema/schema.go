@@ -6,27 +6,36 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"posthorn/domain/fault"
 )
 
-// The bounds.
+// The bounds. The price of a check is in meter.go, that of patterns in pattern.go.
 const (
-	maxBytes      = 64 << 10  // of a schema as JSON
-	maxNodes      = 2000      // of a schema, what $ref leads to counted where it is referred to
-	maxChecks     = 4_000_000 // nodes times values of the data
-	maxMatching   = 32 << 20  // patterns times bytes of the data
-	maxMismatches = 10        // that are told
+	maxBytes      = 64 << 10 // of a schema as JSON
+	maxNodes      = 2000     // of a schema, what $ref leads to counted where it is referred to
+	maxMismatches = 10       // that are told
+	maxLeaves     = 100      // that are put into words to find these
 )
 
-// Schema is a compiled schema. It is read-only and safe for concurrent use.
+// Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct {
+	doc      any
+	patterns patterns
+	mu       sync.Mutex
+	free     []*checker
+}
+
+// checker is a compiled schema for one check at a time: its patterns and subschemas pay into its meter.
+type checker struct {
 	compiled *jsonschema.Schema
-	size     size
+	meter    meter
 }
 
 // Mismatch is one thing in which data does not fit a schema.
@@ -46,21 +55,60 @@ func Compile(text []byte) (*Schema, error) {
 	if err != nil {
 		return nil, invalid("The schema isn't JSON.")
 	}
-	w := walker{root: doc, known: map[string]*size{}}
+	if _, found := longNumber(doc, nil); found {
+		return nil, invalid(fmt.Sprintf("The schema has a number with more than %d digits, or with an exponent beyond %d. Use a smaller number.", maxNumber, maxNumber))
+	}
+	w := walker{root: doc, known: map[string]*size{}, patterns: patterns{known: map[string]*pattern{}}}
 	if err := w.refer("#"); err != nil {
 		return nil, err
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(closed{})
-	if err := c.AddResource(name, doc); err != nil {
-		return nil, invalid("The schema is invalid: " + plain(err) + ".")
-	}
-	compiled, err := c.Compile(name)
+	s := &Schema{doc: doc, patterns: w.patterns}
+	first, err := s.checker()
 	if err != nil {
 		return nil, invalid("The schema is invalid: " + plain(err) + ".")
 	}
-	return &Schema{compiled: compiled, size: *w.known["#"]}, nil
+	s.free = append(s.free, first)
+	return s, nil
+}
+
+// checker compiles a checker.
+func (s *Schema) checker() (*checker, error) {
+	one := &checker{}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(closed{})
+	c.UseRegexpEngine(s.patterns.engine(&one.meter))
+	if err := c.AddResource(name, s.doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(name)
+	if err != nil {
+		return nil, err
+	}
+	one.compiled = compiled
+	one.meter.attach(compiled, map[*jsonschema.Schema]*price{})
+	return one, nil
+}
+
+// take returns a checker that nobody uses. As many are kept as can run at the same time.
+func (s *Schema) take() (*checker, error) {
+	s.mu.Lock()
+	if n := len(s.free); n > 0 {
+		one := s.free[n-1]
+		s.free = s.free[:n-1]
+		s.mu.Unlock()
+		return one, nil
+	}
+	s.mu.Unlock()
+	return s.checker()
+}
+
+func (s *Schema) give(one *checker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) < runtime.GOMAXPROCS(0) {
+		s.free = append(s.free, one)
+	}
 }
 
 // name is what the compiler knows a schema by.
@@ -92,45 +140,71 @@ func plain(err error) string {
 	return strings.TrimSuffix(text, ".")
 }
 
+// ErrStopped says that a check was not finished, because its caller was no longer waiting.
+var ErrStopped = errors.New("the check was stopped")
+
+var errTooCostly = errors.New("the check costs too much")
+
 // Check says in what data, one JSON value, does not fit the schema; nil where it fits. At most ten things are told.
-func (s *Schema) Check(data []byte) []Mismatch {
-	values := 1 + bytes.Count(data, []byte{','}) + bytes.Count(data, []byte{':'})
-	if s.size.nodes*values > maxChecks || s.size.patterns*len(data) > maxMatching {
-		return []Mismatch{{"data", "The data has too many values to check against its schema. Send less data, or simplify the schema."}}
-	}
+// Data that would take long to check does not fit. stop, which can be nil, is asked during a long check: where it
+// returns true, Check returns ErrStopped. There is no other error.
+func (s *Schema) Check(data []byte, stop func() bool) ([]Mismatch, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
-		return []Mismatch{{"data", "The data isn't JSON."}}
+		return []Mismatch{{"data", "The data isn't JSON."}}, nil
 	}
-	err = s.compiled.Validate(value)
+	if at, found := longNumber(value, []string{"data"}); found {
+		return []Mismatch{{fieldOf(at), fmt.Sprintf("A number with more than %d digits, or with an exponent beyond %d, can't be checked against a schema. Send a smaller number, or a string.", maxNumber, maxNumber)}}, nil
+	}
+	checker, err := s.take()
+	if err != nil {
+		return []Mismatch{{"data", "The data can't be checked: " + plain(err) + "."}}, nil
+	}
+	defer s.give(checker)
+	err = checker.meter.run(stop, func() error { return checker.compiled.Validate(value) })
+	switch {
+	case errors.Is(err, errTooCostly):
+		return []Mismatch{{"data", tooCostlyText}}, nil
+	case errors.Is(err, ErrStopped):
+		return nil, err
+	}
 	var wrong *jsonschema.ValidationError
 	if !errors.As(err, &wrong) {
 		if err != nil {
-			return []Mismatch{{"data", "The data can't be checked: " + plain(err) + "."}}
+			return []Mismatch{{"data", "The data can't be checked: " + plain(err) + "."}}, nil
 		}
-		return nil
+		return nil, nil
 	}
 	var found []Mismatch
-	leaves(wrong, &found)
-	return found
+	left := maxLeaves
+	leaves(wrong, &found, &left)
+	return found, nil
 }
 
-// leaves gathers the errors that have no further cause.
-func leaves(e *jsonschema.ValidationError, found *[]Mismatch) {
-	for _, cause := range e.Causes {
-		leaves(cause, found)
+// fieldOf is a dotted path, cut where it is long.
+func fieldOf(path []string) string {
+	field := strings.Join(path, ".")
+	if len(field) > 200 {
+		field = strings.ToValidUTF8(field[:200], "") + "..."
 	}
-	if len(e.Causes) > 0 || len(*found) == maxMismatches {
+	return field
+}
+
+// leaves gathers the errors that have no further cause, of the left ones at most: many can say the same, and their
+// texts can be long.
+func leaves(e *jsonschema.ValidationError, found *[]Mismatch, left *int) {
+	for _, cause := range e.Causes {
+		leaves(cause, found, left)
+	}
+	if len(e.Causes) > 0 || len(*found) == maxMismatches || *left == 0 {
 		return
 	}
-	m := Mismatch{Field: strings.Join(append([]string{"data"}, e.InstanceLocation...), "."), Detail: plain(e)}
+	*left--
+	m := Mismatch{Field: fieldOf(append([]string{"data"}, e.InstanceLocation...)), Detail: plain(e)}
 	if _, words, cut := strings.Cut(m.Detail, "': "); cut {
 		m.Detail = words
 	}
 	m.Detail = "The schema rejects it: " + m.Detail + "."
-	if len(m.Field) > 200 {
-		m.Field = strings.ToValidUTF8(m.Field[:200], "") + "..."
-	}
 	if !slices.Contains(*found, m) {
 		*found = append(*found, m)
 	}

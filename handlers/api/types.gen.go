@@ -2896,7 +2896,8 @@ type EventType struct {
 	Name    string                     `json:"name"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -2955,7 +2956,8 @@ type EventTypeInput struct {
 	Name string `json:"name"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -2987,7 +2989,8 @@ type EventTypePatch struct {
 	Group *string `json:"group,omitempty"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
 	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
@@ -3004,7 +3007,8 @@ type EventTypeVersion struct {
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
 
 	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-	// schema, such as `#/$defs/address`, without cycles.
+	// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+	// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 }
 
@@ -3479,7 +3483,8 @@ type ItemResult struct {
 }
 
 // JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
-// schema, such as `#/$defs/address`, without cycles.
+// schema, such as `#/$defs/address`, without cycles. A pattern compiles to at most 2,500 instructions, and all patterns of
+// a schema to 20,000. Data that takes too long to check against its schema doesn't match it.
 type JSONSchema = json.RawMessage
 
 // Kafka The topic that an endpoint writes to. The password is never shown.
