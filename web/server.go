@@ -21,17 +21,39 @@ const (
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute // longer than load balancers keep a connection, so that they close first
 	headerBytes = 32 << 10
+	headerCount = 500 // values
 )
 
 // newServer is the HTTP server of one address.
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           boundHeaders(handler),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    headerBytes - 4096, // net/http adds 4096
+		MaxHeaderBytes:    headerBytes, // for memory: net/http reads some KiB more, see boundHeaders
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// boundHeaders rejects requests whose line and headers are larger than promised. The bounds of net/http depend on its
+// buffers and on its version.
+func boundHeaders(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, count := len(r.Method)+len(r.RequestURI)+len(r.Proto)+len(r.Host), 0
+		for name, values := range r.Header {
+			count += len(values)
+			for _, value := range values {
+				size += len(name) + len(": \r\n") + len(value)
+			}
+		}
+		if size > headerBytes || count > headerCount {
+			w.Header().Set("Connection", "close")
+			http.Error(w, fmt.Sprintf("The headers of a request are at most %d KiB and %d values. Send fewer or shorter ones.",
+				headerBytes>>10, headerCount), http.StatusRequestHeaderFieldsTooLarge)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // listen takes an address; variable names the setting to change where it can't be had.

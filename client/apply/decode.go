@@ -342,7 +342,11 @@ func (d *decoder) text(n *yaml.Node, path string) any {
 
 // fieldsOf are the JSON names of a struct's fields.
 func fieldsOf[T any](more ...string) []string {
-	t := reflect.TypeFor[T]()
+	return jsonNames(reflect.TypeFor[T](), more...)
+}
+
+// jsonNames are those of a struct's fields, and more, sorted.
+func jsonNames(t reflect.Type, more ...string) []string {
 	names := slices.Clone(more)
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -369,13 +373,18 @@ func (d *decoder) known(fields map[string]any, path string, list []string) {
 		if slices.Contains(list, name) {
 			continue
 		}
-		detail := "Unknown field. The fields are " + strings.Join(list, ", ") + "."
-		if near := nearest(name, list); near != "" {
-			detail = fmt.Sprintf("Unknown field. Did you mean %s?", near)
-		}
-		d.wrong(join(path, name), detail)
+		d.unknown(join(path, name), name, list)
 		delete(fields, name)
 	}
+}
+
+// unknown refuses the field at a path whose name is not in a list.
+func (d *decoder) unknown(path, name string, list []string) {
+	detail := "Unknown field. The fields are " + strings.Join(list, ", ") + "."
+	if near := nearest(name, list); near != "" {
+		detail = fmt.Sprintf("Unknown field. Did you mean %s?", near)
+	}
+	d.wrong(path, detail)
 }
 
 // nearest is the name that a mistyped one was probably meant to be, or empty.
@@ -387,75 +396,4 @@ func nearest(name string, list []string) (best string) {
 		}
 	}
 	return best
-}
-
-// fits checks each field by itself against the API's type, so that an error has its line.
-func fits[T any](d *decoder, fields map[string]any, path string, except ...string) {
-	for name, v := range fields {
-		if slices.Contains(except, name) || v == nil {
-			continue
-		}
-		text, err := json.Marshal(map[string]any{name: withoutUnset(v)})
-		if err != nil {
-			continue
-		}
-		strict := json.NewDecoder(bytes.NewReader(text))
-		strict.DisallowUnknownFields()
-		var into T
-		err = strict.Decode(&into)
-		var kind *json.UnmarshalTypeError
-		switch {
-		case err == nil:
-		case errors.As(err, &kind):
-			d.wrong(join(path, kind.Field), fmt.Sprintf("This must be a %s, not a %s.", typeName(kind.Type), kind.Value))
-		default:
-			d.wrong(join(path, name), unknownIn(err))
-		}
-	}
-}
-
-func unknownIn(err error) string {
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	if name, ok := strings.CutPrefix(text, "unknown field "); ok {
-		return "Unknown field " + name + " in it. The API's reference lists its fields."
-	}
-	return "This is not what the API takes: " + text + "."
-}
-
-// typeName is a Go type as people write its JSON.
-func typeName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "text (quote it)"
-	case reflect.Slice, reflect.Array:
-		return "list"
-	case reflect.Map, reflect.Struct:
-		return "mapping"
-	case reflect.Float64:
-		return "number"
-	}
-	return "whole number"
-}
-
-// withoutUnset has a text in the place of each reference without a value.
-func withoutUnset(v any) any {
-	switch v := v.(type) {
-	case unset:
-		return ""
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = withoutUnset(v[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name := range v {
-			out[name] = withoutUnset(v[name])
-		}
-		return out
-	}
-	return v
 }

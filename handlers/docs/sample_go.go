@@ -108,15 +108,18 @@ func goValue(t reflect.Type, v any) (text string, ok bool) {
 // goTyped writes a value with its type, if the context does not determine the type.
 func goTyped(t reflect.Type, v any) (string, bool) {
 	text, ok := goValue(t, v)
-	switch name := t.String(); {
+	switch name := goType(t); {
 	case t.Kind() > reflect.Complex128 && t.Kind() != reflect.String, name == "string", name == "int", name == "bool":
 		return text, ok
 	}
 	return goType(t) + "(" + text + ")", ok
 }
 
-// goType is the name of a type in a program that uses the SDK.
-func goType(t reflect.Type) string { return t.String() }
+// goType is the name of a type in a program that uses the SDK. json.RawMessage is an alias in newer versions of Go, and
+// reflection tells the name of the type behind it.
+func goType(t reflect.Type) string {
+	return strings.ReplaceAll(t.String(), reflect.TypeFor[json.RawMessage]().String(), "json.RawMessage")
+}
 
 func goStruct(t reflect.Type, v any) (string, bool) {
 	given, isObject := v.(object)
