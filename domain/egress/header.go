@@ -15,8 +15,29 @@ const (
 	maxHeaderValue = 4 << 10
 )
 
-// reservedHeaders are names that a tenant can't set, in lower case, with whose they are.
-var reservedHeaders = map[string]string{
+// owner is whose a header name is.
+type owner struct {
+	why     string // completes "The header X"
+	wire    bool   // wire settings can't choose such a name
+	custom  bool   // custom headers can't have such a name
+}
+
+// Who owns header names. What wire formats set is closed to custom headers alone: with wire settings a tenant chooses where
+// the id and the signature are.
+var (
+	hopByHop = owner{why: "belongs to the connection and not to the request", wire: true, custom: true}
+	ours     = owner{why: "is set by Posthorn", wire: true, custom: true}
+	format   = owner{why: "is set by a wire format", custom: true}
+	origin   = owner{why: "states where a request came from, which only proxies can set", wire: true, custom: true}
+	platform = owner{why: "is reserved for cloud and proxy services", wire: true, custom: true}
+	homes    = owner{why: "is used between Posthorn's own servers", wire: true, custom: true}
+	receiver = owner{why: "has no meaning in a webhook", wire: true, custom: true}
+	login    = owner{why: "is for credentials, which custom headers carry", wire: true}
+)
+
+// reservedHeaders are the owners of names, in lower case. It is the only such table: custom headers, the names and prefixes
+// of wire settings, and the prefix of a format are all decided by it.
+var reservedHeaders = map[string]owner{
 	"connection":          hopByHop,
 	"keep-alive":          hopByHop,
 	"proxy-authenticate":  hopByHop,
@@ -35,23 +56,36 @@ var reservedHeaders = map[string]string{
 	"accept-encoding":     ours,
 	"user-agent":          ours,
 	"expect":              ours,
-	"signature":           ours,
-	"signature-input":     ours,
-	"x-delivery-id":       ours,
+	"signature":           format,
+	"signature-input":     format,
+	"x-delivery-id":       format,
 	"forwarded":           origin,
 	"via":                 origin,
+	"x-forwarded":         origin,
 	"x-real-ip":           origin,
+	"x-client-ip":         origin,
+	"x-cluster-client-ip": origin,
 	"true-client-ip":      origin,
+	"cf-connecting-ip":    origin,
+	"fastly-client-ip":    origin,
 	"x-original-url":      origin,
+	"x-original-host":     origin,
 	"x-rewrite-url":       origin,
 	"metadata":            platform,
+	"set-cookie":          receiver,
+	"range":               receiver,
+	"authorization":       login,
+	"cookie":              login,
 }
 
-// reservedPrefixes are the families of names that a tenant can't set, in lower case. The clouds' are refused because
-// their metadata services take a header as proof that a request is meant for them.
-var reservedPrefixes = []struct{ prefix, whose string }{
-	{"webhook-", ours},
-	{"x-webhook-", ours},
+// reservedPrefixes are the owners of families of names, in lower case. The clouds' are refused because their metadata
+// services take a header as proof that a request is meant for them.
+var reservedPrefixes = []struct {
+	prefix string
+	owner  owner
+}{
+	{"webhook-", format},
+	{"x-webhook-", format},
 	{"x-forwarded-", origin},
 	{"metadata-", platform},
 	{"x-metadata-", platform},
@@ -65,20 +99,57 @@ var reservedPrefixes = []struct{ prefix, whose string }{
 	{"x-envoy-", platform},
 	{"x-upstream-", platform},
 	{"x-smokescreen-", platform},
+	{"posthorn-", homes},
 }
 
-const (
-	hopByHop = "belongs to the connection and not to the request"
-	ours     = "is set by Posthorn"
-	origin   = "states where a request came from, which only proxies can set"
-	platform = "is reserved for cloud and proxy services"
+// Wire formats end names in these, whatever their prefix. Those of formatEndings follow "x-" and a prefix.
+var (
+	anyEndings    = []string{"-signature", "-event-id", "-event-type", "-webhook-id"}
+	formatEndings = []string{"-event", "-delivery", "-timestamp", "-attempt", "-retry", "-replayed"}
 )
+
+// ownerOf says whose a name is.
+func ownerOf(name string) owner {
+	name = strings.ToLower(name)
+	if whose, ok := reservedHeaders[name]; ok {
+		return whose
+	}
+	for _, family := range reservedPrefixes {
+		if strings.HasPrefix(name, family.prefix) {
+			return family.owner
+		}
+	}
+	for _, end := range anyEndings {
+		if strings.HasSuffix(name, end) {
+			return format
+		}
+	}
+	for _, end := range formatEndings {
+		if strings.HasPrefix(name, "x-") && strings.HasSuffix(name, end) && len(name) > len("x")+len(end) {
+			return format
+		}
+	}
+	return owner{}
+}
+
+// FormatHeader reports whether some wire format with some prefix sets a header of this name, whatever its case. Custom
+// headers with such a name are refused whatever the endpoint's own format and prefix, because both can be changed later
+// and a custom header must never stand where a receiver looks for a signature.
+func FormatHeader(name string) bool { return ownerOf(name) == format }
+
+// ReservedInWire says why a format's header can't have a name, or nothing.
+func ReservedInWire(name string) string {
+	if whose := ownerOf(name); whose.wire {
+		return fmt.Sprintf("The header %s %s. Choose another name.", name, whose.why)
+	}
+	return ""
+}
 
 // CheckHeaders decides about all custom headers of an endpoint: at most 20, no name twice in different case, and none
 // of the names that the endpoint's own wire format sets, where the caller names them. The error is a *fault.Error with
 // code custom_header_refused and a field custom_headers.NAME for each that is rejected, in the order of the names. The
 // value is never repeated, since it can be a secret.
-func CheckHeaders(h map[string]string, format ...string) error {
+func CheckHeaders(h map[string]string, own ...string) error {
 	if len(h) > maxHeaders {
 		return fault.InvalidField("custom_headers", "custom_header_refused",
 			fmt.Sprintf("The endpoint has %d custom headers; the maximum is %d.", len(h), maxHeaders))
@@ -95,8 +166,8 @@ func CheckHeaders(h map[string]string, format ...string) error {
 		why := headerFault(name, h[name])
 		switch {
 		case why != "":
-		case slices.ContainsFunc(format, func(own string) bool { return strings.EqualFold(own, name) }):
-			why = fmt.Sprintf("The header %s %s in this endpoint's format. Choose another name.", name, ours)
+		case slices.ContainsFunc(own, func(own string) bool { return strings.EqualFold(own, name) }):
+			why = fmt.Sprintf("The header %s is set by this endpoint's format. Choose another name.", name)
 		case seen[lower] != "":
 			why = fmt.Sprintf("The headers %s and %s are the same, because case is ignored. Keep one.", seen[lower], name)
 		}
@@ -127,8 +198,8 @@ func headerFault(name, value string) string {
 	if len(name) > maxHeaderName {
 		return fmt.Sprintf("The header name has %d bytes; the maximum is %d.", len(name), maxHeaderName)
 	}
-	if whose := reserved(strings.ToLower(name)); whose != "" {
-		return fmt.Sprintf("The header %s %s. Choose another name.", name, whose)
+	if whose := ownerOf(name); whose.custom {
+		return fmt.Sprintf("The header %s %s. Choose another name.", name, whose.why)
 	}
 	if len(value) > maxHeaderValue {
 		return fmt.Sprintf("The value of %s has %d bytes; the maximum is %d.", name, len(value), maxHeaderValue)
@@ -140,23 +211,6 @@ func headerFault(name, value string) string {
 		// Bytes over 0x7e are sent by net/http as they are and read differently by every server.
 		if c := value[i]; c != '\t' && (c < ' ' || c > '~') {
 			return fmt.Sprintf("The value of %s contains a line break, a control character, or a non-ASCII character. Remove or encode it.", name)
-		}
-	}
-	return ""
-}
-
-// reserved says whose a lower-case name is, or nothing. Every wire format signs in a header that ends in -signature,
-// whatever its prefix.
-func reserved(name string) string {
-	if whose := reservedHeaders[name]; whose != "" {
-		return whose
-	}
-	if strings.HasSuffix(name, "-signature") {
-		return ours
-	}
-	for _, family := range reservedPrefixes {
-		if strings.HasPrefix(name, family.prefix) {
-			return family.whose
 		}
 	}
 	return ""

@@ -146,13 +146,6 @@ func (c *collector) wire(s Settings) {
 	}
 	if err := egress.CheckHeaders(s.Headers.Values(), own...); err != nil {
 		c.add(err)
-		return
-	}
-	for _, name := range s.Headers.Names() {
-		if signature.ReservedHeader(name) {
-			c.refuse("custom_headers."+name, "custom_header_refused",
-				fmt.Sprintf("The header %s is set by a wire format. Choose another name.", name))
-		}
 	}
 }
 

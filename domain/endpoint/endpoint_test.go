@@ -477,3 +477,71 @@ func TestTheLimitOfEndpointsIsSaidInWordsThatCount(t *testing.T) {
 		t.Error("the first one is refused")
 	}
 }
+
+func TestOneRuleDecidesHeaderNamesWhereverATenantChoosesThem(t *testing.T) {
+	t.Parallel()
+	template := &signature.Template{Value: "{hex}", Content: "{body}"}
+	custom := func(s *endpoint.Settings, name string) { header(s, name, "1") }
+	named := func(role string) func(*endpoint.Settings, string) {
+		return func(s *endpoint.Settings, name string) {
+			s.Shape = &signature.Shape{HeaderNames: map[string]string{role: name}}
+		}
+	}
+	also := func(s *endpoint.Settings, name string) {
+		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{
+			Format: signature.Templated, Prefix: "Acme", Signature: template, HeaderNames: map[string]string{"event": name},
+		}}
+	}
+	places := map[string]func(*endpoint.Settings, string){
+		"id": named("id"), "event": named("event"), "timestamp": named("timestamp"), "signature": named("signature"), "also_sign": also,
+	}
+	refused := func(set func(*endpoint.Settings, string), name string) bool {
+		s := good()
+		set(&s, name)
+		_, err := s.Check(egress.Policy{})
+		return err != nil
+	}
+	for _, name := range []string{
+		"Connection", "Transfer-Encoding", "Host", "Content-Type", "Set-Cookie", "Range", "Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Client-Cert", "X-Real-IP",
+		"True-Client-IP", "CF-Connecting-IP", "Metadata-Flavor", "X-aws-ec2-metadata-token-ttl-seconds", "X-Amz-Date", "X-Google-Metadata-Request", "X-Envoy-Original-Path",
+		"X-Upstream-Https-Proxy", "X-Smokescreen-Role", "Posthorn-Passage", "posthorn-home",
+	} {
+		if !refused(custom, name) {
+			t.Errorf("%s is a custom header", name)
+		}
+		for place, set := range places {
+			if !refused(set, name) {
+				t.Errorf("%s is the header of %s", name, place)
+			}
+		}
+	}
+	for _, name := range []string{"X-Acme-Mark", "Svix-Id", "X-Hub-Signature-256"} {
+		for place, set := range places {
+			if refused(set, name) {
+				t.Errorf("%s is refused as the header of %s", name, place)
+			}
+		}
+	}
+	for _, name := range []string{"Webhook-Mark", "X-Delivery-Id", "Acme-Signature"} { // a format's own names
+		if !refused(custom, name) || refused(named("id"), name) {
+			t.Errorf("%s: a custom header, or not a name of a format", name)
+		}
+	}
+	prefix := func(s *endpoint.Settings, p string) { s.Shape = &signature.Shape{HeaderPrefix: p} }
+	alsoPrefix := func(s *endpoint.Settings, p string) {
+		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{Format: signature.Standard, HeaderPrefix: p}}
+	}
+	plain := func(s *endpoint.Settings, p string) { s.Prefix = strings.TrimSuffix(p, "-") }
+	for _, p := range []string{"X-Forwarded-", "X-aws-ec2-metadata-", "Metadata-", "posthorn-"} {
+		for place, set := range map[string]func(*endpoint.Settings, string){"header_prefix": prefix, "also_sign.header_prefix": alsoPrefix, "prefix": plain} {
+			if !refused(set, p) {
+				t.Errorf("%s is a %s", p, place)
+			}
+		}
+	}
+	for _, set := range []func(*endpoint.Settings, string){prefix, alsoPrefix, plain} {
+		if refused(set, "X-Acme-") {
+			t.Error("an ordinary prefix is refused")
+		}
+	}
+}

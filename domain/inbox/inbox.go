@@ -130,7 +130,7 @@ func Head(h http.Header, hidden func(name string) bool) string {
 	var b strings.Builder
 	for _, name := range names {
 		for _, value := range h[name] {
-			if (hidden(name) || egress.SensitiveHeader(name)) && !signature.ReservedHeader(name) {
+			if (hidden(name) || egress.SensitiveHeader(name)) && !egress.FormatHeader(name) {
 				value = "***"
 			}
 			line := name + ": " + strings.ToValidUTF8(strings.ReplaceAll(value, "\x00", ""), "\uFFFD") + "\n"

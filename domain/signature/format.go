@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 )
 
@@ -76,9 +77,24 @@ func (f Format) Rotation(r Rotation) Rotation {
 	return SignAll
 }
 
-// ValidPrefix says whether p is valid for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
+// ValidPrefix says whether an endpoint can choose p for {P}: it is a prefix, and no format makes a reserved name of it. The
 // refusal is a *fault.Error of field prefix.
 func ValidPrefix(p string) error {
+	if err := checkPrefix(p); err != nil || p == DefaultPrefix {
+		return err
+	}
+	for _, f := range Formats() {
+		for _, name := range listNames(makeNames(f, p)) {
+			if why := egress.ReservedInWire(name); why != "" {
+				return fault.InvalidField("prefix", "prefix_refused", strings.Replace(why, "another name", "another prefix", 1))
+			}
+		}
+	}
+	return nil
+}
+
+// checkPrefix says whether p is 1 to 40 ASCII letters, digits and hyphens, without a hyphen at either end.
+func checkPrefix(p string) error {
 	ok := len(p) >= 1 && len(p) <= maxPrefix && p[0] != '-' && p[len(p)-1] != '-'
 	for i := 0; ok && i < len(p); i++ {
 		ok = p[i] == '-' || isAlphanumeric(p[i])
@@ -160,28 +176,4 @@ func listNames(n names) []string {
 		}
 	}
 	return list
-}
-
-// ReservedHeader reports whether some format with some prefix sets a header of this name, whatever its case. Custom
-// headers with such a name are refused whatever the endpoint's own format and prefix, because both can be changed later
-// and a custom header must never stand where a receiver looks for a signature.
-func ReservedHeader(name string) bool {
-	name = strings.ToLower(name)
-	if name == "x-delivery-id" || strings.HasPrefix(name, "webhook-") || strings.HasPrefix(name, "x-webhook-") {
-		return true
-	}
-	for _, end := range []string{"-signature", "-event-id", "-event-type", "-webhook-id"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	if !strings.HasPrefix(name, "x-") {
-		return false
-	}
-	for _, end := range []string{"-event", "-delivery", "-timestamp", "-attempt", "-retry", "-replayed"} {
-		if strings.HasSuffix(name, end) && len(name) > len("x")+len(end) {
-			return true
-		}
-	}
-	return false
 }

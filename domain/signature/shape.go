@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 )
 
@@ -155,8 +156,10 @@ func (s *Shape) Check(f Format, prefix string) error {
 		if !a.Format.Valid() {
 			refuse("also_sign.format", "format_unknown", "There is no such format. "+useFormats)
 		}
-		if a.Prefix != "" && ValidPrefix(a.Prefix) != nil {
-			refuse("also_sign.prefix", "prefix_refused", "A header prefix has 1 to 40 letters, digits and hyphens, and no hyphen at either end.")
+		if a.Prefix != "" {
+			if err := fault.As(ValidPrefix(a.Prefix)); err != nil {
+				refuse("also_sign.prefix", err.Fields[0].Code, err.Fields[0].Detail)
+			}
 		}
 		checkPart("also_sign.", a.Format, a.HeaderPrefix, a.HeaderNames, a.Signature, refuse)
 		first, second := Wire{Format: f, Prefix: prefix, Shape: s}, a.Wire()
@@ -173,8 +176,10 @@ func (s *Shape) Check(f Format, prefix string) error {
 func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code,
 	detail string),
 ) {
-	if prefix != "" && !validHeader(prefix+"a") {
-		refuse(at+"header_prefix", "wire_header_refused", "A header prefix has letters, digits and hyphens, such as svix- or X-Acme-.")
+	if prefix != "" {
+		if why := prefixFault(prefix); why != "" {
+			refuse(at+"header_prefix", "wire_header_refused", why)
+		}
 	}
 	for role, name := range headers {
 		switch {
@@ -183,7 +188,9 @@ func checkPart(at string, f Format, prefix string, headers map[string]string, t 
 		case name == "" && role == "signature":
 			refuse(at+"header_names.signature", "wire_header_refused", "The signature can't be left out.")
 		case name != "" && !validHeader(name):
-			refuse(at+"header_names."+role, "wire_header_refused", "A header name has 1 to 100 letters, digits and hyphens, and is not one that HTTP itself uses.")
+			refuse(at+"header_names."+role, "wire_header_refused", "A header name has 1 to 100 letters, digits and hyphens, without a hyphen at either end.")
+		case egress.ReservedInWire(name) != "":
+			refuse(at+"header_names."+role, "wire_header_refused", egress.ReservedInWire(name))
 		}
 	}
 	switch {
@@ -198,15 +205,22 @@ func checkPart(at string, f Format, prefix string, headers map[string]string, t 
 	}
 }
 
-// transport are headers that belong to HTTP or to every request.
-var transport = map[string]bool{
-	"host": true, "content-length": true, "content-type": true, "content-encoding": true, "transfer-encoding": true, "connection": true,
-	"keep-alive": true, "te": true, "trailer": true, "upgrade": true, "expect": true, "user-agent": true, "accept-encoding": true,
-	"proxy-authorization": true, "proxy-connection": true, "authorization": true, "cookie": true,
+// prefixFault says why a prefix can't start every header's name, or nothing. It is tried with each role, because the format
+// can change later.
+func prefixFault(prefix string) string {
+	if !validHeader(prefix + "a") {
+		return "A header prefix has letters, digits and hyphens, such as svix- or X-Acme-."
+	}
+	for _, role := range roles {
+		if why := egress.ReservedInWire(prefix + role); why != "" {
+			return strings.Replace(why, "another name", "another prefix", 1)
+		}
+	}
+	return ""
 }
 
 func validHeader(name string) bool {
-	if name == "" || len(name) > maxHeaderName || name[0] == '-' || transport[strings.ToLower(name)] {
+	if name == "" || len(name) > maxHeaderName || name[0] == '-' {
 		return false
 	}
 	for i := range len(name) {

@@ -50,7 +50,7 @@ func (s Signing) Validate() error {
 		return fault.InvalidField("format", "format_unknown", "There is no such format. "+useFormats)
 	}
 	if s.Prefix != "" {
-		if err := ValidPrefix(s.Prefix); err != nil {
+		if err := checkPrefix(s.Prefix); err != nil {
 			return err
 		}
 	}

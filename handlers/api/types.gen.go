@@ -1817,7 +1817,7 @@ type AlsoSign struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
-	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header. Names that HTTP, proxies, or cloud services use are rejected, as for `custom_headers`.
 	HeaderNames  *HeaderNames `json:"header_names,omitempty"`
 	HeaderPrefix *string      `json:"header_prefix,omitempty"`
 
@@ -3111,7 +3111,7 @@ type HandoutHeader struct {
 	Value string `json:"value"`
 }
 
-// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
+// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header. Names that HTTP, proxies, or cloud services use are rejected, as for `custom_headers`.
 type HeaderNames map[string]string
 
 // Health defines model for Health.
@@ -4488,10 +4488,10 @@ type WireSettings struct {
 	// Body `payload`: the body is the event's data, byte for byte
 	Body *WireSettingsBody `json:"body,omitempty"`
 
-	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header. Names that HTTP, proxies, or cloud services use are rejected, as for `custom_headers`.
 	HeaderNames *HeaderNames `json:"header_names,omitempty"`
 
-	// HeaderPrefix Prefix of every header name
+	// HeaderPrefix Prefix of every header name. Prefixes that proxies or cloud services use, such as `X-Forwarded-`, are rejected
 	HeaderPrefix *string            `json:"header_prefix,omitempty"`
 	Signature    *SignatureTemplate `json:"signature,omitempty"`
 
