@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
@@ -124,7 +122,7 @@ func (a *app) run(ctx context.Context) (code int) {
 	}
 	chosen, err := parser.Parse(args)
 	if err != nil {
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %v. Try `%s --help`.\n", err, understood(err))
+		cli.Fprintf(a.stderr, "posthorn: %v. Try `%s --help`.\n", err, understood(err))
 		return exitUsage
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
@@ -165,23 +163,23 @@ func explainValue(v *kong.Value) string {
 // fail prints an error for a person: the sentence that says what to do, then the cause in brackets.
 func (a *app) fail(err error) int {
 	if line, code, ok := cli.Explain(err); ok {
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", line)
+		cli.Fprintf(a.stderr, "posthorn: %s\n", line)
 		return code
 	}
 	var wrong *ConfigError
 	known := fault.As(err)
 	switch {
 	case errors.As(err, &wrong):
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", wrong)
+		cli.Fprintf(a.stderr, "posthorn: %s\n", wrong)
 		return exitUsage
 	case errors.Is(err, context.Canceled):
-		_, _ = fmt.Fprintln(a.stderr, "posthorn: interrupted")
+		cli.Fprintf(a.stderr, "posthorn: interrupted\n")
 	case known == nil:
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", scrub(err.Error()))
+		cli.Fprintf(a.stderr, "posthorn: %s\n", scrub(err.Error()))
 	case known.Cause == nil:
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", known.Detail)
+		cli.Fprintf(a.stderr, "posthorn: %s\n", known.Detail)
 	default:
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s (%s)\n", known.Detail, oneLine(known.Cause))
+		cli.Fprintf(a.stderr, "posthorn: %s (%s)\n", known.Detail, oneLine(known.Cause))
 	}
 	if known != nil && known.Kind == fault.Invalid {
 		return exitUsage
@@ -224,11 +222,11 @@ func (a *app) quietLogger(cfg *Config) *slog.Logger {
 
 // printJSON writes one object on one line.
 func (a *app) printJSON(value any) error {
-	return json.NewEncoder(a.stdout).Encode(value)
+	return cli.WriteJSON(a.stdout, value)
 }
 
 func (a *app) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.stdout, format, args...)
+	cli.Fprintf(a.stdout, format, args...)
 }
 
 type versionCommand struct{}

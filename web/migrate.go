@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"text/tabwriter"
 
+	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/embedded"
 	"posthorn/domain/fault"
@@ -36,7 +36,8 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return err
 }
 
-// withInstalled is withStore for a command that reads: where Posthorn would run a PostgreSQL of its own, it makes none.
+// withInstalled is withStore for a command that reads: where Posthorn would run a PostgreSQL of its own, it makes
+// none.
 func (a *app) withInstalled(ctx context.Context, do func(*store) error) error {
 	cfg, err := a.config()
 	if err != nil {
@@ -148,7 +149,7 @@ func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
 			if m.Applied {
 				state = "applied"
 			}
-			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\n", m.Version, state, filepath.Base(m.Name))
+			cli.Fprintf(table, "%d\t%s\t%s\n", m.Version, state, filepath.Base(m.Name))
 		}
 		return table.Flush()
 	})

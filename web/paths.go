@@ -1,10 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"text/tabwriter"
 	"time"
 
+	"posthorn/client/cli"
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/mailbox"
@@ -38,7 +38,7 @@ func (c routesCommand) Run(a *app) error {
 	}
 	list := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		_, _ = fmt.Fprintf(list, "%s\t%s\t%s\n", r.Method, r.Path, r.Access)
+		cli.Fprintf(list, "%s\t%s\t%s\n", r.Method, r.Path, r.Access)
 	}
 	return list.Flush()
 }

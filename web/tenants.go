@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/user"
 	"text/tabwriter"
 	"time"
 
+	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
@@ -109,7 +109,7 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, t := range all {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", id.Tenant.Format(t.ID), t.State, t.CreatedAt.Format(time.DateOnly), t.Name)
+		cli.Fprintf(table, "%s\t%s\t%s\t%s\n", id.Tenant.Format(t.ID), t.State, t.CreatedAt.Format(time.DateOnly), t.Name)
 	}
 	return table.Flush()
 }

@@ -4,6 +4,7 @@ package apply
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,17 +73,28 @@ type unset struct{ name string }
 const (
 	maxProblems = 20
 	maxDepth    = 60
+
+	// Nine lines can name a billion values by aliases, and one long name stands in the path of every value below it.
+	// So what aliases stand for is counted, in values, and so are all paths, in bytes.
+	maxAliased = 10_000
+	maxPaths   = 256 << 20
 )
 
 type decoder struct {
 	Source
+	ctx      context.Context //nolint:containedctx // of one call of Decode
 	file     *File
 	problems []Problem
+	aliased  int  // values within aliases so far
+	within   int  // aliases around the value that is read
+	paths    int  // bytes of all paths so far
+	stopped  bool // nothing more is read
 }
 
 // Decode reads a file strictly: unknown fields, wrong types, duplicates and missing variables are an *InvalidError.
-func Decode(from Source) (*File, error) {
-	d := &decoder{Source: from, file: &File{
+// It ends early with the context.
+func Decode(ctx context.Context, from Source) (*File, error) {
+	d := &decoder{Source: from, ctx: ctx, file: &File{
 		name: from.Name, paths: map[string]string{}, lines: map[string]int{}, secret: map[string]bool{},
 		lists: map[string]bool{},
 	}}
@@ -104,7 +116,12 @@ func Decode(from Source) (*File, error) {
 		return nil, d.err()
 	}
 	top, _ := d.value(root.Content[0], "", 0).(map[string]any)
-	if top == nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case d.stopped:
+		return nil, d.err()
+	case top == nil:
 		d.refuse(root.Content[0].Line, "", "The file must be a mapping with `tenants` or `platform`.")
 		return nil, d.err()
 	}
@@ -165,15 +182,23 @@ func (d *decoder) value(n *yaml.Node, path string, depth int) any {
 		d.refuse(n.Line, path, "This is nested too deeply.")
 		return nil
 	}
+	if d.tooMuch(n, path) {
+		return nil
+	}
 	d.file.lines[path] = n.Line
 	switch n.Kind {
 	case yaml.AliasNode:
+		d.within++
+		defer func() { d.within-- }()
 		return d.value(n.Alias, path, depth+1)
 	case yaml.MappingNode:
 		return d.mapping(n, path, depth)
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
+			if d.stopped {
+				return nil
+			}
 			list[i] = d.value(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
 		}
 		return list
@@ -182,9 +207,29 @@ func (d *decoder) value(n *yaml.Node, path string, depth int) any {
 	}
 }
 
+// tooMuch reports whether reading ends here: at a bound, or because nobody waits for it any more.
+func (d *decoder) tooMuch(n *yaml.Node, path string) bool {
+	d.paths += len(path)
+	if d.within > 0 {
+		d.aliased++
+	}
+	switch {
+	case d.stopped:
+	case d.ctx.Err() != nil:
+		d.stopped = true
+	case d.aliased > maxAliased:
+		d.stopped = true
+		d.refuse(n.Line, "", fmt.Sprintf("The file's aliases (*name) repeat more than %d values. Write the values out, or use fewer aliases.", maxAliased))
+	case d.paths > maxPaths:
+		d.stopped = true
+		d.refuse(n.Line, "", "The names of the file are too long for so many values.")
+	}
+	return d.stopped
+}
+
 func (d *decoder) mapping(n *yaml.Node, path string, depth int) any {
 	out := make(map[string]any, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i+1 < len(n.Content) && !d.stopped; i += 2 {
 		name := n.Content[i].Value
 		at := join(path, name)
 		if n.Content[i].Kind != yaml.ScalarNode || n.Content[i].Tag == "!!merge" {

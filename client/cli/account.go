@@ -123,6 +123,7 @@ type loginCommand struct {
 // Run asks for what is missing, tries the key, and stores both. The key comes from stdin or POSTHORN_API_KEY, never
 // from an argument, which everybody on the machine can see.
 func (c loginCommand) Run(ctx context.Context, e *Env) error {
+	var err error
 	in := bufio.NewReader(e.Stdin)
 	a := account{URL: c.URL, Key: e.variable("POSTHORN_API_KEY")}
 	if a.URL == "" {
@@ -130,7 +131,9 @@ func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if a.URL == "" && e.InTerminal {
 		e.notef("Server [%s]: ", defaultURL)
-		a.URL = readLine(in)
+		if a.URL, err = readLine(ctx, in); err != nil {
+			return err
+		}
 	}
 	if a.URL == "" {
 		a.URL = defaultURL
@@ -141,7 +144,9 @@ func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	a.URL = strings.TrimRight(a.URL, "/")
 	if a.Key == "" {
 		e.notef("API key: ")
-		a.Key = e.readHidden(in)
+		if a.Key, err = e.readHidden(ctx, in); err != nil {
+			return err
+		}
 	}
 	sdk, err := client.New(a.URL, a.Key, client.WithUserAgent("posthorn-cli"), client.WithRetries(1, time.Second))
 	if err != nil {
@@ -171,15 +176,10 @@ func whose(ctx context.Context, c *client.Client) (string, error) {
 	return tenant.Name + " (" + tenant.ID + ")", nil
 }
 
-func readLine(in *bufio.Reader) string {
-	line, _ := in.ReadString('\n')
-	return strings.TrimSpace(line)
-}
-
 // readHidden reads a line without echo, where the terminal permits that.
-func (e *Env) readHidden(in *bufio.Reader) string {
+func (e *Env) readHidden(ctx context.Context, in *bufio.Reader) (string, error) {
 	if !e.InTerminal {
-		return readLine(in)
+		return readLine(ctx, in)
 	}
 	if stty(e.Stdin, "-echo") == nil {
 		defer func() {
@@ -187,7 +187,7 @@ func (e *Env) readHidden(in *bufio.Reader) string {
 			e.notef("\n")
 		}()
 	}
-	return readLine(in)
+	return readLine(ctx, in)
 }
 
 func stty(terminal io.Reader, mode string) error {

@@ -37,7 +37,7 @@ type report struct {
 
 // Run plans, shows the plan, and does it.
 func (c applyCommand) Run(ctx context.Context, e *Env) error {
-	text, err := c.read(e)
+	text, err := c.read(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 	if c.File == "-" {
 		name, dir = "stdin", "."
 	}
-	file, err := apply.Decode(apply.Source{
+	file, err := apply.Decode(ctx, apply.Source{
 		Name: name, Text: text, Keep: c.KeepSecrets, Variable: e.lookup,
 		ReadFile: func(name string) ([]byte, error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(dir, name)
 			}
-			return os.ReadFile(name)
+			return readFile(ctx, name)
 		},
 	})
 	if err != nil {
@@ -79,7 +79,11 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if !c.Yes && e.InTerminal && c.File != "-" {
 		e.notef("Do this? [y/N] ")
-		if answer := readLine(bufio.NewReader(e.Stdin)); !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		answer, err := readLine(ctx, bufio.NewReader(e.Stdin))
+		if err != nil {
+			return err
+		}
+		if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
 			return fail(ExitFailed, "Nothing was changed.")
 		}
 	}
@@ -89,12 +93,12 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 	return c.end(e, plan, true)
 }
 
-func (c applyCommand) read(e *Env) ([]byte, error) {
+func (c applyCommand) read(ctx context.Context, e *Env) ([]byte, error) {
 	file := "@" + c.File
 	if c.File == "-" {
 		file = "-"
 	}
-	return input(e, file, "")
+	return input(ctx, e, file, withoutFile)
 }
 
 // run does the changes. What was done before a failure stays.
@@ -233,7 +237,7 @@ func (c exportCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	if c.Out == "" {
-		_, err = e.Stdout.Write(out.Text)
+		err = e.file(out.Text)
 	} else {
 		err = os.WriteFile(c.Out, out.Text, 0o600)
 	}

@@ -78,9 +78,9 @@ func (e *Env) attemptWithRequest(a client.AttemptWithRequest) {
 		e.printf("%s: %s\n", h.Name, oneLine(h.Value, 500))
 	}
 	if body, err := a.Request.Body.Get(); err == nil {
-		e.printf("\n%s\n", printable(body))
+		e.printf("\n%s\n", body)
 	}
 	if headers := optional(a.ResponseHeaders); headers != "" {
-		e.printf("\n%s\n%s\n", e.paint(dim, "Response"), printable(headers))
+		e.printf("\n%s\n%s\n", e.paint(dim, "Response"), headers)
 	}
 }

@@ -49,8 +49,7 @@ func (c catalogueExportCommand) Run(ctx context.Context, e *Env) error {
 // write writes to a file, or to stdout where none is named.
 func (e *Env) write(name string, text []byte) error {
 	if name == "" {
-		_, err := e.Stdout.Write(text)
-		return err
+		return e.file(text)
 	}
 	if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // G306: nothing in it is secret
 		return fail(ExitFailed, "%v", err)
@@ -110,7 +109,7 @@ func (s shared) entries(ctx context.Context, e *Env, from string) ([]catalogue.E
 	if from == live {
 		return s.live(ctx, e)
 	}
-	text, err := input(e, "@"+from, "")
+	text, err := input(ctx, e, "@"+from, nothing)
 	if err != nil {
 		return nil, err
 	}

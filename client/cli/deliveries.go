@@ -237,7 +237,7 @@ func (c oneDelivery) act(e *Env, sentence string, do func(*client.Client) (clien
 type testCommand struct {
 	one
 	EventType string        `help:"The test event's type." default:"endpoint.test"`
-	Data      string        `placeholder:"JSON" help:"The event's data as JSON; @FILE or - for stdin."`
+	Data      *string       `placeholder:"JSON" help:"The event's data as JSON; @FILE or - for stdin."`
 	Wait      time.Duration `help:"How long to wait for the response; 0 doesn't wait." default:"30s"`
 }
 
@@ -248,9 +248,12 @@ func (c testCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	body := client.TestInput{Type: &c.EventType}
-	if c.Data != "" {
-		text, err := input(e, c.Data, "{}")
+	if c.Data != nil {
+		text, err := input(ctx, e, *c.Data, withoutData)
 		if err != nil {
+			return err
+		}
+		if err := notJSON(*c.Data, text); err != nil {
 			return err
 		}
 		body.Data = text

@@ -7,7 +7,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -184,17 +183,13 @@ func (e *Env) variable(name string) string {
 	return ""
 }
 
-func (e *Env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.Stdout, format, args...) }
+func (e *Env) printf(format string, args ...any) { Fprintf(e.Stdout, format, args...) }
 
 // notef writes to stderr for people, so that programs read a clean stdout.
-func (e *Env) notef(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }
+func (e *Env) notef(format string, args ...any) { Fprintf(e.Stderr, format, args...) }
 
 // json prints a value on one line.
-func (e *Env) json(v any) error {
-	enc := json.NewEncoder(e.Stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
+func (e *Env) json(v any) error { return WriteJSON(e.Stdout, v) }
 
 // show prints a value as JSON, or prints it for a person.
 func (s shared) show(e *Env, v any, forPeople func()) error {

@@ -178,14 +178,14 @@ type settings struct {
 	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all existing headers." placeholder:"NAME=VALUE" mapsep:"none"`
 	Metadata     map[string]string `help:"Custom metadata; repeat the flag for more. Replaces all existing entries." placeholder:"NAME=VALUE" mapsep:"none"`
 	Verification string            `placeholder:"HOW" help:"How the endpoint is verified: ${enum}." enum:",challenge,challenge_get,simple" default:""`
-	Body         string            `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
+	Body         *string           `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
 }
 
 // fields are the API's names and values of the flags that were given.
-func (s settings) fields(e *Env) (map[string]any, error) {
+func (s settings) fields(ctx context.Context, e *Env) (map[string]any, error) {
 	all := map[string]any{}
-	if s.Body != "" {
-		text, err := input(e, s.Body, "{}")
+	if s.Body != nil {
+		text, err := input(ctx, e, *s.Body, nothing)
 		if err != nil {
 			return nil, err
 		}
@@ -298,9 +298,9 @@ type endpointCreateCommand struct {
 	shared
 	settings
 	topic
-	URL    string `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
-	Secret string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
-	Later  bool   `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
+	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
+	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
+	Later  bool    `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
 }
 
 // Run creates an endpoint.
@@ -309,14 +309,14 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	fields, err := c.fields(e)
+	fields, err := c.fields(ctx, e)
 	if err != nil {
 		return err
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
 	}
-	if given, err := c.lay(e, fields); err != nil {
+	if given, err := c.lay(ctx, e, fields); err != nil {
 		return err
 	} else if given {
 		if !named(fields) {
@@ -324,8 +324,8 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 		}
 		fields["kind"] = "kafka"
 	}
-	if c.Secret != "" {
-		secret, err := input(e, c.Secret, "")
+	if c.Secret != nil {
+		secret, err := input(ctx, e, *c.Secret, nothing)
 		if err != nil {
 			return err
 		}
@@ -361,14 +361,14 @@ type endpointUpdateCommand struct {
 
 // Run changes an endpoint.
 func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
-	fields, err := c.fields(e)
+	fields, err := c.fields(ctx, e)
 	if err != nil {
 		return err
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
 	}
-	if _, err := c.lay(e, fields); err != nil {
+	if _, err := c.lay(ctx, e, fields); err != nil {
 		return err
 	}
 	if len(fields) == 0 {
@@ -463,8 +463,8 @@ func (c secretListCommand) Run(ctx context.Context, e *Env) error {
 
 type secretRotateCommand struct {
 	one
-	Overlap string `help:"How long the old secret also signs, such as 24h; at most 168h." default:"24h"`
-	Secret  string `placeholder:"@FILE" help:"An existing secret: @FILE or - for stdin. Default: a new one."`
+	Overlap string  `help:"How long the old secret also signs, such as 24h; at most 168h." default:"24h"`
+	Secret  *string `placeholder:"@FILE" help:"An existing secret: @FILE or - for stdin. Default: a new one."`
 }
 
 // Run rotates the secret.
@@ -478,8 +478,8 @@ func (c secretRotateCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	body := client.RotateInput{OverlapSeconds: new(int(overlap.Seconds()))}
-	if c.Secret != "" {
-		secret, err := input(e, c.Secret, "")
+	if c.Secret != nil {
+		secret, err := input(ctx, e, *c.Secret, nothing)
 		if err != nil {
 			return err
 		}

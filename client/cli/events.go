@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -15,7 +13,7 @@ import (
 type emitCommand struct {
 	shared
 	Type           string   `arg:"" help:"The event's type, such as order.completed."`
-	Data           string   `arg:"" optional:"" help:"The event's data as JSON; - reads stdin, @FILE a file. Default: stdin if something is piped in, else {}."`
+	Data           *string  `arg:"" optional:"" help:"The event's data as JSON; - reads stdin, @FILE a file. Default: {} in a terminal, and stdin where something else is stdin."`
 	Key            string   `placeholder:"KEY" help:"Ordering key: events with the same key stay in order."`
 	Channel        []string `placeholder:"CHANNEL" help:"A channel; repeat the flag for more."`
 	Version        string   `name:"data-version" placeholder:"VERSION" help:"Version of the data's shape."`
@@ -30,7 +28,7 @@ func (c emitCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	data, err := c.data(e)
+	data, err := c.data(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -63,40 +61,33 @@ func (c emitCommand) Run(ctx context.Context, e *Env) error {
 	})
 }
 
-func (c emitCommand) data(e *Env) (json.RawMessage, error) {
-	text, err := input(e, c.Data, "{}")
+// data is the event's data. Without any, a person gets {}, and a program reads stdin.
+func (c emitCommand) data(ctx context.Context, e *Env) (json.RawMessage, error) {
+	given := "-"
+	switch {
+	case c.Data != nil:
+		given = *c.Data
+	case e.InTerminal:
+		given = "{}"
+	}
+	text, err := input(ctx, e, given, withoutData)
 	if err != nil {
 		return nil, err
 	}
-	if !json.Valid(text) {
-		return nil, fail(ExitUsage, "The data is not JSON. In a shell, quote it: '{\"order_id\":\"ord_1\"}'.")
-	}
-	return text, nil
+	return text, notJSON(given, text)
 }
 
-// input is a text on the command line, from @FILE, or from stdin. otherwise is the default.
-func input(e *Env, given, otherwise string) ([]byte, error) {
-	path, isFile := strings.CutPrefix(given, "@")
+// notJSON says that data is not JSON, and how a shell takes JSON that was typed.
+func notJSON(given string, text []byte) error {
 	switch {
-	case isFile:
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fail(ExitUsage, "%v", err)
-		}
-		return bytes.TrimSpace(text), nil
-	case given != "" && given != "-":
-		return []byte(given), nil
-	case given == "" && e.InTerminal, e.Stdin == nil:
-		return []byte(otherwise), nil
+	case json.Valid(text):
+		return nil
+	case given == "-":
+		return fail(ExitUsage, "The data in stdin is not JSON.")
+	case strings.HasPrefix(given, "@"):
+		return fail(ExitUsage, "The data in %s is not JSON.", given[1:])
 	}
-	text, err := io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
-	if err != nil {
-		return nil, fail(ExitFailed, "stdin: %v", err)
-	}
-	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return []byte(otherwise), nil
-	}
-	return text, nil
+	return fail(ExitUsage, "The data is not JSON. In a shell, quote it: '{\"order_id\":\"ord_1\"}'.")
 }
 
 type eventsCommands struct {

@@ -31,7 +31,7 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 	if c.File == "-" {
 		file = "-"
 	}
-	text, err := input(e, file, "")
+	text, err := input(ctx, e, file, nothing)
 	if err != nil {
 		return err
 	}

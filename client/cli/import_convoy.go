@@ -23,8 +23,8 @@ type importConvoyCommand struct {
 	Only    []string `placeholder:"ID" help:"Only these owners of endpoints."`
 }
 
-// Run copies the project's endpoints. Those with an owner_id become endpoints of a tenant of that name, the others of a
-// tenant with the project's id.
+// Run copies the project's endpoints. Those with an owner_id become endpoints of a tenant of that name, the others of
+// a tenant with the project's id.
 func (c importConvoyCommand) Run(ctx context.Context, e *Env) error {
 	from := &convoySender{
 		source: newSource("Convoy", c.URL, c.Token), root: "/api/v1/projects/" + url.PathEscape(c.Project), project: c.Project,
@@ -109,8 +109,7 @@ func convoyRead[T any](ctx context.Context, s *convoySender, path string) (T, er
 
 // convoyPages reads every page of a list.
 func convoyPages[T any](ctx context.Context, s *convoySender, path string) ([]T, error) {
-	var out []T
-	for cursor := ""; ; {
+	return pages(s.source, s.root+path, func(cursor string) ([]T, string, error) {
 		query := url.Values{"perPage": {"100"}, "direction": {"next"}, "sort": {"ASC"}}
 		if cursor != "" {
 			query.Set("next_page_cursor", cursor)
@@ -123,15 +122,11 @@ func convoyPages[T any](ctx context.Context, s *convoySender, path string) ([]T,
 			} `json:"pagination"`
 		}
 		p, err := convoyRead[page](ctx, s, path+"?"+query.Encode())
-		if err != nil {
-			return nil, err
+		if !p.Pagination.More {
+			p.Pagination.Next = ""
 		}
-		out = append(out, p.Content...)
-		if !p.Pagination.More || p.Pagination.Next == "" || p.Pagination.Next == cursor {
-			return out, nil
-		}
-		cursor = p.Pagination.Next
-	}
+		return p.Content, p.Pagination.Next, err
+	})
 }
 
 // tenants reads the whole project: Convoy lists endpoints, not their owners.

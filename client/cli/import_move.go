@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"posthorn/client"
 )
 
-// moveFlags are the flags of every command that copies what another sender's server holds. It can be run again: what is
-// there is changed where it differs.
+// moveFlags are the flags of every command that copies what another sender's server holds. It can be run again: what
+// is there is changed where it differs.
 type moveFlags struct {
 	JSON     bool      `help:"Print JSON for a program."`
 	Verified bool      `help:"The endpoints are in use: they are active immediately, without a verification."`
@@ -99,7 +98,7 @@ func (f moveFlags) run(ctx context.Context, e *Env, from sender, only []string) 
 	if !f.CutOver.IsZero() && !f.Verified {
 		return fail(ExitUsage, "--cut-over needs --verified: an endpoint that has yet to be verified can't take over at a given time.")
 	}
-	secrets, err := readSecrets(f.Secrets)
+	secrets, err := readSecrets(ctx, f.Secrets)
 	if err != nil {
 		return err
 	}
@@ -145,11 +144,11 @@ func (m *move) all(ctx context.Context, tenants []foreignTenant) []movedTenant {
 }
 
 // readSecrets reads the file of --secrets.
-func readSecrets(file string) (map[string]string, error) {
+func readSecrets(ctx context.Context, file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := readFile(ctx, file)
 	if err != nil {
 		return nil, fail(ExitUsage, "The file of --secrets can't be read: %v", err)
 	}

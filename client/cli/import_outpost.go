@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +94,7 @@ func (s *outpostSender) config(ctx context.Context, file string) (map[string]str
 		}
 		return config, err
 	}
-	text, err := os.ReadFile(file)
+	text, err := readFile(ctx, file)
 	if err != nil {
 		return nil, fail(ExitUsage, "The file of --config can't be read: %v", err)
 	}
@@ -114,8 +113,7 @@ func (s *outpostSender) config(ctx context.Context, file string) (map[string]str
 }
 
 func (s *outpostSender) tenants(ctx context.Context) ([]foreignTenant, error) {
-	var out []foreignTenant
-	for next := ""; ; {
+	out, err := pages(s.source, "/tenants", func(next string) (out []foreignTenant, more string, err error) {
 		query := url.Values{"limit": {"100"}, "dir": {"asc"}}
 		if next != "" {
 			query.Set("next", next)
@@ -126,23 +124,24 @@ func (s *outpostSender) tenants(ctx context.Context) ([]foreignTenant, error) {
 				Next *string `json:"next"`
 			} `json:"pagination"`
 		}
-		err := s.get(ctx, "/tenants?"+query.Encode(), &page)
-		switch {
-		case answeredWith(err, http.StatusNotImplemented) && len(s.only) > 0:
-			return s.named(ctx)
-		case answeredWith(err, http.StatusNotImplemented):
-			return nil, fail(ExitFailed, "This Outpost can't list its tenants: its Redis lacks RediSearch. Name them, each with --only ID.")
-		case err != nil:
-			return nil, err
+		if err := s.get(ctx, "/tenants?"+query.Encode(), &page); err != nil {
+			return nil, "", err
 		}
 		for _, t := range page.Models {
 			out = append(out, t.tenant())
 		}
-		if page.Pagination.Next == nil || *page.Pagination.Next == "" || *page.Pagination.Next == next {
-			return out, nil
+		if page.Pagination.Next != nil {
+			more = *page.Pagination.Next
 		}
-		next = *page.Pagination.Next
+		return out, more, nil
+	})
+	switch {
+	case answeredWith(err, http.StatusNotImplemented) && len(s.only) > 0:
+		return s.named(ctx)
+	case answeredWith(err, http.StatusNotImplemented):
+		return nil, fail(ExitFailed, "This Outpost can't list its tenants: its Redis lacks RediSearch. Name them, each with --only ID.")
 	}
+	return out, err
 }
 
 // named reads the tenants that --only names.

@@ -26,12 +26,57 @@ func newSource(name, address, token string) *source {
 	pool.MaxIdleConnsPerHost = importWorkers
 	return &source{
 		name: name, base: strings.TrimRight(address, "/"), token: token,
-		http: &http.Client{Timeout: 30 * time.Second, Transport: pool},
+		http: &http.Client{
+			Timeout: 30 * time.Second, Transport: pool,
+			// A redirect would carry the token to wherever the other server says.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
 }
 
-// sourceTries is how often a request is made before it is given up.
-const sourceTries = 8
+// The bounds of a list of the other server: entries in all, and pages in a row without one.
+const (
+	maxListed     = 250_000
+	maxEmptyPages = 10
+)
+
+// pages reads every page of a list. read gets where a page starts, empty for the first, and says where the next one
+// does, empty at the end. A list that makes no progress, or has no end, is an error.
+func pages[T any](s *source, path string, read func(start string) (rows []T, next string, err error)) ([]T, error) {
+	var out []T
+	seen := map[string]bool{"": true}
+	empty := 0
+	for start := ""; ; {
+		rows, next, err := read(start)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rows...)
+		if len(rows) > 0 {
+			empty = 0
+		} else {
+			empty++
+		}
+		path, _, _ := strings.Cut(path, "?")
+		switch {
+		case next == "":
+			return out, nil
+		case seen[next]:
+			return nil, fail(ExitFailed, "The list %s of %s does not end: it names the same page %q twice.", path, s.name, next)
+		case empty == maxEmptyPages:
+			return nil, fail(ExitFailed, "The list %s of %s does not end: %d pages in a row are empty.", path, s.name, empty)
+		case len(out) > maxListed:
+			return nil, fail(ExitFailed, "The list %s of %s has no end, or more than %d entries, which is the maximum.", path, s.name, maxListed)
+		}
+		seen[next], start = true, next
+	}
+}
+
+// How often a request is made before it is given up, and how long the other server can ask to wait in between.
+const (
+	sourceTries  = 8
+	longestPause = time.Minute
+)
 
 // refusedThere is a response of the other server that a repetition does not change.
 type refusedThere struct {
@@ -65,7 +110,7 @@ func (s *source) do(ctx context.Context, method, path string, body, into any) er
 		if err == nil || pause < 0 || try == sourceTries {
 			return err
 		}
-		if !sleep(ctx, max(pause, time.Duration(1<<try)*25*time.Millisecond)) {
+		if !sleep(ctx, min(max(pause, time.Duration(1<<try)*25*time.Millisecond), longestPause)) {
 			return ctx.Err()
 		}
 	}
@@ -110,6 +155,10 @@ func (s *source) once(ctx context.Context, method, path string, body []byte, int
 			return -1, fmt.Errorf("%s responded to %s %s with something other than its API promises: %w", s.name, method, where, err)
 		}
 		return 0, nil
+	case res.StatusCode/100 == 3:
+		refused.text += fmt.Sprintf(", a redirect to %s. Redirects are not followed, because the token would go there too. If that address is right, import from it.",
+			withoutQuery(oneLine(res.Header.Get("Location"), 200)))
+		return -1, refused
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 &&
 		res.StatusCode != http.StatusNotImplemented:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))

@@ -189,9 +189,7 @@ func (s *svixSender) enable(ctx context.Context, t foreignTenant, endpoint strin
 
 // svixPages reads every page of a list.
 func svixPages[T any](ctx context.Context, s *source, path string) ([]T, error) {
-	var out []T
-	iterator := ""
-	for {
+	return pages(s, path, func(iterator string) ([]T, string, error) {
 		query := url.Values{"limit": {"250"}}
 		if iterator != "" {
 			query.Set("iterator", iterator)
@@ -205,13 +203,10 @@ func svixPages[T any](ctx context.Context, s *source, path string) ([]T, error) 
 			Iterator *string `json:"iterator"`
 			Done     bool    `json:"done"`
 		}
-		if err := s.get(ctx, path+join+query.Encode(), &page); err != nil {
-			return nil, err
+		err := s.get(ctx, path+join+query.Encode(), &page)
+		if err != nil || page.Done || page.Iterator == nil {
+			return page.Data, "", err
 		}
-		out = append(out, page.Data...)
-		if page.Done || page.Iterator == nil || *page.Iterator == iterator {
-			return out, nil
-		}
-		iterator = *page.Iterator
-	}
+		return page.Data, *page.Iterator, nil
+	})
 }

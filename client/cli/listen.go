@@ -29,7 +29,7 @@ type listenCommand struct {
 	Filter     string        `help:"Only events that match this CEL expression." placeholder:"CEL"`
 	Format     string        `help:"Wire format: ${enum}." enum:"standard,x-webhook,t-v1,body-hex,raw" default:"standard"`
 	Prefix     string        `help:"Prefix of the format's header names." default:"Webhook"`
-	Secret     string        `placeholder:"SECRET" help:"The signing secret: the text, or @FILE. Default: a new secret for this run."`
+	Secret     *string       `placeholder:"SECRET" help:"The signing secret: the text, or @FILE. Default: a new secret for this run."`
 	Since      string        `placeholder:"TIME" help:"Start with events since then: a duration back from now, such as 1h, or a time."`
 	Event      []string      `placeholder:"EVENT" help:"Send these events (evt_...) and exit; repeat the flag for more."`
 	Timeout    time.Duration `help:"How long to wait for a response." default:"15s"`
@@ -61,7 +61,7 @@ type forwarded struct {
 
 // Run forwards deliveries until the context ends. A line "r" on stdin sends the latest again, "r 3" the third.
 func (c listenCommand) Run(ctx context.Context, e *Env) error {
-	f, body, err := c.prepare(e)
+	f, body, err := c.prepare(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env) error {
 	}
 	f.listener = made.ID
 	defer f.leave(context.WithoutCancel(ctx))
-	if c.Secret == "" && len(c.Event) == 0 {
+	if c.Secret == nil && len(c.Event) == 0 {
 		e.notef("Signed with %s (--secret takes one of your own).\n", made.Secret)
 	}
 	ctx, f.end = context.WithCancel(ctx)
@@ -103,7 +103,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env) error {
 }
 
 // prepare checks the command line and makes the listener's body from it.
-func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error) {
+func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.ListenerInput, error) {
 	var body client.ListenerInput
 	to, err := url.Parse(c.Forward)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
@@ -130,16 +130,15 @@ func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error)
 		}
 		body.Filter = client.Value(client.Filter(text))
 	}
-	secret := c.Secret
-	if strings.HasPrefix(secret, "@") {
-		text, err := input(e, secret, "")
+	if c.Secret != nil {
+		if *c.Secret == "-" {
+			return nil, body, fail(ExitUsage, "--secret takes no stdin, which is for what you type. Give the text, or @FILE.")
+		}
+		text, err := input(ctx, e, *c.Secret, nothing)
 		if err != nil {
 			return nil, body, err
 		}
-		secret = strings.TrimSpace(string(text))
-	}
-	if secret != "" {
-		body.Secret = &secret
+		body.Secret = new(string(text))
 	}
 	if len(c.Event) > 0 {
 		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"reflect"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"posthorn/client"
+	"posthorn/domain/characters"
 )
 
 // table prints rows in columns as wide as their widest cell. The last column is not padded.
@@ -15,24 +19,25 @@ func (e *Env) table(head []string, rows [][]string) {
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			row[i] = characters.VisibleLine(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	e.row(head, widths, func(cell string) string { return e.paint(dim, cell) })
+	e.row(head, widths, func(cell string) painted { return e.paint(dim, cell) })
 	for _, row := range rows {
-		e.row(row, widths, func(cell string) string { return e.paint(colourOf(cell), cell) })
+		e.row(row, widths, func(cell string) painted { return e.paint(colourOf(cell), cell) })
 	}
 }
 
-func (e *Env) row(cells []string, widths []int, paint func(string) string) {
+func (e *Env) row(cells []string, widths []int, paint func(string) painted) {
 	var b strings.Builder
 	for i, cell := range cells {
-		b.WriteString(paint(cell))
+		b.WriteString(string(paint(cell)))
 		if i < len(cells)-1 {
 			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 		}
 	}
-	e.printf("%s\n", strings.TrimRight(b.String(), " "))
+	e.printf("%s\n", painted(strings.TrimRight(b.String(), " ")))
 }
 
 // pairs prints a name and a value a line, without those that are empty.
@@ -46,7 +51,7 @@ func (e *Env) pairs(list ...string) {
 	for i := 0; i+1 < len(list); i += 2 {
 		if list[i+1] != "" {
 			e.printf("%s%s  %s\n", e.paint(dim, list[i]), strings.Repeat(" ", width-utf8.RuneCountInString(list[i])),
-				e.paint(colourOf(list[i+1]), list[i+1]))
+				e.paint(colourOf(list[i+1]), characters.VisibleLine(list[i+1])))
 		}
 	}
 }
@@ -60,12 +65,56 @@ const (
 	yellow = "33"
 )
 
+// painted is a text that can have the colors of paint, and no other control characters.
+type painted string
+
 // paint colors a text, on a terminal without NO_COLOR (https://no-color.org).
-func (e *Env) paint(colour, text string) string {
+func (e *Env) paint(colour, text string) painted {
+	text = characters.Visible(text)
 	if colour == plain || !e.Terminal || e.variable("NO_COLOR") != "" || e.variable("TERM") == "dumb" {
-		return text
+		return painted(text)
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return painted("\x1b[" + colour + "m" + text + "\x1b[0m")
+}
+
+// Fprintf prints for people. It is the one way to a terminal: whatever others named things, its arguments hold no
+// control characters but line breaks and tabs, and the colors of paint.
+func Fprintf(w io.Writer, format string, args ...any) {
+	shown := make([]any, len(args))
+	for i, arg := range args {
+		shown[i] = arg
+		switch v := arg.(type) {
+		case painted:
+			shown[i] = string(v)
+		case nil, bool, int, int64, float64:
+		default:
+			if kind := reflect.TypeOf(v).Kind(); kind < reflect.Bool || kind > reflect.Complex128 {
+				shown[i] = characters.Visible(fmt.Sprint(v))
+			}
+		}
+	}
+	_, _ = fmt.Fprintf(w, format, shown...)
+}
+
+// WriteJSON prints a value on one line, for programs and for people who watch.
+func WriteJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, characters.Visible(b.String()))
+	return err
+}
+
+// file prints a file: byte for byte for a program, without control characters on a terminal.
+func (e *Env) file(text []byte) error {
+	if e.Terminal {
+		text = []byte(characters.Visible(string(text)))
+	}
+	_, err := e.Stdout.Write(text)
+	return err
 }
 
 func colourOf(cell string) string {
@@ -99,27 +148,11 @@ func optional[T any](n client.Nullable[T]) string {
 	return fmt.Sprint(v)
 }
 
-// oneLine keeps text of other servers from moving the terminal's cursor, and from filling its screen.
+// oneLine is a text without line breaks, cut so that it does not fill the screen.
 func oneLine(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = characters.Visible(strings.Join(strings.Fields(s), " "))
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
 	return string([]rune(s)[:most-1]) + "…"
-}
-
-// printable is text of several lines without what would move the cursor or change colors.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			return r
-		}
-		return -1
-	}, s)
 }

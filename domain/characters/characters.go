@@ -3,8 +3,10 @@
 package characters
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -32,6 +34,48 @@ func Cleaned(text string) string {
 	}, text)), " ")
 }
 
+// Visible is a text for a terminal: what would move the cursor, change colors, hide, or reorder the text around it is
+// written as \u001b is in JSON. Line breaks and tabs stay. JSON that is shown this way is the same JSON.
+func Visible(text string) string {
+	if plain(text) {
+		return text
+	}
+	var b strings.Builder
+	var before rune
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		after, _ := utf8.DecodeRuneInString(text[i+size:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case r == '\n', r == '\t', r == utf8.RuneError, isJoiner(r) && joins(before) && joins(after),
+			!isJoiner(r) && !unfit(r):
+			b.WriteRune(r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+		before = r
+	}
+	return b.String()
+}
+
+// VisibleLine is Visible for one line of a terminal, such as a cell of a table.
+func VisibleLine(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
+}
+
+// plain reports whether a text is printable ASCII with line breaks and tabs, as most are.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
 func fit(text, also string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -40,7 +84,7 @@ func fit(text, also string) bool {
 	for i, r := range runes {
 		switch {
 		case strings.ContainsRune(also, r):
-		case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+		case isJoiner(r):
 			if i == 0 || i == len(runes)-1 || !joins(runes[i-1]) || !joins(runes[i+1]) {
 				return false
 			}
@@ -56,6 +100,8 @@ const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'
 )
+
+func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
 
 func joins(r rune) bool { return r > unicode.MaxLatin1 && !unfit(r) && !unicode.IsSpace(r) }
 

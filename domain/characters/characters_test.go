@@ -37,3 +37,19 @@ func TestACleanedTextShowsAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestATerminalGetsWhatItShows(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "Acme\n\tb": "Acme\n\tb", "名前 é": "名前 é", "👩\u200d💻": "👩\u200d💻", "می\u200cخواهم": "می\u200cخواهم", "a\ufffdb": "a\ufffdb",
+		"\x1b[2J": `\u001b[2J`, "a\rb\x07\x7f": `a\u000db\u0007\u007f`, "\u009b31m": `\u009b31m`, "\x9bm\xff": `\x9bm\xff`, "A\u202ecba": `A\u202ecba`,
+		"A\u200bB\u2066\ufeff": `A\u200bB\u2066\ufeff`, "\u200da": `\u200da`, "a\U000e0001b": `a\udb40\udc01b`, "a\x00": `a\u0000`,
+	} {
+		if got := Visible(text); got != want {
+			t.Errorf("%+q: %+q, want %+q", text, got, want)
+		}
+	}
+	if got := VisibleLine("a\nb\tc\x1b"); got != `a\nb\tc\u001b` {
+		t.Errorf("one line: %q", got)
+	}
+}

@@ -17,13 +17,13 @@ const (
 
 // owner is whose a header name is.
 type owner struct {
-	why     string // completes "The header X"
-	wire    bool   // wire settings can't choose such a name
-	custom  bool   // custom headers can't have such a name
+	why    string // completes "The header X"
+	wire   bool   // wire settings can't choose such a name
+	custom bool   // custom headers can't have such a name
 }
 
-// Who owns header names. What wire formats set is closed to custom headers alone: with wire settings a tenant chooses where
-// the id and the signature are.
+// Who owns header names. What wire formats set is closed to custom headers alone: with wire settings a tenant chooses
+// where the id and the signature are.
 var (
 	hopByHop = owner{why: "belongs to the connection and not to the request", wire: true, custom: true}
 	ours     = owner{why: "is set by Posthorn", wire: true, custom: true}
@@ -35,8 +35,8 @@ var (
 	login    = owner{why: "is for credentials, which custom headers carry", wire: true}
 )
 
-// reservedHeaders are the owners of names, in lower case. It is the only such table: custom headers, the names and prefixes
-// of wire settings, and the prefix of a format are all decided by it.
+// reservedHeaders are the owners of names, in lower case. It is the only such table: custom headers, the names and
+// prefixes of wire settings, and the prefix of a format are all decided by it.
 var reservedHeaders = map[string]owner{
 	"connection":          hopByHop,
 	"keep-alive":          hopByHop,
@@ -132,9 +132,9 @@ func ownerOf(name string) owner {
 	return owner{}
 }
 
-// FormatHeader reports whether some wire format with some prefix sets a header of this name, whatever its case. Custom
-// headers with such a name are refused whatever the endpoint's own format and prefix, because both can be changed later
-// and a custom header must never stand where a receiver looks for a signature.
+// FormatHeader reports whether some wire format with some prefix sets a header of this name, whatever its case.
+// Custom headers with such a name are refused whatever the endpoint's own format and prefix, because both can be
+// changed later and a custom header must never stand where a receiver looks for a signature.
 func FormatHeader(name string) bool { return ownerOf(name) == format }
 
 // ReservedInWire says why a format's header can't have a name, or nothing.

@@ -63,8 +63,8 @@ const (
 // Rotations lists the ways.
 func Rotations() []Rotation { return []Rotation{SignOne, SignAll} }
 
-// Rotation is the way in force where an endpoint asks for r. XWebhook's default is one key: published verifiers of this
-// format compare a single signature, the newest or the whole header.
+// Rotation is the way in force where an endpoint asks for r. XWebhook's default is one key: published verifiers of
+// this format compare a single signature, the newest or the whole header.
 func (f Format) Rotation(r Rotation) Rotation {
 	switch {
 	case f.OneSlot():
@@ -77,8 +77,8 @@ func (f Format) Rotation(r Rotation) Rotation {
 	return SignAll
 }
 
-// ValidPrefix says whether an endpoint can choose p for {P}: it is a prefix, and no format makes a reserved name of it. The
-// refusal is a *fault.Error of field prefix.
+// ValidPrefix says whether an endpoint can choose p for {P}: it is a prefix, and no format makes a reserved name of
+// it. The refusal is a *fault.Error of field prefix.
 func ValidPrefix(p string) error {
 	if err := checkPrefix(p); err != nil || p == DefaultPrefix {
 		return err

@@ -205,8 +205,8 @@ func checkPart(at string, f Format, prefix string, headers map[string]string, t 
 	}
 }
 
-// prefixFault says why a prefix can't start every header's name, or nothing. It is tried with each role, because the format
-// can change later.
+// prefixFault says why a prefix can't start every header's name, or nothing. It is tried with each role, because the
+// format can change later.
 func prefixFault(prefix string) string {
 	if !validHeader(prefix + "a") {
 		return "A header prefix has letters, digits and hyphens, such as svix- or X-Acme-."
