@@ -263,6 +263,7 @@ const (
 	EndpointConditionActionsRecover  EndpointConditionActions = "recover"
 	EndpointConditionActionsReplay   EndpointConditionActions = "replay"
 	EndpointConditionActionsResume   EndpointConditionActions = "resume"
+	EndpointConditionActionsSendNow  EndpointConditionActions = "send_now"
 	EndpointConditionActionsVerify   EndpointConditionActions = "verify"
 )
 
@@ -276,6 +277,8 @@ func (e EndpointConditionActions) Valid() bool {
 	case EndpointConditionActionsReplay:
 		return true
 	case EndpointConditionActionsResume:
+		return true
+	case EndpointConditionActionsSendNow:
 		return true
 	case EndpointConditionActionsVerify:
 		return true
@@ -311,6 +314,7 @@ func (e EndpointKind) Valid() bool {
 // Defines values for EndpointState.
 const (
 	EndpointStateActive           EndpointState = "active"
+	EndpointStateAskedToWait      EndpointState = "asked_to_wait"
 	EndpointStateDisabled         EndpointState = "disabled"
 	EndpointStateFailing          EndpointState = "failing"
 	EndpointStatePaused           EndpointState = "paused"
@@ -323,6 +327,8 @@ const (
 func (e EndpointState) Valid() bool {
 	switch e {
 	case EndpointStateActive:
+		return true
+	case EndpointStateAskedToWait:
 		return true
 	case EndpointStateDisabled:
 		return true
@@ -2197,7 +2203,7 @@ type DeliveryWait struct {
 
 	// Reason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
-	// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+	// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 	Reason WaitReason `json:"reason"`
 
@@ -2354,7 +2360,8 @@ type Endpoint struct {
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+	// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+	// next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt time.Time         `json:"created_at"`
 
@@ -2424,11 +2431,12 @@ type Endpoint struct {
 }
 
 // EndpointCondition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+// next delivery would be sent now.
 type EndpointCondition struct {
 	// Actions What the owner can do about it, most useful first. `resume`: POST /endpoints/{id}/resume; `verify`: POST
 	// /endpoints/{id}/verify; `probe_now`: POST /endpoints/{id}/test, whose event is the next probe, or retry-now of a delivery;
-	// `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
+	// `send_now`: POST /endpoints/{id}/resume, or retry-now of a delivery; `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
 	Actions []EndpointConditionActions `json:"actions"`
 
 	// Cause The cause. For `disabled`, a disable reason; for `failing`, the problem of the last failed attempt, such as
@@ -2447,7 +2455,7 @@ type EndpointCondition struct {
 	// HeldExact False if there are more: not all were counted
 	HeldExact bool `json:"held_exact"`
 
-	// NextProbeAt For a failing endpoint; null while a probe is in flight
+	// NextProbeAt For a failing endpoint; null while a probe is in flight. For `asked_to_wait`: when one delivery is sent before the wait is over, or null
 	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
 
 	// PausedScope The scope of the operator's pause: platform, tenant, host, endpoint
@@ -2456,6 +2464,9 @@ type EndpointCondition struct {
 	// Since Null if unknown
 	Since nullable.Nullable[time.Time] `json:"since"`
 	State EndpointState                `json:"state"`
+
+	// Until For `asked_to_wait`: when the wait is over
+	Until nullable.Nullable[time.Time] `json:"until"`
 }
 
 // EndpointConditionActions defines model for EndpointCondition.Actions.
@@ -2471,7 +2482,8 @@ type EndpointCreated struct {
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+	// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+	// next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt time.Time         `json:"created_at"`
 
@@ -3192,7 +3204,7 @@ type HealthAlert struct {
 	// Attempts Of the last 24 hours
 	Attempts int `json:"attempts"`
 
-	// Code endpoint_disabled, warning_running, breaker_open, endpoint_failing
+	// Code endpoint_disabled, warning_running, breaker_open, asked_to_wait, endpoint_failing
 	Code       string `json:"code"`
 	Detail     string `json:"detail"`
 	EndpointID string `json:"endpoint_id"`
@@ -3222,7 +3234,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, warning_running
+	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, asked_to_wait, warning_running
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
@@ -4474,7 +4486,7 @@ type VerificationMode string
 
 // WaitReason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 // `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
-// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 // `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 type WaitReason string
 
@@ -5201,7 +5213,7 @@ func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body
 
 // RetryDelivery: retry a delivery now.
 //
-// Replaces the scheduled attempt. If the endpoint's circuit breaker is open, the delivery is sent immediately as the next probe.
+// Replaces the scheduled attempt. If the endpoint's circuit breaker is open, the delivery is sent immediately as the next probe. A wait that the endpoint asked for with `Retry-After` ends.
 //
 // POST /deliveries/{delivery_id}/retry-now, scope webhooks:write
 func (c *Client) RetryDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
@@ -5378,7 +5390,8 @@ func (c *Client) ReplayMissingBulkEstimate(ctx context.Context, endpointID Endpo
 // ResumeEndpoint: resume an endpoint.
 //
 // A paused endpoint becomes active and receives its held deliveries first. A disabled one is verified first, and becomes
-// active if that succeeds. An active one stays unchanged. An unverified one is rejected with 409: verify it instead. With
+// active if that succeeds. An active one stays unchanged, except that a wait that it asked for with `Retry-After` ends
+// (`condition.state` `asked_to_wait`). An unverified one is rejected with 409: verify it instead. With
 // `held: drop` the queued deliveries are not sent: a bulk job cancels them, and only newer events are delivered; events
 // with a `deliver_at` in the future are not dropped. The body is optional.
 //

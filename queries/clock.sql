@@ -16,6 +16,7 @@ UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precis
 
 -- name: ShiftLaneWaits :exec
 UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::double precision),
+	asked_at = asked_at + make_interval(secs => @seconds::double precision), look_at = look_at + make_interval(secs => @seconds::double precision),
 	limited_until = limited_until + make_interval(secs => @seconds::double precision)
 WHERE not_before IS NOT NULL OR limited_until IS NOT NULL;
 

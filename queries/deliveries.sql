@@ -228,7 +228,7 @@ LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = d.endpoint_id;
 
 -- name: LanesOf :many
 -- What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
@@ -311,10 +311,12 @@ UPDATE queue q SET due_at = now(), gen = q.gen + 1,
 WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id;
 
 -- name: AskNow :execrows
--- A row that is ready already waits for nothing, unless its endpoint's breaker is open: then it is the next probe.
+-- A row that is ready already waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is the next
+-- probe.
 UPDATE queue q SET asked = true
 WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id AND NOT q.asked
-	AND EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0);
+	AND (EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0)
+		OR EXISTS (SELECT 1 FROM lanes l WHERE l.tenant_id = q.tenant_id AND l.endpoint_id = q.endpoint_id AND l.not_before > now()));
 
 -- name: DropQueued :exec
 DELETE FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;

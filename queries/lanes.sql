@@ -7,6 +7,30 @@ INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES (@endpoint_id, @tenant_i
 -- Something about the lane or its rows changed: its owner forgets what it read ahead and looks again.
 UPDATE lanes SET rev = rev + 1 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
+-- name: EndWait :execrows
+-- Somebody ends the wait that the endpoint asked for with Retry-After. The epoch voids what the lane's owner heard before.
+UPDATE lanes SET rev = rev + 1, wait_epoch = wait_epoch + 1, not_before = now(), look_at = NULL
+WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND not_before > now()
+	AND (asked_at IS NULL OR asked_at <= coalesce(sqlc.narg('before')::timestamptz, now()));
+
+-- name: EndWaitsPausedBy :exec
+-- The same for the endpoints of an operator's pause that ends: of one endpoint, or of a host.
+UPDATE lanes l SET rev = l.rev + 1, wait_epoch = l.wait_epoch + 1, not_before = now(), look_at = NULL
+FROM endpoints e
+WHERE e.tenant_id = l.tenant_id AND e.id = l.endpoint_id AND l.not_before > now()
+	AND (e.id = sqlc.narg('endpoint_id')::uuid OR @host::text <> ''
+		AND @host IN (posthorn.url_host(e.url), regexp_replace(posthorn.url_host(e.url), ':[0-9]+$', '')));
+
+-- name: WaitsOf :many
+-- The waits that endpoints of a tenant asked for, as far as they are not over.
+SELECT endpoint_id, asked_at, not_before::timestamptz AS not_before, look_at FROM lanes
+WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND not_before > now();
+
+-- name: LongWaits :many
+-- The waits of a tenant's active endpoints that are not over. What keeps an endpoint from being sent to otherwise is told otherwise.
+SELECT l.endpoint_id, l.asked_at, l.not_before, l.look_at FROM lanes l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+WHERE l.tenant_id = @tenant_id AND l.not_before > now() AND e.status = 'active' AND e.deleted_at IS NULL;
+
 -- name: HoldLane :exec
 -- Holding and releasing write this one row, whatever the backlog.
 UPDATE lanes SET rev = rev + 1, held = @held WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;

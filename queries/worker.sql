@@ -41,7 +41,8 @@ UPDATE lanes l SET owner = @worker::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
-	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds;
+	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds,
+	coalesce(extract(epoch FROM least(l.look_at, l.not_before) - now()), 0)::double precision AS look_seconds, l.wait_epoch;
 
 -- name: ReleaseLanes :exec
 UPDATE lanes l SET owner = NULL, tokens = u.tokens, released_at = now()
@@ -50,7 +51,7 @@ WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid;
 
 -- name: LaneRevs :many
 -- What the owner of lanes looks at once a second.
-SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = @worker::uuid;
+SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = @worker::uuid;
 
 -- name: LaneEndpoints :many
 SELECT * FROM endpoints WHERE id = ANY(@endpoints::uuid[]);
@@ -279,10 +280,15 @@ INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)
 VALUES (@endpoints::uuid[], @minutes::int[], @codes::smallint[], @counts::int[]);
 
 -- name: DelayLanes :exec
--- Retry-After: the whole lane waits, under every owner.
-UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')
-FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[])) AS u(endpoint_id, wait_us)
-WHERE l.endpoint_id = u.endpoint_id;
+-- Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait replaces it. What was asked
+-- before somebody ended the wait changes nothing.
+UPDATE lanes l SET asked_at = CASE WHEN l.not_before > now() THEN coalesce(l.asked_at, now()) ELSE now() END,
+	not_before = CASE WHEN u.replaces THEN now() + u.wait_us * interval '1 microsecond'
+		ELSE greatest(l.not_before, now() + u.wait_us * interval '1 microsecond') END,
+	look_at = now() + u.look_us * interval '1 microsecond'
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[]), unnest(@looks_us::bigint[]), unnest(@replaces::boolean[]), unnest(@epochs::int[]))
+	AS u(endpoint_id, wait_us, look_us, replaces, epoch)
+WHERE l.endpoint_id = u.endpoint_id AND l.wait_epoch = u.epoch;
 
 -- name: SaveHealth :exec
 -- What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
@@ -335,7 +341,7 @@ RETURNING *;
 
 -- name: LaneRevsOf :many
 -- The same for lanes of a notification.
-SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
+SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
 
 -- name: LaneCounts :many
 -- How many lanes each live worker holds.

@@ -191,7 +191,9 @@ func leaseOf(l queue.Leased) lanes.Lease {
 	lease := lanes.Lease{
 		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev,
 		DropBelow: l.DropBelow,
-		Tokens:    l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
+		Tokens:    l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds,
+		LookSeconds: l.LookSeconds, WaitEpoch: l.WaitEpoch,
+		ProbeRequest: l.Asked,
 		Health: lanes.Health{
 			Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health), Epoch: l.Health.Epoch,
 		},

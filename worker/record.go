@@ -22,6 +22,7 @@ type result struct {
 	job     *lanes.Job
 	outcome queue.Outcome
 	health  *health.Change
+	wait    *lanes.Wait
 	assess  bool // the endpoint's health must be assessed after it
 }
 
@@ -158,7 +159,7 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 func batchOf(epoch id.UUID, batch []*result, again bool) queue.OutcomeBatch {
 	rec := queue.OutcomeBatch{Worker: epoch, Outcomes: make([]*queue.Outcome, 0, len(batch)), Again: again}
 	changes := map[id.UUID]int{}
-	delays := map[id.UUID]int{}
+	waits := map[id.UUID]lanes.Wait{}
 	for _, r := range batch {
 		rec.Outcomes = append(rec.Outcomes, &r.outcome)
 		// Results can arrive in another order than that in which their requests ended.
@@ -176,14 +177,17 @@ func batchOf(epoch id.UUID, batch []*result, again bool) queue.OutcomeBatch {
 				rec.Health[i].Merge(*r.health)
 			}
 		}
-		if wait := r.outcome.Decision.LaneWait; wait > 0 {
-			if i, seen := delays[r.outcome.EndpointID]; seen {
-				rec.Delays[i].Wait = max(rec.Delays[i].Wait, wait)
-			} else {
-				delays[r.outcome.EndpointID] = len(rec.Delays)
-				rec.Delays = append(rec.Delays, queue.LaneDelay{EndpointID: r.outcome.EndpointID, Wait: wait})
+		if r.wait != nil {
+			older, seen := waits[r.wait.Endpoint]
+			if waits[r.wait.Endpoint] = *r.wait; seen {
+				waits[r.wait.Endpoint] = r.wait.Merge(older)
 			}
 		}
+	}
+	for _, w := range waits {
+		rec.Delays = append(rec.Delays, queue.LaneDelay{
+			EndpointID: w.Endpoint, Epoch: w.Epoch, Wait: w.For, LookIn: w.LookIn, Replaces: w.Replaces,
+		})
 	}
 	return rec
 }

@@ -295,7 +295,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
-	w.results <- &result{job: j, health: then.Change, assess: then.Assess, outcome: queue.Outcome{
+	w.results <- &result{job: j, health: then.Change, wait: then.Wait, assess: then.Assess, outcome: queue.Outcome{
 		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID,
 		EventType: j.Event.Type, Gen: j.Gen,
 		Attempts: int16(number), Probes: j.Probes, Decision: then.Decision, Result: response, Attempt: attempt,

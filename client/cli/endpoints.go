@@ -32,7 +32,7 @@ type endpointsCommands struct {
 type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
-	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,unverified,paused,active" default:""`
+	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,asked_to_wait,unverified,paused,active" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -113,6 +113,7 @@ func (e *Env) condition(v client.Endpoint) {
 		probe = "now"
 	}
 	e.pairs("Condition", string(c.State), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
+		"Until", optional(c.Until),
 		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Waiting", held(c), "Verification", verification(v),
 		"What to do", strings.Join(commands(v), "\n"))
 }

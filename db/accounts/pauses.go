@@ -97,6 +97,13 @@ func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason strin
 			}
 			return err
 		}
+		// An operator who resumes one endpoint or one host means it, whatever the endpoints asked for before.
+		if scope := pause.Scope(row.Scope); scope == pause.Endpoint || scope == pause.Host {
+			of := sql.EndWaitsPausedByParams{EndpointID: row.EndpointID, Host: row.Host}
+			if err := q.EndWaitsPausedBy(ctx, of); err != nil {
+				return err
+			}
+		}
 		if err := q.NotifyPauses(ctx); err != nil {
 			return err
 		}

@@ -34,9 +34,17 @@ func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (Stat
 	return rows[0], err
 }
 
-// RetryNow makes a waiting delivery ready now. changed is false if it was ready already; of two concurrent calls one
-// changes it. If the endpoint's breaker is open, the delivery immediately becomes the next probe.
+// RetryNow makes a waiting delivery ready now, and ends the wait that its endpoint asked for with Retry-After. changed
+// is false if it was ready already; of two concurrent calls one changes it. If the endpoint's breaker is open, the
+// delivery immediately becomes the next probe.
 func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (d State, changed bool, err error) {
+	return retryNow(ctx, q, tenant, deliveryID, true)
+}
+
+// retryNow is RetryNow. Without endWait the delivery is sent during the wait, which goes on.
+func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, endWait bool) (d State, changed bool,
+	err error,
+) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return d, false, err
@@ -49,12 +57,22 @@ func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (
 		return d, false, delivery.RefuseRetryNow(d.Shown)
 	case row.State == queue.Blocked:
 		return d, false, delivery.ErrWaitsItsTurn
-	case row.State == queue.Ready:
-		n, err := q.AskNow(ctx, sql.AskNowParams{TenantID: tenant, DeliveryID: deliveryID})
-		if err != nil || n == 0 {
+	}
+	if endWait {
+		if changed, err = endpoints.EndWait(ctx, q, tenant, row.EndpointID); err != nil {
 			return d, false, err
 		}
-		return d, true, endpoints.WakeLane(ctx, q, tenant, row.EndpointID)
+	}
+	if row.State == queue.Ready {
+		n, err := q.AskNow(ctx, sql.AskNowParams{TenantID: tenant, DeliveryID: deliveryID})
+		if err != nil || n == 0 && !changed {
+			return d, false, err
+		}
+		if err := endpoints.WakeLane(ctx, q, tenant, row.EndpointID); err != nil {
+			return d, false, err
+		}
+		d, err = Read(ctx, q, tenant, deliveryID)
+		return d, true, err
 	}
 	if err := q.QueueNow(ctx, sql.QueueNowParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, false, err
@@ -66,11 +84,11 @@ func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (
 	return d, true, err
 }
 
-// HastenTest makes a test event that was just emitted the next probe if its endpoint's breaker is open. A person who
-// sends a test has fixed the receiver, and does not wait for an hour. A test that was already sent, or that an ordering
-// key holds back, does not change.
+// HastenTest makes a test event that was just emitted the next probe if its endpoint's breaker is open or the endpoint
+// asked for a wait. A person who sends a test has fixed the receiver, and does not wait for an hour. A test that was
+// already sent, or that an ordering key holds back, does not change.
 func HastenTest(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) error {
-	_, _, err := RetryNow(ctx, q, tenant, deliveryID)
+	_, _, err := retryNow(ctx, q, tenant, deliveryID, false)
 	if f := fault.As(err); f != nil && f.Kind == fault.Conflict {
 		return nil
 	}

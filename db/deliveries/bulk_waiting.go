@@ -2,8 +2,10 @@ package deliveries
 
 import (
 	"context"
+	"slices"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
@@ -29,14 +31,34 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 			part.position = rows[reached-1].ID
 		}
 	}
+	waits, err := w.waits(ctx, rows, lock)
+	if err != nil {
+		return err
+	}
 	for _, d := range rows {
 		why := skip(d.Shown)
 		if why == bulk.SkipNone && lock {
 			why = w.skipQueued(part.queued, d.ID)
 		}
+		if why == bulk.SkipReady && waits[d.EndpointID] {
+			why = bulk.SkipNone // the end of the wait sends it
+		}
 		part.take(d, why)
 	}
 	return nil
+}
+
+// waits says which endpoints asked for a wait that a retry now ends.
+func (w *bulkWork) waits(ctx context.Context, rows []State, lock bool) (map[id.UUID]bool, error) {
+	if w.kind != bulk.RetryNow || !lock || len(rows) == 0 {
+		return nil, nil
+	}
+	found, err := w.q.WaitsOf(ctx, sql.WaitsOfParams{TenantID: w.tenant, Endpoints: endpointsOf(rows)})
+	waits := make(map[id.UUID]bool, len(found))
+	for _, f := range found {
+		waits[f.EndpointID] = f.AskedAt == nil || !f.AskedAt.After(w.ceiling)
+	}
+	return waits, err
 }
 
 // skipQueued decides by the locked queue row.
@@ -95,9 +117,16 @@ func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 	return rows, reached, nil
 }
 
-// applyRetry makes scheduled rows ready at once, in their order.
+// applyRetry makes scheduled rows ready at once, in their order, and ends the waits that their endpoints had asked for
+// when the job was created. What endpoints ask for while the job runs is respected.
 func (w *bulkWork) applyRetry(ctx context.Context, part *bulkPart) error {
-	if err := w.q.QueueManyNow(ctx, sql.QueueManyNowParams{TenantID: w.tenant, Ids: idsOf(part.rows)}); err != nil {
+	scheduled := slices.DeleteFunc(idsOf(part.rows), func(deliveryID id.UUID) bool {
+		return part.queued[deliveryID].State == queue.Ready
+	})
+	if err := w.q.QueueManyNow(ctx, sql.QueueManyNowParams{TenantID: w.tenant, Ids: scheduled}); err != nil {
+		return err
+	}
+	if err := endpoints.EndWaitsBefore(ctx, w.q, w.tenant, w.ceiling, endpointsOf(part.rows)); err != nil {
 		return err
 	}
 	return wakeLanes(ctx, w.q, w.tenant, endpointsOf(part.rows))

@@ -275,13 +275,16 @@ func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most 
 	return min(n, int64(most)), n > int64(most), nil
 }
 
-// clearHealth resets the counters of an endpoint that is active again. It follows the write of the lane's row, in the
-// recorder's order, so that the two never deadlock.
+// clearHealth resets the counters of an endpoint that is active again, and ends the wait that it asked for before. It
+// follows the write of the lane's row, in the recorder's order, so that the two never deadlock.
 func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
 	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
 	if err := q.ReleaseProbes(ctx, []id.UUID{endpointID}); err != nil {
+		return err
+	}
+	if _, err := EndWait(ctx, q, tenant, endpointID); err != nil {
 		return err
 	}
 	return q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID})

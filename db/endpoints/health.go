@@ -18,6 +18,7 @@ import (
 type Health struct {
 	sql.EndpointHealth
 	Policy    health.Policy
+	Asked     health.Asked
 	Paused    *Paused // the widest pause of an operator that covers the endpoint
 	Held      int64   // deliveries that wait because of the endpoint's condition
 	HeldExact bool    // false: Held is a lower bound
@@ -35,7 +36,7 @@ func (r Health) condition(e sql.Endpoint, now time.Time) condition.Condition {
 	f := condition.Facts{
 		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt,
 		Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
-		Held: r.Held, HeldAtLeast: !r.HeldExact,
+		Asked: r.Asked, Held: r.Held, HeldAtLeast: !r.HeldExact,
 	}
 	if v := Verdict(r.EndpointHealth, r.Policy, now); !v.Disable {
 		f.DisableAt, f.DisableFor = v.DisableAt, v.Reason
@@ -75,6 +76,13 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full)
 	}
 	for _, h := range rows {
 		place[h.EndpointID].EndpointHealth = h
+	}
+	waits, err := q.WaitsOf(ctx, sql.WaitsOfParams{TenantID: tenant, Endpoints: ids})
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		place[w.EndpointID].Asked = asked(w.AskedAt, &w.NotBefore, w.LookAt)
 	}
 	pauses, err := q.PausesOf(ctx, sql.PausesOfParams{TenantID: tenant, Ids: ids})
 	if err != nil {

@@ -167,6 +167,14 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 	if err != nil {
 		return err
 	}
+	waits, err := q.LongWaits(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	long := map[id.UUID]bool{}
+	for _, w := range waits {
+		long[w.EndpointID] = asked(w.AskedAt, w.NotBefore, w.LookAt).Long(now)
+	}
 	rows, err := q.EndpointsHealth(ctx, tenant)
 	if err != nil {
 		return err
@@ -179,12 +187,20 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 		if r.OnHold {
 			facts.Scope = pause.Endpoint // the scope of the pause makes no difference here
 		}
-		if condition.Of(facts, now).State == condition.Failing {
+		state := condition.Of(facts, now).State
+		if state == condition.Failing {
 			of(r.ID).Breaker = true
 		}
+		long[r.ID] = long[r.ID] && state == condition.Active // else something else keeps it
 		if v := policy.Evaluate(Counters(r.EndpointHealth), now); len(v.Warn) > 0 {
 			h.Warnings++
 			of(r.ID).Warned, of(r.ID).DisableAt = true, v.Warn[0].DisableAt
+		}
+	}
+	for endpointID, is := range long {
+		if is {
+			of(endpointID).Asked = true
+			h.AskedToWait++
 		}
 	}
 	return nil

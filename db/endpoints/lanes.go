@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -34,16 +35,17 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 	if err != nil {
 		return nil, err
 	}
-	health := make(map[id.UUID]sql.EndpointHealth, len(onRecord))
+	known := make(map[id.UUID]sql.EndpointHealth, len(onRecord))
 	for _, h := range onRecord {
-		health[h.EndpointID] = h
+		known[h.EndpointID] = h
 	}
 	lanes := make(map[id.UUID]WaitingLane, len(found))
 	for _, l := range found {
-		h := health[l.ID]
+		h := known[l.ID]
 		facts := condition.Facts{
 			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h),
-			Last: last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
+			Asked: asked(l.AskedAt, l.NotBefore, l.LookAt),
+			Last:  last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
 		}
 		lane := condition.Lane{
 			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
@@ -55,6 +57,24 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 		lanes[l.ID] = WaitingLane{lane, l.Now}
 	}
 	return lanes, nil
+}
+
+// asked is the wait that an endpoint asked for, as it is recorded.
+func asked(since, until, look *time.Time) health.Asked {
+	return health.Asked{Since: db.OrZero(since), Until: db.OrZero(until), LookAt: db.OrZero(look)}
+}
+
+// EndWait ends the waits that endpoints of a tenant asked for with Retry-After, and reports whether there was one.
+// Their lanes' owners learn it with the next notification.
+func EndWait(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints ...id.UUID) (bool, error) {
+	n, err := q.EndWait(ctx, sql.EndWaitParams{TenantID: tenant, Endpoints: endpoints})
+	return n > 0, err
+}
+
+// EndWaitsBefore ends only what endpoints asked for up to a moment.
+func EndWaitsBefore(ctx context.Context, q *sql.Queries, tenant id.UUID, before time.Time, endpoints []id.UUID) error {
+	_, err := q.EndWait(ctx, sql.EndWaitParams{TenantID: tenant, Endpoints: endpoints, Before: &before})
+	return err
 }
 
 // notEpoch returns zero for the epoch, which the database returns for an unknown time.

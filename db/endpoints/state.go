@@ -8,6 +8,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -69,12 +70,24 @@ func (ed Editor) SetState(ctx context.Context, q *sql.Queries, tenant, endpointI
 		change, err = rule(s)
 		return change, err
 	})
-	if err != nil || !changed {
+	if err != nil || !changed && change.To != endpoint.Active {
 		return e, change, false, err
 	}
-	return e, change, true, db.Audit(ctx, q, ed.By, db.Audited{
+	details := map[string]any{"from": from, "to": change.To}
+	if !changed {
+		// Who resumes an endpoint that waits is obeyed at once.
+		ended, err := EndWait(ctx, q, tenant, endpointID)
+		if err != nil || !ended {
+			return e, change, false, err
+		}
+		if err := WakeLane(ctx, q, tenant, endpointID); err != nil {
+			return e, change, false, err
+		}
+		e.Health.Asked, e.Health.Held, details["ended_wait"] = health.Asked{}, 0, true
+	}
+	return e, change, changed, db.Audit(ctx, q, ed.By, db.Audited{
 		Tenant: &tenant, Action: action, Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
-		Details: map[string]any{"from": from, "to": change.To},
+		Details: details,
 	})
 }
 

@@ -35,7 +35,12 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		}
 		e, err := q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: endpointID})
 		if db.IsNoRows(err) {
-			return nil // active already, or paused: nothing else changes
+			// Active already, or paused. Who responds to a verification takes deliveries: it waits no longer.
+			ended, err := EndWait(ctx, q, tenant, endpointID)
+			if err != nil || !ended {
+				return err
+			}
+			return WakeLane(ctx, q, tenant, endpointID)
 		}
 		if err != nil {
 			return err

@@ -47,10 +47,13 @@ type Attempt struct {
 	Held                          time.Duration // how long the endpoint's own limits held the delivery
 }
 
-// LaneDelay delays all deliveries of a lane.
+// LaneDelay is the wait of all deliveries of a lane.
 type LaneDelay struct {
 	EndpointID id.UUID
-	Wait       time.Duration
+	Epoch      int32         // of the lane's waits; one that somebody ended has an older epoch, and is not written
+	Wait       time.Duration // 0: it is over
+	LookIn     time.Duration // until a request is sent nevertheless
+	Replaces   bool          // it replaces a longer wait
 }
 
 // OutcomeBatch is one transaction of the recorder.
@@ -369,7 +372,9 @@ func (r *OutcomeBatch) queueLanes(b *pgx.Batch) {
 	if len(r.Delays) > 0 {
 		var p sql.DelayLanesParams
 		for _, l := range r.Delays {
-			p.Endpoints, p.WaitsUs = append(p.Endpoints, l.EndpointID), append(p.WaitsUs, l.Wait.Microseconds())
+			p.Endpoints, p.Epochs = append(p.Endpoints, l.EndpointID), append(p.Epochs, l.Epoch)
+			p.WaitsUs, p.LooksUs = append(p.WaitsUs, l.Wait.Microseconds()), append(p.LooksUs, l.LookIn.Microseconds())
+			p.Replaces = append(p.Replaces, l.Replaces)
 		}
 		b.Queue(sql.DelayLanes, db.Args(p)...)
 	}

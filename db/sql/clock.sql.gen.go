@@ -58,6 +58,7 @@ func (q *Queries) ShiftClock(ctx context.Context, seconds float64) error {
 
 const ShiftLaneWaits = `-- name: ShiftLaneWaits :exec
 UPDATE lanes SET not_before = not_before + make_interval(secs => $1::double precision),
+	asked_at = asked_at + make_interval(secs => $1::double precision), look_at = look_at + make_interval(secs => $1::double precision),
 	limited_until = limited_until + make_interval(secs => $1::double precision)
 WHERE not_before IS NOT NULL OR limited_until IS NOT NULL
 `

@@ -155,7 +155,8 @@ FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health 
 WHERE e.deleted_at IS NULL AND ($1::uuid IS NULL OR e.tenant_id = $1) AND CASE
 	WHEN $1::uuid IS NOT NULL THEN true
 	WHEN $2::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = $2
-	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
+	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0
+		OR e.id IN (SELECT l.endpoint_id FROM lanes l WHERE l.not_before > now() + interval '15 minutes') END
 ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
 LIMIT $3
 `
@@ -177,7 +178,7 @@ type ConsoleEndpointsRow struct {
 	LastFailureAt *time.Time
 }
 
-// Endpoints of all tenants that fail or are switched off, or all of one tenant or at one host, the worst first.
+// Endpoints of all tenants that fail, are switched off or asked for a long wait, or all of one tenant or at one host, the worst first.
 func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsParams) ([]ConsoleEndpointsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleEndpoints, arg.Tenant, arg.Host, arg.Most)
 	if err != nil {
@@ -215,9 +216,9 @@ WITH known AS MATERIALIZED (
 	WHERE e.deleted_at IS NULL AND (NOT $2::boolean OR EXISTS (SELECT FROM endpoint_health f WHERE f.breaker_state <> 0 OR f.consecutive_failures > 0))
 )
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
-	count(*) FILTER (WHERE x.condition IN ('active', 'failing')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
+	count(*) FILTER (WHERE x.condition IN ('active', 'failing', 'asked_to_wait')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
 	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
-	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing')) AS failing,
+	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing', 'asked_to_wait')) AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
 	SELECT k.host, k.consecutive_failures, k.last_failure_at, s.tenant_id, s.condition
@@ -253,7 +254,8 @@ type ConsoleHostsRow struct {
 }
 
 // Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
-// of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker among them.
+// of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker and those that asked for
+// a wait among them.
 func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]ConsoleHostsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleHosts,
 		arg.SilentSeconds,

@@ -67,7 +67,8 @@ func (q *Queries) ArchiveDelivery(ctx context.Context, arg ArchiveDeliveryParams
 const AskNow = `-- name: AskNow :execrows
 UPDATE queue q SET asked = true
 WHERE q.tenant_id = $1 AND q.delivery_id = $2 AND NOT q.asked
-	AND EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0)
+	AND (EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0)
+		OR EXISTS (SELECT 1 FROM lanes l WHERE l.tenant_id = q.tenant_id AND l.endpoint_id = q.endpoint_id AND l.not_before > now()))
 `
 
 type AskNowParams struct {
@@ -75,7 +76,8 @@ type AskNowParams struct {
 	DeliveryID id.UUID
 }
 
-// A row that is ready already waits for nothing, unless its endpoint's breaker is open: then it is the next probe.
+// A row that is ready already waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is the next
+// probe.
 func (q *Queries) AskNow(ctx context.Context, arg AskNowParams) (int64, error) {
 	result, err := q.db.Exec(ctx, AskNow, arg.TenantID, arg.DeliveryID)
 	if err != nil {
@@ -584,7 +586,7 @@ func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutc
 }
 
 const LanesOf = `-- name: LanesOf :many
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
@@ -608,6 +610,8 @@ type LanesOfRow struct {
 	StatusAt     time.Time
 	RateLimit    *int32
 	NotBefore    *time.Time
+	AskedAt      *time.Time
+	LookAt       *time.Time
 	LimitedBy    int16
 	Served       bool
 	Scope        string
@@ -634,6 +638,8 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 			&i.StatusAt,
 			&i.RateLimit,
 			&i.NotBefore,
+			&i.AskedAt,
+			&i.LookAt,
 			&i.LimitedBy,
 			&i.Served,
 			&i.Scope,

@@ -7,6 +7,7 @@ package sql
 
 import (
 	"context"
+	"time"
 
 	"posthorn/domain/id"
 )
@@ -38,6 +39,46 @@ type DeleteLaneParams struct {
 // The owner fails what is queued, then the lane goes.
 func (q *Queries) DeleteLane(ctx context.Context, arg DeleteLaneParams) error {
 	_, err := q.db.Exec(ctx, DeleteLane, arg.TenantID, arg.EndpointID)
+	return err
+}
+
+const EndWait = `-- name: EndWait :execrows
+UPDATE lanes SET rev = rev + 1, wait_epoch = wait_epoch + 1, not_before = now(), look_at = NULL
+WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND not_before > now()
+	AND (asked_at IS NULL OR asked_at <= coalesce($3::timestamptz, now()))
+`
+
+type EndWaitParams struct {
+	TenantID  id.UUID
+	Endpoints []id.UUID
+	Before    *time.Time
+}
+
+// Somebody ends the wait that the endpoint asked for with Retry-After. The epoch voids what the lane's owner heard before.
+func (q *Queries) EndWait(ctx context.Context, arg EndWaitParams) (int64, error) {
+	result, err := q.db.Exec(ctx, EndWait, arg.TenantID, arg.Endpoints, arg.Before)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const EndWaitsPausedBy = `-- name: EndWaitsPausedBy :exec
+UPDATE lanes l SET rev = l.rev + 1, wait_epoch = l.wait_epoch + 1, not_before = now(), look_at = NULL
+FROM endpoints e
+WHERE e.tenant_id = l.tenant_id AND e.id = l.endpoint_id AND l.not_before > now()
+	AND (e.id = $1::uuid OR $2::text <> ''
+		AND $2 IN (posthorn.url_host(e.url), regexp_replace(posthorn.url_host(e.url), ':[0-9]+$', '')))
+`
+
+type EndWaitsPausedByParams struct {
+	EndpointID *id.UUID
+	Host       string
+}
+
+// The same for the endpoints of an operator's pause that ends: of one endpoint, or of a host.
+func (q *Queries) EndWaitsPausedBy(ctx context.Context, arg EndWaitsPausedByParams) error {
+	_, err := q.db.Exec(ctx, EndWaitsPausedBy, arg.EndpointID, arg.Host)
 	return err
 }
 
@@ -74,6 +115,44 @@ func (q *Queries) InsertLane(ctx context.Context, arg InsertLaneParams) error {
 	return err
 }
 
+const LongWaits = `-- name: LongWaits :many
+SELECT l.endpoint_id, l.asked_at, l.not_before, l.look_at FROM lanes l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+WHERE l.tenant_id = $1 AND l.not_before > now() AND e.status = 'active' AND e.deleted_at IS NULL
+`
+
+type LongWaitsRow struct {
+	EndpointID id.UUID
+	AskedAt    *time.Time
+	NotBefore  *time.Time
+	LookAt     *time.Time
+}
+
+// The waits of a tenant's active endpoints that are not over. What keeps an endpoint from being sent to otherwise is told otherwise.
+func (q *Queries) LongWaits(ctx context.Context, tenantID id.UUID) ([]LongWaitsRow, error) {
+	rows, err := q.db.Query(ctx, LongWaits, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LongWaitsRow{}
+	for rows.Next() {
+		var i LongWaitsRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.AskedAt,
+			&i.NotBefore,
+			&i.LookAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const NotifyJobs = `-- name: NotifyJobs :exec
 SELECT pg_notify('posthorn_jobs', '')
 `
@@ -91,4 +170,47 @@ SELECT pg_notify('posthorn_wake', $1::text)
 func (q *Queries) NotifyWake(ctx context.Context, endpoints string) error {
 	_, err := q.db.Exec(ctx, NotifyWake, endpoints)
 	return err
+}
+
+const WaitsOf = `-- name: WaitsOf :many
+SELECT endpoint_id, asked_at, not_before::timestamptz AS not_before, look_at FROM lanes
+WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND not_before > now()
+`
+
+type WaitsOfParams struct {
+	TenantID  id.UUID
+	Endpoints []id.UUID
+}
+
+type WaitsOfRow struct {
+	EndpointID id.UUID
+	AskedAt    *time.Time
+	NotBefore  time.Time
+	LookAt     *time.Time
+}
+
+// The waits that endpoints of a tenant asked for, as far as they are not over.
+func (q *Queries) WaitsOf(ctx context.Context, arg WaitsOfParams) ([]WaitsOfRow, error) {
+	rows, err := q.db.Query(ctx, WaitsOf, arg.TenantID, arg.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WaitsOfRow{}
+	for rows.Next() {
+		var i WaitsOfRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.AskedAt,
+			&i.NotBefore,
+			&i.LookAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

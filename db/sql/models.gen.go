@@ -445,6 +445,9 @@ type Lane struct {
 	LeasedAt     *time.Time
 	LimitedBy    condition.Limit
 	LimitedUntil *time.Time
+	AskedAt      *time.Time
+	LookAt       *time.Time
+	WaitEpoch    int32
 }
 
 type LeaseRow struct {

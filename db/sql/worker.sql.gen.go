@@ -35,19 +35,33 @@ func (q *Queries) Beat(ctx context.Context, argID id.UUID) (int64, error) {
 }
 
 const DelayLanes = `-- name: DelayLanes :exec
-UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[])) AS u(endpoint_id, wait_us)
-WHERE l.endpoint_id = u.endpoint_id
+UPDATE lanes l SET asked_at = CASE WHEN l.not_before > now() THEN coalesce(l.asked_at, now()) ELSE now() END,
+	not_before = CASE WHEN u.replaces THEN now() + u.wait_us * interval '1 microsecond'
+		ELSE greatest(l.not_before, now() + u.wait_us * interval '1 microsecond') END,
+	look_at = now() + u.look_us * interval '1 microsecond'
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::boolean[]), unnest($5::int[]))
+	AS u(endpoint_id, wait_us, look_us, replaces, epoch)
+WHERE l.endpoint_id = u.endpoint_id AND l.wait_epoch = u.epoch
 `
 
 type DelayLanesParams struct {
 	Endpoints []id.UUID
 	WaitsUs   []int64
+	LooksUs   []int64
+	Replaces  []bool
+	Epochs    []int32
 }
 
-// Retry-After: the whole lane waits, under every owner.
+// Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait replaces it. What was asked
+// before somebody ended the wait changes nothing.
 func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
-	_, err := q.db.Exec(ctx, DelayLanes, arg.Endpoints, arg.WaitsUs)
+	_, err := q.db.Exec(ctx, DelayLanes,
+		arg.Endpoints,
+		arg.WaitsUs,
+		arg.LooksUs,
+		arg.Replaces,
+		arg.Epochs,
+	)
 	return err
 }
 
@@ -640,7 +654,7 @@ func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]Endpoi
 }
 
 const LaneRevs = `-- name: LaneRevs :many
-SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = $1::uuid
+SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = $1::uuid
 `
 
 type LaneRevsRow struct {
@@ -649,6 +663,7 @@ type LaneRevsRow struct {
 	Held       bool
 	Deleted    bool
 	DropBelow  int64
+	WaitEpoch  int32
 }
 
 // What the owner of lanes looks at once a second.
@@ -667,6 +682,7 @@ func (q *Queries) LaneRevs(ctx context.Context, worker id.UUID) ([]LaneRevsRow, 
 			&i.Held,
 			&i.Deleted,
 			&i.DropBelow,
+			&i.WaitEpoch,
 		); err != nil {
 			return nil, err
 		}
@@ -679,7 +695,7 @@ func (q *Queries) LaneRevs(ctx context.Context, worker id.UUID) ([]LaneRevsRow, 
 }
 
 const LaneRevsOf = `-- name: LaneRevsOf :many
-SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = $1::uuid AND endpoint_id = ANY($2::uuid[])
+SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = $1::uuid AND endpoint_id = ANY($2::uuid[])
 `
 
 type LaneRevsOfParams struct {
@@ -693,6 +709,7 @@ type LaneRevsOfRow struct {
 	Held       bool
 	Deleted    bool
 	DropBelow  int64
+	WaitEpoch  int32
 }
 
 // The same for lanes of a notification.
@@ -711,6 +728,7 @@ func (q *Queries) LaneRevsOf(ctx context.Context, arg LaneRevsOfParams) ([]LaneR
 			&i.Held,
 			&i.Deleted,
 			&i.DropBelow,
+			&i.WaitEpoch,
 		); err != nil {
 			return nil, err
 		}
@@ -771,7 +789,8 @@ UPDATE lanes l SET owner = $1::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
-	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds
+	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds,
+	coalesce(extract(epoch FROM least(l.look_at, l.not_before) - now()), 0)::double precision AS look_seconds, l.wait_epoch
 `
 
 type LeaseLanesParams struct {
@@ -787,6 +806,8 @@ type LeaseLanesRow struct {
 	DropBelow   int64
 	IdleSeconds float64
 	WaitSeconds float64
+	LookSeconds float64
+	WaitEpoch   int32
 }
 
 func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]LeaseLanesRow, error) {
@@ -806,6 +827,8 @@ func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]Lease
 			&i.DropBelow,
 			&i.IdleSeconds,
 			&i.WaitSeconds,
+			&i.LookSeconds,
+			&i.WaitEpoch,
 		); err != nil {
 			return nil, err
 		}

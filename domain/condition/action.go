@@ -14,6 +14,7 @@ const (
 	Resume   Action = "resume"    // send again; a disabled endpoint is verified first
 	Verify   Action = "verify"    // send the verification again
 	ProbeNow Action = "probe_now" // send a test event, which is the next probe
+	SendNow  Action = "send_now"  // end the wait that the endpoint asked for
 	Replay   Action = "replay"    // send again what failed permanently
 	Recover  Action = "recover"   // send again everything that failed since a time
 )
@@ -30,6 +31,8 @@ var offers = map[Action]struct {
 		"Probe now with a test event", "probe it now with a test event", "posthorn endpoints test", "",
 		access.ChangeEndpoints,
 	},
+	// Resuming an active endpoint ends its wait.
+	SendNow: {"Send now", "send now", "posthorn endpoints resume", "", access.ChangeEndpoints},
 	Replay: {
 		"Replay failed deliveries", "replay its failed deliveries", "posthorn dlq replay-all --endpoint", "",
 		access.ActOnDeliveries,
@@ -65,6 +68,8 @@ func (c Condition) Actions() []Action {
 		return []Action{Resume, Replay, Recover}
 	case Failing:
 		return []Action{ProbeNow, Replay, Recover}
+	case AskedToWait:
+		return []Action{SendNow}
 	case Unverified:
 		return []Action{Verify}
 	case Paused:

@@ -25,12 +25,14 @@ const (
 	Unverified State = "unverified"         // it has not been verified
 	Paused     State = "paused"             // a member or program of its tenant paused it
 	OnHold     State = "paused_by_operator" // the operator paused the endpoint, its tenant, its host, or everything
-	Active     State = "active"             // the next delivery would be sent now
+	// AskedToWait: the endpoint asked for a wait with Retry-After: nothing is sent before, except one delivery an hour
+	AskedToWait State = "asked_to_wait"
+	Active      State = "active" // the next delivery would be sent now
 )
 
 // States lists the states, those first that need somebody's attention most. Lists of endpoints are sorted by it.
 func States() []State {
-	return []State{Failing, Disabled, Suspended, OnHold, Unverified, Paused, Active}
+	return []State{Failing, Disabled, Suspended, OnHold, AskedToWait, Unverified, Paused, Active}
 }
 
 // Rank is the place of the state in States.
@@ -45,6 +47,7 @@ type Facts struct {
 	Reason   string    // why it has its status, as stored
 	StatusAt time.Time // since when
 	Breaker  health.Breaker
+	Asked    health.Asked    // what it asked for with Retry-After
 	Last     delivery.Result // of its last failed attempt; zero: none
 	// the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
 	Scope       pause.Scope
@@ -57,12 +60,14 @@ type Facts struct {
 
 // Condition is how an endpoint is, since when, why, and what comes next. Times that do not apply are zero.
 type Condition struct {
-	State       State
-	Scope       pause.Scope // of OnHold: what the operator paused
-	Since       time.Time   // zero: not known
-	Cause       string      // a word for programs, see CauseText; empty where there is nothing to say
-	NextProbeAt time.Time   // of Failing; zero while a probe is under way
-	DisableAt   time.Time   // when Posthorn will disable it unless a delivery succeeds
+	State State
+	Scope pause.Scope // of OnHold: what the operator paused
+	Since time.Time   // zero: not known
+	Cause string      // a word for programs, see CauseText; empty where there is nothing to say
+	Until time.Time   // of AskedToWait
+	// NextProbeAt is of Failing; zero while a probe is under way. Of AskedToWait, if a delivery is sent before Until.
+	NextProbeAt time.Time
+	DisableAt   time.Time // when Posthorn will disable it unless a delivery succeeds
 	DisableFor  health.Reason
 	Held        int64 // deliveries that wait because of this condition
 	HeldAtLeast bool  // there are more than Held
@@ -70,7 +75,7 @@ type Condition struct {
 
 // Of is the condition of an endpoint at a moment.
 func Of(f Facts, now time.Time) Condition {
-	c := Condition{State: stateOf(f), Since: f.StatusAt}
+	c := Condition{State: stateOf(f, now), Since: f.StatusAt}
 	if c.State != Active {
 		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
 	}
@@ -89,6 +94,14 @@ func Of(f Facts, now time.Time) Condition {
 		if f.Breaker.At(now) == health.Open {
 			c.NextProbeAt = f.Breaker.NextProbeAt
 		}
+		if next := f.Asked.Next(); f.Asked.Holds(now) && next.After(now) && next.After(c.NextProbeAt) {
+			c.NextProbeAt = next // the probe waits too
+		}
+	case AskedToWait:
+		c.Since, c.Until = f.Asked.Since, f.Asked.Until
+		if f.Asked.Looks() {
+			c.NextProbeAt = f.Asked.Next()
+		}
 	}
 	// The date holds whatever keeps the endpoint from being sent to, as long as it is active by itself.
 	if f.Status == endpoint.Active {
@@ -99,7 +112,7 @@ func Of(f Facts, now time.Time) Condition {
 
 // stateOf puts first what has to end first: a suspended tenant can change nothing, and resuming a disabled endpoint
 // comes before the end of an operator's pause can have an effect.
-func stateOf(f Facts) State {
+func stateOf(f Facts, now time.Time) State {
 	switch {
 	case f.Scope == pause.Suspended:
 		return Suspended
@@ -113,6 +126,8 @@ func stateOf(f Facts) State {
 		return OnHold
 	case f.Breaker.State != health.Closed:
 		return Failing
+	case f.Asked.Holds(now):
+		return AskedToWait
 	}
 	return Active
 }
@@ -176,6 +191,8 @@ func (c Condition) Title() string {
 		return "Endpoint paused"
 	case OnHold:
 		return "Paused by the operator"
+	case AskedToWait:
+		return "Endpoint asked to wait"
 	}
 	return "Active"
 }
@@ -202,6 +219,12 @@ func (c Condition) Detail() string {
 		return "The endpoint was paused. Nothing is sent until it is resumed. Deliveries are held."
 	case OnHold:
 		return c.Scope.Sentence()
+	case AskedToWait:
+		text := "The endpoint asked for a wait with Retry-After. Nothing is sent until it is over"
+		if !c.NextProbeAt.IsZero() {
+			text += ", except one delivery an hour that checks whether it is still meant"
+		}
+		return text + ". To send now, resume the endpoint or retry a delivery."
 	}
 	return "Deliveries are sent."
 }

@@ -18,6 +18,11 @@ func open(next time.Duration) health.Breaker {
 	return health.Breaker{State: health.Open, OpenedAt: now.Add(-time.Hour), NextProbeAt: now.Add(next)}
 }
 
+// asked is a wait of which so much is left, asked for a minute ago.
+func asked(left time.Duration) health.Asked {
+	return health.AskFor(left+time.Minute, now.Add(-time.Minute))
+}
+
 func TestAnEndpointIsInOneCondition(t *testing.T) {
 	t.Parallel()
 	at, paused := now.Add(-2*time.Hour), now.Add(-time.Minute)
@@ -68,6 +73,35 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 			},
 			condition.Condition{State: condition.OnHold, Since: paused, Scope: pause.Tenant},
 		},
+		"asked to wait": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(30 * time.Minute), Held: 3},
+			condition.Condition{
+				State: condition.AskedToWait, Since: paused, Until: now.Add(30 * time.Minute), Held: 3,
+			},
+		},
+		"asked to wait for long: one delivery looks before": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(5 * time.Hour)},
+			condition.Condition{
+				State: condition.AskedToWait, Since: paused, Until: now.Add(5 * time.Hour),
+				NextProbeAt: now.Add(59 * time.Minute),
+			},
+		},
+		"the wait is over": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(0)},
+			condition.Condition{State: condition.Active, Since: at},
+		},
+		"failing wins over the wait, and its probe waits too": {
+			condition.Facts{
+				Status: endpoint.Active, StatusAt: at, Breaker: open(-time.Second), Asked: asked(30 * time.Minute),
+			},
+			condition.Condition{
+				State: condition.Failing, Since: now.Add(-time.Hour), NextProbeAt: now.Add(30 * time.Minute),
+			},
+		},
+		"paused wins over the wait": {
+			condition.Facts{Status: endpoint.Paused, StatusAt: at, Asked: asked(time.Hour)},
+			condition.Condition{State: condition.Paused, Since: at},
+		},
 		"suspended wins over all": {
 			condition.Facts{Status: endpoint.Disabled, StatusAt: at, Scope: pause.Suspended, ScopeSince: paused},
 			condition.Condition{State: condition.Suspended, Since: paused},
@@ -108,7 +142,7 @@ func TestEveryCauseHasWords(t *testing.T) {
 }
 
 var actions = []condition.Action{
-	condition.Resume, condition.Verify, condition.ProbeNow, condition.Replay, condition.Recover,
+	condition.Resume, condition.Verify, condition.ProbeNow, condition.SendNow, condition.Replay, condition.Recover,
 }
 
 func TestEveryActionIsOffered(t *testing.T) {
@@ -164,6 +198,18 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			condition.Row{State: condition.RowRetry, Due: later},
 			lane(nil),
 			condition.Wait{Reason: condition.Retry, Until: later},
+			later,
+		},
+		"a test during a wait": {
+			condition.Row{Asked: true},
+			lane(func(l *condition.Lane) { l.Condition.State, l.NotBefore = condition.AskedToWait, later }),
+			condition.Wait{Reason: condition.Next},
+			time.Time{},
+		},
+		"refused, and due when the wait ends": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(func(l *condition.Lane) { l.Condition.State, l.NotBefore = condition.AskedToWait, later }),
+			condition.Wait{Reason: condition.RetryAfter, Until: later},
 			later,
 		},
 		"retry that is due": {

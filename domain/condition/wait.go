@@ -19,7 +19,7 @@ const (
 	Order              Reason = "order"               // an earlier delivery with its ordering key comes first
 	RateLimit          Reason = "rate_limit"          // the endpoint's rate limit
 	Concurrency        Reason = "concurrency"         // the endpoint's limit of concurrent requests
-	RetryAfter         Reason = "retry_after"         // the endpoint asked for a pause
+	RetryAfter         Reason = "retry_after"         // the endpoint asked for a wait
 	Breaker            Reason = "breaker"             // the endpoint's circuit breaker is open
 	NoWorker           Reason = "no_worker"           // no live worker serves the endpoint
 	OperatorPause      Reason = "paused_by_operator"  // see Scope
@@ -64,7 +64,7 @@ type Lane struct {
 	Served    bool      // a live worker serves the lane, or would as soon as there is something to send
 	LimitedBy Limit     // what holds back the lane's ready deliveries
 	RateLimit int       // requests a second; 0: none
-	NotBefore time.Time // the endpoint asked for a pause until then
+	NotBefore time.Time // the endpoint asked for a wait until then
 }
 
 // Row is what is known of a waiting delivery.
@@ -97,13 +97,13 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 		return Wait{Reason: Listener}
 	case !l.Served:
 		return Wait{Reason: NoWorker}
-	case l.Condition.State == Failing && r.Asked:
+	case r.Asked && (l.Condition.State == Failing || l.Condition.State == AskedToWait):
 		return Wait{Reason: Next}
 	case l.Condition.State == Failing:
 		return Wait{Reason: Breaker, Until: l.Condition.NextProbeAt}
 	case r.State == RowBlocked && !r.Behind.IsZero():
 		return Wait{Reason: Order, Behind: r.Behind}
-	case r.State == RowRetry && r.Due.After(now) && !r.Due.Before(l.NotBefore):
+	case r.State == RowRetry && r.Due.After(now) && r.Due.After(l.NotBefore):
 		return Wait{Reason: Retry, Until: r.Due}
 	case l.NotBefore.After(now):
 		return Wait{Reason: RetryAfter, Until: l.NotBefore}
@@ -163,7 +163,7 @@ var details = map[Reason]string{
 	Order:              "An earlier delivery with the same ordering key comes first.",
 	RateLimit:          "The endpoint is at its rate limit. Deliveries are sent as fast as the limit allows, oldest first.",
 	Concurrency:        "The endpoint is at its limit of concurrent requests. It is sent when one of them finishes.",
-	RetryAfter:         "The endpoint asked for a pause with Retry-After. It is sent when the pause is over.",
+	RetryAfter:         "The endpoint asked for a wait with Retry-After. It is sent when the wait is over. Retry now sends it immediately and ends the wait.",
 	Breaker:            "The endpoint fails every attempt, so deliveries are on hold (circuit breaker open). One at a time is sent as a probe; the first success releases the others.",
 	NoWorker:           "No live worker serves the endpoint. It is sent as soon as one does. Contact the operator of this platform.",
 	EndpointPaused:     "The endpoint is paused. It is sent when the endpoint is resumed.",
@@ -196,7 +196,7 @@ func (w Wait) Title() string {
 	case Concurrency:
 		return "Waiting for a free request slot"
 	case RetryAfter:
-		return "Waiting: Retry-After"
+		return "Waiting: the endpoint asked for it"
 	case Breaker:
 		return "On hold: the endpoint is failing"
 	case NoWorker:

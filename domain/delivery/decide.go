@@ -35,7 +35,7 @@ type Decision struct {
 	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
 	Probe    bool          // RetryIn follows the endpoint's breaker, since the attempt was a probe
 	PlanIn   time.Duration // of a Probe: the wait of the delivery's own schedule, which holds once the breaker closes
-	LaneWait time.Duration // the whole lane sends nothing for so long; 0 is no wait
+	LaneWait time.Duration // the endpoint asks for so long a wait of the whole lane; 0 is no wait
 	Disable  string        // why the endpoint is to be disabled at once: DisableGone or empty
 	Class    Class         // how the outcome counts for the endpoint's health
 }
@@ -61,7 +61,6 @@ func (c Class) String() string { return word(classWords[:], int(c), "class") }
 // and is the attempt that just ended; random is drawn evenly from [0, 1) and spreads the retry.
 func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
-	wait := laneWait(r)
 	switch classify(p, r, d.Class) {
 	case deliver:
 		d.Status = Delivered
@@ -76,14 +75,15 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 		d.Status, d.Reason = Failed, Internal
 		return d
 	}
-	// The neighbours wait even when this delivery has no attempt left.
-	d.LaneWait = wait
+	// The whole lane waits, also when this delivery has no attempt left. The delivery keeps its own schedule: who ends
+	// the wait of the lane releases it too.
+	d.LaneWait = laneWait(r)
 	in, more := p.Schedule.Delay(attempt, random)
 	if !more {
 		d.Status, d.Reason = Failed, Exhausted
 		return d
 	}
-	d.Status, d.RetryIn = Retrying, max(in, wait)
+	d.Status, d.RetryIn = Retrying, in
 	return d
 }
 
@@ -94,8 +94,8 @@ func (d Decision) AfterProbe(in time.Duration) (Decision, bool) {
 	if d.Status != Retrying && d.Reason != Exhausted {
 		return d, false
 	}
-	d.Probe, d.PlanIn = true, max(d.RetryIn, d.LaneWait)
-	d.Status, d.Reason, d.RetryIn = Retrying, None, max(in, d.LaneWait)
+	d.Probe, d.PlanIn = true, d.RetryIn
+	d.Status, d.Reason, d.RetryIn = Retrying, None, in
 	return d, true
 }
 

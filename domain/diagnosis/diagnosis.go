@@ -82,7 +82,7 @@ var nexts = map[condition.Reason]string{
 	condition.Order:              "It is sent once the earlier delivery is finished.",
 	condition.RateLimit:          "It is sent automatically. A higher rate limit in the endpoint's settings sends it sooner.",
 	condition.Concurrency:        "It is sent automatically. A higher limit of concurrent requests in the endpoint's settings sends it sooner.",
-	condition.RetryAfter:         "It is sent automatically once the pause is over.",
+	condition.RetryAfter:         "It is sent automatically once the wait is over. Retry now sends it immediately.",
 	condition.Breaker:            "Waiting doesn't use up its retries. Retry now sends it immediately as the next probe.",
 	condition.NoWorker:           "It keeps its place, and is sent when a worker is back.",
 	condition.OperatorPause:      "It keeps its place, and is sent when the operator ends the pause. No action is needed.",

@@ -19,6 +19,7 @@ type EndpointInput struct {
 	Disabled Reason       // why Posthorn disabled it in the last 24 hours; empty: it did not
 	Resumed  bool         // it was disabled in the last 24 hours and is not disabled any more
 	Breaker  bool         // its circuit breaker is open, or half open
+	Asked    bool         // it asked for a long wait, which is not over
 	Warned   bool         // a warning runs
 	// DisableAt is when it will be disabled; zero without a warning, or where the warning has no date.
 	DisableAt time.Time
@@ -63,7 +64,7 @@ func frequent(errors []ErrorCount, p Problem) (most Response) {
 type Alert struct {
 	Endpoint, Name   string
 	Severity         Severity
-	Code             string // endpoint_disabled, warning_running, breaker_open or endpoint_failing
+	Code             string // endpoint_disabled, warning_running, breaker_open, asked_to_wait or endpoint_failing
 	Failed, Attempts int64  // of the last 24 hours
 	Problem          Problem
 	Response         Response // the most frequent one of that problem
@@ -104,6 +105,8 @@ func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 		a.Code, how = "warning_running", " will be disabled unless a delivery succeeds"
 	case e.Breaker:
 		a.Code, how = "breaker_open", " is failing every request, and its circuit breaker is open"
+	case e.Asked:
+		a.Code, how = "asked_to_wait", " asked for a long wait with Retry-After"
 	case degraded && rate.under(warningPercent):
 		a.Code = "endpoint_failing"
 	default:

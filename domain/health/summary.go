@@ -102,6 +102,7 @@ type Inputs struct {
 	Disabled     int           // endpoints that Posthorn disabled in the last 24 hours
 	Resumed      int           // those of them that are not disabled any more
 	BreakersOpen int           // now, half open ones too
+	AskedToWait  int           // endpoints that asked for a long wait, which is not over
 	Warnings     int           // endpoints that have a warning running now
 	OldestDue    time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
 	MayBeDue     time.Duration // how long one may be; 0 is criticalDue
@@ -240,6 +241,12 @@ func (s *Summary) find() {
 		s.named(count(s.BreakersOpen, "endpoint is failing every request. We're sending it one delivery at a time as a probe.", "endpoints are failing every request. We're sending each one delivery at a time as a probe."), "breaker_open"),
 		s.worst("breaker_open", "warning_running"),
 		"Check the endpoint's last attempts. The first success releases the backlog.",
+	})
+	add(s.AskedToWait > 0, Finding{
+		Warned, "asked_to_wait",
+		s.named(count(s.AskedToWait, "endpoint asked for a long wait with Retry-After, so nothing is sent to it.", "endpoints asked for long waits with Retry-After, so nothing is sent to them."), "asked_to_wait"),
+		s.worst("asked_to_wait"),
+		"Check why the endpoint asks for it. If it takes deliveries again, resume it: that ends the wait.",
 	})
 	add(s.Warnings > 0, Finding{
 		Warned, "warning_running",

@@ -88,7 +88,8 @@ func conditionView(c condition.Condition) EndpointCondition {
 	v := EndpointCondition{
 		State: EndpointState(c.State), Detail: c.Detail(), Cause: orNullText(c.Cause),
 		PausedScope: orNullText(string(c.Scope)),
-		Since:       orNullTime(c.Since), NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
+		Since:       orNullTime(c.Since), Until: orNullTime(c.Until),
+		NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
 		Held: int(c.Held), HeldExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
 	}
 	for _, a := range c.Actions() {

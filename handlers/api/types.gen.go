@@ -261,6 +261,7 @@ const (
 	EndpointConditionActionsRecover  EndpointConditionActions = "recover"
 	EndpointConditionActionsReplay   EndpointConditionActions = "replay"
 	EndpointConditionActionsResume   EndpointConditionActions = "resume"
+	EndpointConditionActionsSendNow  EndpointConditionActions = "send_now"
 	EndpointConditionActionsVerify   EndpointConditionActions = "verify"
 )
 
@@ -274,6 +275,8 @@ func (e EndpointConditionActions) Valid() bool {
 	case EndpointConditionActionsReplay:
 		return true
 	case EndpointConditionActionsResume:
+		return true
+	case EndpointConditionActionsSendNow:
 		return true
 	case EndpointConditionActionsVerify:
 		return true
@@ -309,6 +312,7 @@ func (e EndpointKind) Valid() bool {
 // Defines values for EndpointState.
 const (
 	EndpointStateActive           EndpointState = "active"
+	EndpointStateAskedToWait      EndpointState = "asked_to_wait"
 	EndpointStateDisabled         EndpointState = "disabled"
 	EndpointStateFailing          EndpointState = "failing"
 	EndpointStatePaused           EndpointState = "paused"
@@ -321,6 +325,8 @@ const (
 func (e EndpointState) Valid() bool {
 	switch e {
 	case EndpointStateActive:
+		return true
+	case EndpointStateAskedToWait:
 		return true
 	case EndpointStateDisabled:
 		return true
@@ -2195,7 +2201,7 @@ type DeliveryWait struct {
 
 	// Reason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
-	// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+	// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 	Reason WaitReason `json:"reason"`
 
@@ -2352,7 +2358,8 @@ type Endpoint struct {
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+	// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+	// next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt Time              `json:"created_at"`
 
@@ -2422,11 +2429,12 @@ type Endpoint struct {
 }
 
 // EndpointCondition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+// next delivery would be sent now.
 type EndpointCondition struct {
 	// Actions What the owner can do about it, most useful first. `resume`: POST /endpoints/{id}/resume; `verify`: POST
 	// /endpoints/{id}/verify; `probe_now`: POST /endpoints/{id}/test, whose event is the next probe, or retry-now of a delivery;
-	// `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
+	// `send_now`: POST /endpoints/{id}/resume, or retry-now of a delivery; `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
 	Actions []EndpointConditionActions `json:"actions"`
 
 	// Cause The cause. For `disabled`, a disable reason; for `failing`, the problem of the last failed attempt, such as
@@ -2445,7 +2453,7 @@ type EndpointCondition struct {
 	// HeldExact False if there are more: not all were counted
 	HeldExact bool `json:"held_exact"`
 
-	// NextProbeAt For a failing endpoint; null while a probe is in flight
+	// NextProbeAt For a failing endpoint; null while a probe is in flight. For `asked_to_wait`: when one delivery is sent before the wait is over, or null
 	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
 
 	// PausedScope The scope of the operator's pause: platform, tenant, host, endpoint
@@ -2454,6 +2462,9 @@ type EndpointCondition struct {
 	// Since Null if unknown
 	Since nullable.Nullable[Time] `json:"since"`
 	State EndpointState           `json:"state"`
+
+	// Until For `asked_to_wait`: when the wait is over
+	Until nullable.Nullable[Time] `json:"until"`
 }
 
 // EndpointConditionActions defines model for EndpointCondition.Actions.
@@ -2469,7 +2480,8 @@ type EndpointCreated struct {
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
-	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
+	// operators' pauses, the circuit breaker and a wait that the endpoint asked for with `Retry-After`. `active` means that the
+	// next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt Time              `json:"created_at"`
 
@@ -3190,7 +3202,7 @@ type HealthAlert struct {
 	// Attempts Of the last 24 hours
 	Attempts int `json:"attempts"`
 
-	// Code endpoint_disabled, warning_running, breaker_open, endpoint_failing
+	// Code endpoint_disabled, warning_running, breaker_open, asked_to_wait, endpoint_failing
 	Code       string `json:"code"`
 	Detail     string `json:"detail"`
 	EndpointID string `json:"endpoint_id"`
@@ -3220,7 +3232,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, warning_running
+	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, asked_to_wait, warning_running
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
@@ -4472,7 +4484,7 @@ type VerificationMode string
 
 // WaitReason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 // `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
-// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 // `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 type WaitReason string
 

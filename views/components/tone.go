@@ -62,7 +62,7 @@ func ConditionTone(s condition.State) Tone {
 	switch s {
 	case condition.Active:
 		return Good
-	case condition.Unverified, condition.OnHold, condition.Suspended:
+	case condition.Unverified, condition.OnHold, condition.Suspended, condition.AskedToWait:
 		return Warning
 	case condition.Failing, condition.Disabled:
 		return Bad

@@ -52,6 +52,8 @@ func conditionItems(c condition.Condition, tenant, endpointID string,
 			item.Icon, item.Href, item.Action = icons.Shield, "", page+"/verify"
 		case condition.Resume:
 			item.Icon = icons.Play
+		case condition.SendNow:
+			item.Icon, item.Href, item.Action = icons.Send, "", page+"/resume"
 		case condition.ProbeNow:
 			item.Icon, item.Href = icons.Send, page+"/test"
 		case condition.Replay:

@@ -129,8 +129,8 @@ func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker,
 	if !v.Disable {
 		v = s.Health.Evaluate(l.health.counters, now)
 	}
-	if until := now.Add(disableWithin); v.Disable && until.After(l.notBefore) {
-		l.notBefore = until
+	if v.Disable {
+		l.stopUntil = now.Add(disableWithin)
 	}
 	return v.Disable || len(v.Warn) > 0
 }
@@ -213,9 +213,18 @@ func (l *Lane) stopAwaitingProbe(now time.Time) {
 // 0: none is requested. The caller holds the mutex.
 func (d *Dispatcher) requestProbe(l *Lane, row int64, now time.Time) {
 	l.health.wanted = 0
+	if row != 0 && l.asked.Holds(now) {
+		l.asked = l.asked.Now(now)
+		l.stopTimer()
+	}
 	switch l.health.breaker.State {
 	case health.Closed:
 		l.stopAwaitingProbe(now)
+		if row != 0 && l.asked.Holds(now) {
+			d.forgetReady(l)
+			l.health.wanted = row
+			d.signal()
+		}
 	case health.HalfOpen:
 		l.health.wanted = row
 	default:

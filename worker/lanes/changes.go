@@ -27,6 +27,7 @@ type Revision struct {
 	Held       bool
 	Deleted    bool
 	DropBelow  int64
+	WaitEpoch  int32
 }
 
 // Compare drains lanes that are held or deleted and returns those whose configuration changed. all: revs are of all our
@@ -44,6 +45,10 @@ func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
 		if r.Held || r.Deleted {
 			d.drain(l)
 			continue
+		}
+		if r.WaitEpoch != l.waitEpoch {
+			l.waitEpoch = r.WaitEpoch
+			d.endWait(l)
 		}
 		if l.rev != r.Rev {
 			changed = append(changed, l.id)
@@ -100,9 +105,7 @@ func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 	l.setRate(s, now)
 	l.host = to.Host
 	d.followPause(l, now)
-	if l.timer != nil && l.timer.Stop() {
-		l.timer = nil
-	}
+	l.stopTimer()
 	if s.Ordered || l.order != nil {
 		l.order = newOrdering() // the lane stays ordered until a sweep finds no blocked row
 	}

@@ -62,7 +62,8 @@ func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
 func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	l := &Lane{
 		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, lastStarted: now,
-		window: window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
+		window:    window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
+		waitEpoch: leased.WaitEpoch,
 	}
 	l.readHealth(leased.Health)
 	if s == nil {
@@ -76,9 +77,7 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 			l.order = newOrdering()
 		}
 	}
-	if leased.WaitSeconds > 0 {
-		l.notBefore = now.Add(time.Duration(leased.WaitSeconds * float64(time.Second)))
-	}
+	l.inheritWait(leased, now)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.looks++
@@ -181,6 +180,9 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 		j.HeldBack = l.held.since(j.DeliveryID.Time())
 	}
 	j.IsProbe = l.startProbe(now)
+	if l.waiting {
+		j.looks, l.asked = true, l.asked.Looking(now)
+	}
 	if l.inFlight++; l.inFlight >= l.limit() {
 		l.held.begin(now)
 	}
@@ -203,6 +205,7 @@ func (d *Dispatcher) kickLaneAfter(l *Lane, wait time.Duration) {
 		d.mu.Lock()
 		l.timer = nil
 		l.held.end(time.Now())
+		l.waiting = l.asked.Holds(time.Now())
 		d.runnable(l)
 		d.mu.Unlock()
 		d.Kick()
@@ -236,6 +239,7 @@ type Finished struct {
 	Next     *Job              // the job to start next; nil: none
 	Decision delivery.Decision // for the delivery; after a probe it can differ from the schedule
 	Change   *health.Change    // to save; nil: nothing
+	Wait     *Wait             // to save; nil: nothing
 	Assess   bool              // the endpoint must be assessed once the change is saved
 }
 
@@ -252,11 +256,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	t.inFlight--
 	d.inFlight--
 	t.pace.ended(now.Sub(j.started))
-	if until := now.Add(o.Decision.LaneWait); o.Decision.LaneWait > 0 && until.After(l.notBefore) {
-		l.notBefore = until
-	}
 	counters, breaker := l.health.counters, l.health.breaker
-	f := Finished{Decision: o.Decision, Change: l.count(j, o, now)}
+	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)
 	if j.IsProbe {
 		f.Decision = l.afterProbe(j, o.Decision, now)
@@ -322,10 +323,7 @@ func (d *Dispatcher) drop(l *Lane) {
 	}
 	l.ready, l.window.done = nil, nil
 	clear(l.window.rows)
-	if l.timer != nil {
-		l.timer.Stop()
-		l.timer = nil
-	}
+	l.stopTimer()
 	l.stopAwaitingProbe(time.Now())
 	delete(d.lanes, l.id)
 }

@@ -31,7 +31,7 @@ func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 	}
 	return View{
 		Rev: l.rev, Serving: l.phase == serving, Ready: len(l.ready), InFlight: l.inFlight, Held: l.window.held(),
-		NotBefore:   l.notBefore,
+		NotBefore:   l.asked.Until,
 		AwaitsProbe: l.health.awaitsProbe, Counters: l.health.counters, Breaker: l.health.breaker,
 	}, true
 }

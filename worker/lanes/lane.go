@@ -36,6 +36,7 @@ type Job struct {
 	Epoch id.UUID // the worker's id when the row was read
 
 	IsProbe  bool          // this attempt shows whether the endpoint has recovered
+	looks    bool          // it is sent although the endpoint asked for a wait
 	HeldBack time.Duration // by the lane's own limits, until its first attempt started
 	started  time.Time
 	texts    [2]string // of the event's id and the delivery's, once requested
@@ -94,6 +95,8 @@ type Lease struct {
 	Tokens               float64 // left in the bucket by the last owner
 	IdleSeconds          float64 // since then
 	WaitSeconds          float64 // rest of a Retry-After
+	LookSeconds          float64 // until a request is sent nevertheless
+	WaitEpoch            int32   // grows when somebody ends a Retry-After
 	ProbeRequest         int64   // the row of a requested probe; 0: none
 	Health               Health
 }
@@ -134,8 +137,11 @@ type Lane struct {
 
 	inFlight    int
 	limiter     *rate.Limiter // nil: unlimited
-	notBefore   time.Time     // Retry-After
-	timer       *time.Timer   // armed while the lane waits for a token or for notBefore
+	asked       health.Asked  // Retry-After
+	waiting     bool          // asked holds, as far as the lane has looked
+	waitEpoch   int32         // of asked in the database; a new epoch means that somebody ended the wait
+	stopUntil   time.Time     // the endpoint is about to be disabled
+	timer       *time.Timer   // armed while the lane waits for a token or a time
 	queued      bool          // in its tenant's queue of runnable lanes
 	health      laneHealth
 	held        heldBack
@@ -155,17 +161,20 @@ func (l *Lane) ID() id.UUID { return l.id }
 func (l *Lane) Settings() *Settings { return l.settings.Load() }
 
 // limit is how many requests can be in flight: as many as the endpoint allows, or one probe while its breaker is not
-// closed.
+// closed or the lane waits.
 func (l *Lane) limit() int {
-	if l.health.breaker.State != health.Closed {
+	if l.probesOnly() {
 		return 1
 	}
 	return l.settings.Load().MaxInFlight
 }
 
+// probesOnly reports whether the lane sends single requests that show how the endpoint is, and nothing else.
+func (l *Lane) probesOnly() bool { return l.health.breaker.State != health.Closed || l.waiting }
+
 // readAhead is how many rows a lane keeps ready: enough that its slots never wait for a read.
 func (l *Lane) readAhead() int {
-	if l.health.breaker.State != health.Closed {
+	if l.probesOnly() {
 		return 1
 	}
 	return min(max(2*l.limit(), 8), 200)
@@ -203,8 +212,13 @@ func (l *Lane) announced() {
 
 // wait is how long the lane must not start another request; 0: it can start one.
 func (l *Lane) wait(now time.Time) time.Duration {
-	if d := l.notBefore.Sub(now); d > 0 {
+	if d := l.stopUntil.Sub(now); d > 0 {
 		return d
+	}
+	if l.waiting = l.asked.Holds(now); l.waiting {
+		if d := l.asked.Next().Sub(now); d > 0 {
+			return d
+		}
 	}
 	if l.limiter == nil || l.limiter.AllowN(now, 1) {
 		return 0

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"posthorn/domain/condition"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -63,7 +62,7 @@ func (d *Dispatcher) LimitsUnnoted(notes []LimitNote) {
 // limitedBy is the limit that keeps the lane's ready deliveries from starting. The caller holds the mutex.
 func (l *Lane) limitedBy(now time.Time) condition.Limit {
 	switch {
-	case l.stopped(), l.settings.Load() == nil, len(l.ready) == 0, l.health.breaker.State != health.Closed:
+	case l.stopped(), l.settings.Load() == nil, len(l.ready) == 0, l.probesOnly():
 		return condition.Unlimited
 	case l.inFlight >= l.limit():
 		return condition.ByInFlight

@@ -122,7 +122,7 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 		}, a)
 	}
 	if answer != nil {
-		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
+		r.RetryAfter = delivery.ParseRetryAfter(strings.Join(answer.Values("Retry-After"), ","), answer.Get("Date"), time.Now())
 		a.ResponseHeaders = delivery.HeaderText(answer)
 	}
 	return r
