@@ -55,25 +55,100 @@ func internal(cause error) error {
 }
 
 func translateServer(pg *pgconn.PgError) error {
+	if e := lastingFault(pg); e != nil {
+		return lasting(e, pg)
+	}
 	switch {
 	case pg.Code == "PH001":
 		return ErrRoutesChanged
 	case pg.Code == "PH002":
 		return ErrWorkerDead
+	case pg.Code == codeReadOnly: // a replica before its promotion, or after the failover away from it
+		return &fault.Error{
+			Kind: fault.Unavailable, Code: "database_read_only", RetryAfter: 2, Cause: pg,
+			Detail: "The database accepts no changes: it is a replica, or default_transaction_read_only is on. Send the same request again in a few seconds.",
+		}
 	case pg.Code == "23505":
 		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name already exists. Choose another name.", Cause: pg}
-	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to
-	// retry, 25006 a replica, 25P03 this process froze inside a transaction.
+	// 08 connection, 53 resources (memory), 57 shutdown and cancel, 40001/40P01 to retry, 25P03 this process froze
+	// inside a transaction.
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
-		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == codeReadOnly, pg.Code == "25P03", pg.Code == "55P03":
+		pg.Code == "40001", pg.Code == "40P01", pg.Code == "25P03", pg.Code == "55P03":
 		return unavailable(pg)
 	}
-	var cause error = pg
-	if name := statementOf(pg); name != "" {
-		cause = fmt.Errorf("statement %s: %w", name, pg)
-	}
-	return internal(cause)
+	return internal(naming(pg))
 }
+
+// naming adds the statement's name to a server's error, where it is known.
+func naming(pg *pgconn.PgError) error {
+	if name := statementOf(pg); name != "" {
+		return fmt.Errorf("statement %s: %w", name, pg)
+	}
+	return pg
+}
+
+// ProcessConnections is how many connections one process with all parts opens at most: its pools, those that LISTEN,
+// and that of the readiness check.
+const ProcessConnections = 28
+
+// What doesn't pass until the operator repairs it. It is never said to pass in seconds. Where one damaged row can be to
+// blame it is internal: a batch is then tried piece by piece.
+var (
+	lastingRoles = fault.New(fault.Unavailable, "database_roles",
+		"The role of the database URL can't take one of the roles posthorn_..., or that role can't use the schema. The operator of this server has to run `posthorn migrate roles`.")
+	lastingRight = fault.New(fault.Unavailable, "database_rights",
+		"The database's roles lack a permission that Posthorn needs. The operator of this server has to grant it; the log names the table or function.")
+	lastingFiles = fault.New(fault.Unavailable, "database_broken",
+		"PostgreSQL can't use a file of its own, as after an update of its package without a restart. The operator of this server has to restart PostgreSQL. Posthorn restarts its private one itself.")
+	lastingFull = fault.New(fault.Unavailable, "database_full",
+		"The disk of PostgreSQL is full. The operator of this server has to free space, and everything continues by itself after that.")
+	lastingSlots = fault.New(fault.Unavailable, "database_connections",
+		fmt.Sprintf("PostgreSQL accepts no more connections. A Posthorn process opens up to %d. The operator of this server has to raise max_connections, or put a pooler in front and set POSTHORN_DATABASE_LISTEN_URL.", ProcessConnections))
+	lastingEntry = fault.New(fault.Unavailable, "database_refused",
+		"The database rejects the user, password, or name of the database URL. The operator of this server has to correct them.")
+	lastingInner = fault.New(fault.Internal, "database_internal",
+		"PostgreSQL reports an internal error or damaged data. The operator of this server finds it in the logs of Posthorn and of PostgreSQL.")
+)
+
+// lastingFault says what an error is that doesn't pass by itself; nil for all others.
+func lastingFault(pg *pgconn.PgError) *fault.Error {
+	switch {
+	case pg.Code == codeRights && strings.HasPrefix(statementOf(pg), takesRole):
+		return lastingRoles
+	case pg.Code == codeRights:
+		return lastingRight
+	case strings.HasPrefix(pg.Code, "58"):
+		return lastingFiles
+	case pg.Code == "53100":
+		return lastingFull
+	case pg.Code == "53300":
+		return lastingSlots
+	case strings.HasPrefix(pg.Code, "28"), pg.Code == "3D000":
+		return lastingEntry
+	case strings.HasPrefix(pg.Code, "XX"):
+		return lastingInner
+	}
+	return nil
+}
+
+const (
+	codeRights = "42501" // insufficient_privilege
+	takesRole  = "SELECT set_config('role'"
+)
+
+// lasting is the error for what the operator has to repair. The statement is not to blame: the same call succeeds after
+// the repair, so what waits for the database goes on waiting.
+func lasting(like *fault.Error, pg *pgconn.PgError) error {
+	e := *like
+	e.Lasting, e.Cause = true, naming(pg)
+	if e.Kind == fault.Unavailable {
+		e.RetryAfter = lastingRetry
+	}
+	return &e
+}
+
+// lastingRetry is when a client tries again what waits for a person, in seconds.
+const lastingRetry = 60
 
 func unavailable(cause error) error {
 	return &fault.Error{
@@ -91,7 +166,14 @@ func isConnection(err error) bool {
 		strings.Contains(err.Error(), "closed pool")
 }
 
-// IsUnavailable reports whether the database did not respond; the same call can succeed later.
+// IsPassing reports whether the database did not respond and nobody has to repair anything: nothing needs to be said.
+func IsPassing(err error) bool {
+	e := fault.As(err)
+	return e != nil && e.Kind == fault.Unavailable && !e.Lasting
+}
+
+// IsUnavailable reports whether the database is the cause and not the call: the same call can succeed later, by itself
+// or after a repair.
 func IsUnavailable(err error) bool {
 	e := fault.As(err)
 	return e != nil && e.Kind == fault.Unavailable

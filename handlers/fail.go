@@ -63,11 +63,12 @@ var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canc
 // errOverdue is for a request whose time is over.
 var errOverdue = fault.New(fault.Unavailable, "timeout", "The request took too long. Send it again.")
 
-// Known converts any error to one that can be shown. An unknown or internal error becomes errInternal.
+// Known converts any error to one that can be shown. An unknown or internal error becomes errInternal, unless it has
+// words for people.
 func Known(err error) *fault.Error {
 	e := fault.As(err)
 	switch {
-	case e != nil && e.Kind != fault.Internal:
+	case e != nil && (e.Kind != fault.Internal || e.Lasting):
 		return e
 	case errors.Is(err, context.Canceled):
 		return errCanceled
@@ -80,12 +81,14 @@ func Known(err error) *fault.Error {
 }
 
 // Fail responds with a problem. Internal errors (500) are logged with their cause and shown without it. The cause of
-// a 503 is logged as a warning.
+// a 503 is logged as a warning, or as an error if it doesn't pass by itself.
 func (k *Kit) Fail(c *gin.Context, err error) {
 	e := Known(err)
 	switch {
 	case e == errInternal:
 		k.log.Error("request failed", "error", err, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
+	case e.Lasting:
+		k.log.Error("request failed", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	case e.Kind == fault.Unavailable && e.Cause != nil:
 		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	}

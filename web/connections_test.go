@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"posthorn/db"
 )
 
 // The page from which operators size max_connections has the numbers of the pools, and of what LISTENs beside them.
@@ -26,12 +28,15 @@ func TestTheConnectionsOfAProcessAreThoseOfTheSizingPage(t *testing.T) {
 			})
 			listening = 3
 		}
-		return all + listening, listening
+		return all + listening + 1, listening // one is the readiness check's
 	}
 	web, _ := most(Parts{Web: true})
 	worker, listening := most(Parts{Worker: true})
 	both, _ := most(Parts{Web: true, Worker: true})
 	want := fmt.Sprintf("at most %d per web process, %d per worker (%d of them for LISTEN), %d for a process that does both", web, worker, listening, both)
+	if both != db.ProcessConnections {
+		t.Errorf("errors name %d connections of a process, and it opens %d", db.ProcessConnections, both)
+	}
 	if !strings.Contains(string(source), want) {
 		t.Errorf("docs/ops/sizing.md does not say %q", want)
 	}

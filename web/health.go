@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ const (
 	maxClockSkew = 5 * time.Second
 	probeTime    = 3 * time.Second // for all probes together
 	probeEvery   = time.Second     // at most, however often somebody asks
+	probeAlone   = 5 * time.Second // where nobody asks
 	schemaEvery  = 30 * time.Second
 )
 
@@ -28,8 +30,11 @@ type readiness struct {
 	url      string
 	home     string       // of the process; empty: the installation has no homes
 	worker   func() error // nil: no worker here
+	server   func() error // of the private PostgreSQL; nil: there is none
+	log      *slog.Logger // nil: none
 
 	mu       sync.Mutex
+	proof    *db.Proof
 	at       time.Time
 	last     report
 	schemaAt time.Time
@@ -55,6 +60,23 @@ func (r *readiness) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopping = true
+	if r.proof != nil {
+		r.proof.Close()
+	}
+}
+
+// watch checks until the context ends, so that the log says when the process stops being ready also where nobody asks.
+func (r *readiness) watch(ctx context.Context) error {
+	tick := time.NewTicker(probeAlone)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.check(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // check runs the probes, or repeats what they said a moment ago.
@@ -71,30 +93,57 @@ func (r *readiness) check(ctx context.Context) report {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 	defer cancel()
 	checks := map[string]probe{}
+	if r.server != nil {
+		checks["postgres"] = probeOf(r.server())
+	}
+	if r.proof == nil {
+		r.proof = r.database.Proof()
+	}
 	before := time.Now()
-	server, err := r.database.ServerTime(ctx)
+	server, err := r.proof.Check(ctx)
 	took := time.Since(before)
-	if err != nil {
-		checks["database"] = failed(err)
-	} else {
-		checks["database"] = probe{OK: true}
+	checks["database"] = probeOf(err)
+	if err == nil {
 		checks["clock"] = clockProbe(server, before, took)
+	}
+	if !db.IsPassing(err) {
 		checks["migrations"] = r.migrations(ctx)
 	}
 	if r.worker != nil {
-		if err := r.worker(); err != nil {
-			checks["worker"] = failed(err)
-		} else {
-			checks["worker"] = probe{OK: true}
-		}
+		checks["worker"] = probeOf(r.worker())
 	}
+	was := r.last.Status
 	r.last, r.at = report{Status: "ready", Checks: checks}, time.Now()
 	for _, c := range checks {
 		if !c.OK {
 			r.last.Status = "not_ready"
 		}
 	}
+	r.say(was, err)
 	return r.last
+}
+
+// say logs a change of the state. cause is what the check of the database found, with the driver's words.
+func (r *readiness) say(was string, cause error) {
+	switch {
+	case r.log == nil, was == r.last.Status:
+	case r.last.Status == "ready":
+		if was != "" {
+			r.log.Info("the process is ready again")
+		}
+	case cause != nil && !db.IsPassing(cause):
+		r.log.Error(r.last.sentence(), "error", cause)
+	default:
+		r.log.Warn(r.last.sentence(), "error", cause)
+	}
+}
+
+// probeOf is the outcome of a check that returned an error, or nil.
+func probeOf(err error) probe {
+	if err != nil {
+		return failed(err)
+	}
+	return probe{OK: true}
 }
 
 // clockProbe compares the database's clock with ours as it was half-way through the question; the question's own

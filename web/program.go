@@ -22,7 +22,8 @@ import (
 )
 
 // Connections of each pool. They are apart so that a slow list in the dashboard never waits in line with the commit of
-// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses at most 27 with LISTEN.
+// an event, nor an attempt's record with either. A private PostgreSQL takes 100; a process opens at most
+// db.ProcessConnections.
 const (
 	webConnections    = 10
 	emitConnections   = 3
@@ -70,6 +71,7 @@ type Program struct {
 	worker        *task
 	notices       *task
 	mails         *task
+	readiness     *task
 }
 
 // task is a part that runs until it is told to stop.
@@ -145,7 +147,10 @@ func (p *Program) assemble(ctx context.Context) error {
 	if p.traces, err = newTraces(&p.Config, p.Parts, p.Log); err != nil {
 		return err
 	}
-	p.ready = &readiness{database: general, url: p.store.listenURL, home: p.Config.Home}
+	p.ready = &readiness{database: general, url: p.store.listenURL, home: p.Config.Home, log: p.Log}
+	if p.store.cluster != nil {
+		p.ready.server = p.store.cluster.Ready
+	}
 	var w *worker.Worker
 	if p.Parts.Worker {
 		if w, err = p.startWorker(ctx, general, ring); err != nil {
@@ -165,6 +170,7 @@ func (p *Program) assemble(ctx context.Context) error {
 		p.diagnostics = newServer(diagnostics(p.registry, p.ready), p.Log)
 		p.serve(p.diagnostics, p.metrics)
 	}
+	p.readiness = p.run("readiness", p.ready.watch)
 	return nil
 }
 
@@ -279,6 +285,7 @@ func (p *Program) Close() error {
 		p.drainer.drain(p.main)
 	}
 	stopServer(p.web, p.main, min(requestGrace, p.Config.ShutdownGrace))
+	p.readiness.end()
 	p.keys.end()
 	p.homes.end()
 	p.committer.end()

@@ -7,16 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
+	"posthorn/db"
 	"posthorn/domain/fault"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/auth"
@@ -267,7 +271,19 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	if status, r = ask(); status != http.StatusServiceUnavailable || !strings.Contains(r.Checks["migrations"].Detail, "posthorn migrate up") {
 		t.Errorf("%d %+v", status, r)
 	}
-	d.Close()
+	ready.server = func() error { return fault.New(fault.Unavailable, "updated", "It was updated.") }
+	ready.at = time.Time{}
+	if status, r = ask(); status != http.StatusServiceUnavailable || r.Checks["postgres"].Detail != "It was updated." {
+		t.Errorf("%d %+v", status, r)
+	}
+	ready.server = nil
+	away, err := url.Parse(databaseURL(t, environ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	away.Path = "/no_such_database"
+	ready.proof.Close()
+	ready.proof = db.ProofOf(away.String())
 	ready.at = time.Time{}
 	if status, r = ask(); status != http.StatusServiceUnavailable || r.Checks["database"].OK || r.Checks["database"].Detail == "" {
 		t.Errorf("%d %+v", status, r)
@@ -275,6 +291,70 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	ready.stop()
 	if status, r = ask(); status != http.StatusServiceUnavailable || r.Status != "stopping" {
 		t.Errorf("%d %+v", status, r)
+	}
+}
+
+// A process that can't store events is not ready, also where all of its connections are fine.
+func TestReadinessProvesThatAnEventCouldBeStored(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	d := openTest(t, environ)
+	said := newOutput()
+	ready := &readiness{database: d, url: databaseURL(t, environ), log: slog.New(slog.NewTextHandler(said, nil))}
+	t.Cleanup(ready.stop)
+	owner, err := pgx.Connect(t.Context(), databaseURL(t, environ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Close(context.Background()) })
+	// All connections of the pool are in use: the check has its own.
+	for range d.Pool().Config().MaxConns {
+		conn, err := d.Pool().Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Release)
+	}
+	ask := func() report {
+		ready.at = time.Time{}
+		return ready.check(t.Context())
+	}
+	if r := ask(); r.Status != "ready" {
+		t.Fatalf("%+v", r)
+	}
+	database := pgx.Identifier{owner.Config().Database}.Sanitize()
+	for _, c := range []struct{ name, broken, mended, says string }{
+		{
+			"takes no writes", "ALTER DATABASE " + database + " SET default_transaction_read_only = on",
+			"BEGIN READ WRITE; ALTER DATABASE " + database + " RESET default_transaction_read_only; COMMIT", "accepts no changes",
+		},
+		{"lacks a right", "REVOKE INSERT ON posthorn.queue FROM posthorn_ingest", "GRANT INSERT ON posthorn.queue TO posthorn_ingest", "lack a permission"},
+		{"lacks another right", "REVOKE INSERT ON posthorn.ledger FROM posthorn_ingest", "GRANT INSERT ON posthorn.ledger TO posthorn_ingest", "lack a permission"},
+		{"has a role that can't use the schema", "REVOKE USAGE ON SCHEMA posthorn FROM posthorn_ingest", "GRANT USAGE ON SCHEMA posthorn TO posthorn_ingest", "lack a permission"},
+		{
+			"can't load a library", "CREATE OR REPLACE FUNCTION posthorn.prove_emission() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE undefined_file; END $$",
+			"CREATE OR REPLACE FUNCTION posthorn.prove_emission() RETURNS timestamptz LANGUAGE sql AS 'SELECT clock_timestamp()'", "restart PostgreSQL",
+		},
+	} {
+		ready.proof.Close() // settings of a database are those of new connections
+		if _, err := owner.Exec(t.Context(), c.broken); err != nil {
+			t.Fatal(c.name, err)
+		}
+		if r := ask(); r.Status != "not_ready" || !strings.Contains(r.Checks["database"].Detail, c.says) {
+			t.Errorf("a database that %s: %+v", c.name, r)
+		}
+		if _, err := owner.Exec(t.Context(), c.mended); err != nil {
+			t.Fatal(c.name, err)
+		}
+		ready.proof.Close()
+		if r := ask(); r.Status != "ready" {
+			t.Errorf("a database that no longer %s: %+v", c.name, r)
+		}
+	}
+	for _, line := range []string{"level=ERROR", "SQLSTATE 42501", "the process is ready again"} {
+		if !strings.Contains(said.String(), line) {
+			t.Errorf("the log does not say %q:\n%s", line, said)
+		}
 	}
 }
 

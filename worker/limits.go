@@ -32,7 +32,7 @@ func (w *Worker) noteLimits(ctx context.Context) {
 		}
 		if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NoteLimits(ctx, in) }); err != nil {
 			w.dispatch.LimitsUnnoted(notes)
-			if ctx.Err() == nil && !db.IsUnavailable(err) {
+			if ctx.Err() == nil && !db.IsPassing(err) {
 				w.log.Warn("limits of lanes could not be noted", "error", err)
 			}
 		}

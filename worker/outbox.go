@@ -45,7 +45,7 @@ func (w *Worker) runRelay(ctx context.Context) {
 	r := &relay{committer: committer, patience: relayPatience}
 	for {
 		n, err := r.round(ctx, w.db)
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			w.log.Warn("the outbox could not be relayed; it is tried again", "error", err)
 		}
 		if (n == relayMost || len(r.slow) > 0) && err == nil && ctx.Err() == nil {

@@ -44,7 +44,7 @@ func (w *Worker) followPauses(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := w.readPauses(ctx); err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+		if err := w.readPauses(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			w.log.Warn("what operators have paused could not be read", "error", err)
 		}
 	}

@@ -119,7 +119,11 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 		case ctx.Err() != nil:
 			return
 		case db.IsUnavailable(err):
-			w.log.Warn("results wait for the database", "results", len(batch), "error", err)
+			level := slog.LevelWarn
+			if !db.IsPassing(err) {
+				level = slog.LevelError
+			}
+			w.log.Log(ctx, level, "results wait for the database", "results", len(batch), "error", err)
 			again = true
 			if !loop.Sleep(ctx, recordRetry) {
 				return

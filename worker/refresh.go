@@ -29,7 +29,7 @@ func (w *Worker) refresh(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			w.log.Warn("changes of endpoints could not be read", "error", err)
 		}
 	}

@@ -32,7 +32,7 @@ func (w *Worker) rescan(ctx context.Context) {
 			balanced = time.Now()
 			err = w.rebalance(ctx)
 		}
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			w.log.Warn("the scan of lanes failed", "error", err)
 		}
 	}

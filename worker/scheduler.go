@@ -81,7 +81,7 @@ func (w *Worker) schedule(ctx context.Context) {
 		for {
 			n, now, err := w.scheduleDue(ctx, since)
 			if err != nil {
-				if ctx.Err() == nil && !db.IsUnavailable(err) {
+				if ctx.Err() == nil && !db.IsPassing(err) {
 					w.log.Warn("due deliveries could not be promoted", "error", err)
 				}
 				break

@@ -42,7 +42,7 @@ func (w *Worker) verifications(ctx context.Context) {
 			return err
 		})
 		if err != nil {
-			if ctx.Err() == nil && !db.IsUnavailable(err) {
+			if ctx.Err() == nil && !db.IsPassing(err) {
 				w.log.Warn("verifications could not be read", "error", err)
 			}
 			continue

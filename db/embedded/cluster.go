@@ -29,6 +29,10 @@ type Cluster struct {
 	binaries   binaries
 	arguments  []string
 	launchedAt time.Time
+	files      fileState // of the programs and libraries, since the start of the server
+	outdated   error     // why the files on disk are no longer the server's; nil: they are
+
+	seen fileState // supervise's alone: the last other state of the files
 }
 
 // Start returns the running server of a data directory, ready for use: a server of its own if no process owns the
@@ -147,19 +151,28 @@ func (c *Cluster) startOwn(ctx context.Context, lock *os.File) error {
 			return err
 		}
 	}
-	args, err := l.arguments(ctx, b, c.cfg.Settings)
+	if err := c.use(ctx, b); err != nil {
+		return err
+	}
+	return c.launch(ctx)
+}
+
+// use makes the next launch start these programs.
+func (c *Cluster) use(ctx context.Context, b binaries) error {
+	args, err := c.layout.arguments(ctx, b, c.cfg.Settings)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.binaries, c.arguments = b, args
 	c.mu.Unlock()
-	return c.launch(ctx)
+	return nil
 }
 
-// launch starts the server with the programs that startOwn found, and makes sure that the role and the database exist.
+// launch starts the server with the programs that use named, and makes sure that the role and the database exist.
 func (c *Cluster) launch(ctx context.Context) error {
 	started := time.Now()
+	before := stateOf(c.binaries.program("postgres"))
 	p, err := c.layout.run(ctx, c.log, c.binaries, c.arguments)
 	if err != nil {
 		return err
@@ -168,8 +181,16 @@ func (c *Cluster) launch(ctx context.Context) error {
 		_ = p.stop(context.WithoutCancel(ctx), c.log)
 		return c.layout.startFault(err)
 	}
+	files, err := c.layout.files(ctx, c.binaries)
+	if err != nil {
+		_ = p.stop(context.WithoutCancel(ctx), c.log)
+		return c.layout.startFault(err)
+	}
+	if stateOf(c.binaries.program("postgres")) != before {
+		files.state = "" // replaced while it started: other than any state on disk
+	}
 	c.mu.Lock()
-	c.server, c.launchedAt = p, time.Now()
+	c.server, c.launchedAt, c.files, c.outdated = p, time.Now(), files, nil
 	c.mu.Unlock()
 	c.log.Info("PostgreSQL is ready", "postgres", c.binaries.version, "pid", p.pid, "took", time.Since(started).Round(time.Millisecond))
 	return nil

@@ -58,6 +58,8 @@ type Config struct {
 
 	// places replaces the folders that are searched, for tests that must not find the machine's own PostgreSQL.
 	places *places
+	// quiet replaces filesQuiet, for tests.
+	quiet time.Duration
 }
 
 // defaultDataDir is the folder that works without configuration: /var/lib/posthorn for root (the server's unprivileged
@@ -98,6 +100,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.places == nil {
 		cfg.places = machinePlaces()
+	}
+	if cfg.quiet == 0 {
+		cfg.quiet = filesQuiet
 	}
 	if cfg.DataDir == "" {
 		dir, err := defaultDataDir()

@@ -11,6 +11,8 @@ import (
 // stays takes over the ownership when it is free.
 func (c *Cluster) supervise(ctx context.Context, stay bool) {
 	defer close(c.done)
+	look := time.NewTicker(c.cfg.quiet / 3)
+	defer look.Stop()
 	for ctx.Err() == nil {
 		c.mu.Lock()
 		owned, server := c.lock != nil, c.server
@@ -19,6 +21,8 @@ func (c *Cluster) supervise(ctx context.Context, stay bool) {
 		case owned && server != nil:
 			select {
 			case <-ctx.Done():
+			case <-look.C:
+				c.followUpdate(ctx, server)
 			case <-server.exited:
 				c.mu.Lock()
 				c.server = nil
@@ -36,16 +40,24 @@ func (c *Cluster) supervise(ctx context.Context, stay bool) {
 }
 
 // restart launches the server until it runs. If the server ran for a while before, the first try comes immediately.
+// Each try searches for the programs again: those of before are possibly replaced.
 func (c *Cluster) restart(ctx context.Context, lasted time.Duration) {
 	backoff := 100 * time.Millisecond
 	if lasted < steadyAfter && !sleep(ctx, backoff) {
 		return
 	}
 	for {
-		err := c.launch(ctx)
+		b, err := c.present(ctx)
+		if err == nil {
+			err = c.use(ctx, b)
+		}
+		if err == nil {
+			err = c.launch(ctx)
+		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
+		c.setOutdated(err)
 		backoff = min(2*backoff, maxBackoff)
 		c.log.Error("PostgreSQL did not start again", "error", err, "next_try_in", backoff)
 		if !sleep(ctx, backoff) {

@@ -21,6 +21,7 @@ const (
 )
 
 func isRoot() bool                                         { return false }
+func inodeOf(fs.FileInfo) uint64                           { return 0 }
 func ownerOf(fs.FileInfo) int                              { return -1 }
 func tryLock(string) (*os.File, error)                     { return nil, errors.ErrUnsupported }
 func runAs(*exec.Cmd, account)                             {}

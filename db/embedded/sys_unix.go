@@ -29,6 +29,14 @@ func ownerOf(info fs.FileInfo) int {
 	return -1
 }
 
+// inodeOf tells a file that replaced another from that other.
+func inodeOf(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Ino) //nolint:unconvert // its width differs between systems
+	}
+	return 0
+}
+
 // tryLock takes an exclusive lock on a file, or returns nil if another process holds it. The kernel releases it when
 // the holder closes the file or dies. Child processes do not inherit it, since Go opens files close-on-exec.
 func tryLock(path string) (*os.File, error) {

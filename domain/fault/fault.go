@@ -33,7 +33,10 @@ type Error struct {
 	Fields []Field // which fields, where the request had any
 	// RetryAfter is the number of seconds after which the same request can succeed; 0: unknown.
 	RetryAfter int
-	Cause      error // logged, never shown
+	// Lasting says of an Unavailable error that it doesn't pass by itself: the operator has to repair something. It is
+	// logged as an error.
+	Lasting bool
+	Cause   error // logged, never shown
 }
 
 // Field is one wrong field of a request.

@@ -80,7 +80,7 @@ func (r *Runner) round(ctx context.Context) (rest time.Duration) {
 }
 
 func (r *Runner) complain(ctx context.Context, what string, err error, about ...any) {
-	if ctx.Err() == nil && !db.IsUnavailable(err) {
+	if ctx.Err() == nil && !db.IsPassing(err) {
 		r.log.Warn(what, append(about, "error", err)...)
 	}
 }

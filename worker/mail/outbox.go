@@ -78,7 +78,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n, err := o.pass(ctx)
 		switch {
-		case err != nil && ctx.Err() == nil && !db.IsUnavailable(err):
+		case err != nil && ctx.Err() == nil && !db.IsPassing(err):
 			o.Log.Warn("the outbox could not be read", "error", err)
 		case err == nil && n == claimMost:
 			continue // there can be more
@@ -244,7 +244,7 @@ func (o *Outbox) tidy(ctx context.Context) {
 			})
 			return err
 		})
-		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 			o.Log.Warn("the outbox could not be tidied", "error", err)
 		}
 		select {

@@ -34,7 +34,7 @@ func (m *Maintenance) assess(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		if ctx.Err() == nil && !db.IsUnavailable(err) {
+		if ctx.Err() == nil && !db.IsPassing(err) {
 			m.log.Warn("the health of endpoints could not be assessed; it is tried again", "endpoints", len(named), "error", err)
 		}
 		if !loop.Sleep(ctx, assessRetry) {

@@ -98,7 +98,7 @@ func (m *Maintenance) Run(ctx context.Context) {
 	for _, j := range m.jobs() {
 		group.Go(func() {
 			for {
-				if err := j.do(ctx); err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+				if err := j.do(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 					m.log.Warn("housekeeping failed", "chore", j.name, "error", err)
 				}
 				if !loop.Sleep(ctx, j.every) {

@@ -79,7 +79,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 	} {
 		group.Go(func() {
 			for {
-				if err := job.do(ctx); err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+				if err := job.do(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
 					n.Log.Warn("a job of notices failed", "job", job.name, "error", err)
 				}
 				select {
