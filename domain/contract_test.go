@@ -160,6 +160,9 @@ func answers() string {
 			{Failure: delivery.FailReset},
 			{Failure: delivery.FailProtocol},
 		}},
+		{"none: a connection that was kept from an earlier request is closed before a byte of the response", []delivery.Result{
+			{Failure: delivery.FailReset, Stale: true},
+		}},
 		{"none: the name resolves to a blocked address", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
 		outcomes := map[string]bool{}
@@ -167,6 +170,9 @@ func answers() string {
 		for _, r := range row.results {
 			d := delivery.Decide(delivery.Policy{Schedule: standard}, 1, r, 0.5)
 			outcome, class = outcomeWords(d), classWords(d.Class)
+			if d.Repeat {
+				class = "not counted: says nothing about the endpoint"
+			}
 			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r,
 				0.5); lenient.Status != d.Status {
 				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)
@@ -195,6 +201,8 @@ func outcomeWords(d delivery.Decision) string {
 		return "failed, and the endpoint is disabled immediately"
 	case d.Status == delivery.Delivered:
 		return "delivered"
+	case d.Repeat:
+		return "sent again immediately on a new connection, without using up a retry"
 	case d.Status == delivery.Retrying:
 		return "retried"
 	}

@@ -23,7 +23,7 @@ type metrics struct {
 // maxTypes is the maximum number of labels for event types; further types are counted as "other".
 const maxTypes = 200
 
-func newMetrics(r prometheus.Registerer) *metrics {
+func newMetrics(r prometheus.Registerer, listenAge func() time.Duration) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "attempts_total", Help: "Requests made to endpoints.",
@@ -44,7 +44,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps)
+		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "listen_age_seconds", Help: "Time since the connection that receives notifications last showed that it is alive.",
+		}, func() float64 { return listenAge().Seconds() }))
 	}
 	return m
 }

@@ -8,7 +8,7 @@ import (
 // A tenant with invented event types must not fill the memory of the metrics store.
 func TestEventTypesBeyondTheFirstShareALabel(t *testing.T) {
 	t.Parallel()
-	m, labels := newMetrics(nil), map[string]bool{}
+	m, labels := newMetrics(nil, nil), map[string]bool{}
 	for i := range 3 * maxTypes {
 		labels[m.typeLabel(fmt.Sprintf("order.%d", i))] = true
 	}

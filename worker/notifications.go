@@ -10,7 +10,7 @@ import (
 
 // notifications receives the announcements of other processes, until the context ends.
 func (w *Worker) notifications(ctx context.Context) {
-	db.Listen(ctx, w.listen, []string{db.ChannelWake, queue.ChannelOutbox, accounts.ChannelPauses},
+	w.listener.Listen(ctx, w.listen, []string{db.ChannelWake, queue.ChannelOutbox, accounts.ChannelPauses},
 		func() {
 			w.tellRelay()
 			w.tellPauses()

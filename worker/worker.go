@@ -77,6 +77,7 @@ type Worker struct {
 	inbox       http.Handler     // receives what is sent to test inboxes; nil without
 	events      *eventCache
 	watermark   lanes.Watermark
+	listener    db.Listener // of the announcements of other processes
 	scheduler   *scheduler
 	clock       *clock
 	changed     *loop.Asked // endpoints whose configuration changed
@@ -112,7 +113,8 @@ func New(c Config) *Worker {
 		w.grace = 20 * time.Second
 	}
 	w.inbox, w.tracer = c.Inbox, c.Tracer
-	w.metrics = newMetrics(c.Registry)
+	w.listener.Log = w.log
+	w.metrics = newMetrics(c.Registry, w.listener.Age)
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
 		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, History: c.History,

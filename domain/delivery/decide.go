@@ -18,6 +18,9 @@ type Result struct {
 	Status     int           // HTTP status of the response; 0 if there was none
 	RetryAfter time.Duration // the response's Retry-After, read with ParseRetryAfter; 0: none
 	Again      bool          // the response is not about this delivery: it is retried whatever the policy says
+	// Stale: the connection was kept from an earlier request, and ended without a byte of a response to this one. Most
+	// likely the receiver had closed it, which says nothing about the endpoint.
+	Stale bool
 }
 
 // Policy is how the endpoint's settings read responses.
@@ -33,6 +36,7 @@ type Decision struct {
 	Status   Status        // Delivered, Retrying or Failed
 	Reason   Reason        // of a Failed one
 	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
+	Repeat   bool          // Retrying immediately, without using up the schedule
 	Probe    bool          // RetryIn follows the endpoint's breaker, since the attempt was a probe
 	PlanIn   time.Duration // of a Probe: the wait of the delivery's own schedule, which holds once the breaker closes
 	LaneWait time.Duration // the endpoint asks for so long a wait of the whole lane; 0 is no wait
@@ -61,6 +65,10 @@ func (c Class) String() string { return word(classWords[:], int(c), "class") }
 // and is the attempt that just ended; random is drawn evenly from [0, 1) and spreads the retry.
 func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
+	if r.Stale {
+		d.Status, d.Repeat = Retrying, true
+		return d
+	}
 	switch classify(p, r, d.Class) {
 	case deliver:
 		d.Status = Delivered
@@ -141,7 +149,7 @@ func laneWait(r Result) time.Duration {
 // webhooks, and counts as unhealthy.
 func Classify(r Result, acceptConflict bool) Class {
 	switch {
-	case r.Failure == FailInternal:
+	case r.Failure == FailInternal, r.Stale:
 		return Neutral
 	case r.Failure != FailNone:
 		return Unhealthy

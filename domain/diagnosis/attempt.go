@@ -22,7 +22,7 @@ var words = map[health.Problem]struct{ title, detail, fix string }{
 	},
 	health.ProblemTLS: {
 		"No secure connection", "The TLS handshake failed, or the server's certificate isn't valid. The attempt says why.",
-		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, and that TLS 1.2 or newer is enabled.",
+		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, that TLS 1.2 or newer is enabled, and that no client certificate is required.",
 	},
 	health.ProblemReset: {
 		"Connection closed early", "The connection was closed before the response was complete.",
@@ -33,8 +33,8 @@ var words = map[health.Problem]struct{ title, detail, fix string }{
 		"Use a public address. To receive on your own machine, use posthorn listen, a tunnel, or a test inbox.",
 	},
 	health.ProblemProtocol: {
-		"Not an HTTP response", "The response isn't valid HTTP/1.1, or its headers are larger than 64 KiB.",
-		"Check what listens at the endpoint's URL and port.",
+		"Not an HTTP response", "The response isn't valid HTTP/1.1, or its headers are larger than 64 KiB. The attempt says what is wrong.",
+		"Check what listens at the endpoint's URL and port, and the headers that it sends.",
 	},
 	health.ProblemInternal: {
 		"Not sent", "Posthorn couldn't render or sign the request, so nothing was sent.",

@@ -145,8 +145,8 @@ func (p Policy) check(ap netip.AddrPort) error {
 }
 
 // CheckAnswer decides about everything that a name resolved to. One address that CheckResolved refuses refuses the
-// whole DNS response, since a name that mixes public and private addresses is an attack or a mistake. An empty response is
-// refused too.
+// whole DNS response, since a name that mixes public and private addresses is an attack or a mistake. An empty response
+// is refused too.
 func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
 	if len(addrs) == 0 {
 		return blocked("the name has no address")

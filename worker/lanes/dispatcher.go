@@ -261,6 +261,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	f.Assess = l.evaluate(o, counters, breaker, now)
 	if j.IsProbe {
 		f.Decision = l.afterProbe(j, o.Decision, now)
+	} else if o.Decision.Repeat {
+		j.Probes++
 	}
 	d.followBreaker(l, breaker.State, now)
 	d.trim(l)

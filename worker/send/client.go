@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"posthorn/domain/egress"
@@ -35,7 +36,7 @@ func NewTrustedClient() *http.Client {
 func boundedClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Timeout: clientTimeout,
-		Transport: &documents{&http.Transport{
+		Transport: &documents{next: &http.Transport{
 			Proxy: nil, DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    tlsTimeout,
 			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true, MaxIdleConns: 20, MaxIdleConnsPerHost: 2,
@@ -45,11 +46,24 @@ func boundedClient(dial func(ctx context.Context, network, address string) (net.
 	}
 }
 
-// documents bounds the size of responses, and tells the guard which requests are unencrypted.
-type documents struct{ next *http.Transport }
+// documents bounds the size of responses and the age of connections, and tells the guard which requests are
+// unencrypted.
+type documents struct {
+	next    *http.Transport
+	renewed atomic.Int64 // when unused connections were last closed, in Unix milliseconds
+}
+
+// renew closes unused connections once in their greatest age, so that a change of DNS records is followed.
+func (d *documents) renew(now time.Time) {
+	last := d.renewed.Load()
+	if now.UnixMilli()-last >= maxAge.Milliseconds() && d.renewed.CompareAndSwap(last, now.UnixMilli()) {
+		d.next.CloseIdleConnections()
+	}
+}
 
 func (d *documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := &phases{began: time.Now(), plain: r.URL.Scheme == "http"}
+	d.renew(p.began)
 	r = r.Clone(context.WithValue(r.Context(), phasesKey{}, p))
 	r.Header.Set("User-Agent", signature.UserAgent)
 	answer, err := d.next.RoundTrip(r)

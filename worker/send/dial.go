@@ -39,6 +39,8 @@ type phases struct {
 	dns, connected, tlsBegun, tlsDone atomic.Int64
 	got, wrote, firstByte             atomic.Int64
 	resolving                         atomic.Bool
+	reused                            atomic.Bool // the connection was kept from an earlier request
+	certificateAsked                  atomic.Bool // the server asked for a client certificate in the handshake
 }
 
 func (p *phases) mark(at *atomic.Int64) { at.Store(max(time.Since(p.began).Microseconds(), 1)) }

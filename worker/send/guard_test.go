@@ -450,7 +450,7 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 		{"TLS 1.1", withTLS(&tls.Config{
 			Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10,
 			MaxVersion: tls.VersionTLS11,
-		}), []tls.Certificate{good}, delivery.FailTLS, "handshake failed"},
+		}), []tls.Certificate{good}, delivery.FailTLS, "older than 1.2"},
 		{"plain HTTP", func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1000))
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad request\r\nContent-Length: 0\r\n\r\n")

@@ -13,8 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+	"unicode"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
@@ -34,17 +34,19 @@ type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
 	small     *smallRequests // nil: every request goes through transport
+	aged      agedConns      // of transport
 }
 
 func newHTTPTransport(g *guard) *httpTransport {
-	stock := &http.Transport{
-		Proxy:       nil,
-		DialContext: g.dial,
+	h := &httpTransport{guard: g}
+	h.transport = &http.Transport{
+		Proxy:          nil,
+		DialContext:    h.dial,
+		DialTLSContext: h.dialTLS,
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
 		},
-		TLSHandshakeTimeout: tlsTimeout,
 		// HTTP/1.1 only: HTTP/2 resends by itself after GOAWAY
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 		MaxResponseHeaderBytes: maxAnswerHead,
@@ -55,7 +57,8 @@ func newHTTPTransport(g *guard) *httpTransport {
 		ReadBufferSize:         2 << 10,
 		WriteBufferSize:        2 << 10,
 	}
-	return &httpTransport{guard: g, transport: stock, small: newSmallRequests(g, stock.TLSClientConfig)}
+	h.small = newSmallRequests(g, h.transport.TLSClientConfig)
+	return h
 }
 
 // httpAddress is the destination of an endpoint's requests.
@@ -135,23 +138,37 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
+	var conn usedConn
 	//nolint:bodyclose // readExcerpt closes it
-	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace())))
+	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace(&conn))))
 	var r delivery.Result
+	if err == nil && answer.StatusCode < 100 {
+		_ = answer.Body.Close()
+		answer, err = nil, badStatusError(answer.Status)
+	}
 	if err == nil {
 		r.Status = answer.StatusCode
-		a.ResponseExcerpt, err = readExcerpt(ctx, answer)
-		if err != nil {
+		if a.ResponseExcerpt, err = readExcerpt(ctx, answer); err != nil {
 			a.Error = incompleteBody
+		} else if conn.aged != nil {
+			conn.aged.rest(conn.use, keptFor(conn.aged.expires, time.Now(), answer.Header))
 		}
 	} else {
 		r.Failure, a.Error = classify(err, p)
+		if r.Stale = p.isStale(ctx, r); r.Stale && conn.aged != nil {
+			h.aged.closeIdle(conn.aged.address)
+		}
 	}
 	p.fill(a)
 	if answer == nil {
 		return r, nil
 	}
 	return r, answer.Header
+}
+
+// isStale reports whether a request was lost because the connection that was kept from an earlier one had ended.
+func (p *phases) isStale(ctx context.Context, r delivery.Result) bool {
+	return r.Failure == delivery.FailReset && p.reused.Load() && p.firstByte.Load() == 0 && ctx.Err() == nil
 }
 
 const incompleteBody = "the response body was incomplete or timed out"
@@ -188,11 +205,21 @@ var (
 	identity    = []string{signature.AcceptEncoding}
 )
 
-func (p *phases) trace() *httptrace.ClientTrace {
+// usedConn is the connection that http.Transport chose for a request.
+type usedConn struct {
+	aged *agedConn
+	use  int
+}
+
+func (p *phases) trace(conn *usedConn) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GotConn:              func(httptrace.GotConnInfo) { p.mark(&p.got) },
-		TLSHandshakeStart:    func() { p.mark(&p.tlsBegun) },
-		TLSHandshakeDone:     func(tls.ConnectionState, error) { p.mark(&p.tlsDone) },
+		GotConn: func(got httptrace.GotConnInfo) {
+			p.mark(&p.got)
+			p.reused.Store(got.Reused)
+			if conn.aged = agedOf(got.Conn); conn.aged != nil {
+				conn.use = conn.aged.take()
+			}
+		},
 		WroteRequest:         func(httptrace.WroteRequestInfo) { p.mark(&p.wrote) },
 		GotFirstResponseByte: func() { p.mark(&p.firstByte) },
 	}
@@ -245,45 +272,47 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return dial.failure, dial.text
 	case errors.Is(err, context.Canceled):
 		return delivery.FailReset, "interrupted: this worker was stopped before a response arrived"
-	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() == 0:
-		// The endpoint's timeout was shorter than the dial's own, which has not expired yet.
-		if p.resolving.Load() && p.dns.Load() == 0 {
-			return delivery.FailDNS, "the name server did not respond in time"
-		}
+	// The endpoint's timeout can be shorter than the dial's own, which has not expired then.
+	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() > 0:
+		return delivery.FailTLS, "the TLS handshake timed out"
+	case timedOut && p.got.Load() == 0 && p.resolving.Load() && p.dns.Load() == 0:
+		return delivery.FailDNS, "the name server did not respond in time"
+	case timedOut && p.got.Load() == 0:
 		return delivery.FailConnect, "no connection in time"
-	case p.wrote.Load() == 0 && p.tlsBegun.Load() > 0 && isTLS(err, timedOut):
-		return delivery.FailTLS, tlsText(err, timedOut)
 	case timedOut:
 		return delivery.FailTimeout, "no response in time"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
+	case isTLS(err):
+		return delivery.FailTLS, tlsText(err, p.certificateAsked.Load())
+	case isClosed(err) && p.reused.Load() && p.firstByte.Load() == 0:
+		return delivery.FailReset, "the connection, kept from an earlier request, was closed before a response arrived"
+	case isClosed(err), strings.Contains(err.Error(), "server closed idle connection"):
 		return delivery.FailReset, "the connection was closed before a response arrived"
 	}
-	return delivery.FailProtocol, "the response is not valid HTTP, or its headers are larger than 64 KiB"
+	return delivery.FailProtocol, protocolText(err)
 }
 
-func isTLS(err error, timedOut bool) bool {
-	var certificate *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var alert tls.AlertError
-	text := err.Error()
-	return timedOut || errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert) ||
-		strings.Contains(text, "tls:") || strings.Contains(text, "TLS handshake") || strings.Contains(text, "x509:") ||
-		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
-}
+// badStatusError is the status of a response that HTTP does not have. It is three digits and a reason.
+type badStatusError string
 
-func tlsText(err error, timedOut bool) string {
-	var certificate *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
+func (e badStatusError) Error() string { return "the status " + string(e)[:3] + " does not exist" }
+
+// protocolText says what is wrong with a response, in the parser's own words. Errors of the connection are not quoted,
+// since they contain addresses.
+func protocolText(err error) string {
+	var network net.Error
+	text := strings.TrimPrefix(err.Error(), "net/http: HTTP/1.x transport connection broken: ")
+	text = strings.TrimPrefix(text, "net/http: ")
 	switch {
-	case errors.As(err, &certificate):
-		// The x509 texts contain hosts and dates, but no addresses of ours.
-		return delivery.Clip("invalid certificate: "+certificate.Err.Error(), 300)
-	case timedOut:
-		return "the TLS handshake timed out"
-	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
-		return "the server responded with plain HTTP instead of TLS"
+	case errors.Is(err, errLongHead), strings.HasPrefix(text, "server response headers exceeded"):
+		return "the response's headers are larger than 64 KiB"
+	case errors.As(err, &network):
+		return "the response is not valid HTTP"
 	}
-	return "the TLS handshake failed"
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	return delivery.Clip("the response is not valid HTTP: "+text, maxCause)
 }

@@ -48,7 +48,7 @@ func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 // keeps connections by host, and an inbox's host is this server's public one.
 func newInboxTransport(g *guard) *inboxTransport {
 	c := &inboxTransport{newHTTPTransport(g), newInboxDoor()}
-	c.transport.DialContext, c.small = c.door.dial, nil
+	c.transport.DialContext, c.transport.DialTLSContext, c.small = c.door.dial, nil, nil
 	return c
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -72,10 +70,11 @@ func saidOf(err error) said {
 	}
 	var first *kgo.ErrFirstReadEOF
 	switch {
+	case isTLS(err):
+		return fail(delivery.FailTLS, tlsText(err, false))
 	case errors.As(err, &first):
 		return fail(delivery.FailReset, "the broker closed the connection at the first request: it probably requires TLS or SASL")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case isClosed(err):
 		return fail(delivery.FailReset, "the broker closed the connection before an acknowledgment arrived")
 	}
 	return fail(delivery.FailProtocol, "the server does not use Kafka's protocol, or uses an unsupported version")

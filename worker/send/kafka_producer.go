@@ -131,23 +131,19 @@ func (p *producer) dial(ctx context.Context, network, address string) (net.Conn,
 		return nil, err
 	}
 	if p.to.TLS {
-		ph.mark(&ph.tlsBegun)
-		if conn, err = p.secure(ctx, conn, address); err != nil {
+		if conn, err = p.secure(ctx, conn, address, ph); err != nil {
 			return nil, err
 		}
-		ph.mark(&ph.tlsDone)
 	}
 	p.remember(ph)
 	return conn, nil
 }
 
-func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+func (p *producer) secure(ctx context.Context, conn net.Conn, address string, ph *phases) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
-	defer cancel()
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions,
 	}
@@ -155,12 +151,7 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 		// a session does not contain its certificate authority, and other endpoints have other ones
 		config.ClientSessionCache = nil
 	}
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, &dialError{delivery.FailTLS, tlsText(err, errors.Is(err, context.DeadlineExceeded)), err}
-	}
-	return secured, nil
+	return encrypt(ctx, conn, config, ph)
 }
 
 func (p *producer) remember(ph *phases) {

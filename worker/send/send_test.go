@@ -141,7 +141,7 @@ func TestAFailedAttemptNamesItsPhase(t *testing.T) {
 			time.Second,
 		},
 		{
-			"is no HTTP", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "220 mail.example.com ESMTP\r\n"); _ = c.Close() }, "", 0, delivery.FailProtocol, "not valid HTTP",
+			"is no HTTP", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "220 mail.example.com ESMTP\r\n"); _ = c.Close() }, "", 0, delivery.FailProtocol, `not valid HTTP: malformed HTTP status code`,
 			time.Second,
 		},
 		{"head without end", func(c net.Conn, _ int) {
@@ -166,7 +166,7 @@ func TestAFailedAttemptNamesItsPhase(t *testing.T) {
 					return
 				}
 			}
-		}, "", 0, delivery.FailProtocol, "not valid HTTP", 2 * time.Second},
+		}, "", 0, delivery.FailProtocol, "larger than 64 KiB", 2 * time.Second},
 		{"refuses", nil, "http://127.0.0.1:1025", 0, delivery.FailConnect, "connection refused", time.Second},
 		{"redirects", func(c net.Conn, _ int) {
 			_, _ = io.WriteString(c, "HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")

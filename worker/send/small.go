@@ -51,7 +51,8 @@ type keptConn struct {
 	origin  string
 	in      *bufio.Reader
 	left    int64 // bytes that may still be read: of the response's head, then of everything
-	since   time.Time
+	expires time.Time
+	usable  time.Time // until when the kept connection can be used again
 	until   time.Time // the deadline of the present request
 	silence silence
 }
@@ -104,6 +105,9 @@ func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request
 			err = cause
 		}
 		result.Failure, a.Error = classify(err, p)
+		if result.Stale = p.isStale(ctx, result); result.Stale {
+			s.closeIdle(to.origin)
+		}
 	}
 	p.fill(a)
 	return result, head, true
@@ -115,8 +119,9 @@ func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byt
 	p *phases,
 ) (*keptConn, error) {
 	for {
-		c := s.take(to.origin)
+		c := s.take(to.origin, p.began)
 		kept := c != nil
+		p.reused.Store(kept)
 		if !kept {
 			var err error
 			if c, err = s.dial(ctx, to, until, p); err != nil {
@@ -131,8 +136,12 @@ func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byt
 			p.mark(&p.wrote)
 			return c, nil
 		}
+		again := kept && n == 0 && ctx.Err() == nil && time.Now().Before(until)
+		if !again {
+			err = c.explain(err)
+		}
 		_ = c.Close()
-		if !kept || n > 0 || ctx.Err() != nil || !time.Now().Before(until) {
+		if !again {
 			return nil, err
 		}
 	}
@@ -145,11 +154,12 @@ func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Ti
 	if err != nil {
 		return nil, err
 	}
-	c := &keptConn{Conn: conn, origin: to.origin}
+	c := &keptConn{Conn: conn, origin: to.origin, expires: time.Now().Add(lifetime())}
 	c.silence.of(conn)
 	if to.url.Scheme == "https" {
-		if c.Conn, err = s.encrypt(ctx, conn, to.url.Hostname(), p); err != nil {
-			_ = conn.Close()
+		config := s.tls.Clone()
+		config.ServerName = to.url.Hostname()
+		if c.Conn, err = encrypt(ctx, conn, config, p); err != nil {
 			return nil, err
 		}
 	}
@@ -157,19 +167,20 @@ func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Ti
 	return c, nil
 }
 
-func (s *smallRequests) encrypt(ctx context.Context, conn net.Conn, host string, p *phases) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
-	defer cancel()
-	config := s.tls.Clone()
-	config.ServerName = host
-	encrypted := tls.Client(conn, config)
-	p.mark(&p.tlsBegun)
-	err := encrypted.HandshakeContext(ctx)
-	p.mark(&p.tlsDone)
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err()
+// explainWithin is enough to read what has arrived already.
+const explainWithin = 50 * time.Millisecond
+
+// explain returns why the other side ended a connection on which nothing could be written, if it said so in TLS.
+func (c *keptConn) explain(err error) error {
+	encrypted, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return err
 	}
-	return encrypted, err
+	_ = encrypted.SetReadDeadline(time.Now().Add(explainWithin))
+	if _, said := encrypted.Read(make([]byte, 1)); said != nil && isTLS(said) {
+		return said
+	}
+	return err
 }
 
 // receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was
@@ -185,13 +196,13 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 			_ = c.Close()
 			return
 		}
-		s.keep(c)
+		s.keep(c, answer.Header)
 	}()
 	if _, err := c.in.Peek(1); err != nil {
 		return nil, err
 	}
 	p.mark(&p.firstByte)
-	for answer == nil || answer.StatusCode < 200 && answer.StatusCode != http.StatusSwitchingProtocols {
+	for answer == nil || isInformational(answer.StatusCode) {
 		// The limit covers all parts of the head together.
 		if answer, err = http.ReadResponse(c.in, postRequest); err != nil {
 			if !time.Now().Before(c.until) {
@@ -199,6 +210,9 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 			}
 			return nil, err
 		}
+	}
+	if answer.StatusCode < 100 {
+		return nil, badStatusError(answer.Status)
 	}
 	if answer.StatusCode == http.StatusSwitchingProtocols {
 		return answer, nil // there is no body, only the connection itself
@@ -208,6 +222,11 @@ func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *
 	a.ResponseExcerpt, whole, err = readKept(answer)
 	usable = err == nil && whole && !answer.Close
 	return answer, err
+}
+
+// isInformational reports whether another response follows.
+func isInformational(status int) bool {
+	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
 }
 
 // postRequest tells the parser the request's method.
@@ -235,7 +254,7 @@ func readKept(answer *http.Response) (b []byte, whole bool, err error) {
 }
 
 // take returns a connection that is still open, or nil.
-func (s *smallRequests) take(origin string) *keptConn {
+func (s *smallRequests) take(origin string, now time.Time) *keptConn {
 	for {
 		s.mu.Lock()
 		list := s.idle[origin]
@@ -247,18 +266,21 @@ func (s *smallRequests) take(origin string) *keptConn {
 		s.idle[origin] = slices.Delete(list, len(list)-1, len(list))
 		s.count--
 		s.mu.Unlock()
-		if c.silence.holds() {
+		if now.Before(c.usable) && c.silence.holds() {
 			return c
 		}
 		_ = c.Close()
 	}
 }
 
-func (s *smallRequests) keep(c *keptConn) {
-	c.since = time.Now()
+// keep keeps a connection after a response with these headers.
+func (s *smallRequests) keep(c *keptConn, answer http.Header) {
+	now := time.Now()
+	wait := keptFor(c.expires, now, answer)
+	c.usable = now.Add(wait)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count >= maxIdle || len(s.idle[c.origin]) >= maxIdlePerHost {
+	if wait <= 0 || s.count >= maxIdle || len(s.idle[c.origin]) >= maxIdlePerHost {
 		_ = c.Close()
 		return
 	}
@@ -269,13 +291,25 @@ func (s *smallRequests) keep(c *keptConn) {
 	}
 }
 
+// closeIdle closes the kept connections of an origin.
+func (s *smallRequests) closeIdle(origin string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.idle[origin] {
+		_ = c.Close()
+		s.count--
+	}
+	delete(s.idle, origin)
+}
+
 // sweep closes connections that were unused for long or were closed by the other side, as long as connections are kept.
 func (s *smallRequests) sweep() {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for origin, list := range s.idle {
 		rest := slices.DeleteFunc(list, func(c *keptConn) bool {
-			over := time.Since(c.since) >= idleFor || !c.silence.holds()
+			over := !now.Before(c.usable) || !c.silence.holds()
 			if over {
 				_ = c.Close()
 				s.count--

@@ -162,7 +162,7 @@ func TestKeptConnectionsAreBoundedInNumberAndTime(t *testing.T) {
 	for range cap(ends) {
 		ours, theirs := net.Pipe()
 		ends = append(ends, theirs)
-		s.keep(&keptConn{Conn: ours, origin: "http://a"})
+		s.keep(&keptConn{Conn: ours, origin: "http://a", expires: time.Now().Add(maxAge)}, http.Header{})
 	}
 	if s.count != maxIdlePerHost {
 		t.Errorf("%d are kept of one receiver, want %d", s.count, maxIdlePerHost)
@@ -171,7 +171,7 @@ func TestKeptConnectionsAreBoundedInNumberAndTime(t *testing.T) {
 		t.Errorf("the last is open still: %v", err)
 	}
 	for _, c := range s.idle["http://a"] {
-		c.since = c.since.Add(-idleFor)
+		c.usable = c.usable.Add(-idleFor)
 	}
 	s.sweep()
 	if s.count != 0 || len(s.idle) != 0 || s.sweeper != nil {

@@ -1,0 +1,24 @@
+package delivery
+
+import (
+	"strings"
+	"time"
+)
+
+// IdleLimit is how long a connection can be kept unused after a response: most, or a second less than the receiver says
+// in Keep-Alive: timeout=N. A request that is on its way when the receiver closes would be lost. 0: it is closed now.
+func IdleLimit(keepAlive string, most time.Duration) time.Duration {
+	if keepAlive == "" {
+		return most
+	}
+	for _, parameter := range strings.Split(keepAlive, ",") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "timeout") {
+			continue
+		}
+		if wait, ok := digits(strings.Trim(value, " \t\"")); ok && strings.Trim(value, " \t\"") != "" {
+			most = min(most, max(wait-time.Second, 0))
+		}
+	}
+	return most
+}
