@@ -30,7 +30,7 @@ var actions = []struct {
 	Action  string
 }{
 	{ProblemDNS, "The endpoint's host name has no address. Check the host name in its URL and its DNS records."},
-	{ProblemTLS, "The TLS handshake with the endpoint fails. Check that its certificate hasn't expired, is issued for the host name, and is sent with its full chain."},
+	{ProblemTLS, "The TLS handshake with the endpoint fails. Check that its certificate hasn't expired, is issued for the host name, and is sent with its full chain, and that no client certificate is required. The attempts say why it fails."},
 	{ProblemConnect, "The endpoint accepts no connections. Check that its server is running and that its firewall allows connections to the URL's port."},
 	{ProblemBlocked, "The endpoint's host name resolves to an address that deliveries can't be sent to. Use a public address."},
 	{ProblemAuth, "The endpoint returns 401 or 403. Check the secret that it verifies signatures with, and the authorization that it requires."},
