@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,8 +17,9 @@ func IdleLimit(keepAlive string, most time.Duration) time.Duration {
 		if !strings.EqualFold(strings.TrimSpace(name), "timeout") {
 			continue
 		}
-		if wait, ok := digits(strings.Trim(value, " \t\"")); ok && strings.Trim(value, " \t\"") != "" {
-			most = min(most, max(wait-time.Second, 0))
+		seconds, err := strconv.ParseUint(strings.Trim(value, " \t\""), 10, 16) // a larger number is no limit
+		if err == nil {
+			most = min(most, max(time.Duration(seconds)*time.Second-time.Second, 0))
 		}
 	}
 	return most
