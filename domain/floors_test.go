@@ -19,7 +19,7 @@ import (
 var floors = [][]string{
 	{"db/sql", "db/seal", "db/migrations", "db/embedded"},
 	{"db", "db/dbtest"},
-	{"db/ledger", "db/schematest"},
+	{"db/ledger", "db/schematest", "db/readtest"},
 	{"db/queue"},
 	{"db/accounts", "db/emit"},
 	{"db/endpoints"},

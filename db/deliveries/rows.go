@@ -242,8 +242,8 @@ func splitByDay(ids []id.UUID) []dayOfIDs {
 	return days
 }
 
-// moments are the times of creation of ids, for statements that take both: PostgreSQL looks in one day for a moment that
-// it is given, and in all days for one that it computes (queries/bulk.sql, DeliveredEvents).
+// moments are the times of creation of ids, for statements that take both: PostgreSQL looks in one day for a moment
+// that it is given, and in all days for one that it computes (queries/bulk.sql, DeliveredEvents).
 func moments(ids []id.UUID) []time.Time {
 	at := make([]time.Time, len(ids))
 	for i, one := range ids {
