@@ -12,13 +12,14 @@ UPDATE clock SET shifted = shifted + @seconds::double precision, stepped_at = cl
 -- name: ShiftRetries :execrows
 -- Retries, but not what its emitter asked to be sent at a time of day.
 UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precision),
-	planned_at = planned_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
+	tried_at = tried_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
 
 -- name: ShiftLaneWaits :exec
 UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::double precision),
 	asked_at = asked_at + make_interval(secs => @seconds::double precision), look_at = look_at + make_interval(secs => @seconds::double precision),
+	release_before = release_before + make_interval(secs => @seconds::double precision),
 	limited_until = limited_until + make_interval(secs => @seconds::double precision)
-WHERE not_before IS NOT NULL OR limited_until IS NOT NULL;
+WHERE not_before IS NOT NULL OR limited_until IS NOT NULL OR release_before IS NOT NULL;
 
 -- name: ShiftBreakers :exec
 UPDATE endpoint_health SET closed_at = closed_at + make_interval(secs => @seconds::double precision) WHERE closed_at IS NOT NULL;

@@ -257,13 +257,10 @@ SELECT u.delivery_id::uuid AS delivery_id, (
 	) w) AS ahead
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@seqs::bigint[])) AS u(delivery_id, endpoint_id, seq);
 
--- name: ReleaseProbes :exec
--- The breaker of some endpoints closed: deliveries that were probes get their own schedule's time back, and not the
--- next probe's. A row that another transaction holds is moved by that one.
-UPDATE queue q SET due_at = least(q.due_at, greatest(now(), coalesce(q.planned_at, now())))
-WHERE q.ctid = ANY (ARRAY(
-	SELECT r.ctid FROM queue r WHERE r.probes > 0 AND r.state = 1 AND r.endpoint_id = ANY (@endpoints::uuid[]) FOR UPDATE SKIP LOCKED
-));
+-- name: ReleaseBacklogs :exec
+-- The breaker of some endpoints closed, or somebody resumed them: what waits for a retry is made ready, in chunks (ReleaseChunk). This writes one
+-- row for each, whatever the backlog.
+UPDATE lanes SET release_before = now(), release_after = 0 WHERE endpoint_id = ANY (@endpoints::uuid[]);
 
 -- name: EventsOnChannel :many
 -- Which of these events, created between two moments, went out on a channel.

@@ -133,6 +133,34 @@ SET state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
 FROM due WHERE q.tenant_id = due.tenant_id AND q.delivery_id = due.delivery_id
 RETURNING q.endpoint_id, q.seq;
 
+-- name: LanesToRelease :many
+-- Lanes with a backlog to release, each once in a round.
+SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint_id LIMIT @most;
+
+-- name: LockRelease :one
+-- Whoever holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk or nothing of it.
+SELECT release_before::timestamptz AS release_before, release_after FROM lanes
+WHERE endpoint_id = @endpoint_id AND release_before IS NOT NULL FOR UPDATE SKIP LOCKED;
+
+-- name: ReleaseChunk :many
+-- The next rows of a lane that wait for a retry, oldest first. Those that were put back before the breaker closed are ready; those that failed
+-- after it keep their time. A row that another transaction holds is moved by that one.
+WITH page AS (
+	SELECT q.tenant_id, q.delivery_id, q.seq FROM queue q
+	WHERE q.state = 1 AND q.endpoint_id = @endpoint_id AND q.seq > @after::bigint ORDER BY q.seq LIMIT 1000
+), free AS (
+	SELECT r.tenant_id, r.delivery_id FROM page JOIN queue r ON r.tenant_id = page.tenant_id AND r.delivery_id = page.delivery_id
+	WHERE r.state = 1 AND (r.tried_at IS NULL OR r.tried_at <= @before::timestamptz) FOR UPDATE OF r SKIP LOCKED
+), freed AS (
+	UPDATE queue q SET state = 0, due_at = least(q.due_at, now()) FROM free
+	WHERE q.tenant_id = free.tenant_id AND q.delivery_id = free.delivery_id RETURNING q.seq
+)
+SELECT page.seq, (freed.seq IS NOT NULL)::boolean AS freed FROM page LEFT JOIN freed ON freed.seq = page.seq ORDER BY page.seq;
+
+-- name: ReleasedUpTo :exec
+UPDATE lanes SET release_after = @after, release_before = CASE WHEN @done::boolean THEN NULL ELSE release_before END
+WHERE endpoint_id = @endpoint_id;
+
 -- name: MakeArrivalsReady :many
 -- New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
 WITH seen AS (
@@ -189,8 +217,8 @@ ORDER BY heads.n;
 SELECT s::uuid FROM posthorn.settle(@tenants::uuid[], @deliveries::uuid[], @gens::int[]) AS s;
 
 -- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[], @probes::smallint[],
-	@planned_us::bigint[]) AS s;
+SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[],
+	@probes::smallint[]) AS s;
 
 -- name: RecordDeliveries :exec
 -- The rows exist, since their queue rows did: every one conflicts, and is found by the key. An UPDATE with a join would

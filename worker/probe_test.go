@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
+	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
@@ -229,6 +232,92 @@ func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testi
 	other := h.deliveryOf(h.emitN(tenant, 1)[0])
 	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, other) })
 	h.settled(15*time.Second, delivery.Delivered, 2) // the earlier probe within seconds, by its schedule
+	h.balanced()
+}
+
+// What waits behind a breaker is sent when it closes, also what has a retry in an hour: oldest first, in the order of
+// each key, and also if the worker that closed it is killed after the first chunk. What fails after the closing keeps
+// its time.
+func TestEverythingBehindABreakerIsSentWhenItCloses(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const many, rejected = 2500, 700
+	r := newReceiver(t, func(a arrival) int {
+		if a.data.N == rejected {
+			return 500
+		}
+		return 200
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
+		s.RetryPolicy, s.Ordering, s.MaxInFlight = "custom", "key", 4
+		s.RetryDelays = []int{3600, 3600}
+	})
+	h.openBreaker(tenant, ep, time.Hour)
+	items := make([]emit.Item, many)
+	for i := range items {
+		items[i] = item("order.completed", fmt.Sprint("key-", i/2), i)
+	}
+	for chunk := range slices.Chunk(items, 100) {
+		h.emit(tenant, chunk...)
+	}
+	// The first of each key failed before the breaker opened.
+	h.exec(`UPDATE queue q SET state = 1, due_at = now() + interval '1 hour', attempts = 1, tried_at = now()
+		WHERE NOT EXISTS (SELECT FROM queue p WHERE p.order_key = q.order_key AND p.seq < q.seq)`)
+	if n := h.count("SELECT count(*) FROM queue WHERE state = 1"); n != many/2 {
+		t.Fatalf("%d deliveries wait for a retry, want %d", n, many/2)
+	}
+	h.exec("UPDATE endpoint_health SET breaker_state = 0, opened_at = NULL, next_probe_at = NULL WHERE endpoint_id = $1", ep)
+	h.exec("UPDATE lanes SET release_before = now(), release_after = 0 WHERE endpoint_id = $1", ep)
+	if _, more, err := queue.ReleaseBacklog(t.Context(), h.db, ep); err != nil || !more {
+		t.Fatalf("more %v, %v", more, err)
+	}
+	if n := h.count("SELECT count(*) FROM queue WHERE state = 1"); n != many/2-1000 {
+		t.Errorf("after a chunk %d wait for a retry, want %d", n, many/2-1000)
+	}
+	h.worker(true) // the one that closed the breaker is gone
+	h.settled(60*time.Second, delivery.Delivered, many-2)
+	last := map[int]int{}
+	for i, a := range r.seen() {
+		if before, seen := last[a.data.N/2]; seen && before > a.data.N {
+			t.Errorf("request %d: event %d was sent after event %d of its key", i, a.data.N, before)
+		}
+		last[a.data.N/2] = a.data.N
+	}
+	if n := h.count(`SELECT count(*) FROM queue WHERE state = 1 AND due_at > now() + interval '30 minutes' AND attempts = 2`); n != 1 {
+		t.Error("the delivery that failed after the breaker had closed does not keep its hour")
+	}
+	if n := h.count("SELECT count(*) FROM lanes WHERE release_before IS NOT NULL"); n != 0 {
+		t.Error("the release of the backlog does not end")
+	}
+	h.balanced()
+}
+
+func TestAnEndpointThatRecoversGetsWhatHadFailedBefore(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return 200
+		}
+		return 503
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
+		s.RetryPolicy, s.RetryDelays, s.MaxInFlight = "custom", []int{3600}, 2
+	})
+	w, _ := h.worker(true)
+	h.emitN(tenant, 14)
+	eventually(t, 20*time.Second, "the breaker is open", func() bool {
+		return h.count("SELECT count(*) FROM endpoint_health WHERE breaker_state = 1") == 1
+	})
+	h.resting(w, ep)
+	h.emitN(tenant, 6)
+	well.Store(true)
+	test := h.deliveryOf(h.emitN(tenant, 1)[0])
+	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, test) })
+	h.settled(20*time.Second, delivery.Delivered, 21)
 	h.balanced()
 }
 

@@ -211,6 +211,9 @@ func (w *Worker) applied(batch []*result, matched queue.Applied) {
 		if !late && r.outcome.Decision.Status == delivery.Retrying && (next < 0 || r.outcome.Decision.RetryIn < next) {
 			next = r.outcome.Decision.RetryIn
 		}
+		if r.health != nil && r.health.Closed {
+			next = 0 // its backlog is released
+		}
 		if r.assess {
 			w.maintenance.Assess(r.outcome.EndpointID)
 		}

@@ -112,17 +112,37 @@ func (w *Worker) scheduleDue(ctx context.Context, since time.Time) (n int, now t
 	if due.Next != nil {
 		w.scheduler.soon(time.Duration(*due.Next * float64(time.Second)))
 	}
-	if len(due.Rows) == 0 {
-		return 0, due.Now, nil
+	first, err := w.releaseBacklogs(ctx, due.Release)
+	if err != nil {
+		return 0, time.Time{}, err
 	}
-	first := make(map[id.UUID]int64, len(due.Rows))
 	for _, r := range due.Rows {
 		if seq, seen := first[r.EndpointID]; !seen || r.Seq < seq {
 			first[r.EndpointID] = r.Seq
 		}
 	}
-	w.announce(ctx, w.dispatch.WakeFrom(first))
+	if len(first) > 0 {
+		w.announce(ctx, w.dispatch.WakeFrom(first))
+	}
 	return len(due.Rows), due.Now, nil
+}
+
+// releaseBacklogs makes a chunk ready of each lane whose breaker closed, and returns the first row of each.
+func (w *Worker) releaseBacklogs(ctx context.Context, endpoints []id.UUID) (map[id.UUID]int64, error) {
+	first := map[id.UUID]int64{}
+	for _, ep := range endpoints {
+		seq, more, err := queue.ReleaseBacklog(ctx, w.db, ep)
+		if err != nil {
+			return nil, err
+		}
+		if seq > 0 {
+			first[ep] = seq
+		}
+		if more {
+			w.scheduler.soon(0)
+		}
+	}
+	return first, nil
 }
 
 // announce tells other workers about lanes that have rows again.

@@ -281,7 +281,7 @@ func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	if err := q.ReleaseProbes(ctx, []id.UUID{endpointID}); err != nil {
+	if err := q.ReleaseBacklogs(ctx, []id.UUID{endpointID}); err != nil {
 		return err
 	}
 	if _, err := EndWait(ctx, q, tenant, endpointID); err != nil {

@@ -318,8 +318,7 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Fu
 	return after, holdLane(ctx, q, after.Endpoint)
 }
 
-// closeBreaker resumes an endpoint whose breaker was switched off: deliveries that waited for a probe return to their
-// own schedule.
+// closeBreaker resumes an endpoint whose breaker was switched off: what waited behind it is sent.
 func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
 	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: e.TenantID, EndpointID: e.ID})
 	if err != nil || n == 0 {
@@ -327,7 +326,7 @@ func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
 	}
 	h := &e.Health.EndpointHealth
 	h.BreakerState, h.OpenedAt, h.NextProbeAt, h.Probes = health.Closed, nil, nil, 0
-	return q.ReleaseProbes(ctx, []id.UUID{e.ID})
+	return q.ReleaseBacklogs(ctx, []id.UUID{e.ID})
 }
 
 // checkSecrets reports whether all live secrets can sign in a format.

@@ -239,7 +239,9 @@ func vacuum(ctx context.Context, d *db.DB, table string) error {
 type Due struct {
 	Rows []sql.MakeDueReadyRow // that are ready now
 	Next *float64              // seconds until the next; nil: none is known
-	Now  time.Time             // the database's clock
+	// Release are lanes with a backlog to release; the first of them.
+	Release []id.UUID
+	Now     time.Time // the database's clock
 	// Shifted is the sum, in seconds, of the clock's steps that were seen and corrected.
 	Shifted float64
 }
@@ -267,8 +269,46 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 			}
 			return nil
 		})
+		b.Queue(sql.LanesToRelease, releaseLanes).Query(func(r pgx.Rows) (err error) {
+			due.Release, err = pgx.CollectRows(r, pgx.RowTo[id.UUID])
+			return err
+		})
 	})
 	return due, err
+}
+
+const (
+	releaseLanes = 100  // in one round
+	releaseChunk = 1000 // rows of a lane in one round: the LIMIT of ReleaseChunk
+)
+
+// ReleaseBacklog makes the next rows of a lane ready that wait for a retry since before its breaker closed. It returns
+// the first of them; 0: none. more says that there is another chunk. Another process that does it is not waited for.
+func ReleaseBacklog(ctx context.Context, d *db.DB, endpoint id.UUID) (first int64, more bool, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		lane, err := q.LockRelease(ctx, endpoint)
+		if db.IsNoRows(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rows, err := q.ReleaseChunk(ctx, sql.ReleaseChunkParams{
+			EndpointID: endpoint, After: lane.ReleaseAfter, Before: lane.ReleaseBefore,
+		})
+		if err != nil {
+			return err
+		}
+		done := sql.ReleasedUpToParams{EndpointID: endpoint, After: lane.ReleaseAfter, Done: len(rows) < releaseChunk}
+		for _, r := range rows {
+			if done.After = r.Seq; r.Freed && first == 0 {
+				first = r.Seq
+			}
+		}
+		more = !done.Done
+		return q.ReleasedUpTo(ctx, done)
+	})
+	return first, more, err
 }
 
 // ScanLanes steps through the lanes that have rows of a state, after an endpoint, at most steps of them.

@@ -156,7 +156,6 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 		later.Gens = append(later.Gens, o.Gen)
 		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
 		later.Attempts, later.Probes = append(later.Attempts, o.Attempts), append(later.Probes, o.Probes)
-		later.PlannedUs = append(later.PlannedUs, plannedUs(o.Decision))
 	}
 	if len(settle.Tenants) > 0 {
 		b.Queue(sql.SettleQueue, db.Args(settle)...).Query(collectIDs(matched))
@@ -164,14 +163,6 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 	if len(later.Tenants) > 0 {
 		b.Queue(sql.RescheduleQueue, db.Args(later)...).Query(collectIDs(matched))
 	}
-}
-
-// plannedUs is the wait of a probe's own schedule in microseconds; negative: the delivery was no probe.
-func plannedUs(d delivery.Decision) int64 {
-	if !d.Probe {
-		return -1
-	}
-	return d.PlanIn.Microseconds()
 }
 
 func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
@@ -411,7 +402,7 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 	}
 	b.Queue(sql.SaveHealth, db.Args(p)...)
 	if len(closed) > 0 {
-		b.Queue(sql.ReleaseProbes, closed)
+		b.Queue(sql.ReleaseBacklogs, closed)
 	}
 }
 

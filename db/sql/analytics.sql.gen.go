@@ -220,7 +220,7 @@ func (q *Queries) EndpointNames(ctx context.Context, arg EndpointNamesParams) ([
 
 const EndpointsHealth = `-- name: EndpointsHealth :many
 SELECT e.id, e.url, e.description, e.status, e.status_at, (e.id IN (SELECT posthorn.paused_endpoints($1)))::boolean AS on_hold,
-	h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, h.closed_at
+	h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, h.closed_at, h.auth_since
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = $1 AND h.endpoint_id = e.id
 WHERE e.tenant_id = $1 AND e.deleted_at IS NULL AND e.kind <> 'listen'
@@ -276,6 +276,7 @@ func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]Endp
 			&i.EndpointHealth.LastExcerpt,
 			&i.EndpointHealth.Epoch,
 			&i.EndpointHealth.ClosedAt,
+			&i.EndpointHealth.AuthSince,
 		); err != nil {
 			return nil, err
 		}

@@ -989,7 +989,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, arg LockBulkJobParams) (BulkJ
 }
 
 const LockDropped = `-- name: LockDropped :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
 LIMIT $4::int FOR UPDATE SKIP LOCKED
 `
@@ -1032,6 +1032,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 			&i.Asked,
 			&i.PlannedAt,
 			&i.FirstID,
+			&i.TriedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1044,7 +1045,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 }
 
 const LockFreeQueued = `-- name: LockFreeQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
 type LockFreeQueuedParams struct {
@@ -1078,6 +1079,7 @@ func (q *Queries) LockFreeQueued(ctx context.Context, arg LockFreeQueuedParams) 
 			&i.Asked,
 			&i.PlannedAt,
 			&i.FirstID,
+			&i.TriedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1126,7 +1128,7 @@ func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]Loc
 }
 
 const LockManyQueued = `-- name: LockManyQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
 type LockManyQueuedParams struct {
@@ -1159,6 +1161,7 @@ func (q *Queries) LockManyQueued(ctx context.Context, arg LockManyQueuedParams) 
 			&i.Asked,
 			&i.PlannedAt,
 			&i.FirstID,
+			&i.TriedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -59,8 +59,9 @@ func (q *Queries) ShiftClock(ctx context.Context, seconds float64) error {
 const ShiftLaneWaits = `-- name: ShiftLaneWaits :exec
 UPDATE lanes SET not_before = not_before + make_interval(secs => $1::double precision),
 	asked_at = asked_at + make_interval(secs => $1::double precision), look_at = look_at + make_interval(secs => $1::double precision),
+	release_before = release_before + make_interval(secs => $1::double precision),
 	limited_until = limited_until + make_interval(secs => $1::double precision)
-WHERE not_before IS NOT NULL OR limited_until IS NOT NULL
+WHERE not_before IS NOT NULL OR limited_until IS NOT NULL OR release_before IS NOT NULL
 `
 
 func (q *Queries) ShiftLaneWaits(ctx context.Context, seconds float64) error {
@@ -70,7 +71,7 @@ func (q *Queries) ShiftLaneWaits(ctx context.Context, seconds float64) error {
 
 const ShiftRetries = `-- name: ShiftRetries :execrows
 UPDATE queue SET due_at = due_at + make_interval(secs => $1::double precision),
-	planned_at = planned_at + make_interval(secs => $1::double precision) WHERE state = 1
+	tried_at = tried_at + make_interval(secs => $1::double precision) WHERE state = 1
 `
 
 // Retries, but not what its emitter asked to be sent at a time of day.

@@ -428,7 +428,7 @@ func (q *Queries) HeadsOfKeys(ctx context.Context, arg HeadsOfKeysParams) ([]Hea
 }
 
 const HealthOfEndpoints = `-- name: HealthOfEndpoints :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at, auth_since FROM endpoint_health
 WHERE endpoint_id = ANY ($1::uuid[]) AND ($2::uuid IS NULL OR tenant_id = $2)
 `
 
@@ -469,6 +469,7 @@ func (q *Queries) HealthOfEndpoints(ctx context.Context, arg HealthOfEndpointsPa
 			&i.LastExcerpt,
 			&i.Epoch,
 			&i.ClosedAt,
+			&i.AuthSince,
 		); err != nil {
 			return nil, err
 		}
@@ -773,7 +774,7 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 }
 
 const LockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 type LockQueuedParams struct {
@@ -802,6 +803,7 @@ func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, 
 		&i.Asked,
 		&i.PlannedAt,
 		&i.FirstID,
+		&i.TriedAt,
 	)
 	return i, err
 }
@@ -991,17 +993,14 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 	return items, nil
 }
 
-const ReleaseProbes = `-- name: ReleaseProbes :exec
-UPDATE queue q SET due_at = least(q.due_at, greatest(now(), coalesce(q.planned_at, now())))
-WHERE q.ctid = ANY (ARRAY(
-	SELECT r.ctid FROM queue r WHERE r.probes > 0 AND r.state = 1 AND r.endpoint_id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED
-))
+const ReleaseBacklogs = `-- name: ReleaseBacklogs :exec
+UPDATE lanes SET release_before = now(), release_after = 0 WHERE endpoint_id = ANY ($1::uuid[])
 `
 
-// The breaker of some endpoints closed: deliveries that were probes get their own schedule's time back, and not the
-// next probe's. A row that another transaction holds is moved by that one.
-func (q *Queries) ReleaseProbes(ctx context.Context, endpoints []id.UUID) error {
-	_, err := q.db.Exec(ctx, ReleaseProbes, endpoints)
+// The breaker of some endpoints closed, or somebody resumed them: what waits for a retry is made ready, in chunks (ReleaseChunk). This writes one
+// row for each, whatever the backlog.
+func (q *Queries) ReleaseBacklogs(ctx context.Context, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, ReleaseBacklogs, endpoints)
 	return err
 }
 

@@ -111,7 +111,7 @@ func (q *Queries) CountHeld(ctx context.Context, arg CountHeldParams) ([]CountHe
 }
 
 const EndpointHealthOf = `-- name: EndpointHealthOf :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at, auth_since FROM endpoint_health WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
 `
 
 type EndpointHealthOfParams struct {
@@ -151,6 +151,7 @@ func (q *Queries) EndpointHealthOf(ctx context.Context, arg EndpointHealthOfPara
 			&i.LastExcerpt,
 			&i.Epoch,
 			&i.ClosedAt,
+			&i.AuthSince,
 		); err != nil {
 			return nil, err
 		}
@@ -212,7 +213,7 @@ func (q *Queries) HastenVerification(ctx context.Context, arg HastenVerification
 
 const HealthToAssess = `-- name: HealthToAssess :many
 
-SELECT h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, h.closed_at, t.settings, p.settings AS platform_settings
+SELECT h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, h.closed_at, h.auth_since, t.settings, p.settings AS platform_settings
 FROM endpoint_health h JOIN endpoints e ON e.tenant_id = h.tenant_id AND e.id = h.endpoint_id JOIN tenants t ON t.id = h.tenant_id
 	CROSS JOIN platform p
 WHERE h.endpoint_id > $1 AND (cardinality($2::uuid[]) = 0 OR h.endpoint_id = ANY($2::uuid[]))
@@ -270,6 +271,7 @@ func (q *Queries) HealthToAssess(ctx context.Context, arg HealthToAssessParams) 
 			&i.EndpointHealth.LastExcerpt,
 			&i.EndpointHealth.Epoch,
 			&i.EndpointHealth.ClosedAt,
+			&i.EndpointHealth.AuthSince,
 			&i.Settings,
 			&i.PlatformSettings,
 		); err != nil {

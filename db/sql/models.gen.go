@@ -275,6 +275,7 @@ type EndpointHealth struct {
 	LastExcerpt         string
 	Epoch               int32
 	ClosedAt            *time.Time
+	AuthSince           *time.Time
 }
 
 type EndpointRevision struct {
@@ -432,22 +433,24 @@ type Invitation struct {
 }
 
 type Lane struct {
-	EndpointID   id.UUID
-	TenantID     id.UUID
-	Owner        *id.UUID
-	Held         bool
-	Deleted      bool
-	Rev          int64
-	Tokens       float64
-	ReleasedAt   time.Time
-	NotBefore    *time.Time
-	DropBelow    int64
-	LeasedAt     *time.Time
-	LimitedBy    condition.Limit
-	LimitedUntil *time.Time
-	AskedAt      *time.Time
-	LookAt       *time.Time
-	WaitEpoch    int32
+	EndpointID    id.UUID
+	TenantID      id.UUID
+	Owner         *id.UUID
+	Held          bool
+	Deleted       bool
+	Rev           int64
+	Tokens        float64
+	ReleasedAt    time.Time
+	NotBefore     *time.Time
+	DropBelow     int64
+	LeasedAt      *time.Time
+	LimitedBy     condition.Limit
+	LimitedUntil  *time.Time
+	AskedAt       *time.Time
+	LookAt        *time.Time
+	WaitEpoch     int32
+	ReleaseBefore *time.Time
+	ReleaseAfter  int64
 }
 
 type LeaseRow struct {
@@ -684,6 +687,7 @@ type Queue struct {
 	Asked      bool
 	PlannedAt  *time.Time
 	FirstID    *id.UUID
+	TriedAt    *time.Time
 }
 
 type QuotaBucket struct {

@@ -607,7 +607,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 }
 
 const LaneHealth = `-- name: LaneHealth :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at, auth_since FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]EndpointHealth, error) {
@@ -642,6 +642,7 @@ func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]Endpoi
 			&i.LastExcerpt,
 			&i.Epoch,
 			&i.ClosedAt,
+			&i.AuthSince,
 		); err != nil {
 			return nil, err
 		}
@@ -779,6 +780,31 @@ func (q *Queries) LaneSecrets(ctx context.Context, endpoints []id.UUID) ([]LaneS
 	return items, nil
 }
 
+const LanesToRelease = `-- name: LanesToRelease :many
+SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint_id LIMIT $1
+`
+
+// Lanes with a backlog to release, each once in a round.
+func (q *Queries) LanesToRelease(ctx context.Context, most int32) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, LanesToRelease, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var endpoint_id id.UUID
+		if err := rows.Scan(&endpoint_id); err != nil {
+			return nil, err
+		}
+		items = append(items, endpoint_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LeaseLanes = `-- name: LeaseLanes :many
 WITH free AS (
 	SELECT l.endpoint_id FROM lanes l
@@ -868,6 +894,24 @@ func (q *Queries) LiveWorkers(ctx context.Context) ([]LiveWorkersRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const LockRelease = `-- name: LockRelease :one
+SELECT release_before::timestamptz AS release_before, release_after FROM lanes
+WHERE endpoint_id = $1 AND release_before IS NOT NULL FOR UPDATE SKIP LOCKED
+`
+
+type LockReleaseRow struct {
+	ReleaseBefore time.Time
+	ReleaseAfter  int64
+}
+
+// Whoever holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk or nothing of it.
+func (q *Queries) LockRelease(ctx context.Context, endpointID id.UUID) (LockReleaseRow, error) {
+	row := q.db.QueryRow(ctx, LockRelease, endpointID)
+	var i LockReleaseRow
+	err := row.Scan(&i.ReleaseBefore, &i.ReleaseAfter)
+	return i, err
 }
 
 const LockSilentWorker = `-- name: LockSilentWorker :one
@@ -1209,7 +1253,7 @@ SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.deliver
 	coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1393,6 +1437,53 @@ func (q *Queries) RegisterWorker(ctx context.Context, arg RegisterWorkerParams) 
 	return err
 }
 
+const ReleaseChunk = `-- name: ReleaseChunk :many
+WITH page AS (
+	SELECT q.tenant_id, q.delivery_id, q.seq FROM queue q
+	WHERE q.state = 1 AND q.endpoint_id = $1 AND q.seq > $2::bigint ORDER BY q.seq LIMIT 1000
+), free AS (
+	SELECT r.tenant_id, r.delivery_id FROM page JOIN queue r ON r.tenant_id = page.tenant_id AND r.delivery_id = page.delivery_id
+	WHERE r.state = 1 AND (r.tried_at IS NULL OR r.tried_at <= $3::timestamptz) FOR UPDATE OF r SKIP LOCKED
+), freed AS (
+	UPDATE queue q SET state = 0, due_at = least(q.due_at, now()) FROM free
+	WHERE q.tenant_id = free.tenant_id AND q.delivery_id = free.delivery_id RETURNING q.seq
+)
+SELECT page.seq, (freed.seq IS NOT NULL)::boolean AS freed FROM page LEFT JOIN freed ON freed.seq = page.seq ORDER BY page.seq
+`
+
+type ReleaseChunkParams struct {
+	EndpointID id.UUID
+	After      int64
+	Before     time.Time
+}
+
+type ReleaseChunkRow struct {
+	Seq   int64
+	Freed bool
+}
+
+// The next rows of a lane that wait for a retry, oldest first. Those that were put back before the breaker closed are ready; those that failed
+// after it keep their time. A row that another transaction holds is moved by that one.
+func (q *Queries) ReleaseChunk(ctx context.Context, arg ReleaseChunkParams) ([]ReleaseChunkRow, error) {
+	rows, err := q.db.Query(ctx, ReleaseChunk, arg.EndpointID, arg.After, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReleaseChunkRow{}
+	for rows.Next() {
+		var i ReleaseChunkRow
+		if err := rows.Scan(&i.Seq, &i.Freed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReleaseLanes = `-- name: ReleaseLanes :exec
 UPDATE lanes l SET owner = NULL, tokens = u.tokens, released_at = now()
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::double precision[])) AS u(endpoint_id, tokens)
@@ -1410,9 +1501,25 @@ func (q *Queries) ReleaseLanes(ctx context.Context, arg ReleaseLanesParams) erro
 	return err
 }
 
+const ReleasedUpTo = `-- name: ReleasedUpTo :exec
+UPDATE lanes SET release_after = $1, release_before = CASE WHEN $2::boolean THEN NULL ELSE release_before END
+WHERE endpoint_id = $3
+`
+
+type ReleasedUpToParams struct {
+	After      int64
+	Done       bool
+	EndpointID id.UUID
+}
+
+func (q *Queries) ReleasedUpTo(ctx context.Context, arg ReleasedUpToParams) error {
+	_, err := q.db.Exec(ctx, ReleasedUpTo, arg.After, arg.Done, arg.EndpointID)
+	return err
+}
+
 const RescheduleQueue = `-- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[],
-	$7::bigint[]) AS s
+SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[],
+	$6::smallint[]) AS s
 `
 
 type RescheduleQueueParams struct {
@@ -1422,7 +1529,6 @@ type RescheduleQueueParams struct {
 	DelaysUs   []int64
 	Attempts   []int16
 	Probes     []int16
-	PlannedUs  []int64
 }
 
 func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams) ([]id.UUID, error) {
@@ -1433,7 +1539,6 @@ func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams
 		arg.DelaysUs,
 		arg.Attempts,
 		arg.Probes,
-		arg.PlannedUs,
 	)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,6 @@ type Decision struct {
 	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
 	Repeat   bool          // Retrying immediately, without using up the schedule
 	Probe    bool          // RetryIn follows the endpoint's breaker, since the attempt was a probe
-	PlanIn   time.Duration // of a Probe: the wait of the delivery's own schedule, which holds once the breaker closes
 	LaneWait time.Duration // the endpoint asks for so long a wait of the whole lane; 0 is no wait
 	Disable  string        // why the endpoint is to be disabled at once: DisableGone or empty
 	Class    Class         // how the outcome counts for the endpoint's health
@@ -96,13 +95,12 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 }
 
 // AfterProbe is the decision about a probe of an endpoint that only fails. A delivery that would be retried, or has no
-// attempt left, waits this long without using up its schedule. PlanIn keeps what the schedule asked for: nothing if no
-// attempt was left. A response that settles the delivery still settles it.
+// attempt left, waits this long without using up its schedule. A response that settles the delivery still settles it.
 func (d Decision) AfterProbe(in time.Duration) (Decision, bool) {
 	if d.Status != Retrying && d.Reason != Exhausted {
 		return d, false
 	}
-	d.Probe, d.PlanIn = true, d.RetryIn
+	d.Probe = true
 	d.Status, d.Reason, d.RetryIn = Retrying, None, in
 	return d, true
 }

@@ -31,11 +31,13 @@ func TestAWaitThatWasAskedForIsLookedAtOnceAnHour(t *testing.T) {
 		"a shorter wait counts":    {false, 2 * time.Minute, looked.Add(2 * time.Minute), looked.Add(2 * time.Minute)},
 		"a longer wait counts too": {false, 9 * time.Hour, looked.Add(9 * time.Hour), looked.Add(time.Hour)},
 	} {
-		if got := long.Looking(looked).Looked(c.success, c.wait, looked); !got.Until.Equal(c.until) || !got.Next().Equal(c.next) {
+		got := long.Looking(looked).Looked(c.success, c.wait, looked)
+		if !got.Until.Equal(c.until) || !got.Next().Equal(c.next) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := long.Now(looked.Add(-time.Minute)); !got.Next().Equal(looked.Add(-time.Minute)) || !got.Until.Equal(long.Until) {
+	sooner := looked.Add(-time.Minute)
+	if got := long.Now(sooner); !got.Next().Equal(sooner) || !got.Until.Equal(long.Until) {
 		t.Errorf("somebody asked for a look: %+v", got)
 	}
 }

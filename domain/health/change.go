@@ -16,7 +16,7 @@ type Change struct {
 	Breaker              Breaker
 	GoneAt               time.Time // the last 410 since the last success; zero: none
 	OutageFrom           time.Time // when a breaker opened that closes after a long outage; zero: no such outage
-	// this closed the breaker: deliveries that were probes follow their own schedules again
+	// this closed the breaker: what waited behind it is sent, also what has a later retry
 	Closed    bool
 	LastError LastError
 }
