@@ -15,8 +15,12 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('ena
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
 
 -- name: VisibleSince :one
--- A tenant's retention hides at once what the platform drops later.
-SELECT (now() - make_interval(days => retention_days))::timestamptz FROM tenants WHERE id = @tenant_id;
+-- A tenant's retention hides at once what the platform drops later, but nothing that still waits, and for a week nothing
+-- that ended late. A millisecond is the precision of ids.
+SELECT least(now() - make_interval(days => t.retention_days),
+	(SELECT posthorn.created_at(q.delivery_id) FROM queue q WHERE q.tenant_id = @tenant_id ORDER BY q.delivery_id LIMIT 1) - interval '1 millisecond',
+	(SELECT min(d.day) FROM late_days d WHERE d.tenant_id = @tenant_id AND d.until > now())::timestamp AT TIME ZONE 'UTC')::timestamptz
+FROM tenants t WHERE t.id = @tenant_id;
 
 -- name: ScanDeliveries :one
 -- Any status, or one that the row itself shows as final.

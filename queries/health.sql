@@ -81,15 +81,17 @@ ORDER BY e.id LIMIT @most;
 
 -- name: OldestHeld :many
 -- The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
--- ends there.
-SELECT delivery_id FROM queue
+-- ends there. What is to be sent later is as old as that moment.
+SELECT posthorn.waits_since(tenant_id, delivery_id, event_id)::timestamptz AS since FROM queue
 WHERE tenant_id = @tenant_id AND delivery_id < @before AND endpoint_id = @endpoint_id
+	AND posthorn.waits_since(tenant_id, delivery_id, event_id) < posthorn.created_at(@before)
 ORDER BY delivery_id LIMIT 1;
 
 -- name: TakeHeldRows :many
 DELETE FROM queue q
 USING (SELECT r.tenant_id, r.delivery_id FROM queue r
 	WHERE r.tenant_id = @tenant_id AND r.delivery_id < @before AND r.endpoint_id = @endpoint_id
+		AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < posthorn.created_at(@before)
 	ORDER BY r.delivery_id LIMIT @most::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;

@@ -105,9 +105,10 @@ RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 SELECT kind FROM endpoints WHERE id = @id;
 
 -- name: TakeExpiringRows :many
--- Rows whose delivery or event lies before a day that is about to go.
+-- Rows whose delivery or event is of a day that is about to be dropped, and that could be sent since before @overdue.
 DELETE FROM queue q
-USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.delivery_id < @before OR r.event_id < @before LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE (r.delivery_id < @before OR r.event_id < @before)
+	AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < @overdue::timestamptz LIMIT @most::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
@@ -122,14 +123,30 @@ RETURNING d.tenant_id, d.id, d.endpoint_id, d.event_type;
 DELETE FROM lanes l WHERE l.endpoint_id = @endpoint AND l.deleted AND l.owner IS NULL
 AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.state IN (0, 1, 2, 3) AND q.endpoint_id = l.endpoint_id);
 
+-- name: LongestRetries :one
+-- How many seconds the longest schedule of an endpoint's own takes, without jitter.
+SELECT coalesce(max((SELECT sum(d) FROM unnest(e.retry_delays) AS d)), 0)::bigint FROM endpoints e WHERE e.deleted_at IS NULL AND e.retry_delays IS NOT NULL;
+
+-- name: KeptDays :many
+-- Days before a moment that are kept although no tenant keeps them: a delivery waits in them, or for one of their events,
+-- or one ended late.
+SELECT (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day FROM queue q WHERE q.delivery_id < @before
+UNION
+SELECT (posthorn.created_at(q.event_id) AT TIME ZONE 'UTC')::date FROM queue q WHERE q.event_id < @before
+UNION
+SELECT l.day FROM late_days l WHERE l.until > @now;
+
+-- name: ForgetLateDays :execrows
+DELETE FROM late_days WHERE until <= @now;
+
 -- name: DropOldDeadLetters :execrows
-DELETE FROM dead_letters WHERE delivery_id < @before;
+DELETE FROM dead_letters WHERE delivery_id >= @since AND delivery_id < @before;
 
 -- name: DropOldReplays :execrows
-DELETE FROM replays WHERE delivery_id < @before;
+DELETE FROM replays WHERE delivery_id >= @since AND delivery_id < @before;
 
 -- name: DropOldCancellations :execrows
-DELETE FROM cancellations WHERE delivery_id < @before;
+DELETE FROM cancellations WHERE delivery_id >= @since AND delivery_id < @before;
 
 -- name: LongestRetention :one
 -- Days that some tenant keeps its history: the platform's horizon.

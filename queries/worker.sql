@@ -283,7 +283,19 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnes
 
 -- name: InsertDeadLetters :exec
 -- If the delivery's event was dropped, the type is read from the delivery. Rejections by a developer's own program post
--- no notice.
+-- no notice. A day that the tenant's retention would hide within a week is shown for a week.
+WITH late AS (
+	INSERT INTO late_days AS l (tenant_id, day, until)
+	SELECT x.tenant_id, x.day, now() + interval '7 days' FROM (
+		SELECT DISTINCT u.tenant_id, (posthorn.created_at(u.delivery_id) AT TIME ZONE 'UTC')::date AS day
+		FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[])) AS u(tenant_id, delivery_id)
+		JOIN tenants t ON t.id = u.tenant_id
+		WHERE posthorn.created_at(u.delivery_id) < now() - make_interval(days => t.retention_days) + interval '7 days'
+	) x
+	WHERE NOT EXISTS (SELECT FROM late_days d WHERE d.tenant_id = x.tenant_id AND d.day = x.day AND d.until > now() + interval '167 hours')
+	ORDER BY x.tenant_id, x.day
+	ON CONFLICT (tenant_id, day) DO UPDATE SET until = greatest(l.until, excluded.until)
+)
 INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced)
 SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
 	SELECT d.event_type FROM deliveries d

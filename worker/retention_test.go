@@ -3,12 +3,16 @@ package worker
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"testing"
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
 	"posthorn/db/maintenance"
 	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -87,6 +91,16 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	if err := w.maintenance.DropExpiredDays(ctx, now); err != nil {
 		t.Fatal(err)
 	}
+	if n := h.count("SELECT count(*) FROM dead_letters JOIN deliveries d ON d.id = delivery_id WHERE d.reason = $1 AND d.created_at < $2",
+		int16(delivery.Expired), young); n != 4 {
+		t.Errorf("%d of the four deliveries that waited for too long are shown as dead letters", n)
+	}
+	if status, _, _ := h.state(lateReplay); status != delivery.Pending {
+		t.Errorf("a young delivery of an old event is %s, want pending", status)
+	}
+	if err := w.maintenance.DropExpiredDays(ctx, now.AddDate(0, 0, 8)); err != nil {
+		t.Fatal(err)
+	}
 	before := len(r.seen())
 	eventually(t, 10*time.Second, "work goes on", func() bool { return len(r.seen()) > before+50 })
 	close(stop)
@@ -106,7 +120,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 		t.Errorf("the oldest day is %s, want %s, which some tenant keeps", oldest.Format(time.DateOnly), want.Format(time.DateOnly))
 	}
 	if status, reason, _ := h.state(lateReplay); status != delivery.Failed || reason != delivery.Expired {
-		t.Errorf("a young delivery of an old event is %s, %s; want failed, expired", status, reason)
+		t.Errorf("a week later the young delivery of an old event is %s, %s; want failed, expired", status, reason)
 	}
 	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id = $1 AND event_type = 'order.completed'", lateReplay); n != 1 {
 		t.Error("and not listed as a dead letter")
@@ -120,6 +134,90 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	})
 	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id < $1", db.FirstID(cutoff)); n != 0 {
 		t.Errorf("%d dead letters point to what is gone", n)
+	}
+}
+
+// An event is accepted for a moment that lies beyond the retention of all tenants.
+func TestWhatIsSentLaterIsNotDroppedBeforeIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.exec("UPDATE tenants SET retention_days = 7")
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, nil)
+	later := item("order.completed", "", 1)
+	now := time.Now()
+	later.Emission.DeliverAt = now.AddDate(0, 0, 20)
+	h.emit(tenant, later)
+	w, _ := h.worker(true)
+	for _, days := range []int{9, 19, 24} { // the last one within the retries
+		if err := w.maintenance.DropExpiredDays(t.Context(), now.AddDate(0, 0, days)); err != nil {
+			t.Fatal(err)
+		}
+		a, b := h.count("SELECT count(*) FROM deliveries WHERE status = 0"), h.count("SELECT count(*) FROM events")
+		if a != 1 || b != 1 || h.waiting(ep) != 1 {
+			t.Fatalf("after %d days: %d deliveries wait, of %d events", days, a, b)
+		}
+	}
+}
+
+// The tenant keeps less than another one, so its day is there: it sees what is still to be sent, and can cancel it.
+func TestATenantSeesWhatWaitsWhateverItsRetention(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	h.exec("UPDATE tenants SET retention_days = 7 WHERE id = $1", tenant)
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, nil)
+	h.endpoint(other, r.URL, nil)
+	now := time.Now()
+	old := now.AddDate(0, 0, -20)
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, old, old); err != nil {
+		t.Fatal(err)
+	}
+	list := func(of id.UUID) (ids []id.UUID) {
+		t.Helper()
+		h.as(of, func(q *sql.Queries) error {
+			page, err := deliveries.List(t.Context(), q, of, deliveries.ListOptions{Most: 10})
+			for _, row := range page.Rows {
+				ids = append(ids, row.ID)
+			}
+			return err
+		})
+		return ids
+	}
+	canceled := h.backdated(tenant, ep, old, old, queue.Deferred, nil)
+	fails := h.backdated(tenant, ep, old.Add(time.Second), old.Add(time.Second), queue.Deferred, nil)
+	h.exec("UPDATE events SET deliver_at = $1 WHERE tenant_id = $2", now.Add(time.Hour), tenant)
+	if got := list(tenant); len(got) != 2 {
+		t.Errorf("of two deliveries that wait %d are listed", len(got))
+	}
+	if got := list(other); len(got) != 0 {
+		t.Errorf("another tenant sees %v", got)
+	}
+	// Its endpoint is paused now: what is to be sent later is not held for too long.
+	h.pause(tenant, ep)
+	holding, err := endpoints.Holding(t.Context(), h.db, id.UUID{}, 10)
+	if err != nil || len(holding) != 1 {
+		t.Fatal(holding, err)
+	}
+	if _, err := endpoints.ExpireHeld(t.Context(), h.db, holding[0], now, 10); err != nil || h.waiting(ep) != 2 {
+		t.Errorf("%d wait: %v", h.waiting(ep), err)
+	}
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := deliveries.Cancel(t.Context(), q, tenant, canceled)
+		return err
+	})
+	_, err = endpoints.ExpireHeld(t.Context(), h.db, holding[0], now.AddDate(0, 0, 8), 10)
+	if err != nil || h.waiting(ep) != 0 {
+		t.Errorf("%d wait after its time: %v", h.waiting(ep), err)
+	}
+	if got := list(tenant); !slices.Contains(got, fails) {
+		t.Errorf("what failed late is not shown: %v", got)
+	}
+	h.exec("DELETE FROM late_days")
+	if got := list(tenant); len(got) != 0 {
+		t.Errorf("after its week it is still shown: %v", got)
 	}
 }
 

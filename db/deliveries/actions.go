@@ -24,6 +24,11 @@ func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (Stat
 	if deliveryID.Time().Before(floor) {
 		return State{}, fault.ErrNotFound
 	}
+	return read(ctx, q, tenant, deliveryID)
+}
+
+// read is Read for a delivery that was just shown: what waited can be shown only because it waited.
+func read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
 	r, err := q.GetDelivery(ctx, sql.GetDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
 	if err != nil {
 		return State{}, err
@@ -132,7 +137,7 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 	if err := endpoints.WakeLane(ctx, q, tenant, d.EndpointID); err != nil {
 		return d, err
 	}
-	return Read(ctx, q, tenant, deliveryID)
+	return read(ctx, q, tenant, deliveryID)
 }
 
 // lockWaiting locks the queue row of a delivery before anything is read about it, in the recorder's order: the queue's

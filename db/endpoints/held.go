@@ -46,10 +46,10 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 		if err != nil || e.Status != h.Status {
 			return err
 		}
-		if err := tellHeld(ctx, q, e, oldest[0].Time().Add(hold)); err != nil {
+		if err := tellHeld(ctx, q, e, oldest[0].Add(hold)); err != nil {
 			return err
 		}
-		if oldest[0].Time().Add(hold).After(now) {
+		if oldest[0].Add(hold).After(now) {
 			return nil
 		}
 		rows, err := q.TakeHeldRows(ctx, sql.TakeHeldRowsParams{

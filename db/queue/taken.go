@@ -39,10 +39,13 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 	return n, err
 }
 
-// FailBefore ends at most `most` deliveries that were created before a moment, or whose events were.
-func FailBefore(ctx context.Context, d *db.DB, before time.Time, most int32) (n int, err error) {
+// FailBefore ends at most `most` deliveries that were created before a moment, or whose events were, and that could be
+// sent since before overdue.
+func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{Before: db.FirstID(before), Most: most})
+		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{
+			Before: db.FirstID(before), Overdue: overdue, Most: most,
+		})
 		if err != nil {
 			return err
 		}

@@ -1453,10 +1453,14 @@ func (q *Queries) ScanQueue(ctx context.Context, arg ScanQueueParams) (ScanQueue
 }
 
 const VisibleSince = `-- name: VisibleSince :one
-SELECT (now() - make_interval(days => retention_days))::timestamptz FROM tenants WHERE id = $1
+SELECT least(now() - make_interval(days => t.retention_days),
+	(SELECT posthorn.created_at(q.delivery_id) FROM queue q WHERE q.tenant_id = $1 ORDER BY q.delivery_id LIMIT 1) - interval '1 millisecond',
+	(SELECT min(d.day) FROM late_days d WHERE d.tenant_id = $1 AND d.until > now())::timestamp AT TIME ZONE 'UTC')::timestamptz
+FROM tenants t WHERE t.id = $1
 `
 
-// A tenant's retention hides at once what the platform drops later.
+// A tenant's retention hides at once what the platform drops later, but nothing that still waits, and for a week nothing
+// that ended late. A millisecond is the precision of ids.
 func (q *Queries) VisibleSince(ctx context.Context, tenantID id.UUID) (time.Time, error) {
 	row := q.db.QueryRow(ctx, VisibleSince, tenantID)
 	var column_1 time.Time

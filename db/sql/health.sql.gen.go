@@ -365,8 +365,9 @@ func (q *Queries) LanePolicies(ctx context.Context, endpoints []id.UUID) ([]Lane
 }
 
 const OldestHeld = `-- name: OldestHeld :many
-SELECT delivery_id FROM queue
+SELECT posthorn.waits_since(tenant_id, delivery_id, event_id)::timestamptz AS since FROM queue
 WHERE tenant_id = $1 AND delivery_id < $2 AND endpoint_id = $3
+	AND posthorn.waits_since(tenant_id, delivery_id, event_id) < posthorn.created_at($2)
 ORDER BY delivery_id LIMIT 1
 `
 
@@ -377,20 +378,20 @@ type OldestHeldParams struct {
 }
 
 // The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
-// ends there.
-func (q *Queries) OldestHeld(ctx context.Context, arg OldestHeldParams) ([]id.UUID, error) {
+// ends there. What is to be sent later is as old as that moment.
+func (q *Queries) OldestHeld(ctx context.Context, arg OldestHeldParams) ([]time.Time, error) {
 	rows, err := q.db.Query(ctx, OldestHeld, arg.TenantID, arg.Before, arg.EndpointID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []id.UUID{}
+	items := []time.Time{}
 	for rows.Next() {
-		var delivery_id id.UUID
-		if err := rows.Scan(&delivery_id); err != nil {
+		var since time.Time
+		if err := rows.Scan(&since); err != nil {
 			return nil, err
 		}
-		items = append(items, delivery_id)
+		items = append(items, since)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -430,6 +431,7 @@ const TakeHeldRows = `-- name: TakeHeldRows :many
 DELETE FROM queue q
 USING (SELECT r.tenant_id, r.delivery_id FROM queue r
 	WHERE r.tenant_id = $1 AND r.delivery_id < $2 AND r.endpoint_id = $3
+		AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < posthorn.created_at($2)
 	ORDER BY r.delivery_id LIMIT $4::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts

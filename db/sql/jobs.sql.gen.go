@@ -145,11 +145,16 @@ func (q *Queries) DeletedLanes(ctx context.Context, most int32) ([]DeletedLanesR
 }
 
 const DropOldCancellations = `-- name: DropOldCancellations :execrows
-DELETE FROM cancellations WHERE delivery_id < $1
+DELETE FROM cancellations WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-func (q *Queries) DropOldCancellations(ctx context.Context, before id.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldCancellations, before)
+type DropOldCancellationsParams struct {
+	Since  id.UUID
+	Before id.UUID
+}
+
+func (q *Queries) DropOldCancellations(ctx context.Context, arg DropOldCancellationsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldCancellations, arg.Since, arg.Before)
 	if err != nil {
 		return 0, err
 	}
@@ -157,11 +162,16 @@ func (q *Queries) DropOldCancellations(ctx context.Context, before id.UUID) (int
 }
 
 const DropOldDeadLetters = `-- name: DropOldDeadLetters :execrows
-DELETE FROM dead_letters WHERE delivery_id < $1
+DELETE FROM dead_letters WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-func (q *Queries) DropOldDeadLetters(ctx context.Context, before id.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldDeadLetters, before)
+type DropOldDeadLettersParams struct {
+	Since  id.UUID
+	Before id.UUID
+}
+
+func (q *Queries) DropOldDeadLetters(ctx context.Context, arg DropOldDeadLettersParams) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldDeadLetters, arg.Since, arg.Before)
 	if err != nil {
 		return 0, err
 	}
@@ -182,11 +192,16 @@ func (q *Queries) DropOldFailures(ctx context.Context) (int64, error) {
 }
 
 const DropOldReplays = `-- name: DropOldReplays :execrows
-DELETE FROM replays WHERE delivery_id < $1
+DELETE FROM replays WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-func (q *Queries) DropOldReplays(ctx context.Context, before id.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldReplays, before)
+type DropOldReplaysParams struct {
+	Since  id.UUID
+	Before id.UUID
+}
+
+func (q *Queries) DropOldReplays(ctx context.Context, arg DropOldReplaysParams) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldReplays, arg.Since, arg.Before)
 	if err != nil {
 		return 0, err
 	}
@@ -402,6 +417,18 @@ func (q *Queries) ForgetExpired(ctx context.Context, most int32) (int64, error) 
 	return n, err
 }
 
+const ForgetLateDays = `-- name: ForgetLateDays :execrows
+DELETE FROM late_days WHERE until <= $1
+`
+
+func (q *Queries) ForgetLateDays(ctx context.Context, now time.Time) (int64, error) {
+	result, err := q.db.Exec(ctx, ForgetLateDays, now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const InsertPeriodic = `-- name: InsertPeriodic :exec
 INSERT INTO chores (name) VALUES ($1) ON CONFLICT DO NOTHING
 `
@@ -409,6 +436,41 @@ INSERT INTO chores (name) VALUES ($1) ON CONFLICT DO NOTHING
 func (q *Queries) InsertPeriodic(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, InsertPeriodic, name)
 	return err
+}
+
+const KeptDays = `-- name: KeptDays :many
+SELECT (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day FROM queue q WHERE q.delivery_id < $1
+UNION
+SELECT (posthorn.created_at(q.event_id) AT TIME ZONE 'UTC')::date FROM queue q WHERE q.event_id < $1
+UNION
+SELECT l.day FROM late_days l WHERE l.until > $2
+`
+
+type KeptDaysParams struct {
+	Before id.UUID
+	Now    time.Time
+}
+
+// Days before a moment that are kept although no tenant keeps them: a delivery waits in them, or for one of their events,
+// or one ended late.
+func (q *Queries) KeptDays(ctx context.Context, arg KeptDaysParams) ([]time.Time, error) {
+	rows, err := q.db.Query(ctx, KeptDays, arg.Before, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []time.Time{}
+	for rows.Next() {
+		var day time.Time
+		if err := rows.Scan(&day); err != nil {
+			return nil, err
+		}
+		items = append(items, day)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const LongestRetention = `-- name: LongestRetention :one
@@ -419,6 +481,18 @@ SELECT coalesce(max(retention_days), 90)::int FROM tenants WHERE state <> 'delet
 func (q *Queries) LongestRetention(ctx context.Context) (int32, error) {
 	row := q.db.QueryRow(ctx, LongestRetention)
 	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const LongestRetries = `-- name: LongestRetries :one
+SELECT coalesce(max((SELECT sum(d) FROM unnest(e.retry_delays) AS d)), 0)::bigint FROM endpoints e WHERE e.deleted_at IS NULL AND e.retry_delays IS NOT NULL
+`
+
+// How many seconds the longest schedule of an endpoint's own takes, without jitter.
+func (q *Queries) LongestRetries(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, LongestRetries)
+	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
 }
@@ -613,14 +687,16 @@ func (q *Queries) TakeDeletedRows(ctx context.Context, arg TakeDeletedRowsParams
 
 const TakeExpiringRows = `-- name: TakeExpiringRows :many
 DELETE FROM queue q
-USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.delivery_id < $1 OR r.event_id < $1 LIMIT $2::int FOR UPDATE SKIP LOCKED) t
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE (r.delivery_id < $1 OR r.event_id < $1)
+	AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < $2::timestamptz LIMIT $3::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts
 `
 
 type TakeExpiringRowsParams struct {
-	Before id.UUID
-	Most   int32
+	Before  id.UUID
+	Overdue time.Time
+	Most    int32
 }
 
 type TakeExpiringRowsRow struct {
@@ -630,9 +706,9 @@ type TakeExpiringRowsRow struct {
 	Attempts   int16
 }
 
-// Rows whose delivery or event lies before a day that is about to go.
+// Rows whose delivery or event is of a day that is about to be dropped, and that could be sent since before @overdue.
 func (q *Queries) TakeExpiringRows(ctx context.Context, arg TakeExpiringRowsParams) ([]TakeExpiringRowsRow, error) {
-	rows, err := q.db.Query(ctx, TakeExpiringRows, arg.Before, arg.Most)
+	rows, err := q.db.Query(ctx, TakeExpiringRows, arg.Before, arg.Overdue, arg.Most)
 	if err != nil {
 		return nil, err
 	}

@@ -453,6 +453,12 @@ type Lane struct {
 	ReleaseAfter  int64
 }
 
+type LateDay struct {
+	TenantID id.UUID
+	Day      time.Time
+	Until    time.Time
+}
+
 type LeaseRow struct {
 	TenantID   id.UUID
 	EndpointID id.UUID

@@ -60,6 +60,21 @@ func doubling(first time.Duration, n int) []time.Duration {
 	return delays
 }
 
+// Patience is how long a delivery waits before retention can end it, counted from when it could be sent: the longest
+// schedule that any endpoint has, with jitter, and a day for what holds up its attempts. own is the longest schedule of
+// an endpoint's own.
+func Patience(own time.Duration) time.Duration {
+	longest := 2 * own // jitter can double each delay
+	for _, s := range schedules {
+		sum := time.Duration(0)
+		for _, d := range s.Delays {
+			sum += d + time.Duration(s.Jitter*float64(d))
+		}
+		longest = max(longest, sum)
+	}
+	return longest + 24*time.Hour
+}
+
 // Names lists the built-in schedules, the default first.
 func Names() []string {
 	names := make([]string, len(schedules))
