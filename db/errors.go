@@ -17,6 +17,8 @@ import (
 var (
 	// ErrRoutesChanged says that the database's routes changed after a batch was routed.
 	ErrRoutesChanged = errors.New("routes changed")
+	// ErrNoDay says that a row's day has no partitions. MakeDays makes them.
+	ErrNoDay = errors.New("the day has no partitions")
 	// ErrMoving says that a tenant is in the last step of its move to another home. The client sends the request again.
 	ErrMoving = &fault.Error{
 		Kind: fault.Unavailable, Code: "tenant_moving", RetryAfter: 1,
@@ -68,6 +70,8 @@ func translateServer(pg *pgconn.PgError) error {
 			Kind: fault.Unavailable, Code: "database_read_only", RetryAfter: 2, Cause: pg,
 			Detail: "The database accepts no changes: it is a replica, or default_transaction_read_only is on. Send the same request again in a few seconds.",
 		}
+	case pg.Code == "23514" && pg.ConstraintName == "": // no check is violated: no partition takes the row
+		return unavailable(errors.Join(ErrNoDay, pg))
 	case pg.Code == "23505":
 		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name already exists. Choose another name.", Cause: pg}
 	// 08 connection, 53 resources (memory), 57 shutdown and cancel, 40001/40P01 to retry, 25P03 this process froze

@@ -203,10 +203,10 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 	d, owner, _, _ := two(t, 2)
 	ctx := t.Context()
 	day := time.Date(2031, 2, 27, 0, 0, 0, 0, time.UTC)
-	if made, err := maintenance.MakePartitions(ctx, d, day, day.AddDate(0, 0, 3)); err != nil || made != 12 {
+	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 3)); err != nil || made != 12 {
 		t.Errorf("%d partitions made, %v; want 4 days of 3 tables", made, err)
 	}
-	if made, err := maintenance.MakePartitions(ctx, d, day, day.AddDate(0, 0, 4)); err != nil || made != 3 {
+	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 4)); err != nil || made != 3 {
 		t.Errorf("%d partitions made the second time, %v; want the one day that was missing", made, err)
 	}
 	days, err := maintenance.PartitionDays(ctx, d)
@@ -281,7 +281,7 @@ func TestAnIndexThatOnlyOldDaysNeedGoesWithThem(t *testing.T) {
 	if err := maintenance.DropDay(ctx, d, today); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maintenance.MakePartitions(ctx, d, today, today); err != nil {
+	if _, err := d.MakePartitions(ctx, today, today); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -233,18 +233,31 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnes
 ON CONFLICT (tenant_id, created_at, id) DO UPDATE SET status = excluded.status, reason = excluded.reason, attempts = excluded.attempts,
 	last_status = excluded.last_status, last_failure = excluded.last_failure, settled_at = excluded.settled_at;
 
--- name: RecordLateSuccess :many
--- What really happened wins: a success that arrives after a cancel makes the delivery delivered.
-WITH late AS (
-	UPDATE deliveries d SET status = 2, reason = 0, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
+-- name: RecordLate :many
+-- Attempts of deliveries that ended during their request: they count. What really happened wins: a success that arrives
+-- after a cancel, or after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), makes
+-- the delivery delivered. Those are returned, with the status that they had.
+WITH ended AS (
+	SELECT d.tenant_id, d.created_at, d.id, d.status, u.attempts, u.last_status,
+		u.success AND (d.status = 4 OR d.reason IN (4, 5)) AS won
 	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@attempts::smallint[]),
-		unnest(@last_statuses::smallint[])) AS u(tenant_id, created_at, id, attempts, last_status)
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high AND d.status = 4
-	RETURNING d.tenant_id, d.created_at, d.id
+		unnest(@last_statuses::smallint[]), unnest(@successes::boolean[])) AS u(tenant_id, created_at, id, attempts, last_status, success)
+	JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
+	WHERE d.created_at BETWEEN @low AND @high AND d.status IN (3, 4)
+	ORDER BY d.tenant_id, d.created_at, d.id
+	FOR UPDATE OF d
+), counted AS (
+	UPDATE deliveries d SET attempts = greatest(d.attempts, e.attempts), status = CASE WHEN e.won THEN 2 ELSE d.status END,
+		reason = CASE WHEN e.won THEN 0 ELSE d.reason END, last_status = CASE WHEN e.won THEN e.last_status ELSE d.last_status END,
+		settled_at = CASE WHEN e.won THEN now() ELSE d.settled_at END
+	FROM ended e
+	WHERE d.tenant_id = e.tenant_id AND d.created_at = e.created_at AND d.id = e.id AND d.created_at BETWEEN @low AND @high
 ), gone AS (
-	DELETE FROM cancellations c USING late WHERE c.tenant_id = late.tenant_id AND c.delivery_id = late.id
+	DELETE FROM cancellations c USING ended e WHERE e.won AND c.tenant_id = e.tenant_id AND c.delivery_id = e.id
+), delivered AS (
+	DELETE FROM dead_letters x USING ended e WHERE e.won AND x.tenant_id = e.tenant_id AND x.delivery_id = e.id
 )
-SELECT tenant_id, created_at, id FROM late;
+SELECT tenant_id, created_at, id, status FROM ended WHERE won;
 
 -- name: ExpungedEvents :many
 -- Which of these events were expunged: the responses to their last requests are not kept.

@@ -244,14 +244,60 @@ func TestADeliveryThatIsCanceledInFlightAndSucceedsIsDelivered(t *testing.T) {
 	if status, _, attempts := h.state(won); status != delivery.Delivered || attempts != 1 {
 		t.Errorf("what really happened lost: %s after %d attempts", status, attempts)
 	}
-	if status, _, _ := h.state(lost); status != delivery.Canceled {
-		t.Errorf("a failure that came late made the delivery %s", status)
+	if status, _, attempts := h.state(lost); status != delivery.Canceled || attempts != 1 {
+		t.Errorf("a failure that came late made the delivery %s after %d attempts", status, attempts)
 	}
 	if n := h.count("SELECT count(*) FROM cancellations WHERE delivery_id = $1", lost); n != 1 || h.count("SELECT count(*) FROM cancellations") != 1 {
 		t.Error("the list of what was canceled is not what was canceled")
 	}
 	if n := h.count("SELECT count(*) FROM queue"); n != 0 {
 		t.Errorf("%d rows are queued again", n)
+	}
+	h.balanced()
+}
+
+// What ends a delivery from outside, a deletion or its age, ends no request: what the receiver says then counts.
+func TestADeliveryThatFailsFromOutsideDuringItsRequestAndSucceedsIsDelivered(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	g := newGate(t)
+	defer g.release()
+	fails := newReceiver(t, func(arrival) int { g.pass(); return 500 })
+	succeeds := newReceiver(t, func(arrival) int { g.pass(); return 200 })
+	expires := newReceiver(t, func(arrival) int { g.pass(); return 200 })
+	tenant := h.tenant()
+	endpoints := map[string]id.UUID{}
+	for _, url := range []string{succeeds.URL, fails.URL, expires.URL} {
+		endpoints[url] = h.endpoint(tenant, url, nil)
+	}
+	h.worker(true)
+	h.emit(tenant, item("order.completed", "", 1))
+	for range endpoints {
+		g.waitEntered(t)
+	}
+	h.remove(tenant, endpoints[succeeds.URL])
+	h.remove(tenant, endpoints[fails.URL])
+	later := time.Now().Add(time.Hour)
+	eventually(t, 10*time.Second, "the deliveries of deleted endpoints fail", func() bool {
+		return h.count("SELECT count(*) FROM dead_letters WHERE reason = $1", int16(delivery.EndpointDeleted)) == 2
+	})
+	if n, err := queue.FailBefore(t.Context(), h.db, later, later, 10); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	h.balanced()
+	g.release()
+	eventually(t, 10*time.Second, "all attempts are on record", func() bool { return h.count("SELECT count(*) FROM attempts WHERE late") == 3 })
+	for url, want := range map[string]delivery.Status{
+		succeeds.URL: delivery.Delivered, expires.URL: delivery.Delivered, fails.URL: delivery.Failed,
+	} {
+		var raw [16]byte
+		h.query("SELECT id FROM deliveries WHERE endpoint_id = $1", []any{&raw}, endpoints[url])
+		if status, _, attempts := h.state(raw); status != want || attempts != 1 {
+			t.Errorf("%s is %s after %d attempts, want %s after 1", url, status, attempts, want)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM dead_letters"); n != 1 {
+		t.Errorf("%d dead letters, want 1", n)
 	}
 	h.balanced()
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"posthorn/db/endpoints"
-	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -39,7 +38,7 @@ func TestHeldDeliveriesExpireAfterTheirOwnerIsNotified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, now.Add(-12*day), now); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), now.Add(-12*day), now); err != nil {
 		t.Fatal(err)
 	}
 	tenant := h.tenant()
@@ -149,7 +148,7 @@ func TestAWeekOfEventsIsDeliveredInOrderAndAtItsRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, now.Add(-9*day), now); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), now.Add(-9*day), now); err != nil {
 		t.Fatal(err)
 	}
 	r, neighbour := newReceiver(t, nil), newReceiver(t, nil)

@@ -26,7 +26,7 @@ import (
 func (h *house) historyDay(tenant, ep id.UUID, ago, n int) time.Time {
 	h.t.Helper()
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -ago)
-	if _, err := maintenance.MakePartitions(h.t.Context(), h.db, day.AddDate(0, 0, -1),
+	if _, err := h.db.MakePartitions(h.t.Context(), day.AddDate(0, 0, -1),
 		day.AddDate(0, 0, 2)); err != nil {
 		h.t.Fatal(err)
 	}

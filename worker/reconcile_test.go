@@ -263,7 +263,7 @@ func TestReconcilingFindsADeletedEvent(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
 	h.pause(tenant, ep)
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, day, day); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), day, day); err != nil {
 		t.Fatal(err)
 	}
 	event := h.backdated(tenant, ep, day.Add(time.Hour), day.Add(time.Hour), queue.Ready, nil)
@@ -299,7 +299,7 @@ func TestReconcilingFindsADroppedDay(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
 	h.pause(tenant, ep)
 	midnight := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5)
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, midnight.AddDate(0, 0, -1), midnight); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), midnight.AddDate(0, 0, -1), midnight); err != nil {
 		t.Fatal(err)
 	}
 	h.exec("UPDATE platform SET days_from = $1", midnight.AddDate(0, 0, -1))

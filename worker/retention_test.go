@@ -77,7 +77,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	now := time.Now()
 	old, young := now.AddDate(0, 0, -120), now.AddDate(0, 0, -80)
 	for _, day := range []time.Time{old, young} {
-		if _, err := maintenance.MakePartitions(ctx, h.db, day.AddDate(0, 0, -1), day.AddDate(0, 0, 1)); err != nil {
+		if _, err := h.db.MakePartitions(ctx, day.AddDate(0, 0, -1), day.AddDate(0, 0, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestATenantSeesWhatWaitsWhateverItsRetention(t *testing.T) {
 	h.endpoint(other, r.URL, nil)
 	now := time.Now()
 	old := now.AddDate(0, 0, -20)
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, old, old); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), old, old); err != nil {
 		t.Fatal(err)
 	}
 	list := func(of id.UUID) (ids []id.UUID) {
@@ -229,7 +229,7 @@ func TestARowOfADroppedDayEndsAsExpired(t *testing.T) {
 	r := newReceiver(t, nil)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering = "strict" })
 	old := time.Now().AddDate(0, 0, -60)
-	if _, err := maintenance.MakePartitions(t.Context(), h.db, old, old); err != nil {
+	if _, err := h.db.MakePartitions(t.Context(), old, old); err != nil {
 		t.Fatal(err)
 	}
 	strict := queue.StrictKey

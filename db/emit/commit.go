@@ -18,6 +18,7 @@ import (
 func (c *Committer) Run(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
 	go c.announce.run(ctx)
+	c.makeDays(ctx)
 	var p pace
 	for {
 		select {
@@ -33,6 +34,19 @@ func (c *Committer) Run(ctx context.Context) error {
 			}
 			return nil
 		}
+	}
+}
+
+// makeDays makes the partitions of these days: workers can have been away for longer than they lie ahead.
+func (c *Committer) makeDays(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now, err := c.db.ServerTime(limited)
+	if err == nil {
+		err = c.db.MakeDays(limited, now)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("the partitions of the coming days could not be made", "error", err)
 	}
 }
 
@@ -121,6 +135,9 @@ func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time
 				return again
 			}
 			again = true
+			if errors.Is(err, db.ErrNoDay) {
+				c.makeDays(ctx)
+			}
 			time.Sleep(50 * time.Millisecond)
 		case len(items) == 1:
 			c.log.Error("event rejected by the database", "event", id.Event.Format(items[0].ID), "type", items[0].Type, "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 )
 
 // proxy is between a committer and its database, and can break connections at chosen moments.
@@ -360,5 +361,41 @@ func TestACanceledCallerBlocksNobody(t *testing.T) {
 	stop()
 	if err := <-ran; err != nil {
 		t.Error(err)
+	}
+}
+
+// No worker has been there for so long that today has no partitions: the first event makes them.
+func TestAnEventMakesItsDay(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.endpoint(tenant, nil)
+	if r := one(h.commit, tenant, posted(1, "")); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	for _, key := range []string{"", "k"} {
+		for _, table := range []string{"attempts", "deliveries", "events"} {
+			if _, err := h.db.Pool().Exec(t.Context(), "SELECT posthorn.drop_partition($1, (now() AT TIME ZONE 'UTC')::date)", table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := one(h.commit, tenant, posted(2, key)); r.Err != nil || r.Deliveries != 1 {
+			t.Errorf("%+v", r)
+		}
+		if n := h.count("SELECT count(*) FROM events"); n != 1 {
+			t.Errorf("%d events are stored, want 1", n)
+		}
+	}
+}
+
+// Where the partitions can't be made, the response says that it passes.
+func TestAnEventOfADayThatCannotBeMadeIsUnavailable(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	it := posted(1, "")
+	it.ID = id.New(time.Now().AddDate(1, 0, 0), [10]byte{1})
+	if r := one(h.commit, tenant, it); code(r.Err) != "database_unavailable" {
+		t.Errorf("%+v", r)
 	}
 }

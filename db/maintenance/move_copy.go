@@ -93,7 +93,7 @@ func (v *mover) makeDays(ctx context.Context, days []time.Time) error {
 		return err
 	}
 	defer to.Close()
-	_, err = MakePartitions(ctx, to, days[0], days[len(days)-1])
+	_, err = to.MakePartitions(ctx, days[0], days[len(days)-1])
 	return err
 }
 

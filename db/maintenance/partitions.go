@@ -11,21 +11,6 @@ import (
 	"posthorn/db"
 )
 
-// MakePartitions creates the partitions of the days from first to last. The owner does it, since no role has the right.
-func MakePartitions(ctx context.Context, d *db.DB, first, last time.Time) (made int, err error) {
-	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
-		// Several workers create the same day's partitions: one after the other.
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", partitionsLock); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last).Scan(&made)
-	})
-	return made, db.Translate(err)
-}
-
-// partitionsLock is the key of the lock under which partitions are created; any number that no other lock uses.
-const partitionsLock = 0x706f7374_70617274
-
 // PartitionDays lists the days that have partitions, oldest first.
 func PartitionDays(ctx context.Context, d *db.DB) (days []time.Time, err error) {
 	rows, err := d.Pool().Query(ctx, "SELECT posthorn.partition_days()")

@@ -111,10 +111,10 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 		})
 	}
 	totals := ledger.Totals{}
-	late, lateOutcomes, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
+	late, lateOutcomes, expunged := lateAttempts(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
 	if len(late)+len(lateOutcomes) > 0 {
 		b := &pgx.Batch{}
-		queueLateSuccesses(b, late, totals)
+		queueLate(b, late, totals)
 		queueExpunged(b, lateOutcomes, expunged)
 		if err := db.Send(ctx, conn, b); err != nil {
 			return nil, err
@@ -180,31 +180,37 @@ func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
 	}
 }
 
-func lateSuccesses(outcomes []*Outcome, matched Applied) (late []*Outcome) {
+// lateAttempts are the requests that ended after their delivery had.
+func lateAttempts(outcomes []*Outcome, matched Applied) (late []*Outcome) {
 	for _, o := range outcomes {
-		if !matched[o.DeliveryID] && o.Decision.Status == delivery.Delivered {
+		if !matched[o.DeliveryID] && o.Attempt != nil {
 			late = append(late, o)
 		}
 	}
 	return late
 }
 
-func queueLateSuccesses(b *pgx.Batch, late []*Outcome, totals ledger.Totals) {
+func queueLate(b *pgx.Batch, late []*Outcome, totals ledger.Totals) {
 	for _, group := range byDay(late) {
-		var p sql.RecordLateSuccessParams
+		var p sql.RecordLateParams
 		for _, o := range group {
 			created := o.DeliveryID.Time()
 			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
 				append(p.Created, created)
 			p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+			p.Successes = append(p.Successes, o.Decision.Status == delivery.Delivered)
 			p.Low, p.High = db.Widen(p.Low, p.High, created)
 		}
-		b.Queue(sql.RecordLateSuccess, db.Args(p)...).Query(func(rows pgx.Rows) error {
-			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.RecordLateSuccessRow])
+		b.Queue(sql.RecordLate, db.Args(p)...).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.RecordLateRow])
 			for _, won := range list {
 				e := totals.At(won.TenantID, won.CreatedAt)
-				e.Canceled--
 				e.Delivered++
+				if won.Status == int16(delivery.Failed) {
+					e.Failed--
+				} else {
+					e.Canceled--
+				}
 			}
 			return err
 		})

@@ -1375,54 +1375,75 @@ func (q *Queries) RecordDeliveries(ctx context.Context, arg RecordDeliveriesPara
 	return err
 }
 
-const RecordLateSuccess = `-- name: RecordLateSuccess :many
-WITH late AS (
-	UPDATE deliveries d SET status = 2, reason = 0, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
-	FROM ROWS FROM (unnest($3::uuid[]), unnest($4::timestamptz[]), unnest($5::uuid[]), unnest($6::smallint[]),
-		unnest($7::smallint[])) AS u(tenant_id, created_at, id, attempts, last_status)
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN $1 AND $2 AND d.status = 4
-	RETURNING d.tenant_id, d.created_at, d.id
+const RecordLate = `-- name: RecordLate :many
+WITH ended AS (
+	SELECT d.tenant_id, d.created_at, d.id, d.status, u.attempts, u.last_status,
+		u.success AND (d.status = 4 OR d.reason IN (4, 5)) AS won
+	FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::smallint[]),
+		unnest($5::smallint[]), unnest($6::boolean[])) AS u(tenant_id, created_at, id, attempts, last_status, success)
+	JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
+	WHERE d.created_at BETWEEN $7 AND $8 AND d.status IN (3, 4)
+	ORDER BY d.tenant_id, d.created_at, d.id
+	FOR UPDATE OF d
+), counted AS (
+	UPDATE deliveries d SET attempts = greatest(d.attempts, e.attempts), status = CASE WHEN e.won THEN 2 ELSE d.status END,
+		reason = CASE WHEN e.won THEN 0 ELSE d.reason END, last_status = CASE WHEN e.won THEN e.last_status ELSE d.last_status END,
+		settled_at = CASE WHEN e.won THEN now() ELSE d.settled_at END
+	FROM ended e
+	WHERE d.tenant_id = e.tenant_id AND d.created_at = e.created_at AND d.id = e.id AND d.created_at BETWEEN $7 AND $8
 ), gone AS (
-	DELETE FROM cancellations c USING late WHERE c.tenant_id = late.tenant_id AND c.delivery_id = late.id
+	DELETE FROM cancellations c USING ended e WHERE e.won AND c.tenant_id = e.tenant_id AND c.delivery_id = e.id
+), delivered AS (
+	DELETE FROM dead_letters x USING ended e WHERE e.won AND x.tenant_id = e.tenant_id AND x.delivery_id = e.id
 )
-SELECT tenant_id, created_at, id FROM late
+SELECT tenant_id, created_at, id, status FROM ended WHERE won
 `
 
-type RecordLateSuccessParams struct {
-	Low          time.Time
-	High         time.Time
+type RecordLateParams struct {
 	Tenants      []id.UUID
 	Created      []time.Time
 	Ids          []id.UUID
 	Attempts     []int16
 	LastStatuses []int16
+	Successes    []bool
+	Low          time.Time
+	High         time.Time
 }
 
-type RecordLateSuccessRow struct {
+type RecordLateRow struct {
 	TenantID  id.UUID
 	CreatedAt time.Time
 	ID        id.UUID
+	Status    int16
 }
 
-// What really happened wins: a success that arrives after a cancel makes the delivery delivered.
-func (q *Queries) RecordLateSuccess(ctx context.Context, arg RecordLateSuccessParams) ([]RecordLateSuccessRow, error) {
-	rows, err := q.db.Query(ctx, RecordLateSuccess,
-		arg.Low,
-		arg.High,
+// Attempts of deliveries that ended during their request: they count. What really happened wins: a success that arrives
+// after a cancel, or after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), makes
+// the delivery delivered. Those are returned, with the status that they had.
+func (q *Queries) RecordLate(ctx context.Context, arg RecordLateParams) ([]RecordLateRow, error) {
+	rows, err := q.db.Query(ctx, RecordLate,
 		arg.Tenants,
 		arg.Created,
 		arg.Ids,
 		arg.Attempts,
 		arg.LastStatuses,
+		arg.Successes,
+		arg.Low,
+		arg.High,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RecordLateSuccessRow{}
+	items := []RecordLateRow{}
 	for rows.Next() {
-		var i RecordLateSuccessRow
-		if err := rows.Scan(&i.TenantID, &i.CreatedAt, &i.ID); err != nil {
+		var i RecordLateRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.CreatedAt,
+			&i.ID,
+			&i.Status,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,10 +12,7 @@ import (
 	"posthorn/domain/retry"
 )
 
-const (
-	partitionsEvery = 10 * time.Minute
-	partitionsAhead = 7 * 24 * time.Hour
-)
+const partitionsEvery = 10 * time.Minute
 
 // partitions creates the partitions of the coming days and drops those that no tenant keeps and in which nothing
 // waits any more.
@@ -24,8 +21,7 @@ func (m *Maintenance) partitions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// One day back: an id can be from before midnight.
-	if _, err := maintenance.MakePartitions(ctx, m.db, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
+	if err := m.db.MakeDays(ctx, now); err != nil {
 		return err
 	}
 	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
