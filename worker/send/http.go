@@ -139,7 +139,6 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
 	var conn usedConn
-	//nolint:bodyclose // readExcerpt closes it
 	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace(&conn))))
 	var r delivery.Result
 	if err == nil && answer.StatusCode < 100 {
