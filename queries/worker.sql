@@ -345,19 +345,20 @@ WHERE l.endpoint_id = u.endpoint_id AND l.wait_epoch = u.epoch;
 
 -- name: SaveHealth :exec
 -- What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
-INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, exhausted, unhealthy_since, tls_only_since,
+INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, auth_since, exhausted, unhealthy_since, tls_only_since,
 	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
 	last_status, last_failure, last_error, last_excerpt)
-SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
+SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.refused, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
 	u.probe, u.probes, u.gone, u.outage, u.status, u.failure, u.error, u.excerpt
-FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tenants::uuid[]), unnest(@epochs::int[]), unnest(@failures::int[]), unnest(@auths::int[]),
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tenants::uuid[]), unnest(@epochs::int[]), unnest(@failures::int[]), unnest(@auths::int[]), unnest(@refused::timestamptz[]),
 	unnest(@exhausted::int[]), unnest(@unhealthy::timestamptz[]), unnest(@tls::timestamptz[]), unnest(@firsts::timestamptz[]),
 	unnest(@lasts::timestamptz[]), unnest(@successes::timestamptz[]), unnest(@breakers::smallint[]), unnest(@opened::timestamptz[]),
 	unnest(@next_probes::timestamptz[]), unnest(@probes::int[]), unnest(@gone::timestamptz[]), unnest(@outages::timestamptz[]),
 	unnest(@statuses::smallint[]), unnest(@last_failures::smallint[]), unnest(@errors::text[]), unnest(@excerpts::text[]))
-	AS u(endpoint_id, tenant_id, epoch, failures, auth, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
+	AS u(endpoint_id, tenant_id, epoch, failures, auth, refused, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
 		status, failure, error, excerpt)
 ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecutive_failures, auth_streak = excluded.auth_streak,
+	auth_since = excluded.auth_since,
 	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
 	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
 	last_success_at = greatest(h.last_success_at, excluded.last_success_at),

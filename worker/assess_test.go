@@ -32,13 +32,13 @@ func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Tim
 		return &t
 	}
 	h.exec(`INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, exhausted, unhealthy_since,
-			tls_only_since, first_failure_at, last_failure_at, gone_at, last_status, last_error, last_excerpt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 503, 'the endpoint returned 503 Service Unavailable', 'out of order')
+			tls_only_since, first_failure_at, last_failure_at, gone_at, auth_since, last_status, last_error, last_excerpt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 503, 'the endpoint returned 503 Service Unavailable', 'out of order')
 		ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = $3, auth_streak = $4, exhausted = $5, unhealthy_since = $6,
-			tls_only_since = $7, first_failure_at = $8, last_failure_at = $9, gone_at = $10`,
+			tls_only_since = $7, first_failure_at = $8, last_failure_at = $9, gone_at = $10, auth_since = $11`,
 		ep, tenant, c.ConsecutiveFailures, c.AuthStreak, c.Exhausted, null(c.UnhealthySince), null(c.TLSOnlySince),
 		null(c.FirstFailureAt),
-		null(c.LastFailureAt), null(goneAt))
+		null(c.LastFailureAt), null(goneAt), null(c.AuthSince))
 }
 
 // assess assesses an endpoint several times concurrently: each decision must be made once.
@@ -89,7 +89,7 @@ func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
 		return delivery.Counters{ConsecutiveFailures: n, UnhealthySince: t0, FirstFailureAt: t0, LastFailureAt: t0}
 	}
 	refused := func(n int) delivery.Counters {
-		return delivery.Counters{AuthStreak: n, FirstFailureAt: t0, LastFailureAt: t0}
+		return delivery.Counters{AuthStreak: n, AuthSince: t0, FirstFailureAt: t0, LastFailureAt: t0}
 	}
 	tls := failing(2)
 	tls.TLSOnlySince = t0
@@ -128,7 +128,12 @@ func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
 		}},
 		{"4 refusals", plain, refused(4), false, []step{{time.Hour, ""}}},
 		{"5 refusals", plain, refused(5), false, []step{{time.Hour, "auth approaching"}, {1000 * time.Hour, ""}}},
-		{"10 refusals", plain, refused(10), false, []step{{0, "auth"}}},
+		{"10 refusals", plain, refused(10), false, []step{
+			{0, ""},
+			{15 * time.Minute, "auth half_way"},
+			{30*time.Minute - 1, ""},
+			{30 * time.Minute, "auth"},
+		}},
 		{"410", plain, delivery.Counters{}, true, []step{{0, "gone"}}},
 		{"410 where the tenant wants none of it", own, delivery.Counters{}, true, []step{{0, ""}}},
 		{"exhausted without the policy", plain, delivery.Counters{Exhausted: 1000}, false, []step{{0, ""}}},

@@ -298,6 +298,7 @@ func TestTheWarningOfRejectedDeliveriesCountsThoseThatFailedPermanently(t *testi
 	h := newHouse(t)
 	r := newReceiver(t, func(arrival) int { return 401 })
 	tenant := h.tenant()
+	h.settings(tenant, `{"health":{"auth_minutes":0}}`)
 	ep := h.endpoint(tenant, r.URL, nil)
 	var items []emit.Item
 	for i := range 5 {

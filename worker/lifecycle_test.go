@@ -59,7 +59,8 @@ func TestAnEndpointTakesEveryTransitionOfItsLifecycle(t *testing.T) {
 		ep := h.endpoint(tenant, "https://hooks.example.com/in", nil)
 		h.exec("UPDATE endpoints SET status = $2 WHERE id = $1", ep, string(move.from))
 		h.exec("UPDATE lanes SET held = $2 WHERE endpoint_id = $1", ep, health.Holds(move.from))
-		h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: now, LastFailureAt: now}, time.Time{})
+		refused := delivery.Counters{AuthStreak: 10, FirstFailureAt: now.Add(-time.Hour), LastFailureAt: now}
+		h.counted(tenant, ep, refused, time.Time{})
 		h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, at) VALUES ($1, $2, 'auth', 'approaching', now())", tenant, ep)
 		h.take(t, tenant, ep, move)
 		if n := h.count("SELECT count(*) FROM endpoints e JOIN lanes l ON l.endpoint_id = e.id WHERE e.id = $1 AND e.status = $2 AND l.held = $3",

@@ -321,6 +321,51 @@ func TestAnEndpointThatRecoversGetsWhatHadFailedBefore(t *testing.T) {
 	h.balanced()
 }
 
+// A second of 404, as gateways say it during a deployment, disables nothing: the breaker holds what it is not too late
+// for. Where a tenant wants the count alone to decide, it does.
+func TestAMomentOfRefusalsDisablesNoEndpoint(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return 200
+		}
+		return 404
+	})
+	tenant, strict := h.tenant(), h.tenant()
+	h.settings(strict, `{"health":{"auth_minutes":0}}`)
+	one := func(s *endpoint.Settings) { s.MaxInFlight = 1 }
+	ep, off := h.endpoint(tenant, r.URL, one), h.endpoint(strict, r.URL, one)
+	w, _ := h.worker(true)
+	h.emitN(tenant, 40)
+	h.emitN(strict, 40)
+	eventually(t, 20*time.Second, "the strict tenant's endpoint is disabled", func() bool {
+		return h.count("SELECT count(*) FROM endpoints WHERE id = $1 AND status = 'disabled' AND status_reason = 'auth'", off) == 1
+	})
+	h.resting(w, ep)
+	h.openBreaker(tenant, ep, 0) // the first probe
+	eventually(t, 10*time.Second, "the probe was refused too, and its delivery waits", func() bool {
+		return h.count("SELECT count(*) FROM queue WHERE endpoint_id = $1 AND probes = 1", ep) >= 1
+	})
+	h.resting(w, ep)
+	if c := h.conditionOf(tenant, ep); c.State != condition.Failing || c.Cause != "url" {
+		t.Errorf("the endpoint is %+v", c)
+	}
+	failed := "SELECT count(*) FROM deliveries WHERE endpoint_id = $1 AND status = 3"
+	if n := h.count(failed, ep); n != health.FailuresToOpen-1 {
+		t.Errorf("%d deliveries failed permanently, want those before the breaker opened", n)
+	}
+	if n := h.count(failed, off); n != 10 {
+		t.Errorf("%d deliveries of the strict tenant failed permanently, want 10", n)
+	}
+	well.Store(true)
+	test := h.deliveryOf(h.emitN(tenant, 1)[0])
+	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, test) })
+	h.settled(20*time.Second, delivery.Delivered, 41-(health.FailuresToOpen-1))
+	h.balanced()
+}
+
 func TestWithoutABreakerEachDeliveryEndsByItsSchedule(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

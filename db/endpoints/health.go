@@ -136,7 +136,12 @@ func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, p
 
 // Counters are the counted outcomes of an endpoint.
 func Counters(h sql.EndpointHealth) delivery.Counters {
+	refused := h.AuthSince
+	if h.AuthStreak == 0 {
+		refused = nil // an older process, which leaves the column as it is, has seen a success
+	}
 	return delivery.Counters{
+		AuthSince:           db.OrZero(refused),
 		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), Exhausted: int(h.Exhausted),
 		UnhealthySince: db.OrZero(h.UnhealthySince), TLSOnlySince: db.OrZero(h.TLSOnlySince),
 		FirstFailureAt: db.OrZero(h.FirstFailureAt),

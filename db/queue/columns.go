@@ -16,6 +16,7 @@ type (
 		Epochs       []int32
 		Failures     []int32
 		Auths        []int32
+		Refused      []*time.Time
 		Exhausted    []int32
 		Unhealthy    []*time.Time
 		TLS          []*time.Time

@@ -392,6 +392,7 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID),
 			append(p.Epochs, h.Epoch)
 		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
+		p.Refused = append(p.Refused, db.OrNull(c.AuthSince))
 		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
 		p.Unhealthy, p.TLS = append(p.Unhealthy, db.OrNull(c.UnhealthySince)), append(p.TLS, db.OrNull(c.TLSOnlySince))
 		p.Firsts, p.Lasts = append(p.Firsts, db.OrNull(c.FirstFailureAt)), append(p.Lasts, db.OrNull(c.LastFailureAt))

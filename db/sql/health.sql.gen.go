@@ -34,7 +34,7 @@ func (q *Queries) BumpLanesOf(ctx context.Context, tenantID id.UUID) error {
 
 const ClearHealth = `-- name: ClearHealth :exec
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch) VALUES ($1, $2, 1)
-ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failures = 0, auth_streak = 0, exhausted = 0,
+ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failures = 0, auth_streak = 0, auth_since = NULL, exhausted = 0,
 	unhealthy_since = NULL, tls_only_since = NULL, first_failure_at = NULL, last_failure_at = NULL,
 	closed_at = CASE WHEN h.breaker_state <> 0 THEN now() ELSE h.closed_at END, breaker_state = 0, opened_at = NULL,
 	next_probe_at = NULL, probes = 0, gone_at = NULL, outage_from = NULL, last_status = 0, last_failure = 0, last_error = '', last_excerpt = ''

@@ -1592,19 +1592,20 @@ func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams
 }
 
 const SaveHealth = `-- name: SaveHealth :exec
-INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, exhausted, unhealthy_since, tls_only_since,
+INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, auth_since, exhausted, unhealthy_since, tls_only_since,
 	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
 	last_status, last_failure, last_error, last_excerpt)
-SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
+SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.refused, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
 	u.probe, u.probes, u.gone, u.outage, u.status, u.failure, u.error, u.excerpt
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::int[]), unnest($4::int[]), unnest($5::int[]),
-	unnest($6::int[]), unnest($7::timestamptz[]), unnest($8::timestamptz[]), unnest($9::timestamptz[]),
-	unnest($10::timestamptz[]), unnest($11::timestamptz[]), unnest($12::smallint[]), unnest($13::timestamptz[]),
-	unnest($14::timestamptz[]), unnest($15::int[]), unnest($16::timestamptz[]), unnest($17::timestamptz[]),
-	unnest($18::smallint[]), unnest($19::smallint[]), unnest($20::text[]), unnest($21::text[]))
-	AS u(endpoint_id, tenant_id, epoch, failures, auth, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::int[]), unnest($4::int[]), unnest($5::int[]), unnest($6::timestamptz[]),
+	unnest($7::int[]), unnest($8::timestamptz[]), unnest($9::timestamptz[]), unnest($10::timestamptz[]),
+	unnest($11::timestamptz[]), unnest($12::timestamptz[]), unnest($13::smallint[]), unnest($14::timestamptz[]),
+	unnest($15::timestamptz[]), unnest($16::int[]), unnest($17::timestamptz[]), unnest($18::timestamptz[]),
+	unnest($19::smallint[]), unnest($20::smallint[]), unnest($21::text[]), unnest($22::text[]))
+	AS u(endpoint_id, tenant_id, epoch, failures, auth, refused, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
 		status, failure, error, excerpt)
 ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecutive_failures, auth_streak = excluded.auth_streak,
+	auth_since = excluded.auth_since,
 	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
 	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
 	last_success_at = greatest(h.last_success_at, excluded.last_success_at),
@@ -1624,6 +1625,7 @@ type SaveHealthParams struct {
 	Epochs       []int32
 	Failures     []int32
 	Auths        []int32
+	Refused      []time.Time
 	Exhausted    []int32
 	Unhealthy    []time.Time
 	TLS          []time.Time
@@ -1650,6 +1652,7 @@ func (q *Queries) SaveHealth(ctx context.Context, arg SaveHealthParams) error {
 		arg.Epochs,
 		arg.Failures,
 		arg.Auths,
+		arg.Refused,
 		arg.Exhausted,
 		arg.Unhealthy,
 		arg.TLS,

@@ -95,15 +95,19 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 }
 
 // AfterProbe is the decision about a probe of an endpoint that only fails. A delivery that would be retried, or has no
-// attempt left, waits this long without using up its schedule. A response that settles the delivery still settles it.
-func (d Decision) AfterProbe(in time.Duration) (Decision, bool) {
-	if d.Status != Retrying && d.Reason != Exhausted {
+// attempt left, waits this long without using up its schedule. A response that settles the delivery still settles it,
+// unless it is a refusal that is only held back.
+func (d Decision) AfterProbe(in time.Duration, holdsRefusals bool) (Decision, bool) {
+	if d.Status != Retrying && d.Reason != Exhausted && !(holdsRefusals && d.Refused()) {
 		return d, false
 	}
 	d.Probe = true
 	d.Status, d.Reason, d.RetryIn = Retrying, None, in
 	return d, true
 }
+
+// Refused reports whether a 401, 403 or 404 ended the delivery.
+func (d Decision) Refused() bool { return d.Class == Auth && d.Reason == Rejected }
 
 type outcome int
 

@@ -262,6 +262,8 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 		{"throttled", 3, delivery.Result{Status: 429}, true, wait},
 		{"delivered", 3, delivery.Result{Status: 200}, false, 0},
 		{"rejected", 3, delivery.Result{Status: 422}, false, 0},
+		{"refused", 3, delivery.Result{Status: 404}, false, 0},
+		{"refused, and held back", 3, delivery.Result{Status: 404}, true, wait},
 		{"gone", 3, delivery.Result{Status: 410}, false, 0},
 		{"never sent", 3, delivery.Result{Failure: delivery.FailInternal}, false, 0},
 	}
@@ -269,7 +271,7 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := delivery.Decide(p, tt.attempt, tt.r, 0.5)
-			got, after := d.AfterProbe(wait)
+			got, after := d.AfterProbe(wait, tt.name == "refused, and held back")
 			if after != tt.after || !after && got != d {
 				t.Fatalf("got %+v, %v", got, after)
 			}

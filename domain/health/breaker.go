@@ -85,6 +85,15 @@ func (b Breaker) After(c delivery.Counters, class delivery.Class, now time.Time)
 	return b
 }
 
+// AfterBy is After under a policy: where refusals must last, they open the breaker and fail its probes as other
+// failures do.
+func (b Breaker) AfterBy(p Policy, c delivery.Counters, class delivery.Class, now time.Time) Breaker {
+	if class == delivery.Auth && p.HoldsRefusals() {
+		class, c.ConsecutiveFailures = delivery.Unhealthy, max(c.ConsecutiveFailures, c.AuthStreak)
+	}
+	return b.After(c, class, now)
+}
+
 // probeWait is 1, 2, 4, 8, 16, 32 and then 60 minutes.
 func probeWait(failed int) time.Duration {
 	return min(FirstProbeWait<<min(max(failed, 0), 6), MaxProbeWait)

@@ -65,8 +65,11 @@ func (p Policy) streaks(c delivery.Counters) []streak {
 		tls = 1
 	}
 	add(p.TLSHours, streak{TLS, tls, 1, c.TLSOnlySince, hours(p.TLSHours)})
-	// FirstFailureAt and not AuthSince: like the streak it ends with a success alone, and workers hand it on.
-	add(p.AuthFailures, streak{Auth, c.AuthStreak, p.AuthFailures, c.FirstFailureAt, 0})
+	since := c.AuthSince
+	if since.IsZero() {
+		since = c.FirstFailureAt // of a streak that an older process recorded
+	}
+	add(p.AuthFailures, streak{Auth, c.AuthStreak, p.AuthFailures, since, time.Duration(p.AuthMinutes) * time.Minute})
 	add(p.UnhealthyHours, streak{
 		Unhealthy, c.ConsecutiveFailures, p.UnhealthyFailures, c.UnhealthySince,
 		hours(p.UnhealthyHours),

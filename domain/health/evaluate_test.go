@@ -18,7 +18,7 @@ func down(n int) delivery.Counters {
 }
 
 func refused(n int) delivery.Counters {
-	return delivery.Counters{AuthStreak: n, FirstFailureAt: noon, LastFailureAt: noon}
+	return delivery.Counters{AuthStreak: n, AuthSince: noon, FirstFailureAt: noon, LastFailureAt: noon}
 }
 
 func noTLS(n int) delivery.Counters {
@@ -75,7 +75,6 @@ func TestEveryPolicyDisablesAtItsBoundaryAndNotBefore(t *testing.T) {
 
 		{"9 refusals", def, refused(9), noon, "", time.Time{}},
 		{"9 refusals, long ago", def, refused(9), at(10_000 * hour), "", time.Time{}},
-		{"10 refusals", def, refused(10), noon, health.Auth, noon},
 		{"one refusal where one is enough", one, refused(1), noon, health.Auth, noon},
 		{"refusals where they never disable", only(func(*health.Policy) {}), refused(100_000), noon, "", time.Time{}},
 
@@ -102,6 +101,17 @@ func TestEveryPolicyDisablesAtItsBoundaryAndNotBefore(t *testing.T) {
 		}(), at(24 * hour), health.TLS, at(24 * hour)},
 		{"other failures for 24 h", def, down(3), at(24 * hour), "", time.Time{}},
 
+		{"9 refusals for long", def, refused(9), at(hour), "", time.Time{}},
+		{"10 refusals in a second", def, refused(10), at(time.Second), "", time.Time{}},
+		{"10 refusals in half an hour less a moment", def, refused(10), at(hour/2 - 1), "", time.Time{}},
+		{"10 refusals in half an hour", def, refused(10), at(hour / 2), health.Auth, at(hour / 2)},
+		{"refusals after hours of other failures", def, func() delivery.Counters {
+			c := down(20)
+			c.AuthStreak, c.AuthSince = 10, at(3*hour)
+			return c
+		}(), at(3*hour + hour/4), "", time.Time{}},
+		{"where the count alone decides", only(func(p *health.Policy) { p.AuthFailures = 10 }), refused(10), noon, health.Auth, noon},
+
 		{"exhausted deliveries are no reason by default", def, exhausted(100_000), noon, "", time.Time{}},
 		{"4 exhausted of 5", five, exhausted(4), at(hour), "", time.Time{}},
 		{"5 exhausted of 5", five, exhausted(5), at(hour), health.Exhausted, at(hour)},
@@ -111,7 +121,7 @@ func TestEveryPolicyDisablesAtItsBoundaryAndNotBefore(t *testing.T) {
 			c := down(500)
 			c.AuthStreak = 10
 			return c
-		}(), at(500 * hour), health.Auth, at(500 * hour)},
+		}(), at(500 * hour), health.Auth, at(hour / 2)},
 		{"a clock that was put back disables nobody", def, noTLS(500), at(-500 * hour), "", time.Time{}},
 		{"a count without its beginning disables nobody", def, delivery.Counters{ConsecutiveFailures: 500}, noon, "", time.Time{}},
 	}
@@ -228,6 +238,9 @@ func TestWarningsComeHalfWayAndADayBefore(t *testing.T) {
 		{"4 of 10 refusals", def, refused(4), after(hour), nil},
 		{"5 of 10 refusals", def, refused(5), after(hour), []health.Warning{
 			{Reason: health.Auth, Stage: health.Approaching, Since: noon, Left: 5},
+		}},
+		{"10 refusals in a quarter of an hour", def, refused(10), after(hour / 4), []health.Warning{
+			{Reason: health.Auth, Stage: health.HalfWay, Since: noon, DisableAt: after(hour / 2)},
 		}},
 		{"2 of 5 exhausted", only(func(p *health.Policy) { p.Exhausted = 5 }), exhausted(2), noon, nil},
 		{"3 of 5 exhausted", only(func(p *health.Policy) { p.Exhausted = 5 }), exhausted(3), noon, []health.Warning{

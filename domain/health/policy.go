@@ -49,6 +49,7 @@ func (r Reason) Sentence(auth, failures int) string {
 type Policy struct {
 	Gone              bool `json:"gone"`               // a 410 disables at once
 	AuthFailures      int  `json:"auth_failures"`      // so many consecutive 401, 403 and 404; 0 never
+	AuthMinutes       int  `json:"auth_minutes"`       // over at least so long; 0: however soon
 	UnhealthyHours    int  `json:"unhealthy_hours"`    // nothing but unhealthy outcomes for so long; 0 never
 	UnhealthyFailures int  `json:"unhealthy_failures"` // and at least so many of them
 	FailuresOver      int  `json:"failures_over"`      // more consecutive failures than this; 0 never
@@ -60,7 +61,7 @@ type Policy struct {
 // DefaultPolicy is the policy of a platform and a tenant without settings of their own.
 func DefaultPolicy() Policy {
 	return Policy{
-		Gone: true, AuthFailures: 10, UnhealthyHours: 5 * 24, UnhealthyFailures: 10,
+		Gone: true, AuthFailures: 10, AuthMinutes: 30, UnhealthyHours: 5 * 24, UnhealthyFailures: 10,
 		FailuresOver: 100, FailuresHours: 12, TLSHours: 24,
 	}
 }
@@ -80,6 +81,7 @@ var ranges = []struct {
 	of func(*Policy) *int
 }{
 	{Range{"auth_failures", 1, 1000, "responses", true}, func(p *Policy) *int { return &p.AuthFailures }},
+	{Range{"auth_minutes", 0, 10_080, "minutes", false}, func(p *Policy) *int { return &p.AuthMinutes }},
 	{Range{"unhealthy_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.UnhealthyHours }},
 	{Range{"unhealthy_failures", 1, 10_000, "failures", false}, func(p *Policy) *int { return &p.UnhealthyFailures }},
 	{Range{"failures_over", 1, 100_000, "failures", true}, func(p *Policy) *int { return &p.FailuresOver }},
@@ -147,7 +149,12 @@ func (p Policy) Sentence(r Reason) string {
 	case TLS:
 		return fmt.Sprintf("The TLS handshake with the endpoint failed for %s.", duration(p.TLSHours))
 	case Auth:
-		return fmt.Sprintf("The endpoint returned 401, 403, or 404 in %s attempts without a success in between.", thousands(p.AuthFailures))
+		over := ""
+		if p.AuthMinutes > 0 {
+			over = " over at least " + minutes(p.AuthMinutes)
+		}
+		return fmt.Sprintf("The endpoint returned 401, 403, or 404 in %s attempts%s without a success in between.",
+			thousands(p.AuthFailures), over)
 	case Unhealthy:
 		return fmt.Sprintf("Every attempt (at least %s) failed for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
 	case Failures:
@@ -159,6 +166,20 @@ func (p Policy) Sentence(r Reason) string {
 		return fmt.Sprintf("%s deliveries to the endpoint ran out of attempts without a success in between.", thousands(p.Exhausted))
 	}
 	return ""
+}
+
+// HoldsRefusals reports whether refusals (401, 403 and 404) must last to disable an endpoint. Until then they open its
+// breaker as failures do, and while it is open they settle no delivery.
+func (p Policy) HoldsRefusals() bool { return p.AuthMinutes > 0 }
+
+func minutes(n int) string {
+	if n%60 == 0 {
+		return duration(n / 60)
+	}
+	if n == 1 {
+		return "1 minute"
+	}
+	return thousands(n) + " minutes"
 }
 
 func duration(hours int) string {

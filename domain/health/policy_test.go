@@ -11,7 +11,7 @@ import (
 func TestTheDefaultPolicyIsTheDesigns(t *testing.T) {
 	t.Parallel()
 	want := health.Policy{
-		Gone: true, AuthFailures: 10, UnhealthyHours: 120, UnhealthyFailures: 10,
+		Gone: true, AuthFailures: 10, AuthMinutes: 30, UnhealthyHours: 120, UnhealthyFailures: 10,
 		FailuresOver: 100, FailuresHours: 12, TLSHours: 24, Exhausted: 0,
 	}
 	if got := health.DefaultPolicy(); got != want {
@@ -28,6 +28,7 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		says      string
 	}{
 		{"auth_failures", 1, 1000, true, "health.auth_failures must be from 1 to 1,000 responses, or 0 for never."},
+		{"auth_minutes", 0, 10_080, false, "health.auth_minutes must be from 0 to 10,080 minutes."},
 		{"unhealthy_hours", 1, 720, true, "health.unhealthy_hours must be from 1 to 720 hours, or 0 for never."},
 		{"unhealthy_failures", 1, 10_000, false, "health.unhealthy_failures must be from 1 to 10,000 failures."},
 		{"failures_over", 1, 100_000, true, "health.failures_over must be from 1 to 100,000 failures, or 0 for never."},
@@ -55,8 +56,8 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 			}
 		}
 	}
-	if got := len(health.Ranges()); got != 7 {
-		t.Errorf("%d ranges, of which 7 were tried", got)
+	if got := len(health.Ranges()); got != 8 {
+		t.Errorf("%d ranges, of which 8 were tried", got)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestEveryReasonIsSaidInWords(t *testing.T) {
 	want := map[health.Reason]string{
 		health.Gone:      "The endpoint returned 410 Gone: its server wants no more events.",
 		health.TLS:       "The TLS handshake with the endpoint failed for 24 hours.",
-		health.Auth:      "The endpoint returned 401, 403, or 404 in 10 attempts without a success in between.",
+		health.Auth:      "The endpoint returned 401, 403, or 404 in 10 attempts over at least 30 minutes without a success in between.",
 		health.Unhealthy: "Every attempt (at least 10) failed for 5 days.",
 		health.Failures:  "The endpoint failed more than 100 times over at least 1 hour without a success in between.",
 		health.Exhausted: "2,000 deliveries to the endpoint ran out of attempts without a success in between.",

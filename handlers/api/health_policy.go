@@ -23,6 +23,7 @@ func (p *HealthPolicyPatch) parts() map[string]any {
 	out := map[string]any{}
 	part(out, "gone", p.Gone)
 	part(out, "auth_failures", p.AuthFailures)
+	part(out, "auth_minutes", p.AuthMinutes)
 	part(out, "unhealthy_hours", p.UnhealthyHours)
 	part(out, "unhealthy_failures", p.UnhealthyFailures)
 	part(out, "failures_over", p.FailuresOver)
@@ -44,7 +45,7 @@ func part[T any](into map[string]any, name string, given nullable.Nullable[T]) {
 
 func policyView(p health.Policy) HealthPolicy {
 	return HealthPolicy{
-		Gone: p.Gone, AuthFailures: p.AuthFailures, UnhealthyHours: p.UnhealthyHours,
+		Gone: p.Gone, AuthFailures: p.AuthFailures, AuthMinutes: p.AuthMinutes, UnhealthyHours: p.UnhealthyHours,
 		UnhealthyFailures: p.UnhealthyFailures,
 		FailuresOver:      p.FailuresOver, FailuresHours: p.FailuresHours, TLSHours: p.TLSHours, Exhausted: p.Exhausted,
 	}

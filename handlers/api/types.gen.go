@@ -3246,6 +3246,9 @@ type HealthPolicy struct {
 	// AuthFailures After this many consecutive 401, 403, and 404 responses
 	AuthFailures int `json:"auth_failures"`
 
+	// AuthMinutes over at least this many minutes; until then they open the circuit breaker as failures do. 0: regardless of time, and they never open it
+	AuthMinutes int `json:"auth_minutes"`
+
 	// Exhausted After this many deliveries ran out of attempts since the last success
 	Exhausted int `json:"exhausted"`
 
@@ -3271,6 +3274,7 @@ type HealthPolicy struct {
 // HealthPolicyPatch The fields to change. Null restores the default.
 type HealthPolicyPatch struct {
 	AuthFailures      nullable.Nullable[int]  `json:"auth_failures,omitempty"`
+	AuthMinutes       nullable.Nullable[int]  `json:"auth_minutes,omitempty"`
 	Exhausted         nullable.Nullable[int]  `json:"exhausted,omitempty"`
 	FailuresHours     nullable.Nullable[int]  `json:"failures_hours,omitempty"`
 	FailuresOver      nullable.Nullable[int]  `json:"failures_over,omitempty"`

@@ -108,7 +108,11 @@ func (l *Lane) breakerAfter(class delivery.Class, now time.Time) health.Breaker 
 		return health.Breaker{}
 	}
 	was := l.health.breaker
-	b := was.After(l.health.counters, class, now)
+	var policy health.Policy
+	if s := l.settings.Load(); s != nil {
+		policy = s.Health
+	}
+	b := was.AfterBy(policy, l.health.counters, class, now)
 	if was.State != health.Open {
 		b = b.Spread(l.jitterFraction(), now)
 	}
@@ -135,13 +139,19 @@ func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker,
 	return v.Disable || len(v.Warn) > 0
 }
 
-// afterProbe decides about a delivery whose attempt was a probe.
+// holdsRefusals reports whether a refusal settles no delivery now: the breaker is open, and refusals must last.
+func (l *Lane) holdsRefusals() bool {
+	s := l.settings.Load()
+	return s != nil && s.Health.HoldsRefusals() && l.health.breaker.State != health.Closed
+}
+
+// afterProbe decides about a delivery whose attempt was a probe, or was refused while the breaker is open.
 func (l *Lane) afterProbe(j *Job, d delivery.Decision, now time.Time) delivery.Decision {
 	wait := probeBackoff
 	if l.health.breaker.State == health.Open {
 		wait += max(l.health.breaker.NextProbeAt.Sub(now), 0)
 	}
-	postponed, isPostponed := d.AfterProbe(wait)
+	postponed, isPostponed := d.AfterProbe(wait, l.holdsRefusals())
 	if isPostponed {
 		j.Probes++
 	}

@@ -259,7 +259,7 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	counters, breaker := l.health.counters, l.health.breaker
 	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)
-	if j.IsProbe {
+	if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
 		f.Decision = l.afterProbe(j, o.Decision, now)
 	} else if o.Decision.Repeat {
 		j.Probes++
