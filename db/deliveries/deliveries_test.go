@@ -306,7 +306,8 @@ func TestTheDeliveriesOfAnEventAreFoundByItsMoment(t *testing.T) {
 			TenantID: h.tenant, EventID: event, EventAt: event.Time(), Since: event.Time(),
 		})},
 		"a recovery": {sql.DeliveredEvents, db.Args(sql.DeliveredEventsParams{
-			TenantID: h.tenant, Events: []id.UUID{event}, Created: []time.Time{event.Time()}, EndpointID: h.rows[often].endpoint, Since: event.Time(),
+			TenantID: h.tenant, Events: []id.UUID{event}, Created: []time.Time{event.Time()},
+			EndpointID: h.rows[often].endpoint, Since: event.Time(),
 		})},
 		"an expunging": {sql.DeliveriesOfEvents, db.Args(sql.DeliveriesOfEventsParams{
 			TenantID: h.tenant, Events: []id.UUID{event}, Created: []time.Time{event.Time()}, Since: event.Time(),
