@@ -36,7 +36,7 @@ func decode(body []byte, into any) error {
 		return fault.InvalidFields(w.wrong)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return notJSON(body, err)
+		return notJSON(body)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func wellFormed(body []byte) error {
 			break
 		}
 		if err != nil {
-			return notJSON(body, err)
+			return notJSON(body)
 		}
 		if d, ok := token.(json.Delim); ok {
 			if d == '{' || d == '[' {
@@ -70,23 +70,20 @@ func wellFormed(body []byte) error {
 		}
 	}
 	if !json.Valid(body) { // Token accepts a second value after the first
-		return notJSON(body, errors.New("more than one value"))
+		return notJSON(body)
 	}
 	return nil
 }
 
-func notJSON(body []byte, err error) error {
-	where := ""
-	var syntax *json.SyntaxError
-	switch {
-	case len(bytes.TrimSpace(body)) == 0:
+// notJSON says where a body stops being JSON. encoding/json found that it does.
+func notJSON(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return fault.New(fault.Invalid, event.CodeNotJSON, "The body is empty. Send a JSON object.")
-	case errors.As(err, &syntax) && syntax.Offset > 0:
-		where = fmt.Sprintf(" (near byte %d)", syntax.Offset)
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		where = " (it ends early)"
 	}
-	return fault.New(fault.Invalid, event.CodeNotJSON, "The body is not JSON"+where+". Send one JSON object.")
+	if err := event.CheckJSON(body); err != nil {
+		return err
+	}
+	return fault.New(fault.Invalid, event.CodeNotJSON, "The body is not JSON. Send one JSON object.")
 }
 
 // walker compares the names, types, and nulls of a document with a Go type, before encoding/json fills it.
@@ -148,7 +145,7 @@ func member(t reflect.Type) shape {
 func (w *walker) value(s shape, path string) error {
 	token, err := w.dec.Token()
 	if err != nil {
-		return notJSON(nil, err)
+		return notJSON(nil)
 	}
 	if why := s.mismatch(path, token); why != "" {
 		code := event.CodeFieldType
@@ -189,7 +186,7 @@ func (w *walker) object(t reflect.Type, path string) error {
 	for w.dec.More() {
 		token, err := w.dec.Token()
 		if err != nil {
-			return notJSON(nil, err)
+			return notJSON(nil)
 		}
 		name, _ := token.(string)
 		at := join(path, shorten(name))

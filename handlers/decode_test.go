@@ -153,3 +153,22 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// The place is found by a walk of our own: that of encoding/json is another with each version of Go.
+func TestWhereABodyStopsBeingJSONIsTheSameWithEveryGo(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"url":"a",}`:       `Invalid JSON: found '}' at byte 12, where a field name in quotes is expected.`,
+		`{"url" 1}`:          `Invalid JSON: found '1' at byte 8, where a colon is expected.`,
+		"{\n\"url\": tru}":   `Invalid JSON: found '}' at byte 13 (line 2), where true is expected.`,
+		"{\"url\":\"a\tb\"}": `Invalid JSON: the string at byte 10 contains the control character 0x09. Escape it.`,
+		`{"url":"\x"}`:       `Invalid JSON: found 'x' at byte 10, where an escape that JSON knows is expected.`,
+		`{"url":01}`:         `Invalid JSON: found '1' at byte 9, where a comma or } is expected.`,
+		`{"url":"a"} x`:      `Invalid JSON: found 'x' at byte 13, where the end is expected.`,
+		`{"url":`:            `Invalid JSON: the body ends after 7 bytes, where a value is expected.`,
+	} {
+		if got := fault.As(DecodeObject([]byte(body), &document{})); got == nil || got.Detail != want {
+			t.Errorf("%q: %v, want %s", body, got, want)
+		}
+	}
+}

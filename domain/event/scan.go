@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -20,6 +21,21 @@ type scanner struct {
 	halves bool
 }
 
+// CheckJSON says where a text stops being one JSON value, and why. Use it for what people read: encoding/json names other
+// places in other words with each version of Go.
+func CheckJSON(text []byte) error {
+	s := scanner{body: text, most: batchDepth, halves: true}
+	s.space()
+	if err := s.value(0); err != nil {
+		return err
+	}
+	s.space()
+	if s.at < len(text) {
+		return s.unexpected("the end")
+	}
+	return nil
+}
+
 func (s *scanner) fail(code, format string, args ...any) error {
 	return fault.New(fault.Invalid, code, fmt.Sprintf(format, args...))
 }
@@ -33,7 +49,15 @@ func (s *scanner) unexpected(wanted string) error {
 	if r == utf8.RuneError && n == 1 {
 		return s.notUTF8()
 	}
-	return s.fail(CodeNotJSON, "Invalid JSON: found %[2]q at byte %[1]d, where %[3]s is expected.", s.at+1, r, wanted)
+	return s.fail(CodeNotJSON, "Invalid JSON: found %[2]q at byte %[1]d%[4]s, where %[3]s is expected.", s.at+1, r, wanted, s.line())
+}
+
+// line names the line that the scanner is in, if the text has several.
+func (s *scanner) line() string {
+	if n := bytes.Count(s.body[:s.at], []byte{'\n'}); n > 0 {
+		return fmt.Sprintf(" (line %d)", n+1)
+	}
+	return ""
 }
 
 func (s *scanner) notUTF8() error {

@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -129,17 +127,11 @@ func (a *dashboard) readEmission(form url.Values) (e event.Emission, body []byte
 
 // checkJSON rejects invalid JSON, beside its field.
 func checkJSON(text string) error {
-	var v any
-	err := json.Unmarshal([]byte(text), &v)
-	var syntax *json.SyntaxError
-	switch {
-	case strings.TrimSpace(text) == "":
+	if strings.TrimSpace(text) == "" {
 		return fault.InvalidField("data", event.CodeDataMissing, `Enter the event's data, such as {"id": 42}.`)
-	case errors.As(err, &syntax):
-		line := 1 + strings.Count(text[:min(int(syntax.Offset), len(text))], "\n")
-		return fault.InvalidField("data", event.CodeNotJSON, fmt.Sprintf("Invalid JSON: check line %d (%s).", line, syntax.Error()))
-	case err != nil:
-		return fault.InvalidField("data", event.CodeNotJSON, "Invalid JSON. Enter one JSON value.")
+	}
+	if err := event.CheckJSON([]byte(text)); err != nil {
+		return fault.InvalidField("data", fault.As(err).Code, fault.As(err).Detail)
 	}
 	return nil
 }

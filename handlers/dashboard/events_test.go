@@ -114,7 +114,7 @@ func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
 	form := confirmed(dev.get(tn.path+"/events/new?type=order.paid").want(200, `value="order.paid"`))
 	form.Set("type", "order paid")
 	form.Set("data", "{\r\n\"a\": }")
-	dev.post(tn.path+"/events", form).want(400, "check line 2", "&#34;a&#34;: }", `value="order paid"`)
+	dev.post(tn.path+"/events", form).want(400, "(line 2), where a value is expected", "&#34;a&#34;: }", `value="order paid"`)
 	form.Set("data", `1,"key":"smuggled"`)
 	dev.post(tn.path+"/events", form).want(400, "Invalid JSON")
 	form.Set("data", "{\r\n  \"a\": 1.0\r\n}")

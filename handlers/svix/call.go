@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -66,10 +68,34 @@ func decode(c *handlers.Call, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return &refusal{status: http.StatusBadRequest, fields: []fault.Field{{Name: "", Code: "value_error.jsondecode", Detail: "The body does not have the shape of this operation: " + err.Error()}}}
+	if json.Unmarshal(body, into) == nil {
+		return nil
 	}
-	return nil
+	var wrong []fault.Field
+	for _, name := range misfits(body, reflect.TypeOf(into).Elem()) {
+		wrong = append(wrong, fault.Field{Name: name, Code: notShaped, Detail: "The value does not have the type that this operation takes."})
+	}
+	if wrong == nil {
+		wrong = []fault.Field{{Name: "", Code: notShaped, Detail: "The body does not have the shape of this operation. Send a JSON object."}}
+	}
+	return &refusal{status: http.StatusBadRequest, fields: wrong}
+}
+
+// notShaped is Svix's code for it.
+const notShaped = "value_error.jsondecode"
+
+// misfits are the fields of a body that can't be read into a type, each tried by itself: the words of encoding/json
+// name types of this program, and differ between Go's versions.
+func misfits(body []byte, t reflect.Type) (names []string) {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // what is not an object has none
+	for name, value := range fields {
+		if json.Unmarshal(encode(map[string]json.RawMessage{name: value}), reflect.New(t).Interface()) != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // tenantPath is the path in Posthorn's own API of the application that the path names.
