@@ -3,6 +3,7 @@ package db_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"regexp"
@@ -21,7 +22,9 @@ import (
 	"posthorn/db/migrations"
 	"posthorn/db/schematest"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
+	"posthorn/domain/sso"
 )
 
 // connect is a plain connection to a database.
@@ -287,6 +290,83 @@ func TestAnIndexThatOnlyOldDaysNeedGoesWithThem(t *testing.T) {
 	for range 2 {
 		if err := maintenance.DropOldIndexes(ctx, d); err != nil || has("deliveries_event") {
 			t.Errorf("still there after the last day that needs it, %v", err)
+		}
+	}
+}
+
+// An address of before is found in the form in which people's addresses are read now.
+func TestMailDomainsOfOlderRowsBecomeASCII(t *testing.T) {
+	t.Parallel()
+	_, owner, a, _ := two(t, 2)
+	ctx, url := t.Context(), owner.Config().ConnString()
+	for {
+		states, err := db.MigrateStatus(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(states, func(s db.MigrationState) bool {
+			return s.Applied && strings.Contains(s.Name, "mail_domains")
+		}) {
+			break
+		}
+		if err := db.MigrateDown(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older := []string{
+		"user@bücher.example", "a@münchen.de", "b@例え.テスト", "c@faß.de", "d@xn--dmin-moa0i.example", "e@plain.example",
+		"f@почта.рф", "g@a.b.c.ñandú.example", "h@" + strings.Repeat("ü", 20) + ".example", "i@😀.example", "jörg@example.com",
+	}
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := owner.Exec(ctx, statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("SET ROLE posthorn_console")
+	contacts, _ := json.Marshal(older)
+	for i, email := range older {
+		exec(`INSERT INTO posthorn.people (id, email, name, password, created_at) VALUES ($1, $2, 'A', 'none', now())`, db.NewID().String(), email)
+		exec(`INSERT INTO posthorn.operators (id, email, created_at) VALUES ($1, $2, now())`, db.NewID().String(), email)
+		exec(`INSERT INTO posthorn.invitations (tenant_id, id, email, role, hash, invited_by, created_at, expires_at)
+			VALUES ($1, $2, $3, 'viewer', $4, '', now(), now())`, a.String(), db.NewID().String(), email, []byte{byte(i)})
+		exec(`INSERT INTO posthorn.sso_domains (tenant_id, domain, proof, created_at) VALUES ($1, $2, '', now())`, a.String(), sso.DomainOf(email))
+		exec(`INSERT INTO posthorn.notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, 'digest', true)`, a.String(), email)
+	}
+	exec(`INSERT INTO posthorn.people (id, email, name, password, created_at) VALUES ($1, 'z@bücher.example', 'A', 'none', now()),
+		($2, 'z@xn--bcher-kva.example', 'A', 'none', now())`, db.NewID().String(), db.NewID().String())
+	exec(`UPDATE posthorn.tenants SET settings = jsonb_build_object('contacts', $2::jsonb) WHERE id = $1`, a.String(), string(contacts))
+	exec("RESET ROLE")
+	if err := schematest.Migrate(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	exec("SET ROLE posthorn_console")
+	var now, domains []string
+	for _, email := range older {
+		ascii, err := account.Email(email)
+		if err != nil {
+			t.Fatalf("%s: %v", email, err)
+		}
+		now, domains = append(now, ascii), append(domains, sso.DomainOf(ascii))
+	}
+	slices.Sort(domains)
+	for query, want := range map[string][]string{
+		`SELECT email FROM posthorn.people WHERE email !~ '^(z|alice|bob)@' AND created_at > now() - interval '1 hour' AND name = 'A' ORDER BY id`: now,
+		`SELECT email FROM posthorn.operators WHERE email LIKE '_%@%' AND created_at > now() - interval '1 hour' ORDER BY id`:                      now,
+		`SELECT email FROM posthorn.invitations ORDER BY id`:                                                                                       now,
+		`SELECT recipient FROM posthorn.notice_preferences ORDER BY left(recipient, 1) COLLATE "C", recipient DESC`:                                nil,
+		`SELECT domain FROM posthorn.sso_domains ORDER BY domain COLLATE "C"`:                                                                      domains,
+		`SELECT jsonb_array_elements_text(settings -> 'contacts') FROM posthorn.tenants WHERE settings ? 'contacts'`:                               now,
+		`SELECT email FROM posthorn.people WHERE email LIKE 'z@%' ORDER BY email COLLATE "C" DESC`:                                                 {"z@xn--bcher-kva.example", "z@bücher.example"},
+	} {
+		got := names(t, owner, query)
+		if want == nil {
+			want = slices.Clone(now)
+			slices.Sort(want)
+			slices.Sort(got)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%q\nwant\n%q", query, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
@@ -53,12 +54,12 @@ func (c *Call) plainShell(title, active string) layout.Shell {
 		s.Portal, s.Secrets, s.Brand, s.Accent, s.Return = true, a.Portal.AllowSecrets, a.Portal.Brand,
 			strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
 	case a.Viewing != nil:
-		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
+		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: account.Shown(a.Operator.Email)}
 		s.View = &layout.View{Until: a.Viewing.Until, Reason: a.Viewing.Reason, Acting: a.Viewing.Acting}
 	case !a.Operator.ID.IsZero():
-		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
+		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: account.Shown(a.Operator.Email)}
 	default:
-		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
+		s.Person = layout.Person{Name: a.Person.Name, Email: account.Shown(a.Person.Email)}
 	}
 	return s
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db/seal"
+	"posthorn/domain/account"
 	"posthorn/domain/compare"
 	"posthorn/domain/egress"
 	"posthorn/domain/home"
@@ -354,7 +355,13 @@ func (c *Config) checkOIDC(wrong complain) {
 
 // breakGlass lists the addresses of OIDCBreakGlass, in lower case.
 func (c *Config) breakGlass() []string {
-	return strings.FieldsFunc(strings.ToLower(c.OIDCBreakGlass), func(r rune) bool { return r == ',' || r == ' ' })
+	all := strings.FieldsFunc(strings.ToLower(c.OIDCBreakGlass), func(r rune) bool { return r == ',' || r == ' ' })
+	for i, address := range all {
+		if email, err := account.Email(address); err == nil {
+			all[i] = email
+		}
+	}
+	return all
 }
 
 // operatorSSO is the operators' provider, or nil. base is the server's public URL.

@@ -64,7 +64,10 @@ func operatorAddress(typed string) (string, error) {
 	if err != nil || address.Name != "" || len(address.Address) > 254 {
 		return "", fault.New(fault.Invalid, "email_invalid", "--email is not an e-mail address. Write it as ada@example.com.")
 	}
-	return strings.ToLower(address.Address), nil
+	if email, err := account.Mailbox(address.Address); err == nil {
+		return email, nil
+	}
+	return strings.ToLower(address.Address), nil // at a host name without a dot, perhaps
 }
 
 // operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posthorn/client"
+	"posthorn/domain/account"
 	"posthorn/domain/desired"
 	"posthorn/domain/inbox"
 )
@@ -116,6 +117,15 @@ func (d *decoder) tenant(v any, path string) {
 		case "id":
 			o.ID, _ = value.(string)
 		case "endpoints", "event_types", "members", "keys", "sso":
+		case "contacts":
+			if contacts, ok := value.([]any); ok {
+				for i, contact := range contacts {
+					if text, ok := contact.(string); ok {
+						contacts[i] = address(text)
+					}
+				}
+			}
+			o.Fields[field] = value
 		default:
 			o.Fields[field] = value
 		}
@@ -178,9 +188,13 @@ func (d *decoder) sso(v any, tenant, path string) {
 	}
 	d.known(fields, path, ssoFields)
 	fits[client.SSOPatch](d, fields, path)
-	for _, domain := range d.list(fields["domains"], join(path, "domains")) {
-		if text, ok := domain.(string); ok && text != strings.ToLower(text) {
+	for i, domain := range d.list(fields["domains"], join(path, "domains")) {
+		text, ok := domain.(string)
+		if ok && text != strings.ToLower(text) {
 			d.wrong(join(path, "domains"), "Write domains in lower case.")
+		}
+		if email, err := account.Email("a@" + text); ok && err == nil {
+			fields["domains"].([]any)[i] = account.Shown(strings.TrimPrefix(email, "a@"))
 		}
 	}
 	d.add(desired.Object{Kind: desired.SSO, Tenant: tenant, Name: ssoName, Fields: fields}, path)
@@ -251,13 +265,22 @@ func normalizeRetries(fields map[string]any) {
 
 var roles = []string{"owner", "admin", "developer", "viewer"}
 
+// address is an email address as the API shows it, so that both forms of an international domain are one.
+func address(text string) string {
+	email, err := account.Email(text)
+	if err != nil {
+		return strings.ToLower(text)
+	}
+	return account.Shown(email)
+}
+
 func (d *decoder) member(fields map[string]any, path string) (o desired.Object, ok bool) {
 	d.known(fields, path, memberFields)
 	if role, _ := fields["role"].(string); !slices.Contains(roles, role) {
 		d.wrong(join(path, "role"), "The role must be one of "+strings.Join(roles, ", ")+".")
 	}
 	o.Name, ok = d.nameOf(fields, path, "email", "A member needs an email address.")
-	o.Name = strings.ToLower(o.Name)
+	o.Name = address(o.Name)
 	o.Fields = map[string]any{"role": fields["role"]}
 	return o, ok
 }

@@ -256,7 +256,7 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 			return nil, err
 		}
 		out = append(out, desired.Object{
-			Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(m.Email), ID: m.ID,
+			Kind: desired.Member, Tenant: tenant, Name: address(m.Email), ID: m.ID,
 			Fields: map[string]any{"role": string(m.Role)},
 		})
 	}
@@ -270,7 +270,7 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 		}
 		if !i.Expired {
 			out = append(out, desired.Object{
-				Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(i.Email), ID: i.ID,
+				Kind: desired.Member, Tenant: tenant, Name: address(i.Email), ID: i.ID,
 				Fields: map[string]any{"role": string(i.Role)},
 			})
 		}

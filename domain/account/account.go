@@ -3,49 +3,16 @@
 package account
 
 import (
-	"net/mail"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 )
 
-// Bounds of what people type, in characters, and of addresses in bytes (RFC 5321, section 4.5.3.1.3).
-const (
-	MaxName  = 100
-	maxEmail = 254
-)
-
-// Email is an address as accounts are found by it: trimmed and in lower case. The error is a *fault.Error with code
-// email_invalid and field email.
-func Email(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	address, err := mail.ParseAddress(text)
-	if err != nil || address.Name != "" || address.Address != text || len(text) > maxEmail || !characters.Line(text) ||
-		!isDomain(text[strings.LastIndexByte(text, '@')+1:]) {
-		return "", fault.InvalidField("email", "email_invalid", "This isn't a valid email address. Use the form ada@example.com.")
-	}
-	return strings.ToLower(text), nil
-}
-
-// isDomain reports whether a mail can go to a domain of this form: a name of two labels or more, and no address. The
-// last label of a name has two characters or more and is no number (RFC 3696, section 2).
-func isDomain(domain string) bool {
-	labels := strings.Split(domain, ".")
-	for _, label := range labels {
-		bad := strings.ContainsFunc(label, func(r rune) bool {
-			return r != '-' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd)
-		})
-		if label == "" || len(label) > 63 || bad || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-	}
-	last := labels[len(labels)-1]
-	return len(labels) > 1 && utf8.RuneCountInString(last) > 1 && strings.ContainsFunc(last, unicode.IsLetter)
-}
+// MaxName bounds a name, in characters.
+const MaxName = 100
 
 // Name is the name of a person, a tenant, a key or a brand: one line of 1 to 100 characters without a web address,
 // since it appears in mails to others. The error names the field.

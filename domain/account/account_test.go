@@ -13,13 +13,41 @@ func TestAddressesAreReadOneWay(t *testing.T) {
 	for given, want := range map[string]string{
 		"ada@example.com": "ada@example.com", " Ada@Example.COM ": "ada@example.com", "a+b@x.example": "a+b@x.example",
 		"": "", "ada": "", "ada@localhost": "", "Ada <ada@example.com>": "", "a@b@c.d": "", "ada@example.com\nBcc: x@y.z": "",
-		"ada@bücher.example": "ada@bücher.example", "a@1.2.co": "a@1.2.co", "a@127.0.0.1": "", "a@[127.0.0.1]": "", "a@[IPv6:::1]": "", "a@1.2": "", "a@example.c": "",
+		"ada@bücher.example": "ada@xn--bcher-kva.example", "Ada@BÜCHER.example": "ada@xn--bcher-kva.example",
+		"ada@XN--Bcher-KVA.example": "ada@xn--bcher-kva.example", "ada@bu\u0308cher.example": "ada@xn--bcher-kva.example", "ada@xn--0.example": "",
+		"ada@faß.de": "ada@xn--fa-hia.de", "ada@例え。テスト": "ada@xn--r8jz45g.xn--zckzah", "ada@a--b.example": "ada@a--b.example", "ada@bücher": "",
+		"Jörg@example.com": "jörg@example.com", "JÖRG@example.com": "jÖrg@example.com",
+		"İ@example.com": "İ@example.com", "\u212A@example.com": "\u212A@example.com", "a@1.2.co": "a@1.2.co", "a@127.0.0.1": "", "a@[127.0.0.1]": "", "a@[IPv6:::1]": "", "a@1.2": "", "a@example.c": "",
 		"a@-x.com": "", "a@x..com": "", "a@x_y.com": "", "a@.com": "", "a@x.com.": "", "ada@exa\u200bmple.com": "",
 		"ada@exam\u202eple.com": "", strings.Repeat("a", 250) + "@example.com": "", "\"a b\"@example.com ,x@y.z": "",
 	} {
 		got, err := Email(given)
 		if got != want || (err == nil) != (want != "") || err != nil && !fault.Is(err, "email_invalid") {
 			t.Errorf("%q: %q, %v", given, got, err)
+		}
+	}
+}
+
+func TestMailsGoToAddressesThatServersTake(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"Ada@Bücher.example": "ada@xn--bcher-kva.example", "ada@example.com": "ada@example.com",
+		"jörg@example.com": "", "İ@example.com": "", "\u212A@example.com": "", "ada": "",
+	} {
+		got, err := Mailbox(given)
+		if got != want || (err == nil) != (want != "") || err != nil && !fault.Is(err, "email_invalid") {
+			t.Errorf("%q: %q, %v", given, got, err)
+		}
+	}
+	for email, want := range map[string]string{
+		"ada@xn--bcher-kva.example": "ada@bücher.example", "ada@example.com": "ada@example.com", "xn--bcher-kva.example": "bücher.example",
+		"xn--bcher-kva@example.com": "xn--bcher-kva@example.com", "ada@xn--0.example": "ada@xn--0.example", "": "",
+	} {
+		if got := Shown(email); got != want {
+			t.Errorf("%q is shown as %q", email, got)
+		}
+		if again, err := Email(Shown(email)); want != "" && strings.Contains(email, "@") && err == nil && again != email {
+			t.Errorf("%q is read as %q", Shown(email), again)
 		}
 	}
 }

@@ -42,13 +42,17 @@ func Contacts(field string, given []string) ([]string, error) {
 	var wrong []fault.Field
 	kept := []string{}
 	for i, text := range given {
-		address, err := account.Email(text)
+		address, err := account.Mailbox(text)
 		switch e := fault.As(err); {
 		case e != nil:
+			cure := "Use the form ada@example.com."
+			if _, err := account.Email(text); err == nil {
+				cure = e.Detail
+			}
 			shown := []rune(strings.ToValidUTF8(text, "?"))
 			wrong = append(wrong, fault.Field{
 				Name: field + "." + strconv.Itoa(i), Code: e.Code,
-				Detail: fmt.Sprintf("%q isn't a valid email address. Use the form ada@example.com.", string(shown[:min(len(shown), 100)])),
+				Detail: fmt.Sprintf("%q isn't a valid email address. %s", string(shown[:min(len(shown), 100)]), cure),
 			})
 		case !slices.Contains(kept, address):
 			kept = append(kept, address)

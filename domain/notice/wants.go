@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
@@ -32,7 +33,12 @@ type Subscription struct {
 func PersonRecipient(person id.UUID) string { return person.String() }
 
 // AddressRecipient is how preferences name an address without a person.
-func AddressRecipient(address string) string { return strings.ToLower(strings.TrimSpace(address)) }
+func AddressRecipient(address string) string {
+	if email, err := account.Email(address); err == nil {
+		return email
+	}
+	return strings.ToLower(strings.TrimSpace(address))
+}
 
 type subscriptionText struct {
 	Tenant    string `json:"t"`

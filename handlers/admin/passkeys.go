@@ -108,7 +108,7 @@ func (a *admin) renderHome(c *handlers.Call, status int, typed, wrong string) er
 		return err
 	}
 	v := pages.ConsoleHomeView{
-		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
+		Shell: c.Shell("Your account", "account"), Email: account.Shown(c.Actor.Operator.Email), TOTP: c.Actor.Operator.TOTP,
 		MayAddPasskey: a.passkeys != nil,
 		PasskeyName: components.FieldProps{
 			ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName, Placeholder: "Security key", Width: "medium", Value: typed,

@@ -116,7 +116,8 @@ func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql
 
 func memberView(m sql.GetMemberRow) Member {
 	return Member{
-		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp,
+		ID: id.Member.Format(m.ID), Name: m.Name, Email: account.Shown(m.Email), Role: MemberRole(m.Role),
+		SecondFactor: m.HasTotp,
 		Disabled: m.Disabled, RoleKept: orNullText(sso.Gap(m.RoleGap).RoleKept()), CreatedAt: Time(m.CreatedAt),
 	}
 }
@@ -127,7 +128,7 @@ func (a *api) createInvitation(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	email, err := account.Email(in.Email)
+	email, err := account.Mailbox(in.Email)
 	if e := fault.As(err); e != nil {
 		wrong = append(wrong, e.Fields...)
 	}
@@ -205,7 +206,7 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 
 func invitationView(i sql.GetInvitationRow) Invitation {
 	return Invitation{
-		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired,
+		ID: id.Invitation.Format(i.ID), Email: account.Shown(i.Email), Role: InvitationRole(i.Role), Expired: i.Expired,
 		MailFailed: i.MailFailed, CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
 	}
 }

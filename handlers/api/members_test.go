@@ -144,3 +144,32 @@ func TestPortalLinksAreMadeCheckedAndRevoked(t *testing.T) {
 		t.Errorf("%d revocations in the audit log", n)
 	}
 }
+
+func TestBothFormsOfAnInternationalDomainAreOneMailbox(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	invite := func(email string) *answer {
+		t.Helper()
+		return w.do("POST", "/api/v1/invitations", a.key, `{"role":"viewer","email":"`+email+`"}`)
+	}
+	if got := invite("User@Bücher.example").want(201); got.text("email") != "user@bücher.example" || got.get("mail_failed") != false {
+		t.Error(string(got.Body))
+	}
+	invite("user@xn--bcher-kva.example").want(201)
+	list := w.do("GET", "/api/v1/invitations", a.key, nil).want(200)
+	if n := len(list.get("data").([]any)); n != 1 || !strings.Contains(string(list.Body), "user@bücher.example") {
+		t.Errorf("%d invitations: %s", n, list.Body)
+	}
+	for _, email := range []string{"jörg@example.com", "İ@example.com", "\u212A@example.com"} {
+		if got := invite(email).problem(400, "email_invalid", "email"); !strings.Contains(string(got.Body), "letters other than a to z") {
+			t.Error(string(got.Body))
+		}
+	}
+	w.member(a, "ada@xn--bcher-kva.example", access.Viewer)
+	invite("ada@bücher.example").problem(409, "member_already")
+	got := w.do("PATCH", "/api/v1/tenant", a.key, `{"contacts":["Ops@Bücher.example","ops@xn--bcher-kva.example"]}`).want(200)
+	if fmt.Sprint(got.get("contacts")) != "[ops@bücher.example]" {
+		t.Error(string(got.Body))
+	}
+}

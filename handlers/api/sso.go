@@ -13,6 +13,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/sso"
@@ -57,7 +58,7 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 	}
 	for _, d := range domains {
 		out.Domains = append(out.Domains, SSODomain{
-			Domain: d.Domain, Verified: d.VerifiedAt != nil,
+			Domain: account.Shown(d.Domain), Verified: d.VerifiedAt != nil,
 			Record: sso.RecordName(d.Domain), Text: sso.RecordText(d.Proof),
 		})
 	}
@@ -75,7 +76,7 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 		}
 		for _, o := range owners {
 			if o.ID == *conn.BreakGlass {
-				out.BreakGlass.Set(o.Email)
+				out.BreakGlass.Set(account.Shown(o.Email))
 			}
 		}
 	}
@@ -177,8 +178,11 @@ func (a *api) breakGlass(c *handlers.Call, tenant id.UUID, given nullable.Nullab
 	if err != nil {
 		return nil, err
 	}
+	if ascii, err := account.Email(email); err == nil {
+		email = ascii
+	}
 	for _, o := range owners {
-		if strings.EqualFold(o.Email, email) {
+		if o.Email == email {
 			return &o.ID, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -249,6 +250,6 @@ func tenantView(t sql.Tenant) Tenant {
 		ID: id.Tenant.Format(t.ID), ExternalID: orNull(t.ExternalID), Name: t.Name, State: TenantState(t.State),
 		StrictTypes:   t.StrictTypes,
 		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings),
-		Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
+		Contacts: views(told.Contacts, account.Shown), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
 	}
 }

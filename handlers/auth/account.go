@@ -42,7 +42,7 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		Name: components.FieldProps{
 			Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true, MaxLength: account.MaxName,
 		},
-		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
+		Email: emailField(account.Shown(p.Email)), Password: newPasswordField(), TOTP: p.TOTP,
 	}
 	v.Email.Complete = "email"
 	v.PasskeyName = components.FieldProps{
@@ -132,7 +132,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	email, err := account.Email(form.Get("email"))
+	email, err := account.Mailbox(form.Get("email"))
 	if err != nil {
 		return a.refuseAccount(c, err, form.Get("email"),
 			func(v *pages.AccountView) *components.FieldProps { return &v.Email })
@@ -192,7 +192,7 @@ func (a *auth) showChangeEmail(c *handlers.Call) error {
 		return err
 	}
 	return show(c, pages.Form{
-		Shell: c.Shell("New address", ""), Title: "Use this address?", Text: "You will sign in with " + link.Email + " from now on.",
+		Shell: c.Shell("New address", ""), Title: "Use this address?", Text: "You will sign in with " + account.Shown(link.Email) + " from now on.",
 		Action: "/change-email", Hidden: map[string]string{"token": c.Query("token")}, Submit: "Use this address",
 	})
 }
@@ -295,7 +295,7 @@ func (a *auth) deleteAccount(c *handlers.Call) error {
 
 func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
 	v := pages.Form{
-		Shell: c.Shell("Confirm your identity", ""), Title: "Confirm your identity", Text: "This changes how you sign in to your account. Sign in again as " + c.Actor.Person.Email + ".",
+		Shell: c.Shell("Confirm your identity", ""), Title: "Confirm your identity", Text: "This changes how you sign in to your account. Sign in again as " + account.Shown(c.Actor.Person.Email) + ".",
 		Action: "/account/confirm", Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email}, Submit: "Continue",
 		Fields: []components.FieldProps{passwordField()}, Links: []pages.Link{{Label: "Not now", Href: "/account"}},
 	}

@@ -58,7 +58,7 @@ func (g guest) form(c *handlers.Call) pages.Form {
 		Action: "/invitations/accept", Hidden: map[string]string{"token": g.token}, Submit: "Join",
 	}
 	if g.person.ID.IsZero() {
-		v.Text = "You're invited as " + article(i.Role) + ". You will sign in with " + i.Email + "."
+		v.Text = "You're invited as " + article(i.Role) + ". You will sign in with " + account.Shown(i.Email) + "."
 		v.Fields = []components.FieldProps{
 			{Name: "name", Label: "Your name", Complete: "name", Required: true, MaxLength: account.MaxName}, newPasswordField(),
 		}
@@ -77,7 +77,7 @@ func article(role string) string {
 func (g guest) wrongAccount(c *handlers.Call) error {
 	return c.Render(http.StatusForbidden, pages.FormPage(pages.Form{
 		Shell: c.Shell("Invitation", ""), Title: "This invitation is for another account",
-		Text:   "It was sent to " + account.MaskEmail(g.invitation.Email) + ", and you're signed in as " + g.person.Email + ". Sign out, then open the link in the email again.",
+		Text:   "It was sent to " + account.MaskEmail(account.Shown(g.invitation.Email)) + ", and you're signed in as " + account.Shown(g.person.Email) + ". Sign out, then open the link in the email again.",
 		Action: "/sign-out", Submit: "Sign out", Links: []pages.Link{{Label: "Stay signed in", Href: "/"}},
 	}))
 }

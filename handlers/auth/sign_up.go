@@ -82,7 +82,7 @@ func (a *auth) signUp(c *handlers.Call) error {
 	view := a.signUpForm(c, form.Get("tenant"), form.Get("name"), form.Get("email"))
 	tenant, wrongTenant := account.Name("tenant", form.Get("tenant"))
 	name, wrongName := account.Name("name", form.Get("name"))
-	email, wrongEmail := account.Email(form.Get("email"))
+	email, wrongEmail := account.Mailbox(form.Get("email"))
 	if err := join(wrongTenant, wrongName, wrongEmail); err != nil {
 		return refuse(c, view, err)
 	}
@@ -144,7 +144,7 @@ func sentTo(path, email string) string { return path + "?" + url.Values{"to": {e
 func (a *auth) showSent(c *handlers.Call) error {
 	to := "If the address is correct"
 	if email, err := account.Email(c.Query("to")); err == nil {
-		to = "If " + email + " is correct"
+		to = "If " + account.Shown(email) + " is correct"
 	}
 	v := pages.Form{
 		Shell: c.Shell("Check your email", ""), Title: "Check your email",
@@ -178,7 +178,7 @@ func (a *auth) showVerify(c *handlers.Call) error {
 }
 
 func verifyForm(c *handlers.Call, token string, link sql.OneTimeLink, data signUpData) pages.Form {
-	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+link.Email+".")
+	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+account.Shown(link.Email)+".")
 }
 
 // peek returns the purpose of a link without using it up.

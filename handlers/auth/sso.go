@@ -51,7 +51,7 @@ func (a *auth) findSSO(c *handlers.Call) error {
 	tenant, err := accounts.TenantOfDomain(c.Ctx(), a.DB, sso.DomainOf(email))
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return refuse(c, a.ssoForm(c, typed, next), fault.InvalidField("email", "sso_domain_unknown",
-			"No tenant has set up single sign-on for "+sso.DomainOf(email)+". Sign in with a password, or open the sign-in link of your organization."))
+			"No tenant has set up single sign-on for "+account.Shown(sso.DomainOf(email))+". Sign in with a password, or open the sign-in link of your organization."))
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,8 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	}
 	for _, m := range members {
 		line := pages.MemberLine{
-			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp,
+			ID: id.Member.Format(m.ID), Name: m.Name, Email: account.Shown(m.Email), Role: m.Role,
+			Since: m.CreatedAt, TOTP: m.HasTotp,
 			Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
 			RoleKept: sso.Gap(m.RoleGap).RoleKept(),
 		}
@@ -55,7 +56,7 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	}
 	for _, i := range invitations {
 		line := pages.InvitationLine{
-			ID: id.Invitation.Format(i.ID), Email: i.Email,
+			ID: id.Invitation.Format(i.ID), Email: account.Shown(i.Email),
 			Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired,
 		}
 		if i.MailFailed {
@@ -131,7 +132,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	email, err := account.Email(form.Get("email"))
+	email, err := account.Mailbox(form.Get("email"))
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
 	}
@@ -149,7 +150,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
 	}
-	c.Flash("Invitation sent to " + email + ".")
+	c.Flash("Invitation sent to " + account.Shown(email) + ".")
 	return c.Redirect(path(c, "/members"))
 }
 

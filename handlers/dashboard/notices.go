@@ -9,6 +9,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
@@ -42,7 +43,7 @@ func noticeFilters(c *handlers.Call) handlers.List {
 func (a *dashboard) listNotices(c *handlers.Call) error {
 	ask := readListQuery(c, id.Notice)
 	v := pages.NoticesView{
-		Root: path(c, ""), Address: c.Actor.Person.Email, Reads: !c.Actor.Member.IsZero(),
+		Root: path(c, ""), Address: account.Shown(c.Actor.Person.Email), Reads: !c.Actor.Member.IsZero(),
 		Filter: pages.NoticeFilter{Kind: ask.filter.Get("kind"), Endpoint: ask.filter.Get("endpoint"), Unread: ask.filter.Get("unread") == "true"},
 	}
 	for _, k := range notice.KindsFor(c.Actor.Role) {

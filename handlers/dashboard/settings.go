@@ -55,7 +55,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
 		Contacts: components.FieldProps{
-			Name: "contacts", Label: "Additional recipients", Value: strings.Join(told.Contacts, "\n"),
+			Name: "contacts", Label: "Additional recipients", Value: strings.Join(shownAll(told.Contacts), "\n"),
 			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
 			Hint: fmt.Sprintf("One per line, at most %d. They receive all owner notices. Each email has an unsubscribe link.", notice.MaxContacts),
 		},
@@ -73,7 +73,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	for _, m := range members {
 		if m.ID != c.Actor.Member && !m.Disabled {
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" +
-				m.Email + ")"})
+				account.Shown(m.Email) + ")"})
 		}
 	}
 	if c.Actor.May(access.ManageSSO) {
@@ -263,6 +263,14 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	return c.Redirect(path(c, "/members"))
 }
 
+func shownAll(emails []string) []string {
+	all := make([]string, len(emails))
+	for i, email := range emails {
+		all[i] = account.Shown(email)
+	}
+	return all
+}
+
 // mailTransfer tells both people who owns the tenant now.
 func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.GetMemberRow) error {
 	tenant := "\u201c" + c.Actor.TenantName + "\u201d"
@@ -270,8 +278,8 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.
 		sql.GetMemberRow
 		what, advice string
 	}{
-		{to, from.Email + " made you the owner of " + tenant, "contact the operator of this Posthorn server."},
-		{from, "You transferred the ownership of " + tenant + " to " + to.Email, "choose a new password, and ask " + to.Email + " to make you the owner again."},
+		{to, account.Shown(from.Email) + " made you the owner of " + tenant, "contact the operator of this Posthorn server."},
+		{from, "You transferred the ownership of " + tenant + " to " + account.Shown(to.Email), "choose a new password, and ask " + account.Shown(to.Email) + " to make you the owner again."},
 	} {
 		_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
 			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email,

@@ -13,6 +13,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/sso"
@@ -61,11 +62,13 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 	fillSSO(&v, conn)
 	v.Owners = []components.Option{{Value: "", Label: "None"}}
 	for _, o := range owners {
-		v.Owners = append(v.Owners, components.Option{Value: id.Member.Format(o.ID), Label: o.Name + " (" + o.Email + ")"})
+		v.Owners = append(v.Owners, components.Option{
+			Value: id.Member.Format(o.ID), Label: o.Name + " (" + account.Shown(o.Email) + ")",
+		})
 	}
 	for _, d := range domains {
 		v.Domains = append(v.Domains, pages.SSODomain{
-			Domain: d.Domain, Record: sso.RecordName(d.Domain),
+			Domain: account.Shown(d.Domain), Record: sso.RecordName(d.Domain),
 			Text: sso.RecordText(d.Proof), Verified: d.VerifiedAt != nil,
 		})
 	}
