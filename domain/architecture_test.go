@@ -83,7 +83,8 @@ func refusal(from, to string) string {
 		return ""
 	case within(from, module+"/domain/filter") && within(to, "cel.dev/cel-go"):
 		return ""
-	case within(from, module+"/domain/account") && within(to, "golang.org/x/net/idna"):
+	case within(from, module+"/domain/account") && within(to, "golang.org/x/net/idna"),
+		within(from, module+"/domain/mail") && within(to, "golang.org/x/net"):
 		return ""
 	case within(from, module+"/domain/schema") && within(to, "github.com/santhosh-tekuri/jsonschema"):
 		return ""

@@ -178,11 +178,11 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 	n := r.NoticeRow
 	var e notice.EndpointDetails
 	_ = json.Unmarshal(n.Details, &e) // unreadable details are left out
-	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
+	facts := []mail.Fact{{Name: "Tenant", Value: mail.TenantText(r.TenantName) + " (" + id.Tenant.Format(n.TenantID) + ")"}}
 	for _, f := range []mail.Fact{
 		{Name: "Endpoint", Value: e.Endpoint},
-		{Name: "URL", Value: e.URL},
-		{Name: "Description", Value: e.Description},
+		{Name: "Host", Value: mail.TenantHost(e.URL)},
+		{Name: "Description", Value: mail.TenantText(e.Description)},
 		{Name: "Reason", Value: disabledWhy(e)},
 		{Name: "Last response", Value: delivery.LastAnswerText(e.LastStatus, e.LastFailure)},
 		{Name: "First failure", Value: moment(e.FirstFailureAt)},
@@ -193,7 +193,7 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 		}
 	}
 	return mail.OperatorAlertData{
-		What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, At: n.CreatedAt,
+		What: "An endpoint of “" + mail.TenantText(r.TenantName) + "” was disabled", Facts: facts, At: n.CreatedAt,
 		Link: links.consoleEndpoint(n.TenantID, e.Endpoint), LinkText: "View the endpoint's deliveries",
 	}
 }

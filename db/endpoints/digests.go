@@ -144,7 +144,7 @@ type Promise struct {
 
 // AlertOverdue alerts operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
-	tenant, name := p.Tenant, p.Name
+	tenant, name := p.Tenant, mail.TenantText(p.Name)
 	return d.Worker(ctx, func(q *sql.Queries) error {
 		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{
 			TenantID:      tenant,
@@ -155,7 +155,7 @@ func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise
 		}
 		u := id.Tenant.Format(tenant)
 		return accounts.AlertOperators(ctx, q, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
-			What: "Deliveries of " + name + " are overdue",
+			What: "Deliveries of “" + name + "” are overdue",
 			Facts: []mail.Fact{
 				{Name: "Tenant", Value: name + " (" + u + ")"},
 				{Name: "Oldest overdue for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()},

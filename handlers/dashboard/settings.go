@@ -273,7 +273,7 @@ func shownAll(emails []string) []string {
 
 // mailTransfer tells both people who owns the tenant now.
 func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.GetMemberRow) error {
-	tenant := "\u201c" + c.Actor.TenantName + "\u201d"
+	tenant := "\u201c" + mail.TenantText(c.Actor.TenantName) + "\u201d"
 	for _, m := range []struct {
 		sql.GetMemberRow
 		what, advice string

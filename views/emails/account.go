@@ -12,7 +12,7 @@ const whyAccount = "You're receiving this email because someone entered this add
 
 // hello starts a letter to a person whose name is possibly unknown.
 func hello(name string) Block {
-	if name = clip(name, 80); name == "" {
+	if name = mail.TenantText(name); name == "" {
 		return text("Hello,")
 	}
 	return text("Hello %s,", name)
@@ -119,7 +119,7 @@ func SignInAlert(d mail.SignInAlertData) Letter {
 		Body: []Block{
 			hello(d.Name),
 			text("This happened on your account:"),
-			facts(Fact{"When", moment(d.At)}, Fact{"From", d.Address}, Fact{"With", clip(d.Browser, 120)}),
+			facts(Fact{"When", moment(d.At)}, Fact{"From", d.Address}, Fact{"With", mail.TenantText(d.Browser)}),
 			text("If this was you, no action is needed. If not, %s", cmp.Or(d.Advice, "sign out all sessions and choose a new password now.")),
 		},
 		Why: "You're receiving this because it concerns the security of your account. You can't unsubscribe from security emails.",
@@ -134,12 +134,12 @@ func SignInAlert(d mail.SignInAlertData) Letter {
 func OperatorAlert(d mail.OperatorAlertData) Letter {
 	var table Block
 	for _, f := range d.Facts {
-		table.Facts = append(table.Facts, Fact{f.Name, clip(f.Value, 300)})
+		table.Facts = append(table.Facts, Fact{f.Name, clip(mail.Unlinked(f.Value), 300)})
 	}
 	l := Letter{
-		Subject: clip("[operator] "+d.What, 120),
+		Subject: clip("[operator] "+mail.Unlinked(d.What), 120),
 		Preview: "For the operators of this Posthorn server.",
-		Heading: clip(d.What, 200),
+		Heading: clip(mail.Unlinked(d.What), 200),
 		Tone:    Bad,
 		Body:    []Block{table, text("Detected at %s.", moment(d.At))},
 		Why:     "You're receiving this because you're an operator of this Posthorn server.",

@@ -1,9 +1,9 @@
 package emails
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"posthorn/domain/condition"
 	"posthorn/domain/mail"
@@ -27,7 +27,7 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	}
 	var findings []string
 	for _, f := range s.Findings {
-		findings = append(findings, f.Detail)
+		findings = append(findings, short(s, f.Detail))
 	}
 	if s.FailedDeliveries > 0 {
 		line := fmt.Sprintf("%s in the last 24 hours.", plural(s.FailedDeliveries, "delivery failed permanently", "deliveries failed permanently"))
@@ -55,7 +55,7 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		l.Body = append(l.Body, text("Most failures:"))
 		table := Block{}
 		for _, e := range s.Endpoints {
-			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed),
+			table.Facts = append(table.Facts, Fact{called(e.Name, e.URL), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed),
 				thousands(e.Attempts), condition.State(e.Status).Word())})
 		}
 		l.Body = append(l.Body, table)
@@ -73,7 +73,7 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 	first := slices.IndexFunc(s.Alerts, func(a notice.DigestAlert) bool { return a.Endpoint == s.ActionEndpoint })
 	if first < 0 && s.Action != "" {
-		out = append(out, text("What to do first: %s", s.Action))
+		out = append(out, text("What to do first: %s", short(s, s.Action)))
 	}
 	alerts := slices.Clone(s.Alerts)
 	if first > 0 {
@@ -84,13 +84,31 @@ func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 		if i == 0 && first >= 0 {
 			what = "What to do first: "
 		}
-		out = append(out, text("%s", a.Detail), text("%s%s", what, a.Action), button("See "+clip(a.Name, 40),
-			endpointPage(d, a.Endpoint)))
+		out = append(out, text("%s", short(s, a.Detail)), text("%s%s", what, short(s, a.Action)),
+			button("See "+endpointName(a.Name), endpointPage(d, a.Endpoint)))
 	}
 	if s.MoreAlerts > 0 {
 		out = append(out, text("%s attention.", plural(int64(s.MoreAlerts), "more endpoint needs", "more endpoints need")))
 	}
 	return out
+}
+
+// endpointName is a name of an endpoint, which can be its URL.
+func endpointName(name string) string {
+	if strings.Contains(name, "://") {
+		return mail.TenantHost(name)
+	}
+	return mail.TenantText(name)
+}
+
+// short is a sentence about endpoints whose names are shortened.
+func short(s notice.DigestDetails, sentence string) string {
+	for _, a := range s.Alerts {
+		if a.Name != "" {
+			sentence = strings.ReplaceAll(sentence, a.Name, endpointName(a.Name))
+		}
+	}
+	return mail.Unlinked(sentence)
 }
 
 func plural(n int64, one, many string) string {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"posthorn/domain/characters"
+	"posthorn/domain/mail"
 )
 
 // Letter is the content of a mail.
@@ -167,11 +168,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// mostName bounds the length of user-chosen names in mails to others.
-const mostName = 40
-
 // quoted puts a user-chosen name in quotation marks, so that nobody takes it for Posthorn's own words.
-func quoted(name string) string { return "“" + clip(name, mostName) + "”" }
+func quoted(name string) string { return "“" + mail.TenantText(name) + "”" }
 
 // clip shortens an external text; a subject has one line.
 func clip(s string, most int) string {

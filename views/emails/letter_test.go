@@ -178,7 +178,7 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 		if slices.Contains(aboutNoEndpoint, k) {
 			continue
 		}
-		for _, want := range []string{host, dashboard + "/endpoints/" + ep} {
+		for _, want := range []string{"hooks[.]acme[.]example", dashboard + "/endpoints/" + ep} {
 			if !strings.Contains(l.Text(), want) {
 				t.Errorf("%s does not say %s:\n%s", k, want, l.Text())
 			}
@@ -215,5 +215,48 @@ func TestForeignTextStaysText(t *testing.T) {
 	if strings.ContainsAny(l.Subject, "\r\n") || strings.Contains(out.String(), "<script>alert") || strings.Contains(out.String(), "<b>a") ||
 		!strings.Contains(out.String(), "&lt;script&gt;") || !utf8.ValidString(out.String()) {
 		t.Errorf("%q\n%s", l.Subject, &out)
+	}
+}
+
+// Nobody can use a mail of Posthorn to bring their own words with a link to others.
+func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
+	t.Parallel()
+	const speech = "Your account is locked, open https://evil.example/login or evil.com within the hour, or you lose all of it"
+	const dashboard = "https://posthorn.example/t/ten_01jd0000000000000000000000"
+	details, err := json.Marshal(map[string]any{
+		"endpoint": "ep_1", "url": "https://evil.example/login", "description": speech, "event_type": "evil.com", "name": speech, "by": speech,
+		"last_excerpt": speech, "day": "2031-03-09", "severity": "critical", "reason": "unhealthy",
+		"alerts":    []notice.DigestAlert{{Endpoint: "ep_1", Name: speech, Detail: speech + " fails.", Action: "Check the logs of " + speech}},
+		"findings":  []notice.DigestFinding{{Detail: speech + " was disabled."}},
+		"endpoints": []notice.DigestEndpoint{{Endpoint: "ep_1", Name: speech, URL: "https://evil.example/login", Failed: 3, Attempts: 4}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "https://posthorn.example/x"
+	letters := map[string]emails.Letter{
+		"invitation":     emails.Invitation(mail.InvitationData{Tenant: speech, By: speech, Role: "viewer", Link: link, Expires: at}),
+		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: speech, Tenant: speech, Link: link, Reset: link}),
+		"verify_address": emails.VerifyAddress(mail.VerifyAddressData{Name: speech, Link: link, Expires: at}),
+		"reset_password": emails.ResetPassword(mail.ResetPasswordData{Name: speech, Link: link, Expires: at}),
+		"sign_in_alert":  emails.SignInAlert(mail.SignInAlertData{Name: speech, At: at, Browser: speech}),
+	}
+	for _, k := range notice.Kinds() {
+		if letters[string(k)], err = emails.Notice(mail.NoticeData{
+			TenantName: speech, Kind: string(k), At: at, Details: details, Dashboard: dashboard,
+		}); err != nil {
+			t.Fatalf("%s: %v", k, err)
+		}
+	}
+	for name, l := range letters {
+		var page bytes.Buffer
+		if err := emails.Page(l).Render(t.Context(), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{l.Subject, l.Text(), page.String()} {
+			if strings.Contains(text, "evil.") || strings.Contains(text, "within the hour") {
+				t.Errorf("%s carries the tenant's words:\n%s", name, text)
+			}
+		}
 	}
 }

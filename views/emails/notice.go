@@ -77,12 +77,12 @@ func endpointPage(d mail.NoticeData, endpoint string) string {
 	return d.Dashboard + "/endpoints/" + endpoint
 }
 
-// called names an endpoint: its description in quotation marks, else its URL.
+// called names an endpoint: its description in quotation marks, else its host.
 func called(description, url string) string {
-	if name := clip(description, 60); name != "" {
-		return "“" + name + "”"
+	if mail.TenantText(description) != "" {
+		return quoted(description)
 	}
-	return clip(url, 80)
+	return quoted(mail.TenantHost(url))
 }
 
 func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
@@ -200,7 +200,8 @@ func recovered(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		Tone:    Good,
 		Body: []Block{
 			text("%s responds successfully again. Waiting deliveries are being sent at the endpoint's own rate, and it will no longer be disabled.", name),
-			facts(Fact{"Endpoint", e.URL}, Fact{"First failure", momentOrNone(e.FirstFailureAt)}, Fact{"Last failure", momentOrNone(e.LastFailureAt)},
+			facts(Fact{"Endpoint", mail.TenantHost(e.URL)},
+				Fact{"First failure", momentOrNone(e.FirstFailureAt)}, Fact{"Last failure", momentOrNone(e.LastFailureAt)},
 				Fact{"Last success", momentOrNone(e.LastSuccessAt)}, Fact{"Waiting", counted(e.Held, e.HeldMore)}),
 			text("Deliveries that failed permanently aren't retried. You can replay them on the endpoint's page."),
 			button("View endpoint", endpointPage(d, e.Endpoint)),
@@ -222,7 +223,7 @@ func heldExpiring(d mail.NoticeData, h notice.HeldDetails) Letter {
 		Tone:    Careful,
 		Body: []Block{
 			text("Deliveries to %s are held because the endpoint is %s. The oldest of them expires on %s and then fails permanently.", name, orWord(h.Status, "not active"), moment(h.ExpiresAt)),
-			facts(Fact{"Endpoint", h.URL}, Fact{"Held", counted(h.Held, h.HeldMore)}, Fact{"First expires", moment(h.ExpiresAt)}),
+			facts(Fact{"Endpoint", mail.TenantHost(h.URL)}, Fact{"Held", counted(h.Held, h.HeldMore)}, Fact{"First expires", moment(h.ExpiresAt)}),
 			text("%s", before),
 			button("View endpoint", endpointPage(d, h.Endpoint)),
 		},
@@ -237,8 +238,8 @@ func secretRotated(d mail.NoticeData, s notice.SecretDetails) Letter {
 		Heading: "A signing secret was rotated",
 		Body: []Block{
 			text("The endpoint %s has a new signing secret.", name),
-			facts(Fact{"Endpoint", s.URL}, Fact{"New secret ends in", s.Hint}, Fact{"Old secret signs until", momentOrNone(s.OldUntil)},
-				Fact{"By", s.By}, Fact{"When", moment(d.At)}),
+			facts(Fact{"Endpoint", mail.TenantHost(s.URL)}, Fact{"New secret ends in", s.Hint}, Fact{"Old secret signs until", momentOrNone(s.OldUntil)},
+				Fact{"By", mail.TenantText(s.By)}, Fact{"When", moment(d.At)}),
 		},
 	}
 	if s.OldUntil != nil {
@@ -259,12 +260,12 @@ func keyCreated(d mail.NoticeData, k notice.KeyDetails) Letter {
 		expires = "never"
 	}
 	return Letter{
-		Subject: fmt.Sprintf("An API key was created: %s", clip(k.Name, 60)),
+		Subject: fmt.Sprintf("An API key was created: %s", quoted(k.Name)),
 		Preview: "If nobody on your team did this, revoke it.",
 		Heading: "An API key was created",
 		Body: []Block{
-			facts(Fact{"Name", clip(k.Name, 100)}, Fact{"Prefix", k.Prefix}, Fact{"Scopes", strings.Join(k.Scopes, ", ")},
-				Fact{"Expires", expires}, Fact{"By", k.By}, Fact{"When", moment(d.At)}),
+			facts(Fact{"Name", mail.TenantText(k.Name)}, Fact{"Prefix", k.Prefix}, Fact{"Scopes", strings.Join(k.Scopes, ", ")},
+				Fact{"Expires", expires}, Fact{"By", mail.TenantText(k.By)}, Fact{"When", moment(d.At)}),
 			text("If nobody on your team did this, revoke the key and check the audit log."),
 			button("View API keys", d.Dashboard+"/keys"),
 		},
@@ -273,12 +274,13 @@ func keyCreated(d mail.NoticeData, k notice.KeyDetails) Letter {
 
 func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 	return Letter{
-		Subject: fmt.Sprintf("A delivery of %s failed permanently", clip(f.EventType, 60)),
+		Subject: fmt.Sprintf("A delivery of %s failed permanently", mail.TenantText(f.EventType)),
 		Preview: "It won't be retried.",
 		Heading: "A delivery failed permanently",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", failedWhy(f.Reason)},
+			facts(Fact{"Endpoint", mail.TenantHost(f.URL)}, Fact{"Event", f.Event},
+				Fact{"Type", mail.TenantText(f.EventType)}, Fact{"Reason", failedWhy(f.Reason)},
 				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", delivery.LastAnswerText(f.LastStatus, f.LastFailure)},
 				Fact{"When", moment(f.FailedAt)}),
 			text("It won't be retried. Fix the cause, then replay it."),
@@ -332,7 +334,7 @@ func endpointFacts(e notice.EndpointDetails) Block {
 		failures = thousands(int64(e.ConsecutiveFailures))
 	}
 	return facts(
-		Fact{"Endpoint", e.URL},
+		Fact{"Endpoint", mail.TenantHost(e.URL)},
 		Fact{"Last response", delivery.LastAnswerText(e.LastStatus, e.LastFailure)},
 		Fact{"Most frequent", frequent(e)},
 		Fact{"First failure", momentOrNone(e.FirstFailureAt)},
@@ -354,10 +356,7 @@ func frequent(e notice.EndpointDetails) string {
 
 // excerpt is the start of the last response with its type; empty if there was none.
 func excerpt(e notice.EndpointDetails) []Block {
-	text := strings.TrimSpace(strings.ToValidUTF8(e.LastExcerpt, "?"))
-	if runes := []rune(text); len(runes) > 500 {
-		text = string(runes[:500]) + "…"
-	}
+	text := mail.TenantText(strings.ToValidUTF8(e.LastExcerpt, "?"))
 	if text == "" {
 		return nil
 	}
