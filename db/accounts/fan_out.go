@@ -79,9 +79,10 @@ func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int,
 
 // NoticeRecipient is a person or contact who receives a notice by mail.
 type NoticeRecipient struct {
-	Name    string // as it is in the preferences
-	Address string
-	Contact bool // an address in the tenant's settings that was never verified
+	Name        string // as it is in the preferences
+	Address     string
+	Contact     bool // an address in the tenant's settings
+	Unconfirmed bool // a contact that has not agreed yet: it gets no notice
 }
 
 // NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
@@ -101,6 +102,16 @@ func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind 
 	if err != nil {
 		return nil, err
 	}
+	agreed, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{
+		TenantID: tenant, Kind: notice.ContactConfirmed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	confirmed := map[string]bool{}
+	for _, r := range agreed {
+		confirmed[r.Recipient] = r.Wanted
+	}
 	var all []NoticeRecipient
 	known := map[string]bool{}
 	add := func(r NoticeRecipient, role access.Role) {
@@ -114,9 +125,29 @@ func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind 
 		add(NoticeRecipient{Name: notice.PersonRecipient(m.PersonID), Address: m.Email}, access.Role(m.Role))
 	}
 	for _, address := range contacts {
-		add(NoticeRecipient{Name: notice.AddressRecipient(address), Address: address, Contact: true}, access.Owner)
+		name := notice.AddressRecipient(address)
+		add(NoticeRecipient{Name: name, Address: address, Contact: true, Unconfirmed: !confirmed[name]}, access.Owner)
 	}
 	return all, nil
+}
+
+// Unconfirmed lists those of a tenant's contacts that have not agreed to get its notices. A member's address counts as
+// agreed, since the member verified it.
+func Unconfirmed(ctx context.Context, q *sql.Queries, tenant id.UUID, contacts []string) ([]string, error) {
+	left := []string{}
+	if len(contacts) == 0 {
+		return left, nil
+	}
+	recipients, err := NoticeRecipients(ctx, q, tenant, notice.EndpointDisabled, contacts)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range recipients {
+		if r.Unconfirmed {
+			left = append(left, r.Address)
+		}
+	}
+	return left, nil
 }
 
 func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
@@ -131,6 +162,12 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 		kind = mail.Digest
 	}
 	for _, to := range recipients {
+		if to.Unconfirmed {
+			if err := askContact(ctx, q, links, r, to); err != nil {
+				return err
+			}
+			continue
+		}
 		if full, err := noticesLimited(ctx, q, n.TenantID, to); err != nil {
 			return err
 		} else if full {
@@ -156,6 +193,30 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 		return err
 	}
 	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// askContact asks a contact, before the first notice, whether it wants notices of the tenant. Who does not respond is
+// asked again after a week, when there is something to tell.
+func askContact(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow, to NoticeRecipient) error {
+	tenant := r.NoticeRow.TenantID
+	wait, err := tryMail(ctx, q, account.ContactAsks, "contact", to.Name, tenant.String())
+	if err != nil || wait > 0 {
+		return err
+	}
+	if wait, err = tryMail(ctx, q, account.AllContactAsks, "contact", to.Name); err != nil || wait > 0 {
+		return err
+	}
+	_, err = QueueMail(ctx, q, Mail{
+		Tenant: &tenant, Key: "contact:" + id.Notice.Format(r.NoticeRow.ID) + ":" + shortHash(to.Name), To: to.Address,
+		Kind: mail.ConfirmContact, Keys: links.Keys,
+		Data: mail.ConfirmContactData{
+			Tenant: r.TenantName,
+			Link: links.Unsubscribe(notice.Subscription{
+				Tenant: tenant, Recipient: to.Name, Kind: r.NoticeRow.Kind,
+			}),
+		},
+	})
+	return err
 }
 
 // noticesLimited reports whether a recipient, or the tenant, has reached the maximum of notices by mail in an hour.

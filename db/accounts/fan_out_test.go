@@ -92,12 +92,55 @@ func (f *told) mails() []string {
 	return names(f.t, f.sql, "SELECT kind || ' ' || recipient FROM mails ORDER BY 1")
 }
 
+// confirm makes a contact one that has agreed to get notices.
+func (f *told) confirm(contact string) {
+	f.t.Helper()
+	f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, true)", f.tenant.String(), contact,
+		string(notice.ContactConfirmed))
+}
+
+func TestAContactGetsNothingBeforeItAgrees(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.person("owner@acme.example", "owner")
+	f.exec(`UPDATE tenants SET settings = '{"contacts": ["victim@elsewhere.example", "owner@acme.example"]}' WHERE id = $1`, f.tenant.String())
+	tell := func(n int) {
+		t.Helper()
+		for range n {
+			f.post(notice.SecretRotated, db.NewID().String(), notice.SecretDetails{Endpoint: "ep_x", URL: "https://a.example"})
+		}
+		for f.mail() > 0 {
+		}
+	}
+	count := func(mail string) (n int) {
+		for _, m := range f.mails() {
+			if m == mail {
+				n++
+			}
+		}
+		return n
+	}
+	tell(30)
+	if asked, told := count("confirm_contact victim@elsewhere.example"), count("notice victim@elsewhere.example"); asked != 1 || told != 0 {
+		t.Errorf("a contact that never agreed was asked %d times and got %d notices", asked, told)
+	}
+	if n := count("confirm_contact owner@acme.example"); n != 0 || count("notice owner@acme.example") != 30 {
+		t.Errorf("a member was asked %d times", n)
+	}
+	f.confirm("victim@elsewhere.example")
+	tell(1)
+	if asked, told := count("confirm_contact victim@elsewhere.example"), count("notice victim@elsewhere.example"); asked != 1 || told != 1 {
+		t.Errorf("a contact that agreed was asked %d times and got %d notices", asked, told)
+	}
+}
+
 func TestNoticesByMailAreLimited(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)
 	f.person("owner@acme.example", "owner")
 	f.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", db.NewID().String())
 	f.exec(`UPDATE tenants SET settings = '{"contacts": ["victim@elsewhere.example"]}' WHERE id = $1`, f.tenant.String())
+	f.confirm("victim@elsewhere.example")
 	n := account.MemberNotices.Tries + 5
 	for i := range n {
 		f.post(notice.EndpointDisabled, fmt.Sprint("d", i), notice.EndpointDetails{Endpoint: "ep_x", URL: "https://a.example", Reason: "gone"})
@@ -128,6 +171,7 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	f.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", db.NewID().String())
 	f.exec("INSERT INTO operators (id, email, created_at, disabled_at) VALUES ($1, 'left@posthorn.example', now(), now())", db.NewID().String())
 	f.exec(`UPDATE tenants SET settings = '{"contacts": ["ops@acme.example", "Owner@acme.example"]}' WHERE id = $1`, f.tenant.String())
+	f.confirm("ops@acme.example")
 	for _, k := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
 		f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, false)", f.tenant.String(), notice.PersonRecipient(quiet), string(k))
 	}
@@ -143,7 +187,7 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	}
 	alert := names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
 	for _, part := range []string{
-		`"ep_x"`, `"https://a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
+		`"ep_x"`, `"a[.]example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
 		health.Gone.Sentence(0, 0) + " (gone)", delivery.AnswerText(0, delivery.FailDNS),
 	} {
 		if !strings.Contains(alert, part) && !strings.Contains(alert, strings.ReplaceAll(part, `\u0026`, "&")) {

@@ -102,6 +102,12 @@ var (
 	ContactNotices    = Limit{Tries: 20, Window: time.Hour} // to one contact
 )
 
+// The limits of mails that ask a contact whether it wants notices.
+var (
+	ContactAsks    = Limit{Tries: 1, Window: 7 * 24 * time.Hour} // by one tenant
+	AllContactAsks = Limit{Tries: 3, Window: 24 * time.Hour}     // by all tenants together
+)
+
 // The limits of mails that a tenant's events cause.
 var (
 	MemberNotices  = Limit{Tries: 60, Window: time.Hour}  // of one tenant to one member

@@ -66,6 +66,12 @@ type NoticeData struct {
 	Unsubscribe string          `json:"unsubscribe"` // stops mails of this kind: RFC 8058's one-click address
 }
 
+// ConfirmContactData belong to ConfirmContact.
+type ConfirmContactData struct {
+	Tenant string `json:"tenant"` // its name
+	Link   string `json:"link"`   // where the recipient agrees
+}
+
 // OperatorAlertData belong to OperatorAlert.
 type OperatorAlertData struct {
 	What     string    `json:"what"` // a sentence

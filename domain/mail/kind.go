@@ -8,19 +8,23 @@ type Kind string
 
 // The kinds.
 const (
-	VerifyAddress Kind = "verify_address"
-	ResetPassword Kind = "reset_password"
-	AccountExists Kind = "account_exists" // a sign-up used the address of an account
-	Invitation    Kind = "invitation"
-	SignInAlert   Kind = "sign_in_alert"
-	Notice        Kind = "notice"
-	Digest        Kind = "digest"
-	OperatorAlert Kind = "operator_alert"
+	VerifyAddress  Kind = "verify_address"
+	ResetPassword  Kind = "reset_password"
+	AccountExists  Kind = "account_exists" // a sign-up used the address of an account
+	Invitation     Kind = "invitation"
+	SignInAlert    Kind = "sign_in_alert"
+	Notice         Kind = "notice"
+	Digest         Kind = "digest"
+	OperatorAlert  Kind = "operator_alert"
+	ConfirmContact Kind = "confirm_contact" // asks a contact of a tenant whether notices can be sent there
 )
 
 // Kinds lists the kinds.
 func Kinds() []Kind {
-	return []Kind{VerifyAddress, ResetPassword, AccountExists, Invitation, SignInAlert, Notice, Digest, OperatorAlert}
+	return []Kind{
+		VerifyAddress, ResetPassword, AccountExists, Invitation, SignInAlert, Notice, Digest, OperatorAlert,
+		ConfirmContact,
+	}
 }
 
 // Known reports whether there is such a kind.

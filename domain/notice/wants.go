@@ -40,6 +40,9 @@ func AddressRecipient(address string) string {
 	return strings.ToLower(strings.TrimSpace(address))
 }
 
+// ContactConfirmed is the preference with which a contact agreed to get a tenant's notices. It is no kind of notices.
+const ContactConfirmed Kind = "contact.confirmed"
+
 type subscriptionText struct {
 	Tenant    string `json:"t"`
 	Recipient string `json:"r"`

@@ -8,9 +8,11 @@ import (
 
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
+	"posthorn/domain/notice"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 )
@@ -144,6 +146,13 @@ func viewTenants(c *handlers.Call, q *sql.Queries, rows ...sql.Tenant) ([]Tenant
 		out[i] = tenantView(t)
 		out[i].HealthPolicy = policyView(health.ReadPolicy(platform, t.Settings))
 		out[i].RetryPolicy = scheduleView(endpoint.ReadDefaults(0, platform, t.Settings).Settings.Schedule())
+	}
+	if len(rows) == 1 { // a list would ask once for each tenant
+		unconfirmed, err := accounts.Unconfirmed(c.Ctx(), q, rows[0].ID, notice.ReadSettings(rows[0].Settings).Contacts)
+		if err != nil {
+			return nil, err
+		}
+		out[0].ContactsUnconfirmed = new(views(unconfirmed, account.Shown))
 	}
 	return out, nil
 }

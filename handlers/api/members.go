@@ -118,7 +118,7 @@ func memberView(m sql.GetMemberRow) Member {
 	return Member{
 		ID: id.Member.Format(m.ID), Name: m.Name, Email: account.Shown(m.Email), Role: MemberRole(m.Role),
 		SecondFactor: m.HasTotp,
-		Disabled: m.Disabled, RoleKept: orNullText(sso.Gap(m.RoleGap).RoleKept()), CreatedAt: Time(m.CreatedAt),
+		Disabled:     m.Disabled, RoleKept: orNullText(sso.Gap(m.RoleGap).RoleKept()), CreatedAt: Time(m.CreatedAt),
 	}
 }
 

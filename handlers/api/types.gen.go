@@ -4297,8 +4297,11 @@ type SuccessRate struct {
 // Tenant defines model for Tenant.
 type Tenant struct {
 	// Contacts Email addresses that get the tenant's notices, in addition to its members
-	Contacts  []string `json:"contacts"`
-	CreatedAt Time     `json:"created_at"`
+	Contacts []string `json:"contacts"`
+
+	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked when the first notice is due, and again a week later. Missing in lists of tenants
+	ContactsUnconfirmed *[]string `json:"contacts_unconfirmed,omitempty"`
+	CreatedAt           Time      `json:"created_at"`
 
 	// Digest Whether a digest is sent once per UTC day when something is wrong
 	Digest bool `json:"digest"`
@@ -4329,8 +4332,11 @@ type TenantCreated struct {
 	APIKey string `json:"api_key"`
 
 	// Contacts Email addresses that get the tenant's notices, in addition to its members
-	Contacts  []string `json:"contacts"`
-	CreatedAt Time     `json:"created_at"`
+	Contacts []string `json:"contacts"`
+
+	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked when the first notice is due, and again a week later. Missing in lists of tenants
+	ContactsUnconfirmed *[]string `json:"contacts_unconfirmed,omitempty"`
+	CreatedAt           Time      `json:"created_at"`
 
 	// Digest Whether a digest is sent once per UTC day when something is wrong
 	Digest bool `json:"digest"`
@@ -4401,7 +4407,7 @@ type TenantPage struct {
 
 // TenantPatch defines model for TenantPatch.
 type TenantPatch struct {
-	// Contacts Replaces all of them; each email has an unsubscribe link
+	// Contacts Replaces all of them. Each is asked to confirm the address before the first notice, and each email has an unsubscribe link
 	Contacts *[]string `json:"contacts,omitempty"`
 
 	// Digest Send a daily email while something is wrong

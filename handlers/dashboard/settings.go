@@ -31,6 +31,8 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	var row sql.Tenant
 	var used accounts.Usage
 	var members []sql.ListMembersRow
+	var told notice.Settings
+	var unconfirmed []string
 	err = c.Tx(func(q *sql.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
@@ -39,13 +41,18 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			a.Now()); err != nil {
 			return err
 		}
-		members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{
+			TenantID: c.Actor.Tenant, Most: maxMembers,
+		}); err != nil {
+			return err
+		}
+		told = notice.ReadSettings(row.Settings)
+		unconfirmed, err = accounts.Unconfirmed(c.Ctx(), q, c.Actor.Tenant, told.Contacts)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	told := notice.ReadSettings(row.Settings)
 	retries := endpoint.OwnRetries(row.Settings)
 	v = pages.SettingsView{
 		Root: path(c, "/settings"), Seen: accounts.TenantVersion(row),
@@ -54,10 +61,11 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
 			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
+		Unconfirmed: shownAll(unconfirmed),
 		Contacts: components.FieldProps{
 			Name: "contacts", Label: "Additional recipients", Value: strings.Join(shownAll(told.Contacts), "\n"),
 			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
-			Hint: fmt.Sprintf("One per line, at most %d. They receive all owner notices. Each email has an unsubscribe link.", notice.MaxContacts),
+			Hint: fmt.Sprintf("One per line, at most %d. Before the first notice, we ask each of them to confirm. They receive all owner notices, and each email has an unsubscribe link.", notice.MaxContacts),
 		},
 		Retries: components.FieldProps{
 			Name: "retry_policy", Label: "Default retry schedule", Value: retries, Hint: "For new endpoints without a schedule of their own. Existing endpoints keep theirs.",

@@ -91,6 +91,20 @@ func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]page
 	return all, nil
 }
 
+// asks reports whether the link's recipient is a contact who has not agreed to get notices yet.
+func asks(ctx context.Context, q *sql.Queries, s notice.Subscription) (bool, error) {
+	if _, person := notice.RecipientPerson(s.Recipient); person {
+		return false, nil
+	}
+	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: s.Tenant, Recipient: s.Recipient})
+	for _, r := range rows {
+		if r.Kind == notice.ContactConfirmed && r.Wanted {
+			return false, err
+		}
+	}
+	return true, err
+}
+
 // showUnsubscribe is a page with a button. Mail programs open links before people do, so opening one stops nothing.
 func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 	s, err := a.subscription(c)
@@ -111,6 +125,9 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 			return err
 		}
 		v.Tenant = t.Name
+		if v.Asks, err = asks(c.Ctx(), q, s); err != nil {
+			return err
+		}
 		v.Choices, err = choices(c.Ctx(), q, s)
 		return err
 	})
@@ -142,6 +159,13 @@ func (a *mailbox) unsubscribe(c *handlers.Call) error {
 	}
 	done := "You won't receive these emails anymore."
 	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
+		if form["confirm"] != nil {
+			done = "You'll receive these notices."
+			if _, person := notice.RecipientPerson(s.Recipient); person {
+				return nil
+			}
+			return save(c, q, s, map[notice.Kind]bool{notice.ContactConfirmed: true})
+		}
 		if form["save"] == nil {
 			return save(c, q, s, map[notice.Kind]bool{s.Kind: false})
 		}

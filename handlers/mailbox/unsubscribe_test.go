@@ -60,7 +60,35 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, db: d, links: accounts.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
+	w := &world{t: t, db: d, links: accounts.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
+	if status, _ := w.ask("POST", w.link(notice.Digest), url.Values{"confirm": {"1"}}); status != http.StatusOK {
+		t.Fatalf("the contact could not agree: %d", status)
+	}
+	return w
+}
+
+func TestAContactAgreesByAPersonsPressAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link := w.links.Unsubscribe(notice.Subscription{Tenant: w.tenant, Recipient: "new@acme.example", Kind: notice.SecretRotated})
+	for range 2 { // a program that opens the link agrees to nothing
+		if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "Receive notices") ||
+			strings.Contains(body, "Unsubscribe from these emails") {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if w.wanted(notice.SecretRotated, "new@acme.example") {
+		t.Error("a contact that did not agree gets notices")
+	}
+	if status, body := w.ask("POST", link, url.Values{"confirm": {"1"}}); status != http.StatusOK || !strings.Contains(body, "receive these notices") {
+		t.Errorf("%d %s", status, body)
+	}
+	if !w.wanted(notice.SecretRotated, "new@acme.example") || w.wanted(notice.SecretRotated, "other@acme.example") {
+		t.Error("the contact that agreed gets no notices, or another one does")
+	}
+	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "Unsubscribe from these emails") {
+		t.Errorf("%d %s", status, body)
+	}
 }
 
 // ask sends a form, or a GET without one.
@@ -89,7 +117,7 @@ func (w *world) wanted(kind notice.Kind, contact string) bool {
 	found := false
 	if err := w.db.Worker(w.t.Context(), func(q *sql.Queries) error {
 		to, err := accounts.NoticeRecipients(w.t.Context(), q, w.tenant, kind, []string{contact})
-		found = len(to) == 1
+		found = len(to) == 1 && !to[0].Unconfirmed
 		return err
 	}); err != nil {
 		w.t.Fatal(err)
@@ -142,8 +170,8 @@ func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 			n++
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d entries in the audit log for one change", n)
+	if n != 2 { // the contact agreed before
+		t.Errorf("%d entries in the audit log for one change", n-1)
 	}
 }
 

@@ -108,6 +108,22 @@ func Invitation(d mail.InvitationData) Letter {
 	}
 }
 
+// ConfirmContact asks the owner of an address whether a tenant's notices can be sent there.
+func ConfirmContact(d mail.ConfirmContactData) Letter {
+	tenant := quoted(d.Tenant)
+	return Letter{
+		Subject: fmt.Sprintf("Confirm that you want notices of %s", tenant),
+		Preview: "Nothing is sent to you until you confirm.",
+		Heading: "Do you want these notices?",
+		Body: []Block{
+			text("%s entered this address to receive notices about its webhooks, such as an endpoint that was disabled.", tenant),
+			button("Receive notices", d.Link),
+			text("If you don't know %s, ignore this email. You get no notices without your confirmation.", tenant),
+		},
+		Why: fmt.Sprintf("You're receiving this because %s entered this address at Posthorn.", tenant),
+	}
+}
+
 // SignInAlert tells a person about a change of the account's security.
 func SignInAlert(d mail.SignInAlertData) Letter {
 	what := strings.TrimSuffix(cmp.Or(d.What, "New sign-in to your account"), ".")

@@ -235,11 +235,12 @@ func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
 	}
 	link := "https://posthorn.example/x"
 	letters := map[string]emails.Letter{
-		"invitation":     emails.Invitation(mail.InvitationData{Tenant: speech, By: speech, Role: "viewer", Link: link, Expires: at}),
-		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: speech, Tenant: speech, Link: link, Reset: link}),
-		"verify_address": emails.VerifyAddress(mail.VerifyAddressData{Name: speech, Link: link, Expires: at}),
-		"reset_password": emails.ResetPassword(mail.ResetPasswordData{Name: speech, Link: link, Expires: at}),
-		"sign_in_alert":  emails.SignInAlert(mail.SignInAlertData{Name: speech, At: at, Browser: speech}),
+		"invitation":      emails.Invitation(mail.InvitationData{Tenant: speech, By: speech, Role: "viewer", Link: link, Expires: at}),
+		"confirm_contact": emails.ConfirmContact(mail.ConfirmContactData{Tenant: speech, Link: link}),
+		"account_exists":  emails.AccountExists(mail.AccountExistsData{Name: speech, Tenant: speech, Link: link, Reset: link}),
+		"verify_address":  emails.VerifyAddress(mail.VerifyAddressData{Name: speech, Link: link, Expires: at}),
+		"reset_password":  emails.ResetPassword(mail.ResetPasswordData{Name: speech, Link: link, Expires: at}),
+		"sign_in_alert":   emails.SignInAlert(mail.SignInAlertData{Name: speech, At: at, Browser: speech}),
 	}
 	for _, k := range notice.Kinds() {
 		if letters[string(k)], err = emails.Notice(mail.NoticeData{

@@ -52,8 +52,9 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"email_changed": emails.SignInAlert(mail.SignInAlertData{
 			Name: "Ada", What: "The email address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "contact an owner of your tenants now.",
 		}),
-		"invitation":    emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
-		"sign_in_alert": emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
+		"confirm_contact": emails.ConfirmContact(mail.ConfirmContactData{Tenant: "Acme", Link: "https://posthorn.example/unsubscribe/tok"}),
+		"invitation":      emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
+		"sign_in_alert":   emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
 		"operator_alert": emails.OperatorAlert(mail.OperatorAlertData{
 			What: "An endpoint of Acme was disabled", Facts: []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
 			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "View tenant", At: at,

@@ -59,6 +59,7 @@ type SettingsView struct {
 	RetryOptions    []components.Option
 	Usage           components.UsageProps
 	Contacts        components.FieldProps
+	Unconfirmed     []string // contacts that get no notices yet
 	Digest          bool
 	ViewersRead     bool // payloads and responses
 	MayTransfer     bool

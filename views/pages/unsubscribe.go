@@ -14,6 +14,7 @@ type UnsubscribeView struct {
 	Label   string // of the kind
 	Wanted  bool   // mails of the kind are on
 	Done    string // the result of the last action; empty before
+	Asks    bool   // the recipient has not agreed to get notices yet
 	Choices []NoticeChoice
 }
 

@@ -167,6 +167,7 @@ func TestAKilledWorkerMailsANoticeOnce(t *testing.T) {
 	o := newOffice(t, func(*arrival) int { return http.StatusGone })
 	o.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", [16]byte(db.NewID()))
 	o.manage(http.MethodPatch, "/tenant", settings{"contacts": []string{"Ops@acme.example"}, "digest": false}, nil)
+	o.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT id, 'ops@acme.example', 'contact.confirmed', true FROM tenants")
 	const people = 2
 	for i, step := range mailSteps {
 		kind := strings.ToLower(step)
@@ -221,6 +222,7 @@ func TestAKilledWorkerMakesADigestOnce(t *testing.T) {
 		tenant := [16]byte(db.NewID())
 		o.dieAt(step, contact, 1, func() {
 			o.exec("INSERT INTO tenants (id, name, created_at, settings) VALUES ($1, $2, now(), jsonb_build_object('contacts', jsonb_build_array($3::text)))", tenant, step, contact)
+			o.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, 'contact.confirmed', true)", tenant, contact)
 			o.exec("INSERT INTO endpoints (tenant_id, id, url, event_types, created_at) VALUES ($1, $2, 'https://acme.example', '{*}', now())", tenant, [16]byte(db.NewID()))
 			o.exec("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) VALUES ($1, $2, $2, 'a', 1)", tenant, [16]byte(db.NewID()))
 			sweep()
@@ -264,6 +266,7 @@ func TestAMailProviderThatHangsDelaysMailsAlone(t *testing.T) {
 		return http.StatusOK
 	})
 	o.manage(http.MethodPatch, "/tenant", settings{"contacts": []string{"ops@acme.example"}, "digest": false}, nil)
+	o.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT id, 'ops@acme.example', 'contact.confirmed', true FROM tenants")
 	const gone = 6 // more than are sent at once
 	for i := range gone {
 		o.endpoint(fmt.Sprintf("/gone/%d", i), settings{"event_types": []string{"to.gone"}})

@@ -57,6 +57,8 @@ func letterOf(kind mail.Kind, data json.RawMessage) (emails.Letter, error) {
 		return fill(data, emails.Invitation)
 	case mail.SignInAlert:
 		return fill(data, emails.SignInAlert)
+	case mail.ConfirmContact:
+		return fill(data, emails.ConfirmContact)
 	case mail.OperatorAlert:
 		return fill(data, emails.OperatorAlert)
 	case mail.Notice, mail.Digest:
