@@ -8,9 +8,12 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Addresses limits how often one network address can try what needs no account: signing in, signing up, and
-// requesting mails. It counts in one process's memory. The limits for each account are in the database.
-type Addresses struct{ buckets *Buckets[netip.Prefix] }
+// Addresses limits how often one network address, and all of them together, can try what needs no account: signing in,
+// signing up, and requesting mails. It counts in one process's memory. The limits for each account are in the database.
+type Addresses struct {
+	buckets *Buckets[netip.Prefix]
+	all     *Buckets[struct{}]
+}
 
 // Buckets limits how often each of many things can be used, in one process's memory. It holds at most maxBuckets;
 // when they are full, it drops all of them.
@@ -48,9 +51,15 @@ func (b *Buckets[K]) Take(of K) bool {
 // Many people can share an address, behind a company's gateway or a proxy.
 var addressRate = Rate{PerSecond: 1, Burst: 60}
 
+// A try can leave a row in the database for as long as a link is valid. This bounds the rows of strangers with many
+// addresses: 31,000 of passkeys, whose rows are valid for five minutes.
+var allAddressesRate = Rate{PerSecond: 100, Burst: 1000}
+
 // NewAddresses creates an empty Addresses.
 func NewAddresses(now func() time.Time) *Addresses {
-	return &Addresses{buckets: NewBuckets[netip.Prefix](addressRate, now)}
+	return &Addresses{
+		buckets: NewBuckets[netip.Prefix](addressRate, now), all: NewBuckets[struct{}](allAddressesRate, now),
+	}
 }
 
 // ErrTooManyTries rejects an address or an account with too many tries.
@@ -61,6 +70,9 @@ var ErrTooManyTries = &fault.Error{Kind: fault.Limited, Code: "too_many_tries", 
 func (a *Addresses) Take(address string) error {
 	if !a.buckets.Take(network(address)) {
 		return ErrTooManyTries
+	}
+	if !a.all.Take(struct{}{}) {
+		return ErrBusy
 	}
 	return nil
 }

@@ -25,22 +25,27 @@ func (c *Call) Body() ([]byte, error) {
 	if enc := c.Request.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, fault.New(fault.Invalid, "content_encoding_unsupported", "Send the body without Content-Encoding.")
 	}
-	length := c.Request.ContentLength
-	if length > c.maxBody {
+	return readBody(c.Writer, c.Request, c.Request.Body, c.maxBody)
+}
+
+// readBody reads the whole body of a request, of at most so many bytes.
+func readBody(w http.ResponseWriter, r *http.Request, from io.ReadCloser, most int64) ([]byte, error) {
+	length := r.ContentLength
+	if length > most {
 		// The rest of the body is not read.
-		c.Writer.Header().Set("Connection", "close")
-		return nil, c.tooLarge()
+		w.Header().Set("Connection", "close")
+		return nil, tooLarge(most)
 	}
-	body, err := readAll(http.MaxBytesReader(c.Writer, c.Request.Body, c.maxBody), length)
+	body, err := readAll(http.MaxBytesReader(w, from, most), length)
 	if err == nil {
 		return body, nil
 	}
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
-		return nil, c.tooLarge()
+		return nil, tooLarge(most)
 	}
 	if full := fault.As(err); full != nil {
-		c.discardBody()
+		discardBody(w, from, most)
 		return nil, full
 	}
 	return nil, &fault.Error{
@@ -54,15 +59,14 @@ func (c *Call) Body() ([]byte, error) {
 const discardTime = 2 * time.Second
 
 // discardBody reads and discards the rest of the body for a short time, and closes the connection after the response.
-func (c *Call) discardBody() {
-	c.Writer.Header().Set("Connection", "close")
-	body := c.Request.Body
+func discardBody(w http.ResponseWriter, body io.ReadCloser, most int64) {
+	w.Header().Set("Connection", "close")
 	if counted, ok := body.(*countedBody); ok {
 		body = counted.ReadCloser
 	}
 	// in tests there is no connection
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(discardTime))
-	_, _ = io.Copy(io.Discard, io.LimitReader(body, c.maxBody))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(discardTime))
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, most))
 }
 
 // readAll reads to the end. A length of 0 or more is the size that the sender declared; the buffer never exceeds it.
@@ -96,8 +100,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-func (c *Call) tooLarge() error {
-	detail := fmt.Sprintf("The body is larger than %d bytes, the maximum for this request. Send a smaller body.", c.maxBody)
+func tooLarge(most int64) error {
+	detail := fmt.Sprintf("The body is larger than %d bytes, the maximum for this request. Send a smaller body.", most)
 	return fault.New(fault.TooLarge, "body_too_large", detail)
 }
 
@@ -108,7 +112,7 @@ var errNotJSONType = fault.New(fault.UnsupportedType, "content_type_unsupported"
 // JSON.
 func (c *Call) JSONBody() ([]byte, error) {
 	if !isJSON(c.Request.Header.Get("Content-Type")) && c.Request.ContentLength != 0 {
-		c.discardBody()
+		discardBody(c.Writer, c.Request.Body, c.maxBody)
 		return nil, errNotJSONType
 	}
 	return c.Body()

@@ -64,11 +64,11 @@ func TestABodyIsReadWholeHoweverItArrives(t *testing.T) {
 
 func TestBytesInFlightAreBoundedAndReleased(t *testing.T) {
 	t.Parallel()
-	f := newInFlight(Bodies{Process: 100, Sender: 60})
+	f, _ := newBodies(Bodies{Process: 100, Sender: 60})
 	a, b := id.UUID{1}, id.UUID{2}
 	hold := func(who sender, n int64, want error) {
 		t.Helper()
-		if err := f.hold(who, n); !errors.Is(err, want) {
+		if err := f.Hold(who, n); !errors.Is(err, want) {
 			t.Fatalf("%d bytes: %v, want %v", n, err, want)
 		}
 	}
@@ -76,11 +76,11 @@ func TestBytesInFlightAreBoundedAndReleased(t *testing.T) {
 	hold(a, 1, errSenderBodies)
 	hold(b, 40, nil)
 	hold(b, 1, errBodies)
-	f.release(a, 60)
+	f.Release(a, 60)
 	hold(b, 20, nil)
 	hold(b, 1, errSenderBodies)
-	f.release(b, 60)
-	if total := f.total.Load(); total != 0 || len(f.senders) != 0 {
-		t.Errorf("%d bytes are left, of %d senders", total, len(f.senders))
+	f.Release(b, 60)
+	if used := f.used.Load(); used != 0 || len(f.by) != 0 {
+		t.Errorf("%d bytes are left, of %d senders", used, len(f.by))
 	}
 }

@@ -95,6 +95,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	if c.Writer.Written() {
 		return // the response has started; it can only be ended
 	}
+	hurry(c.Writer, c.Request)
 	status := Status(e)
 	if e == errNoMethod {
 		status = http.StatusMethodNotAllowed // the one error whose status differs from its kind's

@@ -2,21 +2,28 @@ package handlers
 
 import (
 	"io"
-	"sync"
-	"sync/atomic"
+	"net/http"
+	"time"
 
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
 
-// Bodies bounds the bytes of request bodies in memory, from their arrival until their request ends.
+// Bodies bounds the bytes of request bodies in memory, from their arrival until their request ends. Strangers, whose
+// requests have neither a key nor a session, have bounds of their own: they take nothing from the others.
 type Bodies struct {
-	Process int64 // of all requests together; 0 is defaultBodies.Process
-	Sender  int64 // of one tenant, platform key or person; 0 is defaultBodies.Sender
+	Process   int64 // of all requests with a key or a session together; 0 is defaultBodies.Process
+	Sender    int64 // of one tenant, platform key, or person; 0 is defaultBodies.Sender
+	Anonymous int64 // of all strangers together; 0 is defaultBodies.Anonymous
+	Network   int64 // of the strangers of one network; 0 is defaultBodies.Network
 }
 
-// defaultBodies hold 25 of the largest batches, six of them from one tenant.
-var defaultBodies = Bodies{Process: 256 << 20, Sender: 64 << 20}
+// defaultBodies hold 25 of the largest batches, six of them from one tenant, and 2,000 forms of strangers, 250 of them
+// from one network.
+var defaultBodies = Bodies{Process: 256 << 20, Sender: 64 << 20, Anonymous: 64 << 20, Network: 8 << 20}
+
+// anonymousCost is what a stranger's body counts before a byte of it has arrived: its connection takes memory too.
+const anonymousCost = 32 << 10
 
 var (
 	errBodies = &fault.Error{
@@ -27,95 +34,93 @@ var (
 		Kind: fault.Unavailable, Code: "bodies_in_flight", RetryAfter: 2,
 		Detail: "Your concurrent requests have reached the memory limit for one sender. Send fewer requests at a time, or smaller batches.",
 	}
+	// ErrNetwork is for a stranger whose network has too many requests in flight.
+	ErrNetwork = &fault.Error{
+		Kind: fault.Limited, Code: "network_busy", RetryAfter: 5,
+		Detail: "Too many requests without a key or a session are in flight from your network. Wait a few seconds, then try again.",
+	}
 )
 
-// inFlight counts the bytes of bodies by sender. A sender without bodies has no entry.
-type inFlight struct {
-	bounds Bodies
-	total  atomic.Int64
-
-	mu      sync.Mutex
-	senders map[sender]int64
-}
-
-// sender is who sends a body: a tenant, a platform key, or a signed-in person. All others share the zero id.
+// sender is who sends a body: a tenant, a platform key, a signed-in person, a portal link, or a stranger's network.
 type sender = id.UUID
 
-func newInFlight(bounds Bodies) *inFlight {
-	if bounds.Process <= 0 {
-		bounds.Process = defaultBodies.Process
-	}
-	if bounds.Sender <= 0 {
-		bounds.Sender = defaultBodies.Sender
-	}
-	return &inFlight{bounds: bounds, senders: map[sender]int64{}}
+func newBodies(b Bodies) (known, anonymous *Shares) {
+	known = NewShares(
+		Share{Most: or(b.Process, defaultBodies.Process), Err: errBodies},
+		Share{Most: or(b.Sender, defaultBodies.Sender), Err: errSenderBodies})
+	anonymous = NewShares(
+		Share{Most: or(b.Anonymous, defaultBodies.Anonymous), Err: errBodies},
+		Share{Most: or(b.Network, defaultBodies.Network), Err: ErrNetwork})
+	anonymous.Scarce = scarceShare
+	return known, anonymous
 }
 
-// hold counts n more bytes of a sender, or returns which limit they would exceed.
-func (f *inFlight) hold(who sender, n int64) error {
-	if f.total.Add(n) > f.bounds.Process {
-		f.total.Add(-n)
-		return errBodies
+func or(n, fallback int64) int64 {
+	if n > 0 {
+		return n
 	}
-	f.mu.Lock()
-	held := f.senders[who] + n
-	if held <= f.bounds.Sender {
-		f.senders[who] = held
-	}
-	f.mu.Unlock()
-	if held > f.bounds.Sender {
-		f.total.Add(-n)
-		return errSenderBodies
-	}
-	return nil
-}
-
-// release subtracts n bytes of a sender.
-func (f *inFlight) release(who sender, n int64) {
-	f.total.Add(-n)
-	f.mu.Lock()
-	if left := f.senders[who] - n; left > 0 {
-		f.senders[who] = left
-	} else {
-		delete(f.senders, who)
-	}
-	f.mu.Unlock()
+	return fallback
 }
 
 // countedBody is a request's body whose bytes are counted as they arrive.
 type countedBody struct {
 	io.ReadCloser
-	in   *inFlight
+	in   *Shares
 	who  sender
 	held int64
+	done bool // read to its end
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		if over := b.in.hold(b.who, int64(n)); over != nil {
+		if over := b.in.Hold(b.who, int64(n)); over != nil {
 			return 0, over
 		}
 		b.held += int64(n)
 	}
+	b.done = b.done || err == io.EOF
 	return n, err
 }
 
-// count applies the limits to the request's body. The returned function releases its bytes.
-func (k *Kit) count(c *Call) (release func()) {
-	if c.Request.Body == nil || c.Request.ContentLength == 0 {
-		return func() {}
-	}
-	body := &countedBody{ReadCloser: c.Request.Body, in: k.bodies, who: c.sender()}
-	c.Request.Body = body
-	return func() {
-		if body.held > 0 {
-			k.bodies.release(body.who, body.held)
-		}
+func (b *countedBody) release() {
+	if b.held > 0 {
+		b.in.Release(b.who, b.held)
+		b.held = 0
 	}
 }
 
-// sender says who sends the request. A tenant's keys count together, because it can create as many as it likes.
+// count applies the limits to the request's body. The result is nil if there is no body, or if it is counted already.
+func (k *Kit) count(c *Call) (*countedBody, error) {
+	if c.Request.Body == nil || c.Request.ContentLength == 0 {
+		return nil, nil
+	}
+	if _, counted := c.Request.Body.(*arrivedBody); counted {
+		return nil, nil
+	}
+	body := &countedBody{ReadCloser: c.Request.Body, in: k.bodies, who: c.sender()}
+	if body.who.IsZero() {
+		if err := k.countAnonymous(c.Writer, body, c.Actor.Address); err != nil {
+			return nil, err
+		}
+	}
+	c.Request.Body = body
+	return body, nil
+}
+
+// countAnonymous counts a body for its sender's network. A body that is rejected is not waited for.
+func (k *Kit) countAnonymous(w http.ResponseWriter, body *countedBody, address string) error {
+	body.in, body.who = k.anonymous, Network(address)
+	if err := body.in.Hold(body.who, anonymousCost); err != nil {
+		w.Header().Set("Connection", "close")
+		return err
+	}
+	body.held = anonymousCost
+	return nil
+}
+
+// sender says who sends the request. A tenant's keys count together, because it can create as many as it likes. Zero is
+// a stranger.
 func (c *Call) sender() sender {
 	switch a := &c.Actor; {
 	case !a.Key.IsZero() && !a.Platform && !a.Tenant.IsZero():
@@ -124,6 +129,17 @@ func (c *Call) sender() sender {
 		return a.Key
 	case !a.Operator.ID.IsZero():
 		return a.Operator.ID
+	case a.Portal != nil:
+		return a.Portal.ID
 	}
 	return c.Actor.Person.ID
+}
+
+// hurry gives a sender whose request is rejected, or handled without its body, a short time to finish the body. The
+// server reads what is left of it before it responds, and closes the connection if the body does not end in time.
+func hurry(w http.ResponseWriter, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		// a writer that can set no deadline is no connection, as in tests
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(discardTime))
+	}
 }

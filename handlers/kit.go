@@ -45,7 +45,8 @@ type Kit struct {
 	limit *limiter
 	now   func() time.Time
 
-	bodies *inFlight
+	bodies, anonymous *Shares // of bytes of request bodies
+	queue             *queue  // of strangers
 
 	sessions  *Sessions
 	keys      *seal.Ring
@@ -63,11 +64,13 @@ type Kit struct {
 func New(c Config) *Kit {
 	k := &Kit{
 		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now),
-		bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
+		queue:    newQueue(queuePlaces, queueLength),
+		sessions: c.Sessions, keys: c.Keys,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies,
 		https:       strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
+	k.bodies, k.anonymous = newBodies(c.Bodies)
 	if c.BaseURL != "" {
 		if err := k.cross.AddTrustedOrigin(c.BaseURL); err != nil {
 			c.Log.Warn("the base URL is no origin; forms are compared with the Host header alone", "error", err)
@@ -223,7 +226,7 @@ func (k *Kit) recover(c *gin.Context) {
 func (k *Kit) Mount(e *gin.Engine, routes []Route) {
 	for _, r := range routes {
 		e.Handle(r.Method, r.Path, k.serve(r))
-		if r.Method == http.MethodGet && r.Access.page() && r.Timeout >= 0 {
+		if r.Method == http.MethodGet && !r.Changes && r.Timeout >= 0 {
 			e.Handle(http.MethodHead, r.Path, head(k.serve(r)))
 		}
 	}
@@ -260,13 +263,32 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			c.Request = c.Request.WithContext(ctx) // the session store knows the request alone
 		}
 		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), requestID(c)
-		if err := k.letIn(call, r.Access); err != nil {
-			k.Fail(c, err)
-			return
+		err := k.letIn(call, r.Access)
+		var body *countedBody
+		if err == nil {
+			body, err = k.count(call)
 		}
-		defer k.count(call)()
-		if err := r.Handler(call); err != nil {
+		if body != nil {
+			defer body.release()
+		}
+		if err == nil && r.Queued {
+			var leave func()
+			if leave, err = k.enter(call); err == nil {
+				defer leave()
+			}
+		}
+		switch {
+		case err == nil:
+			err = r.Handler(call)
+		case r.Refuse != nil:
+			hurry(c.Writer, c.Request)
+			err = r.Refuse(call, err)
+		}
+		switch {
+		case err != nil:
 			k.Fail(c, call.ofStoredDay(err))
+		case body != nil && !body.done:
+			hurry(c.Writer, c.Request)
 		}
 	}
 }
@@ -277,22 +299,37 @@ func (k *Kit) letIn(c *Call, a Access) error {
 		return nil
 	case a.page():
 		return k.admitPage(c, a)
+	case a.Key:
+		who, err := k.authenticate(c)
+		if err == nil {
+			c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()
+			c.Actor.Tenant = who.tenant
+		}
+		return err
 	}
 	return k.admit(c, a)
+}
+
+// authenticate finds the holder of a call's key. What has no valid key counts for the limit of all such requests.
+func (k *Kit) authenticate(c *Call) (*holder, error) {
+	who, err := k.auth.caller(c)
+	if err != nil {
+		limited := k.limit.spendAnonymous(c.Writer.Header())
+		if limited != nil && Status(err) == http.StatusUnauthorized {
+			return nil, limited
+		}
+	}
+	return who, err
 }
 
 // admit authenticates and authorizes a call, and finds its tenant. The order ensures that nobody learns about a tenant
 // or an object that their key can't see.
 func (k *Kit) admit(c *Call, a Access) error {
-	header := c.Writer.Header()
-	who, err := k.auth.caller(c)
+	who, err := k.authenticate(c)
 	if err != nil {
-		if limited := k.limit.spendAnonymous(header); limited != nil && Status(err) == http.StatusUnauthorized {
-			return limited
-		}
 		return err
 	}
-	if err := k.limit.key(k.limit.of(who.key), header); err != nil {
+	if err := k.limit.key(k.limit.of(who.key), c.Writer.Header()); err != nil {
 		return err
 	}
 	c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()

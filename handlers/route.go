@@ -13,6 +13,13 @@ type Route struct {
 	Access Access
 	// MaxBody bounds the request body, in bytes; 0 is defaultMaxBody.
 	MaxBody int64
+	// Changes says that a GET changes something. It has no HEAD, because programs that only look send that.
+	Changes bool
+	// Queued says that the request waits for one of the few places that strangers' requests have, with its whole body.
+	// It is for handlers that use the database and wait for nobody outside.
+	Queued bool
+	// Refuse responds when a call is rejected before the handler runs; nil responds with a problem.
+	Refuse func(*Call, error) error
 	// Timeout is how long the handler can take; 0 is DefaultTimeout, less than 0 is unlimited (streams).
 	Timeout time.Duration
 	Handler Handler
@@ -39,6 +46,8 @@ type Access struct {
 	// call.
 	NewTenant bool
 	Public    bool // everybody, without a key
+	// Key admits every valid key. What the handler calls checks the key's scopes and its tenant.
+	Key bool
 
 	// Session admits signed-in people. If the path names a tenant, it admits its members and portal links into it.
 	Session bool

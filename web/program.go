@@ -52,6 +52,7 @@ type Program struct {
 	Parts  Parts
 	Log    *slog.Logger
 
+	limits   limits     // of requests at the public address; zero: publicLimits
 	failed   chan error // the first fatal condition after Run
 	registry *prometheus.Registry
 	store    *store
@@ -95,6 +96,9 @@ func (p *Program) Failed() <-chan error { return p.failed }
 
 func (p *Program) start(ctx context.Context) (err error) {
 	p.failed, p.closing = make(chan error, 1), make(chan struct{})
+	if p.limits == (limits{}) {
+		p.limits = publicLimits
+	}
 	p.registry = newRegistry()
 	for name, like := range p.Config.Suspects {
 		p.Log.Warn("a variable that nothing reads; was another meant?", "variable", name, "meant", like)
@@ -167,7 +171,7 @@ func (p *Program) assemble(ctx context.Context) error {
 		}
 	}
 	if p.metrics != nil {
-		p.diagnostics = newServer(diagnostics(p.registry, p.ready), p.Log)
+		p.diagnostics = newServer(diagnostics(p.registry, p.ready), limits{}, p.Log) // a profile takes any time
 		p.serve(p.diagnostics, p.metrics)
 	}
 	p.readiness = p.run("readiness", p.ready.watch)
@@ -223,7 +227,7 @@ func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring,
 	}
 	committer := emit.New(c)
 	p.committer = p.run("committer", committer.Run)
-	p.web = newServer(newRouter(p, general, ring, committer), p.Log)
+	p.web = newServer(newRouter(p, general, ring, committer), p.limits, p.Log)
 	p.drainer.attach(p.web)
 	p.serve(p.web, p.main)
 	return nil

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
@@ -31,13 +29,6 @@ import (
 	"posthorn/worker/send"
 )
 
-// How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4
-// Mbit/s. Streams lift both for themselves.
-const (
-	requestTime = 60 * time.Second
-	answerTime  = 90 * time.Second
-)
-
 // newRouter is the handler of the public address. Its routes are table's and no others.
 func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
 	keys := handlers.NewAuthenticator(accounts.Keys{DB: general}, p.Log, time.Now)
@@ -50,7 +41,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Bodies: p.Config.bodies(),
 	})
 	engine := kit.NewEngine()
-	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
+	engine.Use(newHTTPMetrics(p.registry).observe)
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	own := api.Deps{
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log,
@@ -68,7 +59,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Self: p.Config.Home, Others: p.Config.Others, Secret: p.Config.HomeSecret.Reveal(), DB: general, Keys: keys,
 			Ring: ring, Proxies: p.Config.Proxies,
 			Secure: strings.HasPrefix(p.URL(), "https://"), Log: p.Log, Now: time.Now, Release: buildVersion(), Here: engine,
-			Refuse: kit.Refuser(),
+			Refuse: kit.Refuser(), Arrive: kit.Arrive,
 		})
 		p.homes = p.run("watch of the homes", fleet.Watch)
 		p.registry.MustRegister(homeMetrics(fleet.Known))
@@ -115,9 +106,7 @@ func table(d routed) []handlers.Route {
 	ready, accounts, open := d.ready, d.auth, handlers.Access{Public: true}
 	routes := []handlers.Route{
 		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(ready.serveHealth)},
-		{Method: http.MethodHead, Path: "/healthz", Access: open, Handler: plain(ready.serveHealth)},
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
-		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
 	if d.api.Exporter == nil {
 		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
@@ -159,19 +148,12 @@ func newInbox(log *slog.Logger, general *db.DB, ring *seal.Ring) http.Handler {
 // lookRoutes are what pages load, and the choice of light and dark.
 func lookRoutes() []handlers.Route {
 	open := handlers.Access{Public: true}
-	var routes []handlers.Route
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		routes = append(routes,
-			handlers.Route{Method: method, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
-			handlers.Route{
-				Method: method, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme),
-			},
-			handlers.Route{Method: method, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
-		)
+	return []handlers.Route{
+		{Method: http.MethodGet, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
+		{Method: http.MethodGet, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme)},
+		{Method: http.MethodGet, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
+		{Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme},
 	}
-	return append(routes, handlers.Route{
-		Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme,
-	})
 }
 
 // plain lets a handler of net/http stand in the table.
@@ -180,12 +162,4 @@ func plain(serve http.HandlerFunc) handlers.Handler {
 		serve(c.Writer, c.Request)
 		return nil
 	}
-}
-
-// limitTime bounds how slowly a body may come and an answer be read. The connection's next request sets its own.
-func limitTime(c *gin.Context) {
-	connection, now := http.NewResponseController(c.Writer), time.Now()
-	_ = connection.SetReadDeadline(now.Add(requestTime)) // what can't set one is no connection, as in tests
-	_ = connection.SetWriteDeadline(now.Add(answerTime))
-	c.Next()
 }

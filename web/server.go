@@ -15,8 +15,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Limits of a connection (SECURITY: ingress). There is no limit for a whole answer here, since streams have none: each
-// route sets its own deadlines, see limitTime.
+// Limits of a connection (SECURITY: ingress).
 const (
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute // longer than load balancers keep a connection, so that they close first
@@ -24,10 +23,22 @@ const (
 	headerCount = 500 // values
 )
 
+// limits are how long a request takes to arrive, and its response to be made and read. The server sets these deadlines
+// before it reads anything, so they hold on every path. Streams and downloads replace both by deadlines of their own.
+type limits struct {
+	Request  time.Duration
+	Response time.Duration // 0: unlimited
+}
+
+// publicLimits let 10 MiB, the largest batch, arrive at 1.4 Mbit/s.
+var publicLimits = limits{Request: 60 * time.Second, Response: 90 * time.Second}
+
 // newServer is the HTTP server of one address.
-func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+func newServer(handler http.Handler, within limits, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           boundHeaders(handler),
+		Handler:           boundHeaders(closing(handler, within.Request == 0)),
+		ReadTimeout:       within.Request,
+		WriteTimeout:      within.Response,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    headerBytes, // for memory: net/http reads some KiB more, see boundHeaders
@@ -53,6 +64,20 @@ func boundHeaders(handler http.Handler) http.Handler {
 			return
 		}
 		handler.ServeHTTP(w, r)
+	})
+}
+
+// closing closes the connection after a request with a Transfer-Encoding. If such a request also has a
+// Content-Length, a proxy in front can have read its end elsewhere, and take what follows for a request of somebody
+// else (request smuggling): RFC 9112 wants the connection closed then (section 6.1). net/http drops the Content-Length
+// before a handler can see it, so every chunked request ends its connection. Clients that know the length of their body
+// send it and keep theirs. An address that reads no bodies does not wait for one either.
+func closing(next http.Handler, noBodies bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 || noBodies && r.ContentLength != 0 {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

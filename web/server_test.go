@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
@@ -203,16 +202,14 @@ func TestHeadersThatAreTooLongOrTooSlowEndTheConnection(t *testing.T) {
 
 func TestRequestsAreLimitedInTimeAndStreamsMayLiftTheLimit(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.ReleaseMode)
-	engine := gin.New()
-	engine.Use(limitTime)
 	lifted := make(chan error, 2)
-	engine.GET("/stream", func(c *gin.Context) {
-		connection := http.NewResponseController(c.Writer)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection := http.NewResponseController(w)
 		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}),
 			connection.Flush())
-	})
-	server := httptest.NewServer(engine)
+	}), publicLimits, silent)
+	server.Start()
 	defer server.Close()
 	if status, _ := fetch(t, server.URL+"/stream", ""); status != http.StatusOK {
 		t.Errorf("status %d", status)

@@ -19,14 +19,20 @@ type Passage struct {
 	Client string `json:"c"` // the address of the client, without a port
 	Key    string `json:"k,omitempty"`
 	Scopes string `json:"s,omitempty"` // of the platform key that the home has admitted, space between
+	Nonce  uint64 `json:"n,omitempty"` // a random number, so that the passage is used once
+	Body   string `json:"b,omitempty"` // the SHA-256 of the body in base64; empty: there is no body
 }
 
 // MaxHops is how often a request is passed on: to the home that its key names, from there to the home of its tenant,
 // and from there to where that tenant has just moved.
 const MaxHops = 3
 
-// passageLife is how old a signature can be, and how far clocks of two homes can differ.
+// passageLife is how old a signature can be, and how far clocks of two homes can differ, in seconds.
 const passageLife = 60
+
+// PassageLife is the time from the first moment at which a passage is accepted to the last: clocks can differ both
+// ways.
+const PassageLife = 2 * passageLife * time.Second
 
 // errPassage says that a request claims to come from a home and does not, or that its signature is too old.
 var errPassage = errors.New("a signature of a home that is wrong or too old")

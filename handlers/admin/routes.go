@@ -147,6 +147,7 @@ func fresh(r handlers.Route) handlers.Route {
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
 		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
+		Queued: method == "POST",
 	}
 }
 

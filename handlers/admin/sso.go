@@ -36,10 +36,17 @@ func (a *admin) ssoRoutes() []handlers.Route {
 		return nil
 	}
 	return []handlers.Route{
-		open("GET", ssoPath, a.startSSO),
-		open("GET", ssoPath+"/callback", a.finishSSO),
-		open("POST", ssoPath+"/logout", a.endByProvider),
+		waiting("GET", ssoPath, a.startSSO),
+		waiting("GET", ssoPath+"/callback", a.finishSSO),
+		waiting("POST", ssoPath+"/logout", a.endByProvider),
 	}
+}
+
+// waiting is a route that changes something and whose handler waits for the provider. It holds no place in the queue.
+func waiting(method, path string, h handlers.Handler) handlers.Route {
+	r := open(method, path, h)
+	r.Queued, r.Changes = false, true
+	return r
 }
 
 const ssoPath = Root + "/sso"

@@ -68,14 +68,14 @@ func Routes(d Deps) []handlers.Route {
 		open("POST", "/change-email", a.confirmEmail),
 		open("GET", "/invitations/accept", a.showInvitation),
 		open("POST", "/invitations/accept", a.acceptInvitation),
-		open("GET", "/portal/open", a.openPortal),
+		changing(open("GET", "/portal/open", a.openPortal)),
 
 		open("GET", "/sign-in/sso", a.showSSO),
-		open("POST", "/sign-in/sso", a.findSSO),
-		open("GET", "/sso/:"+ssoParam, a.startSSO),
-		open("GET", "/sso/:"+ssoParam+"/again", a.signInAgain),
-		open("GET", "/sso/:"+ssoParam+"/callback", a.finishSSO),
-		open("POST", "/sso/:"+ssoParam+"/logout", a.endByProvider),
+		waiting(open("POST", "/sign-in/sso", a.findSSO)),
+		waiting(changing(open("GET", "/sso/:"+ssoParam, a.startSSO))),
+		waiting(changing(open("GET", "/sso/:"+ssoParam+"/again", a.signInAgain))),
+		waiting(changing(open("GET", "/sso/:"+ssoParam+"/callback", a.finishSSO))),
+		waiting(open("POST", "/sso/:"+ssoParam+"/logout", a.endByProvider)),
 
 		anySession(own("GET", "/tenants", a.listTenants)),
 		own("GET", "/tenants/new", a.showNewTenant),
@@ -104,7 +104,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/account/delete", a.deleteAccount),
 	}
 	if d.Local {
-		routes = append(routes, open("GET", "/sign-in/link", a.openLocally))
+		routes = append(routes, changing(open("GET", "/sign-in/link", a.openLocally)))
 	}
 	return routes
 }
@@ -118,9 +118,23 @@ func withCredential(r handlers.Route) handlers.Route {
 	return r
 }
 
+// waiting is a route whose handler waits for a server outside. It holds no place in the queue.
+func waiting(r handlers.Route) handlers.Route {
+	r.Queued = false
+	return r
+}
+
+// changing is a link that changes something: it is used up, or starts a sign-in. It waits in the queue as forms do.
+func changing(r handlers.Route) handlers.Route {
+	r.Changes, r.Queued = true, true
+	return r
+}
+
+// open is a page for everybody. Forms wait in the queue of strangers.
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
 		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
+		Queued: method == "POST",
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
-	"posthorn/domain/fault"
+	"posthorn/handlers"
 )
 
 // The cost of argon2id: the first choice of the OWASP password storage cheat sheet, and the minimum in SECURITY.
@@ -38,14 +38,12 @@ func NewPasswords() *Passwords {
 	return p
 }
 
-var errBusy = &fault.Error{Kind: fault.Unavailable, Code: "busy", Detail: "Too many people are signing in right now. Try again in a few seconds.", RetryAfter: 3}
-
 func (p *Passwords) take(ctx context.Context) error {
 	select {
 	case p.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return errBusy
+		return handlers.ErrBusy
 	}
 }
 

@@ -76,12 +76,10 @@ func Routes(d Deps) []handlers.Route {
 		"/api/openapi.yaml":           s.file("application/yaml", func(*content) []byte { return api.Contract }),
 		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, handlers.Route{
-				Method: method, Path: path, Access: handlers.Access{Public: true},
-				Handler: handler, Timeout: firstPage,
-			})
-		}
+		routes = append(routes, handlers.Route{
+			Method: http.MethodGet, Path: path, Access: handlers.Access{Public: true},
+			Handler: handler, Timeout: firstPage,
+		})
 	}
 	return routes
 }

@@ -1,7 +1,6 @@
 package homes
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -149,24 +148,23 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// maxPeek is how much of a form is read to find an address in it.
+// maxPeek bounds a form in which an address or a token is searched, as the routes of these forms do.
 const maxPeek = 16 << 10
 
-// peek returns a field of a form and keeps the form readable. Empty: the form does not have it.
+// peek returns a field of a form that has arrived, and keeps the form readable. Empty: the form does not have it.
 func peek(r *http.Request, field string) (string, error) {
-	if r.Body == nil || r.ContentLength > maxPeek {
-		return "", nil
+	body, ok := r.Body.(io.ReadSeeker)
+	if !ok {
+		return "", nil // there is none
 	}
-	head, err := io.ReadAll(io.LimitReader(r.Body, maxPeek))
-	rest := r.Body
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), rest), rest}
+	text, err := io.ReadAll(body)
 	if err != nil {
 		return "", err
 	}
-	form, err := url.ParseQuery(string(head))
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	form, err := url.ParseQuery(string(text))
 	return form.Get(field), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posthorn/domain/fault"
+	"posthorn/handlers"
 )
 
 // How long an answer is cached. An outdated one costs another hop: the former home passes the request on, and the
@@ -92,17 +93,55 @@ var errAsking = &fault.Error{
 	Detail: "No home of this server that responds has this, and at least one doesn't respond right now. Send the same request again in a few seconds.",
 }
 
-// ask asks all other homes concurrently. The first that has it is the answer, whether or not the others respond. If
-// none has it and one did not respond, the result is unknown: errAsking.
-func (r *Router) ask(ctx context.Context, q question) (destination, error) {
+// turn waits for a slot for a question, for as long as the context lasts. The returned function gives it back.
+func (r *Router) turn(ctx context.Context, client string) (leave func(), err error) {
+	who := handlers.Network(client)
+	if err := r.askers.Hold(who, 1); err != nil {
+		return nil, err
+	}
 	select {
 	case r.asks <- struct{}{}:
-		defer func() { <-r.asks }()
-	default:
-		return destination{}, errAsking
+		return func() { <-r.asks; r.askers.Release(who, 1) }, nil
+	case <-ctx.Done():
+		r.askers.Release(who, 1)
+		return nil, errAsking
 	}
+}
+
+// askOne asks the home that a key names whether it has the key.
+func (r *Router) askOne(req *http.Request, name string, q question) (found bool, err error) {
+	if r.others[name].isDown(r.Now()) {
+		return false, errDown
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), askWithin)
+	defer cancel()
+	leave, err := r.turn(ctx, r.client(req))
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if known, ok := r.known.get(q.name()); ok && known == name { // asked by another request meanwhile
+		return true, nil
+	}
+	if found, err = r.others[name].ask(ctx, r, q); err != nil {
+		return false, errDown
+	}
+	if found {
+		r.known.put(q.name(), name)
+	}
+	return found, nil
+}
+
+// ask asks all other homes concurrently, for a request of a client. The first that has it is the answer, whether or not
+// the others respond. If none has it and one did not respond, the result is unknown: errAsking.
+func (r *Router) ask(ctx context.Context, client string, q question) (destination, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
+	leave, err := r.turn(ctx, client)
+	if err != nil {
+		return destination{}, err
+	}
+	defer leave()
 	type reply struct {
 		home  string
 		found bool

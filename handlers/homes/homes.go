@@ -5,6 +5,8 @@ package homes
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
@@ -41,6 +43,8 @@ type Config struct {
 	Release string       // of this program
 	Here    http.Handler // the routes of this home
 	Refuse  func(w http.ResponseWriter, r *http.Request, err error)
+	// Arrive reads the whole body of a request, counted for a sender; the zero id is a stranger.
+	Arrive func(w http.ResponseWriter, r *http.Request, who id.UUID, most int64) (release func(), err error)
 }
 
 // Router is the handler of a web process that is one of several homes.
@@ -49,7 +53,9 @@ type Router struct {
 	others map[string]*peer
 	names  []string // of others, in the order of the configuration
 	known  *directory
-	asks   chan struct{} // a slot for each concurrent question
+	asks   chan struct{}    // a slot for each concurrent question
+	askers *handlers.Shares // of slots and of waiting for one, by network
+	used   *passages
 	doubts bool
 	sights *sights
 }
@@ -62,13 +68,20 @@ const (
 )
 
 // maxAsks bounds the concurrent questions to other homes, so that a client with invented keys and ids does not keep all
-// homes busy.
-const maxAsks = 64
+// homes busy. Others wait for a short time, as many of one network as maxAsking.
+const (
+	maxAsks    = 64
+	maxWaiting = 512
+	maxAsking  = 128
+)
 
 // New creates a Router.
 func New(c Config) *Router {
 	r := &Router{
 		Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks),
+		askers: handlers.NewShares(handlers.Share{Most: maxWaiting, Err: errAsking},
+			handlers.Share{Most: maxAsking, Err: errAsking}),
+		used:   newPassages(c.Now),
 		sights: &sights{all: map[string]home.Seen{}},
 	}
 	for _, h := range c.Others {
@@ -82,6 +95,7 @@ func New(c Config) *Router {
 var (
 	errForged = fault.New(fault.Forbidden, "home_forged", "This request claims to come from another home of this server, and its signature is wrong. Don't send the header Posthorn-Passage.")
 	errLoop   = fault.New(fault.Unavailable, "home_loop", "The homes of this server disagree about where this tenant is. Send the request again in a few seconds.")
+	errUsed   = fault.New(fault.Unavailable, "home_passed_twice", "Another home of this server passed this request on twice. Check whether it took effect, or send it again with the same Idempotency-Key.")
 	errDown   = &fault.Error{
 		Kind: fault.Unavailable, Code: "home_unavailable", RetryAfter: 2,
 		Detail: "The home of this tenant isn't responding right now. Send the same request again in a few seconds, with the same Idempotency-Key.",
@@ -93,8 +107,13 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var p home.Passage
 	if header := req.Header.Get(passageHeader); header != "" {
 		var err error
-		if p, err = home.ReadPassage(header, r.Secret, r.Self, req.Method, req.URL.RequestURI(), r.Now()); err != nil {
+		p, err = home.ReadPassage(header, r.Secret, r.Self, req.Method, req.URL.RequestURI(), r.Now())
+		if err != nil || !matches(p, req) {
 			r.Refuse(w, req, errForged)
+			return
+		}
+		if changes(req) && !r.used.first(p) {
+			r.Refuse(w, req, errUsed)
 			return
 		}
 		req = r.arrived(req, p)
@@ -104,7 +123,16 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.Header().Set(homeHeader, r.Self)
-	to, err := r.home(req, p.Hops > 0)
+	from := classify(req)
+	if from.kind == ofEmail || from.kind == ofDomain || from.kind == ofFormToken { // the form says which home it is for
+		release, err := r.Arrive(w, req, id.UUID{}, maxPeek)
+		if err != nil {
+			r.Refuse(w, req, err)
+			return
+		}
+		defer release()
+	}
+	to, err := r.home(req, from, p.Hops > 0)
 	switch {
 	case err != nil:
 		r.Refuse(w, req, err)
@@ -137,7 +165,14 @@ func (r *Router) arrived(req *http.Request, p home.Passage) *http.Request {
 	if ip, err := netip.ParseAddr(p.Client); err == nil {
 		out.RemoteAddr = netip.AddrPortFrom(ip, 0).String()
 	}
+	if p.Body != "" {
+		out.Body = &signedBody{ReadCloser: req.Body, digest: sha256.New(), want: p.Body}
+	}
 	return out
+}
+
+func changes(req *http.Request) bool {
+	return req.Method != http.MethodGet && req.Method != http.MethodHead
 }
 
 // destination is the home of a request. An empty home is this one.
@@ -146,29 +181,31 @@ type destination struct {
 	of   string // the key in the directory; empty: none
 	key  *handlers.Vouched
 	here bool // this home has it
+	// sender is the key of the request, which a home has; the zero id is a stranger.
+	sender id.UUID
 	// cookie is the cookie in which the browser stores the home; empty: none.
 	cookie string
 }
 
 // home finds the home of a request. A request that another home passed on is looked up here first: this process's cache
 // can be older than the other home's answer.
-func (r *Router) home(req *http.Request, passed bool) (destination, error) {
+func (r *Router) home(req *http.Request, s subject, passed bool) (destination, error) {
 	r = r.doubting(passed)
-	switch s := classify(req); s.kind {
+	switch s.kind {
 	case ofKey:
-		return r.homeOfKey(req.Context(), s.text)
+		return r.homeOfKey(req, s.text)
 	case ofTenant:
 		if s.key != "" && handlers.VouchedOf(req.Context()) == nil {
-			return r.homeOfPlatformCall(req.Context(), s)
+			return r.homeOfPlatformCall(req, s)
 		}
-		to, err := r.homeOf(req.Context(), question{Tenant: s.text})
+		to, err := r.homeOf(req, question{Tenant: s.text})
 		to.cookie = s.cookie
 		if v := handlers.VouchedOf(req.Context()); v != nil {
-			to.key = v
+			to.key, to.sender = v, v.Key
 		}
 		return to, err
 	case ofToken:
-		to, err := r.homeOf(req.Context(), question{Token: s.text})
+		to, err := r.homeOf(req, question{Token: s.text})
 		to.cookie = s.cookie
 		return to, err
 	case ofEmail:
@@ -186,8 +223,9 @@ func (r *Router) home(req *http.Request, passed bool) (destination, error) {
 	return destination{}, nil
 }
 
-// homeOfKey finds the home of a tenant's key, or of a platform key that names no tenant.
-func (r *Router) homeOfKey(ctx context.Context, key string) (destination, error) {
+// homeOfKey finds the home of a tenant's key, or of a platform key that names no tenant. The home that a key names must
+// have it before anything else is done for the request: anybody can invent a key.
+func (r *Router) homeOfKey(req *http.Request, key string) (destination, error) {
 	if key == "" || !accounts.LooksLikeKey(key) {
 		return destination{}, nil // rejected here
 	}
@@ -195,50 +233,61 @@ func (r *Router) homeOfKey(ctx context.Context, key string) (destination, error)
 	q := question{Key: hash}
 	known, ok := r.known.get(q.name())
 	if named := home.OfKey(key); !ok && named != r.Self && r.others[named] != nil {
-		known, ok = named, true
+		ok = r.doubts // then the home that passed the request on has asked
+		if !ok {
+			var err error
+			if ok, err = r.askOne(req, named, q); err != nil {
+				return destination{}, err
+			}
+		}
+		if ok {
+			known = named
+		}
 	}
-	return r.find(ctx, q, known, ok)
+	to, err := r.find(req, q, known, ok)
+	_, _ = hex.Decode(to.sender[:], []byte(hash[:2*len(to.sender)]))
+	return to, err
 }
 
 // homeOfPlatformCall finds the home of the tenant that a platform key names. The key's own home checks the key and then
 // vouches for it.
-func (r *Router) homeOfPlatformCall(ctx context.Context, s subject) (destination, error) {
+func (r *Router) homeOfPlatformCall(req *http.Request, s subject) (destination, error) {
 	if !accounts.IsPlatformKey(s.key) {
-		return r.homeOfKey(ctx, s.key) // which rejects it
+		return r.homeOfKey(req, s.key) // which rejects it
 	}
-	vouched, err := r.Keys.PlatformKey(ctx, s.key)
+	vouched, err := r.Keys.PlatformKey(req.Context(), s.key)
 	if fault.Is(err, handlers.KeyUnknown) {
-		to, err := r.homeOfKey(ctx, s.key)
+		to, err := r.homeOfKey(req, s.key)
 		to.of = "" // the response is made by the home of the tenant, not of the key
 		return to, err
 	}
 	if err != nil {
 		return destination{}, nil //nolint:nilerr // rejected here, with its limits
 	}
-	to, err := r.homeOf(ctx, question{Tenant: s.text})
-	to.key = &vouched
+	to, err := r.homeOf(req, question{Tenant: s.text})
+	to.key, to.sender = &vouched, vouched.Key
 	return to, err
 }
 
 // homeOf finds the home for a question. It checks this home first.
-func (r *Router) homeOf(ctx context.Context, q question) (destination, error) {
+func (r *Router) homeOf(req *http.Request, q question) (destination, error) {
 	known, ok := r.known.get(q.name())
-	return r.find(ctx, q, known, ok)
+	return r.find(req, q, known, ok)
 }
 
 // find uses the cache if it names another home; otherwise it checks here, then asks.
-func (r *Router) find(ctx context.Context, q question, known string, ok bool) (destination, error) {
+func (r *Router) find(req *http.Request, q question, known string, ok bool) (destination, error) {
 	if ok && known != r.Self && !r.doubts {
-		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
+		return r.reachable(req, destination{home: known, of: q.name()}, q)
 	}
-	here, err := r.has(ctx, q)
+	here, err := r.has(req.Context(), q)
 	if err != nil || here {
 		return destination{here: here}, err
 	}
 	if ok && known != "" && known != r.Self {
-		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
+		return r.reachable(req, destination{home: known, of: q.name()}, q)
 	}
-	return r.ask(ctx, q)
+	return r.ask(req.Context(), r.client(req), q)
 }
 
 // doubting returns a router that checks this home first.
@@ -252,14 +301,14 @@ func (r *Router) doubting(passed bool) *Router {
 }
 
 // reachable asks again if the known home does not respond: its tenant has possibly moved.
-func (r *Router) reachable(ctx context.Context, to destination, q question) (destination, error) {
+func (r *Router) reachable(req *http.Request, to destination, q question) (destination, error) {
 	if to.home == "" || to.home == r.Self || !r.others[to.home].isDown(r.Now()) {
 		return to, nil
 	}
-	if again, err := r.ask(ctx, q); err == nil && again.home != "" {
+	if again, err := r.ask(req.Context(), r.client(req), q); err == nil && again.home != "" {
 		return again, nil
 	}
-	if here, err := r.has(ctx, q); err == nil && here {
+	if here, err := r.has(req.Context(), q); err == nil && here {
 		return destination{}, nil
 	}
 	return to, nil // which reports that it is down, or is tried again
@@ -292,7 +341,7 @@ func (r *Router) homeOfAccount(req *http.Request, q question) (to destination, f
 	if err != nil || here {
 		return destination{cookie: homeCookie}, here, err
 	}
-	to, err = r.ask(req.Context(), q)
+	to, err = r.ask(req.Context(), r.client(req), q)
 	found = to.home != ""
 	to.of, to.cookie = "", homeCookie // accounts come and go
 	return to, found, err
@@ -310,7 +359,7 @@ func (r *Router) homeOfForm(req *http.Request, kind kind) (destination, error) {
 	if q == (question{}) {
 		return destination{home: r.remembered(req, homeCookie)}, nil
 	}
-	to, err := r.homeOf(req.Context(), q)
+	to, err := r.homeOf(req, q)
 	to.cookie = homeCookie
 	return to, err
 }
@@ -321,7 +370,7 @@ func (r *Router) homeOfForm(req *http.Request, kind kind) (destination, error) {
 // The result is the address of the person whom the link names; empty: it names none. Such a person can have another id
 // here.
 func (r *Router) SignedElsewhere(ctx context.Context, token string) (email string, signed bool, err error) {
-	to, err := r.ask(ctx, question{Signed: token})
+	to, err := r.ask(ctx, "", question{Signed: token})
 	if err != nil || to.home == "" {
 		return "", false, err
 	}

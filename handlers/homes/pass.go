@@ -3,6 +3,7 @@ package homes
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,11 +13,13 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"posthorn/domain/home"
 	"posthorn/domain/id"
+	"posthorn/handlers"
 )
 
 // Time limits between homes.
@@ -29,20 +32,29 @@ const (
 	anyWithin = 100 * time.Second
 	// downFor is how long an unreachable home is not tried again.
 	downFor = time.Second
-	// bodyWithin and writeWithin bound how slowly a client sends and reads, as for requests that are served here.
-	bodyWithin  = 60 * time.Second
+	// writeWithin bounds how slowly a client reads, as for requests that are served here.
 	writeWithin = 90 * time.Second
 )
 
-// maxPassing bounds the requests that wait for one home, so that a home without responses does not keep this one busy.
-const maxPassing = 512
+// These bound the requests that wait for one home, so that a home without responses does not keep this one busy. No key
+// takes all slots. Strangers have slots of their own, of which one network can have a part.
+const (
+	maxPassing   = 512
+	maxOfKey     = maxPassing / 2
+	maxAnonymous = 256
+	maxNetwork   = 64
+)
+
+// maxPassed bounds the body of a request that is passed on: more than any route reads.
+const maxPassed = 16 << 20
 
 // peer is another home.
 type peer struct {
 	home.Home
 	emit, any *http.Transport
 	down      atomic.Int64 // Unix nanoseconds: not tried before; 0: it responds
-	passing   chan struct{}
+	// slots of requests, by key, and of strangers, by network
+	passing, anonymous *handlers.Shares
 }
 
 func newPeer(h home.Home) *peer {
@@ -53,8 +65,27 @@ func newPeer(h home.Home) *peer {
 			DisableCompression: true, TLSHandshakeTimeout: dialWithin,
 		}
 	}
-	return &peer{Home: h, emit: transport(emitWithin), any: transport(anyWithin), passing: make(chan struct{},
-		maxPassing)}
+	p := &peer{
+		Home: h, emit: transport(emitWithin), any: transport(anyWithin),
+		passing: handlers.NewShares(handlers.Share{Most: maxPassing, Err: errDown},
+			handlers.Share{Most: maxOfKey, Err: errDown}),
+		anonymous: handlers.NewShares(handlers.Share{Most: maxAnonymous, Err: errDown},
+			handlers.Share{Most: maxNetwork, Err: handlers.ErrNetwork}),
+	}
+	p.anonymous.Scarce = maxNetwork / 4
+	return p
+}
+
+// enter takes a slot for a request. The returned function gives it back, once.
+func (p *peer) enter(sender id.UUID, client string) (leave func(), err error) {
+	slots := p.passing
+	if sender.IsZero() {
+		slots, sender = p.anonymous, handlers.Network(client)
+	}
+	if err := slots.Hold(sender, 1); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() { slots.Release(sender, 1) }), nil
 }
 
 func (p *peer) isDown(now time.Time) bool { return now.UnixNano() < p.down.Load() }
@@ -98,7 +129,10 @@ func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any
 	if err != nil {
 		return err
 	}
-	passage := home.Passage{From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: 1}
+	sum := sha256.Sum256(body)
+	passage := home.Passage{
+		From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: 1, Nonce: newNonce(), Body: encodeDigest(sum[:]),
+	}
 	req.Header.Set(passageHeader, passage.Sign(r.Secret, req.Method, req.URL.RequestURI()))
 	req.Header.Set("Content-Type", "application/json")
 	res, err := p.any.RoundTrip(req)
@@ -113,21 +147,34 @@ func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any
 	return json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(said)
 }
 
-// pass passes a request on as a stream, and returns its response.
+// pass passes a request on once its body has arrived, and returns its response as a stream. A sender that is slow takes
+// no slot.
 func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, before home.Passage) {
 	p := r.others[to.home]
 	if p.isDown(r.Now()) {
 		r.Refuse(w, req, errDown)
 		return
 	}
-	select {
-	case p.passing <- struct{}{}:
-		defer func() { <-p.passing }()
-	default:
-		r.Refuse(w, req, errDown)
+	client := r.client(req)
+	release, err := r.Arrive(w, req, to.sender, maxPassed)
+	if err != nil {
+		r.Refuse(w, req, err)
 		return
 	}
-	passage := home.Passage{From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: before.Hops + 1, Client: r.client(req)}
+	defer release()
+	leave, err := p.enter(to.sender, client)
+	if err != nil {
+		r.Refuse(w, req, err)
+		return
+	}
+	defer leave()
+	passage := home.Passage{
+		From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: before.Hops + 1, Client: client, Nonce: newNonce(),
+	}
+	if passage.Body, err = digest(req); err != nil {
+		r.Refuse(w, req, err)
+		return
+	}
 	if to.key != nil {
 		passage.Key, passage.Scopes = id.Key.Format(to.key.Key), strings.Join(to.key.Scopes.Names(), " ")
 	}
@@ -143,7 +190,10 @@ func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, 
 		},
 		ModifyResponse: func(res *http.Response) error {
 			p.noted(r.Now(), nil)
-			r.learn(to, res.Header.Get(homeHeader))
+			r.learn(to, res)
+			if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+				leave() // nobody waits for the home any more, and the stream has no end
+			}
 			w.Header().Del(homeHeader) // the response has its own
 			return nil
 		},
@@ -161,19 +211,19 @@ func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, 
 	}
 	r.keep(w, req, to.cookie, to.home)
 	out := &deadlines{ResponseWriter: w, connection: http.NewResponseController(w)}
-	_ = out.connection.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
-	if req.Body != nil {
-		req.Body = &received{ReadCloser: req.Body, connection: out.connection}
-	}
+	// The response can be a stream. What can't set a deadline is no connection, as in tests.
+	_ = out.connection.SetReadDeadline(time.Time{})
 	proxy.ServeHTTP(out, req)
 }
 
-// learn records which home made the response: the one that was asked has possibly passed the request on.
-func (r *Router) learn(to destination, made string) {
+// learn records which home made the response: the one that was asked has possibly passed the request on. A key that was
+// rejected is known no more.
+func (r *Router) learn(to destination, res *http.Response) {
+	made := res.Header.Get(homeHeader)
 	if to.of == "" || made == "" {
 		return
 	}
-	if made != r.Self && r.others[made] == nil {
+	if made != r.Self && r.others[made] == nil || res.StatusCode == http.StatusUnauthorized {
 		r.known.forget(to.of)
 	} else if known, ok := r.known.get(to.of); !ok || known != made {
 		r.known.put(to.of, made)
@@ -194,20 +244,6 @@ func (d *deadlines) Write(b []byte) (int, error) {
 
 // Unwrap lets a response be flushed.
 func (d *deadlines) Unwrap() http.ResponseWriter { return d.ResponseWriter }
-
-// received removes the deadline of a request once its body has arrived: its response can be a stream.
-type received struct {
-	io.ReadCloser
-	connection *http.ResponseController
-}
-
-func (b *received) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		_ = b.connection.SetReadDeadline(time.Time{})
-	}
-	return n, err
-}
 
 // quiet drops the proxy's own log lines: ErrorHandler logs the error.
 var quiet = log.New(io.Discard, "", 0)

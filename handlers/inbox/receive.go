@@ -40,7 +40,7 @@ func Routes(d Deps) []handlers.Route {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		routes = append(routes, handlers.Route{
 			Method: method, Path: inbox.Path + ":token", Access: handlers.Access{Public: true}, MaxBody: inbox.MaxRequest,
-			Timeout: d.Slow + handlers.DefaultTimeout, Handler: a.receive,
+			Timeout: d.Slow + handlers.DefaultTimeout, Handler: a.receive, Changes: true,
 		})
 	}
 	return routes

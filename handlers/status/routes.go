@@ -52,7 +52,6 @@ func Routes(d Deps) []handlers.Route {
 	open := handlers.Access{Public: true}
 	return []handlers.Route{
 		{Method: http.MethodGet, Path: "/status", Access: open, Handler: s.show},
-		{Method: http.MethodHead, Path: "/status", Access: open, Handler: s.show},
 		{Method: http.MethodGet, Path: "/.well-known/posthorn/egress.json", Access: open, Handler: s.egress},
 	}
 }

@@ -35,30 +35,37 @@ func (s *svix) nothing(c *handlers.Call) error { return c.AnswerNothing() }
 // answering converts errors to Svix's form.
 func answering(h handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
-		err := h(c)
-		if err == nil {
-			return nil
+		if err := h(c); err != nil {
+			return refuse(c, err)
 		}
-		var r *refusal
-		if !errors.As(err, &r) {
-			e := handlers.Known(err)
-			r = &refusal{status: handlers.Status(e), code: e.Code, detail: e.Detail, fields: e.Fields}
-		}
-		if r.retryAfter != "" {
-			c.Writer.Header().Set("Retry-After", r.retryAfter)
-		}
-		if r.status == http.StatusBadRequest && len(r.fields) > 0 {
-			wrong := make([]invalid, len(r.fields))
-			for i, f := range r.fields {
-				wrong[i] = invalid{Loc: []string{"body", f.Name}, Msg: f.Detail, Type: f.Code}
-			}
-			return c.Answer(http.StatusUnprocessableEntity, map[string]any{"detail": wrong})
-		}
-		if r.status == http.StatusUnauthorized {
-			r = &refusal{status: r.status, code: "authentication_failed", detail: r.detail}
-		}
-		return c.Answer(r.status, map[string]string{"code": r.code, "detail": r.detail})
+		return nil
 	}
+}
+
+// refuse responds with an error in Svix's form.
+func refuse(c *handlers.Call, err error) error {
+	var r *refusal
+	if !errors.As(err, &r) {
+		e := handlers.Known(err)
+		r = &refusal{status: handlers.Status(e), code: e.Code, detail: e.Detail, fields: e.Fields}
+		if e.RetryAfter > 0 {
+			r.retryAfter = strconv.Itoa(e.RetryAfter)
+		}
+	}
+	if r.retryAfter != "" {
+		c.Writer.Header().Set("Retry-After", r.retryAfter)
+	}
+	if r.status == http.StatusBadRequest && len(r.fields) > 0 {
+		wrong := make([]invalid, len(r.fields))
+		for i, f := range r.fields {
+			wrong[i] = invalid{Loc: []string{"body", f.Name}, Msg: f.Detail, Type: f.Code}
+		}
+		return c.Answer(http.StatusUnprocessableEntity, map[string]any{"detail": wrong})
+	}
+	if r.status == http.StatusUnauthorized {
+		r = &refusal{status: r.status, code: "authentication_failed", detail: r.detail}
+	}
+	return c.Answer(r.status, map[string]string{"code": r.code, "detail": r.detail})
 }
 
 type invalid struct {

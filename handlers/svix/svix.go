@@ -30,19 +30,21 @@ type Operation struct {
 	Handler      handlers.Handler // nil: there is no equivalent
 }
 
-// Routes is the route table. The call of Posthorn's own API checks the token; an operation that makes none names its
-// access.
+// Routes is the route table. The token must be a valid key before anything of a body is read. The call of Posthorn's
+// own API checks what the key can do; an operation that makes none names its access, or needs no token.
 func Routes(d Deps) []handlers.Route {
 	s := &svix{Deps: d}
 	var routes []handlers.Route
 	for _, o := range s.operations() {
 		r := handlers.Route{
-			Method: o.Method, Path: root + o.Path, Access: handlers.Access{Public: true},
-			Handler: answering(o.Handler), MaxBody: maxBody,
+			Method: o.Method, Path: root + o.Path, Access: handlers.Access{Key: true},
+			Handler: answering(o.Handler), MaxBody: maxBody, Refuse: refuse,
 		}
 		switch {
 		case o.Handler == nil:
-			r.Handler = answering(unsupported)
+			r.Handler, r.Access = answering(unsupported), handlers.Access{Public: true}
+		case withoutToken[o.Path]:
+			r.Access = handlers.Access{Public: true}
 		case o.Path == endpointPath+"/secret" && o.Method == http.MethodGet:
 			r.Access = handlers.Access{Scope: access.WebhooksWrite, Tenant: true, Platform: true}
 		}
@@ -50,6 +52,9 @@ func Routes(d Deps) []handlers.Route {
 	}
 	return routes
 }
+
+// withoutToken are the operations that check nothing and read no body.
+var withoutToken = map[string]bool{"/health": true, "/health/ping": true, "/auth/logout": true}
 
 // maxBody bounds a request: the largest payload plus the fields around it.
 const maxBody = 1<<20 + 64<<10
