@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"posthorn/db"
@@ -27,6 +28,30 @@ type NewPortalLink struct {
 // ErrPortalOff rejects portal links if operators have switched them off.
 var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are turned off on this server. Contact its operator.")
 
+var errPortalLinks = &fault.Error{
+	Kind: fault.Limited, Code: "portal_links_count", RetryAfter: 60,
+	Detail: fmt.Sprintf("This tenant has %d portal links that nobody has opened. Open or revoke some, or wait: a link expires after %d minutes.",
+		account.MaxPortalLinks, account.PortalOpenLife/time.Minute),
+}
+
+// roomForPortalLink counts the tenant's links that can still be opened: ids begin with the time.
+func roomForPortalLink(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
+	now := db.NewID().Time()
+	rows, err := q.ListPortalLinks(ctx, sql.ListPortalLinksParams{
+		TenantID: tenant, After: id.New(now.Add(-account.PortalOpenLife), [10]byte{}), Most: 2 * account.MaxPortalLinks,
+	})
+	waiting := 0
+	for _, l := range rows {
+		if l.OpenedAt == nil && l.RevokedAt == nil {
+			waiting++
+		}
+	}
+	if err == nil && waiting >= account.MaxPortalLinks {
+		err = errPortalLinks
+	}
+	return err
+}
+
 // MakePortalLink stores a link in the transaction of its tenant and returns its token. The token itself is not stored.
 func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.PortalLink, string, error) {
 	platform, err := q.PlatformSettings(ctx)
@@ -34,6 +59,9 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 		err = ErrPortalOff
 	}
 	if err != nil {
+		return sql.PortalLink{}, "", err
+	}
+	if err := roomForPortalLink(ctx, q, l.Tenant); err != nil {
 		return sql.PortalLink{}, "", err
 	}
 	token, hash := NewToken()

@@ -126,6 +126,9 @@ const (
 	LocalLife      = 24 * time.Hour // of a link that is printed in a terminal
 )
 
+// MaxPortalLinks is how many portal links of a tenant can wait to be opened.
+const MaxPortalLinks = 500
+
 // portalMin and portalMax bound the life of a portal session.
 const (
 	portalMin = time.Hour

@@ -9,6 +9,8 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
@@ -72,5 +74,37 @@ func TestAFramedPortalKeepsItsCookie(t *testing.T) {
 	if c := got.Cookies[0]; c.Name != "__Host-posthorn-portal" || !c.Secure || !c.HttpOnly || !c.Partitioned ||
 		c.SameSite != http.SameSiteNoneMode {
 		t.Error(c)
+	}
+}
+
+func TestATenantHasABoundedNumberOfPortalLinksThatNobodyHasOpened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tenant, _ := w.tenant("Acme", w.person("owner@example.com"))
+	other, _ := w.tenant("Other", w.person("b@example.com"))
+	link := accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer}
+	_, token := w.portal(link)
+	for range account.MaxPortalLinks - 1 {
+		w.portal(link)
+	}
+	full := func() bool {
+		l := link
+		l.SessionSeconds, l.By = 3600, db.Author{Kind: "key", ID: "key"}
+		err := w.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+			_, _, err := accounts.MakePortalLink(t.Context(), q, l)
+			return err
+		})
+		if err != nil && !fault.Is(err, "portal_links_count") {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	if !full() {
+		t.Error("there is room for more than the bound")
+	}
+	w.portal(accounts.NewPortalLink{Tenant: other, Role: access.Viewer}) // another tenant has its own
+	w.browser().get("/portal/open?token=" + token)
+	if full() {
+		t.Error("an opened link counts")
 	}
 }
