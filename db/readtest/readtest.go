@@ -47,6 +47,7 @@ var grows = map[string]string{
 	"QueuedEndpoints":        "reads the waiting deliveries of a deleted tenant, which is being emptied",
 	"DropOldCancellations":   "deletes rows past the retention",
 	"DropOldDeadLetters":     "deletes rows past the retention",
+	"KeptDays":               "reads what waits in days that are about to be dropped, of all tenants, as the worker",
 	"HistoryEvents":          "reads a part of a day that leaves the database",
 	"HistoryDeliveries":      "reads a part of a day that leaves the database",
 	"LockHistoryRows":        "locks a part of a day that leaves the database",
