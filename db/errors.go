@@ -151,6 +151,17 @@ func lasting(like *fault.Error, pg *pgconn.PgError) error {
 	return &e
 }
 
+// Lasting is the error with words for what doesn't pass by itself, of an error of the server; nil for all others.
+func Lasting(err error) error {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		if e := lastingFault(server); e != nil {
+			return lasting(e, server)
+		}
+	}
+	return nil
+}
+
 // lastingRetry is when a client tries again what waits for a person, in seconds.
 const lastingRetry = 60
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -42,6 +43,18 @@ const (
 // it at once: one works, the others wait. It can be called while an older version serves: that version never waits for
 // long. If a table stays locked, MigrateUp gives up with an error that names the table.
 func MigrateUp(ctx context.Context, url string, log *slog.Logger) error {
+	err := migrateUp(ctx, url, log)
+	var server *pgconn.PgError
+	if errors.As(err, &server) && server.Code == codeRights {
+		// Possibly the roles are another installation's on this server, and this one can't grant them to itself.
+		if missing, failed := MissingRoles(ctx, url); failed == nil && len(missing) > 0 {
+			return RolesFault(missing)
+		}
+	}
+	return err
+}
+
+func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
 	return migrate(ctx, url, func(p *goose.Provider) error {
 		for try := 1; ; try++ {
 			applied, err := p.Up(ctx)
@@ -121,6 +134,9 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 		return err
 	}
 	if role != "" {
+		if err := grantAsAdministrator(ctx, url, role, cfg.Database); err != nil {
+			return err
+		}
 		cfg.RuntimeParams["role"] = role
 	}
 	conn := stdlib.OpenDB(*cfg)
@@ -144,23 +160,39 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	return nil
 }
 
-// migratingRole is the role that a superuser must take, so that new tables belong to the role that Posthorn runs as:
-// the owner of the schema, else of the database. An empty role means the role of the URL. It is an error if the schema,
-// or a table of it, belongs to a role that the URL's role can't use.
+// grantAsAdministrator gives the owner the roles that it needs, before the administrator acts as the owner: only a role
+// that administers them can grant them.
+func grantAsAdministrator(ctx context.Context, admin, owner, database string) error {
+	cfg, err := parseURL(admin, Options{Name: "roles"})
+	if err != nil {
+		return err
+	}
+	s := &preparing{role: owner, database: database, told: func(string) {}}
+	if s.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return err
+	}
+	defer func() { _ = s.conn.Close(context.WithoutCancel(ctx)) }()
+	return s.explain(s.server(ctx))
+}
+
+// migratingRole is the role that an administrator must take, so that new tables belong to the role that Posthorn runs
+// as: the owner of the schema, else, for a superuser, of the database. An empty role means the role of the URL. It is
+// an error if the schema, or a table of it, belongs to a role that the URL's role can't use.
 func migratingRole(ctx context.Context, url string) (role string, err error) {
 	conn, err := Connect(ctx, url, Options{Name: "migrate"})
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var superuser, plain bool
+	var superuser, plain, acts bool
 	var user, owner, otherOwner string
 	err = conn.QueryRow(ctx, `SELECT u.rolsuper, u.rolname, o.rolname, NOT o.rolsuper, coalesce((SELECT x.owner::regrole::text FROM (
 			SELECT nspowner AS owner FROM pg_namespace WHERE nspname = $1
 			UNION ALL SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
-		) x WHERE NOT pg_has_role(x.owner, 'USAGE') LIMIT 1), '')
+		) x WHERE NOT pg_has_role(x.owner, 'USAGE') LIMIT 1), ''),
+			u.rolname <> o.rolname AND EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AND pg_has_role(o.oid, `+canSet+`)
 		FROM pg_roles u, pg_database d JOIN pg_roles o ON o.oid = coalesce((SELECT nspowner FROM pg_namespace WHERE nspname = $1), d.datdba)
-		WHERE u.rolname = current_user AND d.datname = current_database()`, Schema).Scan(&superuser, &user, &owner, &plain, &otherOwner)
+		WHERE u.rolname = current_user AND d.datname = current_database()`, Schema).Scan(&superuser, &user, &owner, &plain, &otherOwner, &acts)
 	switch {
 	case err != nil:
 		return "", Translate(err)
@@ -168,7 +200,7 @@ func migratingRole(ctx context.Context, url string) (role string, err error) {
 		return "", &fault.Error{Kind: fault.Invalid, Code: "database_owner", Detail: fmt.Sprintf(
 			"The schema posthorn, or a table in it, belongs to the role %[1]s, and the role %[2]s of the database URL can't use it. As a superuser, "+
 				"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", otherOwner, user)}
-	case superuser && plain:
+	case (superuser || acts) && plain:
 		return owner, nil
 	}
 	return "", nil

@@ -41,7 +41,7 @@ var proofs = map[string]struct {
 
 	"docs/declarative.md sh":                 {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/declarative.md yaml":               {1, "client/apply/decode_test.go TestTheFileOfThePageIsRead"},
-	"docs/ops/backup.md sh":                  {2, "web/ops_page_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
+	"docs/ops/backup.md sh":                  {2, "web/e2e/restore_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
 	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/deploy.md sh":                  {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/deploy.md sql":                 {1, "web/owner_test.go TestASchemaOfAnotherRoleIsNamedAndTransferredAsThePageSays"},

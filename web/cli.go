@@ -35,7 +35,8 @@ type commands struct {
 	Migrate struct {
 		Up     migrateUpCommand     `cmd:"" help:"Migrate the database to this version's schema (serve, web, and worker do this too)."`
 		Down   migrateDownCommand   `cmd:"" help:"Revert the newest migration. Reverting the first one deletes all data."`
-		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them."`
+		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them, and check the roles."`
+		Roles  migrateRolesCommand  `cmd:"" help:"Create the roles, the database and the grants that Posthorn needs, as the administrator of POSTHORN_ADMIN_DATABASE_URL. Safe to repeat."`
 	} `cmd:"" help:"The database's schema."`
 
 	Tenant struct {

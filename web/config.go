@@ -40,6 +40,7 @@ type Config struct {
 	MetricsAddr       string        `env:"POSTHORN_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"address of Prometheus metrics and pprof; off disables them"`
 	DatabaseURL       Secret        `env:"POSTHORN_DATABASE_URL" help:"your PostgreSQL; default: Posthorn runs a private one"` // empty: embedded PostgreSQL
 	DatabaseListenURL Secret        `env:"POSTHORN_DATABASE_LISTEN_URL" help:"direct connection for LISTEN, if the first one is a pooler"`
+	AdminDatabaseURL  Secret        `env:"POSTHORN_ADMIN_DATABASE_URL" help:"an administrator of the server, for posthorn migrate roles alone"`
 	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"folder of the private PostgreSQL and generated keys"`
 	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: 32 bytes in base64; several separated by commas, newest first; generated for the private PostgreSQL"`
 	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses, or ip:port that deliveries can reach, including plain http"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"text/tabwriter"
@@ -14,6 +15,7 @@ import (
 type (
 	migrateUpCommand     struct{}
 	migrateDownCommand   struct{}
+	migrateRolesCommand  struct{}
 	migrateStatusCommand struct {
 		JSON bool `name:"json" help:"Print JSON."`
 	}
@@ -113,6 +115,27 @@ func (migrateUpCommand) Run(ctx context.Context, a *app) error {
 	})
 }
 
+// Run prepares the server of the database: roles, grants, and the database itself.
+func (migrateRolesCommand) Run(ctx context.Context, a *app) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	told := func(what string) { a.printf("%s\n", what) }
+	prepare := func(admin, url string) error {
+		if err := db.PrepareServer(ctx, admin, url, told); err != nil {
+			return explainDatabase(err)
+		}
+		a.printf("The roles are complete.\n")
+		return nil
+	}
+	if cfg.embedded() {
+		return a.withStore(ctx, func(s *store) error { return prepare(s.cluster.AdminURL(embedded.Database), s.url) })
+	}
+	url := cmp.Or(cfg.DatabaseListenURL, cfg.DatabaseURL).Reveal()
+	return prepare(cmp.Or(cfg.AdminDatabaseURL.Reveal(), url), url)
+}
+
 // Run undoes one migration.
 func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(s *store) error {
@@ -124,12 +147,18 @@ func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// Run lists the migrations.
+// Run lists the migrations, and fails if the roles that a process takes are missing.
 func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
 	return a.withInstalled(ctx, func(s *store) error {
 		states, err := db.MigrateStatus(ctx, s.listenURL)
 		if err != nil {
 			return explainDatabase(err)
+		}
+		var missing []string
+		if len(states) > 0 && states[0].Applied { // else the first migration creates and grants them
+			if missing, err = db.MissingRoles(ctx, s.listenURL); err != nil {
+				return explainDatabase(err)
+			}
 		}
 		if c.JSON {
 			type migration struct {
@@ -141,7 +170,10 @@ func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
 			for i, m := range states {
 				list[i] = migration{m.Version, filepath.Base(m.Name), m.Applied}
 			}
-			return a.printJSON(list)
+			if err := a.printJSON(list); err != nil {
+				return err
+			}
+			return db.RolesFault(missing)
 		}
 		table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		for _, m := range states {
@@ -151,6 +183,9 @@ func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
 			}
 			cli.Fprintf(table, "%d\t%s\t%s\n", m.Version, state, filepath.Base(m.Name))
 		}
-		return table.Flush()
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		return db.RolesFault(missing)
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +24,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"posthorn/db/dbtest"
-	"posthorn/db/embedded"
 )
 
 // examples are the examples of a page of docs/ops in a language.
@@ -115,58 +111,6 @@ func TestTheSettingsOfTheDeploymentPageAreTaken(t *testing.T) {
 	cfg, err := loadConfig(environ)
 	if err != nil || len(environ) != 3 || cfg.BaseURL != "https://posthorn.example.com" {
 		t.Errorf("%q: %v", environ, err)
-	}
-}
-
-// A copy that can't be brought back is none: one is taken, brought to another server, and worked with.
-func TestABackupIsRestoredOnAnotherServerAsThePageSays(t *testing.T) {
-	t.Parallel()
-	tool(t, "pg_dump", "pg_dumpall", "pg_restore", "psql")
-	if os.Getenv("POSTHORN_TEST_DATABASE_URL") != "" {
-		t.Skip("the given server's role may not be its superuser")
-	}
-	environ := newDatabase(t)
-	var m made
-	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
-	createEndpoint(t, program(t, environ, Parts{Web: true}).URL(), m.APIKey)
-	commands := examples(t, "backup.md", "sh", 2)
-	admin, err := url.Parse(dbtest.Server(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := url.Parse(databaseURL(t, environ))
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin.Path = own.Path
-	dir := t.TempDir()
-	if said, err := typed(t, dir, nil, `pg_dump --format=custom --file=own.dump "`+own.String()+`"`); err == nil || !strings.Contains(said, "row-level security") {
-		t.Errorf("a dump by Posthorn's own role: %v %s", err, said)
-	}
-	if said, err := typed(t, dir, []string{"ADMIN_DATABASE_URL=" + admin.String()}, commands[0]); err != nil {
-		t.Fatalf("%v %s", err, said)
-	}
-	roles, err := os.ReadFile(filepath.Join(dir, "roles.sql"))
-	if err != nil || strings.Contains(string(roles), "PASSWORD") || regexp.MustCompile(`(?m)^(CREATE|ALTER) ROLE `+embedded.AdminRole+`\b`).Match(roles) {
-		t.Errorf("the dump of the roles holds passwords or other roles: %v\n%s", err, roles)
-	}
-	if n := strings.Count(string(roles), "CREATE ROLE "); n != 8 {
-		t.Errorf("the dump holds %d roles:\n%s", n, roles)
-	}
-	other, err := embedded.Start(t.Context(), embedded.Config{DataDir: dataDir(t), Log: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close(t.Context()) })
-	there := databaseEnvironment(other.URL())
-	said, err := typed(t, dir, append([]string{"NEW_ADMIN_DATABASE_URL=" + other.AdminURL(embedded.Database)}, there...), commands[1])
-	if err != nil || !strings.Contains(said, "applied") || strings.Contains(said, "missing") {
-		t.Fatalf("%v %s", err, said)
-	}
-	// Its key opens it, and its secrets open: a program that could not read them would not start.
-	if status, body := fetch(t, program(t, there, Parts{Web: true}).URL()+"/api/v1/endpoints", m.APIKey); status != http.StatusOK ||
-		!strings.Contains(body, "https://example.com/hooks") {
-		t.Errorf("the restored server answers %d %s", status, body)
 	}
 }
 

@@ -134,7 +134,9 @@ func tryDatabase(ctx context.Context, url string, pooled bool) error {
 	defer func() { _ = conn.Close(ctx) }()
 	var version int
 	var replica bool
-	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, pg_is_in_recovery()").Scan(&version, &replica)
+	var encoding, database, user string
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('server_encoding'), current_database(), current_user").
+		Scan(&version, &replica, &encoding, &database, &user)
 	switch {
 	case err != nil:
 		return err
@@ -144,7 +146,7 @@ func tryDatabase(ctx context.Context, url string, pooled bool) error {
 	case replica:
 		return errReplica
 	}
-	return nil
+	return db.EncodingFault(encoding, database, user)
 }
 
 // errReplica is said of a primary too, in the moment of its promotion: it is worth waiting.
@@ -172,9 +174,13 @@ func explainDatabase(err error) error {
 			return invalid("database_refused", "The database rejected the user or password of POSTHORN_DATABASE_URL. Correct them, or let the server's pg_hba.conf accept this host.")
 		case server.Code == "3D000":
 			return invalid("database_missing", "The database that POSTHORN_DATABASE_URL names does not exist. Create it with `createdb`, owned by the user of the URL.")
+		case known != nil:
+			return err
 		case server.Code == "42501":
-			return invalid("database_role_too_weak", "The user of POSTHORN_DATABASE_URL lacks permissions. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.")
-		case known == nil:
+			return invalid("database_role_too_weak", "The user of POSTHORN_DATABASE_URL lacks permissions. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate roles` and `posthorn migrate up`.")
+		case db.Lasting(server) != nil:
+			return db.Lasting(server)
+		default:
 			return &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Cause: err, Detail: "The database is unavailable. Check its log."}
 		}
 	case errors.As(err, &dns):
