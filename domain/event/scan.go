@@ -21,8 +21,8 @@ type scanner struct {
 	halves bool
 }
 
-// CheckJSON says where a text stops being one JSON value, and why. Use it for what people read: encoding/json names other
-// places in other words with each version of Go.
+// CheckJSON says where a text stops being one JSON value, and why. Use it for what people read: encoding/json names
+// other places in other words with each version of Go.
 func CheckJSON(text []byte) error {
 	s := scanner{body: text, most: batchDepth, halves: true}
 	s.space()
