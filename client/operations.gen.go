@@ -3885,7 +3885,7 @@ type PortalLinkInput struct {
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
-	// ReturnURL Where the link back to your product leads
+	// ReturnURL Where the link back to your product leads. It has https, except for a loopback address where Posthorn itself is used on loopback without https
 	ReturnURL *string `json:"return_url,omitempty"`
 
 	// Role What the person can do
@@ -5735,7 +5735,7 @@ func (c *Client) ListInvitations(ctx context.Context, params ListInvitationsPara
 
 // CreateInvitation: create an invitation.
 //
-// Sends an email with a link that works once, for seven days. Inviting an address again replaces its link. Limits within an hour are 5 invitations to one address and 50 from one tenant.
+// Sends an email with a link that works once, for seven days. Inviting an address again creates a new invitation in place of the earlier one, whose `id` and link then no longer work. Limits within an hour are 5 invitations to one address and 50 from one tenant.
 //
 // POST /invitations, scope members:write
 func (c *Client) CreateInvitation(ctx context.Context, body InvitationInput) (Invitation, error) {

@@ -49,6 +49,7 @@ func wellFormed(body []byte) error {
 		return fault.New(fault.Invalid, event.CodeNotUTF8, "The body is not UTF-8. Encode the request as UTF-8.")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber() // a number beyond the range of doubles is JSON
 	depth := 0
 	for {
 		token, err := dec.Token()
@@ -146,6 +147,12 @@ func (w *walker) value(s shape, path string) error {
 	token, err := w.dec.Token()
 	if err != nil {
 		return notJSON(nil)
+	}
+	if number, ok := token.(json.Number); ok {
+		if _, err := number.Float64(); err != nil {
+			w.refuse(path, "out_of_range", fmt.Sprintf("The field %q is a number beyond 1.7e308, which is the largest.", path))
+			return nil
+		}
 	}
 	if why := s.mismatch(path, token); why != "" {
 		code := event.CodeFieldType

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -104,14 +105,42 @@ func (k *Kit) NewEngine() *gin.Engine {
 // unescape decodes the path parameters of a path that was matched as it was sent. The router itself would read a plus
 // as a space.
 func unescape(c *gin.Context) {
-	if c.Request.URL.RawPath == "" {
-		return
-	}
 	for i := range c.Params {
-		if text, err := url.PathUnescape(c.Params[i].Value); err == nil {
-			c.Params[i].Value = text
+		text, err := url.PathUnescape(c.Params[i].Value)
+		if err != nil || c.Request.URL.RawPath == "" {
+			text = c.Params[i].Value
+		}
+		c.Params[i].Value = storable(text)
+	}
+	c.Request.URL.RawQuery = storableQuery(c.Request.URL.RawQuery)
+}
+
+// storable is a text that the database takes: U+FFFD is in the place of NUL and of bytes that are not UTF-8. Nothing
+// is left out, because a filter that is empty selects everything.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
+}
+
+// storableQuery does this to every name and value of a query, for all that read it. What can't be decoded stays.
+func storableQuery(raw string) string {
+	if !strings.Contains(raw, "%") && utf8.ValidString(raw) {
+		return raw
+	}
+	pairs := strings.Split(raw, "&")
+	for i, pair := range pairs {
+		text, err := url.QueryUnescape(pair)
+		if err != nil || storable(text) == text {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		name, _ = url.QueryUnescape(name) // the pair could be decoded, and so can its parts
+		value, _ = url.QueryUnescape(value)
+		pairs[i] = url.QueryEscape(storable(name))
+		if found {
+			pairs[i] += "=" + url.QueryEscape(storable(value))
 		}
 	}
+	return strings.Join(pairs, "&")
 }
 
 // formPage is the page of the form that was sent to this address, for a browser that opens the address itself, as a

@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -110,7 +109,7 @@ func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Aut
 func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob,
 	e Estimate,
 ) (sql.BulkJob, error) {
-	filter, err := json.Marshal(n.Filter)
+	filter, err := n.Filter.Store()
 	if err != nil {
 		return sql.BulkJob{}, fmt.Errorf("encode filter: %w", err)
 	}
@@ -168,8 +167,8 @@ func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 	if job.Kind != bulk.Drop {
 		return nil
 	}
-	var filter bulk.Filter
-	if err := json.Unmarshal(job.Filter, &filter); err != nil {
+	filter, err := bulk.ReadFilter(job.Filter)
+	if err != nil {
 		return err
 	}
 	return liftDrop(ctx, q, job, filter)

@@ -90,8 +90,8 @@ const lateCommits = 10 * time.Second
 // stepBulkJob does a chunk of a job that the transaction has locked.
 func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over bool, rest time.Duration, err error) {
 	began := time.Now()
-	var filter bulk.Filter
-	if err := json.Unmarshal(job.Filter, &filter); err != nil {
+	filter, err := bulk.ReadFilter(job.Filter)
+	if err != nil {
 		return false, 0, err
 	}
 	w, err := newBulkWork(ctx, q, job.TenantID, job.Kind, filter, job.ID.Time())

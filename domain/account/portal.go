@@ -2,8 +2,10 @@ package account
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"posthorn/domain/access"
@@ -19,6 +21,7 @@ type PortalLink struct {
 	Accent         string // a colour as #rrggbb, or empty
 	ReturnURL      string // where "back" leads, or empty
 	SessionSeconds int
+	Development    bool // Posthorn itself is on this machine, without https
 }
 
 var colour = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
@@ -37,8 +40,8 @@ func (l PortalLink) Wrong() (wrong []fault.Field) {
 	if l.Accent != "" && !colour.MatchString(l.Accent) {
 		add("accent", "accent_invalid", "Enter a color as #rrggbb.")
 	}
-	if l.ReturnURL != "" && !isWebAddress(l.ReturnURL) {
-		add("return_url", "return_url_invalid", "Enter a complete URL, such as https://app.example.com/settings.")
+	if l.ReturnURL != "" && !isWebAddress(l.ReturnURL, l.Development) {
+		add("return_url", "return_url_invalid", "Enter a complete URL with https, such as https://app.example.com/settings.")
 	}
 	if least, most := int(portalMin.Seconds()), int(portalMax.Seconds()); l.SessionSeconds < least ||
 		l.SessionSeconds > most {
@@ -47,7 +50,22 @@ func (l PortalLink) Wrong() (wrong []fault.Field) {
 	return wrong
 }
 
-func isWebAddress(text string) bool {
+// isWebAddress asks for https, but for this machine in development: the page that a portal leads back to is trusted.
+func isWebAddress(text string, development bool) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && len(text) <= maxReturnURL
+	if err != nil || u.Host == "" || u.User != nil || len(text) > maxReturnURL {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && development && isLoopback(u.Hostname())
+}
+
+// OnLoopback reports whether an address is of this machine, without https: Posthorn is being developed with.
+func OnLoopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Scheme == "http" && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
 }

@@ -27,11 +27,23 @@ func TestAPortalLinkGivesWhatItMay(t *testing.T) {
 			t.Errorf("%+v is refused with %q, want %q", l, got, code)
 		}
 	}
-	for _, address := range []string{"/relative", "https://user:secret@example.com/", "ftp://example.com", "https://", "https://example.com/" + strings.Repeat("x", 2000)} {
+	for _, address := range []string{"/relative", "https://user:secret@example.com/", "ftp://example.com", "https://", "http://app.example.com/", "http://127.0.0.1/", "https://example.com/" + strings.Repeat("x", 2000)} {
 		l := good
 		l.ReturnURL = address
 		if len(l.Wrong()) != 1 {
 			t.Errorf("%.40s is taken", address)
+		}
+	}
+	for address, fine := range map[string]bool{"http://localhost:3000/x": true, "http://127.0.0.1/": true, "http://[::1]:8/": true, "http://app.example.com/": false, "http://localhost.example.com/": false} {
+		l := good
+		l.ReturnURL, l.Development = address, true
+		if (len(l.Wrong()) == 0) != fine {
+			t.Errorf("in development, %s: want %t", address, fine)
+		}
+	}
+	for address, is := range map[string]bool{"http://127.0.0.1:8080": true, "http://localhost": true, "https://localhost": false, "http://posthorn.example.com": false} {
+		if OnLoopback(address) != is {
+			t.Errorf("%s: want %t", address, is)
 		}
 	}
 	if n := len(PortalLink{}.Wrong()); n != 2 {

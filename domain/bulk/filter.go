@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,37 @@ type Filter struct {
 	IDs      []string        `json:"ids,omitempty"`   // of deliveries; then nothing else counts
 	Match    json.RawMessage `json:"match,omitempty"` // over an event's data, as the filter of an endpoint
 	Below    int64           `json:"below,omitempty"` // rows of the queue up to this number
+}
+
+// stored is how a job keeps its filter in jsonb, which can't hold \u0000 or half of a surrogate pair. A condition
+// with these is kept as a text. In its place is a condition that matches nothing, for processes that know no such
+// text.
+type stored struct {
+	Filter
+	MatchText string `json:"match_text,omitempty"`
+}
+
+var unstorable = regexp.MustCompile(`(?i)\\u(0000|d[89a-f])`)
+
+// Store is the filter as a job keeps it.
+func (f Filter) Store() ([]byte, error) {
+	s := stored{Filter: f}
+	if unstorable.Match(f.Match) {
+		s.Match, s.MatchText = json.RawMessage(`"false"`), string(f.Match)
+	}
+	return json.Marshal(s)
+}
+
+// ReadFilter reads what Store wrote.
+func ReadFilter(text []byte) (Filter, error) {
+	var s stored
+	if err := json.Unmarshal(text, &s); err != nil {
+		return Filter{}, err
+	}
+	if s.MatchText != "" {
+		s.Match = json.RawMessage(s.MatchText)
+	}
+	return s.Filter, nil
 }
 
 // Faults says what is wrong with the filter of a kind over deliveries; the fields by themselves are well formed.

@@ -31,7 +31,7 @@ func TestRefusalsSayHowToMendTheURL(t *testing.T) {
 		"https://example.com:0443/":                     "port",
 		"https://example.com:/":                         "port",
 		"https://redis/":                                "full public host name",
-		"https://a_b.example.com/":                      "letters, digits, and hyphens",
+		"https://a_b.com/":                              "letters, digits, and hyphens",
 		"https://-a.example.com/":                       "start or end with a hyphen",
 		"https://hooks.test/":                           "reserved",
 		"https://hooks.example/":                        "reserved",
@@ -138,4 +138,16 @@ func FuzzCheckURL(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAnUnderscoreIsPartOfAHostBelowADomain(t *testing.T) {
+	t.Parallel()
+	for raw, fine := range map[string]bool{
+		"https://my_app.example.com/h": true, "https://_hooks.eu_1.example.com/": true, "https://my_app.com/": false, "https://a.example.c_m/": false,
+		"https://a.b_c.com/": false, "https://_.localhost/": false,
+	} {
+		if _, err := (Policy{}).CheckURL(raw); (err == nil) != fine {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
 }

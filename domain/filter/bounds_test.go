@@ -36,8 +36,8 @@ func repeat(term, operator string, most int) string {
 	return strings.TrimSuffix(strings.Repeat(term+operator, n), operator)
 }
 
-// TestHostileExpressionsStopWithinMilliseconds runs what took from 100 ms to minutes without the bounds. The limit here
-// is loose, for slow machines and the race detector.
+// TestHostileExpressionsStopWithinMilliseconds runs what took from 100 ms to minutes without the bounds. The limit
+// here is loose, for slow machines and the race detector.
 func TestHostileExpressionsStopWithinMilliseconds(t *testing.T) {
 	t.Parallel()
 	in := NewInput("a", hostileData(), []string{"eu"})

@@ -73,7 +73,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(order)))
 	for b.Loop() {
-		if _, err := decode([]byte(order)); err != nil {
+		if _, err := decode([]byte(order), new(bool)); err != nil {
 			b.Fatal(err)
 		}
 	}

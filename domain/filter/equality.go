@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
 // equality is one clause of a plain filter: what must stand at a path.
 type equality struct {
 	path []string
-	want any // nil, bool, string, int64, uint64 or float64
+	want any // nil, bool, string, int64, uint64, float64 or precise
 }
 
 // compileEqualities reads {"path.to.field": scalar}. It reads token by token, since a map would hide a path that is
@@ -47,7 +48,7 @@ func compileEqualities(raw []byte) (*Filter, error) {
 			return nil, invalid(fmt.Sprintf("The filter's path %.64q has an empty segment. Use field names joined by dots, such as order.status.", path))
 		}
 		seen[path] = true
-		f.equal = append(f.equal, equality{path: parts, want: exact(value)})
+		f.equal = append(f.equal, equality{path: parts, want: exact(value, new(bool))})
 	}
 	if len(f.equal) == 0 {
 		return nil, nil // all of nothing: every event
@@ -100,13 +101,19 @@ func equalScalars(a, b any) bool {
 	case string:
 		b, ok := b.(string)
 		return ok && a == b
-	case int64, uint64, float64:
+	case int64, uint64, float64, precise:
 		return equalNumbers(a, b)
 	}
 	return false
 }
 
 func equalNumbers(a, b any) bool {
+	if p, ok := a.(precise); ok {
+		return p.equals(b)
+	}
+	if p, ok := b.(precise); ok {
+		return p.equals(a)
+	}
 	if f, ok := a.(float64); ok {
 		a = whole(f)
 	}
@@ -114,6 +121,21 @@ func equalNumbers(a, b any) bool {
 		b = whole(f)
 	}
 	return a == b
+}
+
+// equals compares by exact value: a double is the shortest number that reads as it, as it was written.
+func (p precise) equals(other any) bool {
+	switch other := other.(type) {
+	case precise:
+		return p.exact == other.exact
+	case int64:
+		return p.exact == canonical(strconv.FormatInt(other, 10))
+	case uint64:
+		return p.exact == canonical(strconv.FormatUint(other, 10))
+	case float64:
+		return p.exact == canonical(strconv.FormatFloat(other, 'e', -1, 64))
+	}
+	return false
 }
 
 // whole is a double as the integer that it equals, in the form that number gives such an integer; else as it is.

@@ -223,8 +223,7 @@ func bulkJobView(j sql.BulkJob) BulkJob {
 		CreatedAt: Time(j.CreatedAt), StartedAt: orNullAt(j.StartedAt), EndedAt: orNullAt(j.EndedAt),
 	}
 	v.Outcome.SetNull()
-	var filter bulk.Filter
-	_ = json.Unmarshal(j.Filter, &filter) // as stored
+	filter, _ := bulk.ReadFilter(j.Filter) // as stored
 	filter.Below = 0
 	v.Filter, _ = json.Marshal(struct {
 		bulk.Filter

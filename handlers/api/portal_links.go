@@ -18,7 +18,7 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
 	}
-	link, err := checkPortalLink(in)
+	link, err := a.checkPortalLink(in)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,11 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	})
 }
 
-func checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
-	asked := account.PortalLink{Role: access.Developer, SessionSeconds: int(account.PortalSession.Seconds())}
+func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
+	asked := account.PortalLink{
+		Role: access.Developer, SessionSeconds: int(account.PortalSession.Seconds()),
+		Development: account.OnLoopback(a.BaseURL),
+	}
 	if in.Role != nil {
 		asked.Role = access.Role(*in.Role)
 	}

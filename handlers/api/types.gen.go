@@ -3883,7 +3883,7 @@ type PortalLinkInput struct {
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
-	// ReturnURL Where the link back to your product leads
+	// ReturnURL Where the link back to your product leads. It has https, except for a loopback address where Posthorn itself is used on loopback without https
 	ReturnURL *string `json:"return_url,omitempty"`
 
 	// Role What the person can do

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -318,8 +317,7 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 			return err
 		}
 		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j, names), Acts: c.Actor.May(access.ActOnDeliveries)}
-		var filter bulk.Filter
-		_ = json.Unmarshal(j.Filter, &filter)
+		filter, _ := bulk.ReadFilter(j.Filter)
 		if v.Job.Filter, err = a.filterFacts(c, q, filter); err != nil {
 			return err
 		}

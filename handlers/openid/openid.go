@@ -17,10 +17,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 	"posthorn/domain/sso"
 )
@@ -227,9 +229,10 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 		return claims, exchangeFault(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
-	id, err := c.verifier(ctx, p, d).Verify(ctx, raw)
+	keys := newKeySet(ctx, d)
+	id, err := c.verifier(p, d, keys).Verify(ctx, raw)
 	if err != nil {
-		return claims, tokenFault(err)
+		return claims, keys.fault(err)
 	}
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(f.derive("nonce"))) != 1 {
 		return claims, because(errRejected, errors.New("the nonce is another one's"))
@@ -281,9 +284,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 	return claims, nil
 }
 
-// verifier fetches the provider's keys again for each token: a withdrawn key is rejected immediately.
-func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
-	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
+func (c *Client) verifier(p Provider, d discovered, keys *keySet) *oidc.IDTokenVerifier {
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
 		ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(),
 		Now: func() time.Time { return c.now().Add(-leeway) },
@@ -294,8 +295,31 @@ func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.I
 // minutes of its own to the time before which a token isn't valid, so that four are left of them.
 const leeway = time.Minute
 
-// tokenFault distinguishes a token that has expired from one that is not accepted at all.
-func tokenFault(err error) error {
+// keySet are a provider's keys, fetched again for each token: a withdrawn key is rejected immediately.
+type keySet struct {
+	remote  *oidc.RemoteKeySet
+	missing error // why they could not be fetched
+}
+
+func newKeySet(ctx context.Context, d discovered) *keySet {
+	return &keySet{remote: oidc.NewRemoteKeySet(ctx, d.metadata.Keys)}
+}
+
+// VerifySignature notes whether there were keys at all, which the library's verifier does not tell.
+func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := k.remote.VerifySignature(ctx, token)
+	if err != nil && strings.HasPrefix(err.Error(), "fetching keys ") {
+		k.missing = err
+	}
+	return payload, err
+}
+
+// fault distinguishes a provider whose keys can't be fetched, a token that has expired, and one that is not accepted
+// at all.
+func (k *keySet) fault(err error) error {
+	if k.missing != nil {
+		return because(errUnreachable, k.missing)
+	}
 	if expired := new(oidc.TokenExpiredError); errors.As(err, &expired) {
 		return because(errExpired, err)
 	}
@@ -327,9 +351,13 @@ func (c *Client) Logout(ctx context.Context, p Provider, raw string) (sso.Logout
 		return sso.Logout{}, err
 	}
 	ctx = oidc.ClientContext(ctx, c.http)
-	token, err := c.verifier(ctx, p, d).VerifyLogout(ctx, raw)
+	keys := newKeySet(ctx, d)
+	token, err := c.verifier(p, d, keys).VerifyLogout(ctx, raw)
 	if err != nil {
-		return sso.Logout{}, because(errRejected, err)
+		return sso.Logout{}, keys.fault(err)
+	}
+	if !storable(token.TokenID, token.Subject, token.SessionID) {
+		return sso.Logout{}, because(errRejected, errNUL)
 	}
 	return sso.Logout{ID: token.TokenID, Subject: token.Subject, SessionID: token.SessionID}, nil
 }
@@ -355,10 +383,16 @@ func read(said map[string]any, roleClaim string) (sso.Claims, error) {
 	if in.Subject == "" {
 		return sso.Claims{}, errors.New("the token has no subject")
 	}
+	if !storable(in.Subject, in.Email) {
+		return sso.Claims{}, errNUL
+	}
 	out := sso.Claims{Subject: in.Subject, Email: in.Email}
 	// A sign-in works without these. The end of the provider's session is a limit that must be understood.
 	out.Name, _ = in.Name.(string)
-	out.SessionID, _ = in.SID.(string)
+	out.Name = characters.Cleaned(out.Name)
+	if out.SessionID, _ = in.SID.(string); !storable(out.SessionID) {
+		return out, errNUL
+	}
 	out.SignedIn, _ = moment(in.AuthTime)
 	var ok bool
 	if out.Ends, ok = moment(in.Ends); !ok {
@@ -400,6 +434,15 @@ func moment(claim any) (at time.Time, ok bool) {
 		return at, true
 	}
 	return time.Unix(int64(seconds), 0), true
+}
+
+// errNUL is a claim that identifies somebody, and that the database can't hold. Other claims are cleaned.
+var errNUL = errors.New("a claim that identifies the person, or the session, contains a NUL or is not UTF-8")
+
+func storable(claims ...string) bool {
+	return !slices.ContainsFunc(claims, func(text string) bool {
+		return strings.Contains(text, "\x00") || !utf8.ValidString(text)
+	})
 }
 
 func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 100)], "?") }
