@@ -140,7 +140,7 @@ func TestPlainFiltersAreEqualityOnAll(t *testing.T) {
 		`{"serial": 18446744073709551615}`:                       true,
 		`{"serial": 1.8446744073709552e19}`:                      false,
 		`{"one": 1}`:                                             true,
-		`{"one": 1e0, "half": 5e-1, "zero": 0.0, "huge": 1e999}`: true,
+		`{"one": 1e0, "half": 5e-1, "zero": 0.0, "huge": 10e399}`: true,
 		`{"one": "1"}`:                                           false,
 		`{"customer": "DE"}`:                                     false,
 		`{"status.x": "paid"}`:                                   false,
