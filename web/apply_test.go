@@ -440,7 +440,7 @@ func TestWhatIsWrongWithAFileIsSaidWithItsLine(t *testing.T) {
 	d.apply("tenants: [{external_id: there}]", "")
 	for _, c := range []struct{ name, text, line, fix string }{
 		{"not YAML", "tenants:\n\t- a\n", ":2:", "not YAML"},
-		{"empty", "", ":1:", "empty"},
+		{"empty", "", " was empty", "`posthorn export` prints an example"},
 		{"nothing in it", "version: 1\n", ":1:", "neither `tenants` nor `platform`"},
 		{"two documents", "tenants: []\n---\ntenants: []\n", ":2:", "more than one document"},
 		{"a newer file", "version: 2\ntenants: []\n", ":1:", "version 1"},

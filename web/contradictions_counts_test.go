@@ -114,6 +114,7 @@ func (s scene) hosts() {
 	words := map[condition.State]string{
 		condition.Failing: "down", condition.OnHold: "paused", condition.Disabled: "disabled", condition.Active: "healthy",
 		condition.Suspended: "healthy", condition.Unverified: "healthy", condition.Paused: "healthy",
+		condition.AskedToWait: "healthy",
 	}
 	for _, one := range s.all {
 		if words[one.state] == "" {
@@ -171,7 +172,7 @@ func (s scene) fails() (named []*situation) {
 			}
 			seen[one.state], named = true, append(named, one)
 			n := 10 // a summary names the five that fail most
-			if one.state == condition.Active {
+			if failsLeast(one.state) {
 				n = 1
 			}
 			_, err = c.Exec(ctx, `INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
@@ -183,6 +184,8 @@ func (s scene) fails() (named []*situation) {
 	return named
 }
 
+func failsLeast(s condition.State) bool { return s == condition.Active || s == condition.Unverified }
+
 // digest checks the daily summary of each tenant, as it is mailed and as the page of the notices shows it.
 func (s scene) digest() {
 	s.t.Helper()
@@ -192,8 +195,8 @@ func (s scene) digest() {
 		if letters[one.tenant] == "" {
 			letters[one.tenant] = s.letterOfDigest(one.tenant)
 		}
-		if one.state == condition.Active {
-			continue // it fails least, and five are named
+		if failsLeast(one.state) {
+			continue // five are named
 		}
 		line := ""
 		for l := range strings.Lines(letters[one.tenant]) {
@@ -253,6 +256,9 @@ func (s scene) mails() {
 	s.t.Helper()
 	until := time.Now().Add(time.Hour)
 	for _, one := range s.all {
+		if one.state == condition.AskedToWait {
+			continue // the daily summary alone tells of it
+		}
 		held := notice.HeldDetails{
 			Endpoint: one.endpoint, URL: "https://" + one.host + "/", Status: string(one.state), Held: 1,
 			ExpiresAt: until,

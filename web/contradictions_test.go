@@ -70,7 +70,7 @@ func situations() []*situation {
 			make: "WITH e AS (UPDATE endpoints SET rate_limit = 1 WHERE id = $1) " + lane("limited_by = 1, owner = "+live),
 		},
 		{state: condition.Active, wait: condition.Concurrency, make: lane("limited_by = 2, owner = " + live)},
-		{state: condition.Active, wait: condition.RetryAfter, make: lane("not_before = " + later)},
+		{state: condition.AskedToWait, wait: condition.RetryAfter, make: lane("not_before = " + later)},
 		{
 			state: condition.Failing, wait: condition.Breaker,
 			make: `INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures, last_status,

@@ -18,14 +18,18 @@ const mostText = 40
 // link, and short, so that nobody's words pass for Posthorn's own. Every such text in a mail goes through it: names of
 // tenants and people, descriptions, event types, and responses.
 func TenantText(text string) string {
-	text = Unlinked(text)
+	return shortened(Unlinked(text))
+}
+
+func shortened(text string) string {
 	if utf8.RuneCountInString(text) <= mostText {
 		return text
 	}
 	return string([]rune(text)[:mostText-1]) + "…"
 }
 
-// TenantHost is the host of a URL that a tenant chose, as TenantText.
+// TenantHost is the host of a URL that a tenant chose, on one line and short. It is a name that resolves, which leaves no
+// room for a sentence, and people have to recognize their own endpoint: its dots stay.
 func TenantHost(url string) string {
 	_, rest, found := strings.Cut(url, "://")
 	if !found {
@@ -34,7 +38,7 @@ func TenantHost(url string) string {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]
 	}
-	return TenantText(rest[strings.LastIndexByte(rest, '@')+1:])
+	return shortened(strings.Join(strings.Fields(characters.Cleaned(rest[strings.LastIndexByte(rest, '@')+1:])), " "))
 }
 
 var dotted = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+)+`)

@@ -93,9 +93,9 @@ func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 	return out
 }
 
-// endpointName is a name of an endpoint, which can be its URL.
+// endpointName is a name of an endpoint: its description, or its URL or host, which are one word.
 func endpointName(name string) string {
-	if strings.Contains(name, "://") {
+	if len(strings.Fields(name)) == 1 {
 		return mail.TenantHost(name)
 	}
 	return mail.TenantText(name)

@@ -178,7 +178,7 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 		if slices.Contains(aboutNoEndpoint, k) {
 			continue
 		}
-		for _, want := range []string{"hooks[.]acme[.]example", dashboard + "/endpoints/" + ep} {
+		for _, want := range []string{"hooks.acme.example", dashboard + "/endpoints/" + ep} {
 			if !strings.Contains(l.Text(), want) {
 				t.Errorf("%s does not say %s:\n%s", k, want, l.Text())
 			}
@@ -224,11 +224,11 @@ func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
 	const speech = "Your account is locked, open https://evil.example/login or evil.com within the hour, or you lose all of it"
 	const dashboard = "https://posthorn.example/t/ten_01jd0000000000000000000000"
 	details, err := json.Marshal(map[string]any{
-		"endpoint": "ep_1", "url": "https://evil.example/login", "description": speech, "event_type": "evil.com", "name": speech, "by": speech,
+		"endpoint": "ep_1", "url": "https://hooks.acme.example/login", "description": speech, "event_type": "evil.com", "name": speech, "by": speech,
 		"last_excerpt": speech, "day": "2031-03-09", "severity": "critical", "reason": "unhealthy",
 		"alerts":    []notice.DigestAlert{{Endpoint: "ep_1", Name: speech, Detail: speech + " fails.", Action: "Check the logs of " + speech}},
 		"findings":  []notice.DigestFinding{{Detail: speech + " was disabled."}},
-		"endpoints": []notice.DigestEndpoint{{Endpoint: "ep_1", Name: speech, URL: "https://evil.example/login", Failed: 3, Attempts: 4}},
+		"endpoints": []notice.DigestEndpoint{{Endpoint: "ep_1", Name: speech, URL: "https://hooks.acme.example/login", Failed: 3, Attempts: 4}},
 	})
 	if err != nil {
 		t.Fatal(err)

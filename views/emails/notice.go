@@ -79,10 +79,10 @@ func endpointPage(d mail.NoticeData, endpoint string) string {
 
 // called names an endpoint: its description in quotation marks, else its host.
 func called(description, url string) string {
-	if mail.TenantText(description) != "" {
-		return quoted(description)
+	if mail.TenantText(description) == "" {
+		description = url
 	}
-	return quoted(mail.TenantHost(url))
+	return "“" + endpointName(description) + "”"
 }
 
 func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
@@ -123,11 +123,11 @@ func permanent(e notice.EndpointDetails) string {
 	rejects := e.Reason == string(health.Auth) && !e.RetryClientErrors
 	switch n := e.FailedPermanently; {
 	case n == 0 && rejects:
-		return "Deliveries that are rejected with 401, 403, or 404 fail permanently at the first attempt, because this endpoint doesn't retry 4xx responses."
+		return "Deliveries that are rejected with 401, 403, or 404 fail permanently after one retry at most, because this endpoint doesn't retry 4xx responses."
 	case n == 0:
 		return "No delivery has failed permanently yet: failed attempts are retried on the endpoint's schedule."
 	case rejects:
-		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently at the first attempt. They won't be retried. Fix the cause, then replay them.", failedCount(e))
+		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently. They won't be retried. Fix the cause, then replay them.", failedCount(e))
 	}
 	return fmt.Sprintf("%s permanently. They won't be retried. Fix the cause, then replay them.", sentenceCase(failedCount(e)))
 }

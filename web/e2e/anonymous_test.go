@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// TestStrangersAndANeighborDoNotSlowATenant: while 2,000 slow connections of strangers press on forms, on Svix's API and
-// on the way to another home, and another tenant emits against a costly schema, every emission of a tenant is accepted,
-// about as fast as without them.
+// TestStrangersAndANeighborDoNotSlowATenant: while 2,000 slow connections of strangers press on forms, on Svix's API
+// and on the way to another home, and another tenant emits against a costly schema, every emission of a tenant is
+// accepted, about as fast as without them.
 func TestStrangersAndANeighborDoNotSlowATenant(t *testing.T) {
 	// Not parallel: it compares times, and the tests beside it would change them.
 	if runtime.GOOS != "linux" {
