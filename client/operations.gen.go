@@ -2652,7 +2652,7 @@ type EndpointInput struct {
 	// RateLimit Requests a second; null for unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetryClientErrors Retry 4xx responses, which otherwise fail the delivery immediately; also 410 if `health_policy.gone` is off
+	// RetryClientErrors Retry 4xx responses by the schedule. Otherwise 401, 403, and 404 fail the delivery after one retry, and others immediately. Also retries 410 if `health_policy.gone` is off
 	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or custom delays.
@@ -2763,7 +2763,7 @@ type EndpointPatch struct {
 	// RateLimit Requests a second; null for unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetryClientErrors Retry 4xx responses, which otherwise fail the delivery immediately
+	// RetryClientErrors Retry 4xx responses by the schedule. Otherwise 401, 403, and 404 fail the delivery after one retry, and others immediately
 	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or custom delays.

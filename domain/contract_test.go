@@ -177,6 +177,10 @@ func answers() string {
 				0.5); lenient.Status != d.Status {
 				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)
 			}
+			if patient := delivery.Decide(delivery.Policy{Schedule: standard, RetryRefusal: true}, 1, r,
+				0.5); patient.Status != d.Status {
+				outcome = "retried once, then " + outcome + "; with `health_policy.auth_minutes` 0 " + outcomeWords(d) + " immediately"
+			}
 			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1,
 				r, 0.5); r.Status == 410 {
 				outcome += "; with `retry_client_errors` and `health_policy.gone` off " + outcomeWords(both)

@@ -325,6 +325,7 @@ func TestAnEndpointThatRefusesIsDisabledAndDeliversWhatWasHeldOnceItIsResumed(t 
 		return http.StatusUnauthorized
 	})
 	tenant := h.tenant()
+	h.settings(tenant, `{"health":{"auth_minutes":0}}`)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 1 })
 	h.worker(true)
 	h.emitN(tenant, 100)

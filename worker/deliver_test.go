@@ -69,8 +69,9 @@ func TestWhatAResponseMeansForItsDelivery(t *testing.T) {
 		{299, nil, delivery.Delivered, delivery.None},
 		{301, nil, delivery.Retrying, delivery.None},
 		{400, nil, delivery.Failed, delivery.Rejected},
-		{401, nil, delivery.Failed, delivery.Rejected},
-		{404, nil, delivery.Failed, delivery.Rejected},
+		{401, nil, delivery.Retrying, delivery.None},
+		{404, nil, delivery.Retrying, delivery.None},
+		{404, func(s *endpoint.Settings) { s.RetryPolicy = "once" }, delivery.Failed, delivery.Rejected},
 		{408, nil, delivery.Retrying, delivery.None},
 		{409, nil, delivery.Failed, delivery.Rejected},
 		{409, func(s *endpoint.Settings) { s.AcceptConflict = true }, delivery.Delivered, delivery.None},
@@ -112,8 +113,8 @@ func TestWhatAResponseMeansForItsDelivery(t *testing.T) {
 			t.Errorf("%d: %s %s (last status %d), want %s %s", tt.answer, status, reason, last, tt.status, tt.reason)
 		}
 	}
-	if n := h.count("SELECT count(*) FROM dead_letters"); n != 5 {
-		t.Errorf("%d dead letters, want 5", n)
+	if n := h.count("SELECT count(*) FROM dead_letters"); n != 4 {
+		t.Errorf("%d dead letters, want 4", n)
 	}
 	h.balanced()
 }
@@ -291,8 +292,8 @@ func TestAnEventThatIsGoneOrExpungedEndsItsDeliveryAndNoOther(t *testing.T) {
 	h.balanced()
 }
 
-// By default a 401 is not retried: the warning says how many deliveries failed permanently, and the log names endpoint
-// and tenant.
+// Where refusals need not last, a 401 is not retried: the warning says how many deliveries failed permanently, and the
+// log names endpoint and tenant.
 func TestTheWarningOfRejectedDeliveriesCountsThoseThatFailedPermanently(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -237,7 +237,7 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 		Health: l.Policy,
 		Policy: delivery.Policy{
 			Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
-			RetryGone: e.RetryClientErrors && !l.Policy.Gone,
+			RetryGone: e.RetryClientErrors && !l.Policy.Gone, RetryRefusal: l.Policy.HoldsRefusals(),
 		},
 	}
 	if settings.RateLimit != nil {

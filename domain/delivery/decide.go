@@ -29,6 +29,8 @@ type Policy struct {
 	AcceptConflict    bool // a 409 counts as delivered: the receiver had it already
 	RetryClientErrors bool // other 4xx are retried by the schedule instead of failing at once
 	RetryGone         bool // so is a 410: set where it does not disable the endpoint and other 4xx are retried
+	// The first 401, 403 or 404 of a delivery is retried: gateways respond so during a deployment.
+	RetryRefusal bool
 }
 
 // Decision is what becomes of the delivery and of its lane.
@@ -68,12 +70,15 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 		d.Status, d.Repeat = Retrying, true
 		return d
 	}
+	in, more := p.Schedule.Delay(attempt, random)
 	switch classify(p, r, d.Class) {
 	case deliver:
 		d.Status = Delivered
 		return d
 	case reject:
-		d.Status, d.Reason = Failed, Rejected
+		if d.Status, d.Reason = Failed, Rejected; p.RetryRefusal && d.Class == Auth && attempt == 1 && more {
+			d.Status, d.Reason, d.RetryIn = Retrying, None, in
+		}
 		return d
 	case gone:
 		d.Status, d.Reason, d.Disable = Failed, Gone, DisableGone
@@ -85,7 +90,6 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	// The whole lane waits, also when this delivery has no attempt left. The delivery keeps its own schedule: who ends
 	// the wait of the lane releases it too.
 	d.LaneWait = laneWait(r)
-	in, more := p.Schedule.Delay(attempt, random)
 	if !more {
 		d.Status, d.Reason = Failed, Exhausted
 		return d

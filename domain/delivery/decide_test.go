@@ -76,6 +76,30 @@ func TestEveryStatusGetsTheDecisionOfTheTable(t *testing.T) {
 	}
 }
 
+// A gateway responds with 404 while it has no backend: a delivery that meets that moment comes again.
+func TestTheFirstRefusalOfADeliveryIsRetriedWhereRefusalsMustLast(t *testing.T) {
+	t.Parallel()
+	schedule, _ := retry.Named("short")
+	p := delivery.Policy{Schedule: schedule, RetryRefusal: true}
+	for status, class := range map[int]delivery.Class{
+		401: delivery.Auth, 403: delivery.Auth, 404: delivery.Auth, 400: delivery.Neutral, 422: delivery.Neutral,
+	} {
+		for attempt := 1; attempt <= 4; attempt++ {
+			want := delivery.Decision{Status: delivery.Failed, Reason: delivery.Rejected, Class: class}
+			if class == delivery.Auth && attempt == 1 {
+				want = delivery.Decision{Status: delivery.Retrying, RetryIn: schedule.Delays[0], Class: class}
+			}
+			if got := delivery.Decide(p, attempt, delivery.Result{Status: status}, 0.5); got != want {
+				t.Errorf("%d at attempt %d: %+v, want %+v", status, attempt, got, want)
+			}
+		}
+		got := delivery.Decide(delivery.Policy{RetryRefusal: true}, 1, delivery.Result{Status: status}, 0.5)
+		if got.Status != delivery.Failed || got.Reason != delivery.Rejected {
+			t.Errorf("%d without a schedule: %+v", status, got)
+		}
+	}
+}
+
 func differs(got delivery.Decision, want expectation, s retry.Schedule, attempt int) string {
 	full := delivery.Decision{Class: want.class}
 	switch want.want {
