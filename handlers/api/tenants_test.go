@@ -256,12 +256,9 @@ func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
 	for _, path := range []string{"/api/v1", "/api/v1/", "/api/v1/events/", "/api/v2/events", "/nothing", "/api/v1/tenants/" + acme.id + "/tenant"} {
 		w.do("GET", path, acme.key, nil).problem(404, "no_such_path")
 	}
-	for _, method := range []string{"PUT", "DELETE", "OPTIONS", "HEAD"} {
+	for _, method := range []string{"PUT", "DELETE", "OPTIONS"} {
 		a := w.do(method, "/api/v1/events", acme.key, nil)
-		if method != "HEAD" {
-			a.problem(405, "method_not_allowed")
-		}
-		a.want(405)
+		a.problem(405, "method_not_allowed")
 		if a.Header.Get("Allow") == "" || a.Header.Get("X-Request-Id") == "" || a.Header.Get("RateLimit-Remaining") == "" {
 			t.Errorf("%s: headers %v", method, a.Header)
 		}
