@@ -69,10 +69,10 @@ var movedTables = []movedTable{
 	{name: "books", as: whenDrained},
 	{name: "endpoint_health", as: whenDrained},
 	{name: "lanes", as: whenDrained},
+	{name: "late_days", as: whenDrained},
 	{name: "queue", as: whenDrained},
 	{name: "history_days", as: stays}, // a tenant with any doesn't move: mayMove
 	{name: "history_parts", as: stays},
-	{name: "late_days", as: stays},      // what waits keeps its days there too
 	{name: "operator_views", as: stays}, // of an operator's sign-in here
 	{name: "tenant_moves", as: stays},
 	{name: "tenant_move_parts", as: stays},

@@ -40,6 +40,7 @@ var tableRules = map[string]tableRule{
 	"dead_letters":        {why: derived},
 	"cancellations":       {why: derived},
 	"replays":             {why: derived},
+	"late_days":           {why: derived},
 	"endpoint_failures":   {why: derived},
 	"inbox_requests":      {why: "copies of what attempts sent to a test inbox, for a day"},
 	"inboxes":             {why: "the receiver's side of an endpoint: the digest of its token, and what it answers"},
