@@ -4301,7 +4301,7 @@ type Tenant struct {
 	// Contacts Email addresses that get the tenant's notices, in addition to its members
 	Contacts []string `json:"contacts"`
 
-	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked when the first notice is due, and again a week later. Missing in lists of tenants
+	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked by email when their address is saved, and again with the first notice that is due after a week. Missing in lists of tenants
 	ContactsUnconfirmed *[]string `json:"contacts_unconfirmed,omitempty"`
 	CreatedAt           time.Time `json:"created_at"`
 
@@ -4336,7 +4336,7 @@ type TenantCreated struct {
 	// Contacts Email addresses that get the tenant's notices, in addition to its members
 	Contacts []string `json:"contacts"`
 
-	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked when the first notice is due, and again a week later. Missing in lists of tenants
+	// ContactsUnconfirmed Contacts that get no notices yet because they have not confirmed their address. They are asked by email when their address is saved, and again with the first notice that is due after a week. Missing in lists of tenants
 	ContactsUnconfirmed *[]string `json:"contacts_unconfirmed,omitempty"`
 	CreatedAt           time.Time `json:"created_at"`
 
@@ -4409,7 +4409,7 @@ type TenantPage struct {
 
 // TenantPatch defines model for TenantPatch.
 type TenantPatch struct {
-	// Contacts Replaces all of them. Each is asked to confirm the address before the first notice, and each email has an unsubscribe link
+	// Contacts Replaces all of them. Who is new is asked by email to confirm the address and gets no notice before. Each email has an unsubscribe link
 	Contacts *[]string `json:"contacts,omitempty"`
 
 	// Digest Send a daily email while something is wrong

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/emersion/go-smtp"
 
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
@@ -100,5 +105,63 @@ func TestMailsAreNotShownWhereTheyLeave(t *testing.T) {
 	p := program(t, append(newDatabase(t), "POSTHORN_MAIL=smtp", "POSTHORN_MAIL_FROM=hooks@posthorn.example", "POSTHORN_SMTP_URL=smtp://127.0.0.1:1"), Parts{Web: true, Worker: true})
 	if status, body := fetch(t, p.URL()+"/dev/mail", ""); status != http.StatusNotFound {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// refusing is a mail server that knows no recipient whose address begins with "gone".
+type refusing struct{}
+
+func (refusing) Mail(string, *smtp.MailOptions) error { return nil }
+func (refusing) Data(r io.Reader) error               { _, err := io.Copy(io.Discard, r); return err }
+func (refusing) Reset()                               {}
+func (refusing) Logout() error                        { return nil }
+
+func (refusing) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if strings.HasPrefix(to, "gone") {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	}
+	return nil
+}
+
+func TestAnInvitationSaysThatItsMailFailed(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return refusing{}, nil }))
+	server.Domain = "mail.example"
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	environ := append(newDatabase(t), "POSTHORN_MAIL=smtp", "POSTHORN_MAIL_FROM=hooks@posthorn.example", "POSTHORN_SMTP_URL=smtp://"+l.Addr().String())
+	p := program(t, environ, Parts{Web: true, Worker: true})
+	var made struct {
+		Key string `json:"api_key"`
+	}
+	succeed(t, environ, &made, "tenant", "create", "--name", "Acme", "--json")
+	for _, email := range []string{"gone@acme.example", "ada@acme.example"} {
+		if got := ask(t, http.MethodPost, p.URL()+"/api/v1/invitations", made.Key, `{"role":"viewer","email":"`+email+`"}`); got.status != http.StatusCreated {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	failed := func() map[string]bool {
+		var list struct {
+			Data []struct {
+				Email      string `json:"email"`
+				MailFailed bool   `json:"mail_failed"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(ask(t, http.MethodGet, p.URL()+"/api/v1/invitations", made.Key, "").body), &list); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]bool{}
+		for _, i := range list.Data {
+			all[i.Email] = i.MailFailed
+		}
+		return all
+	}
+	eventually(t, "the invitation says that its mail failed", func() bool { return failed()["gone@acme.example"] })
+	if all := failed(); len(all) != 2 || all["ada@acme.example"] {
+		t.Errorf("%v", all)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -163,7 +164,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 	}
 	for _, to := range recipients {
 		if to.Unconfirmed {
-			if err := askContact(ctx, q, links, r, to); err != nil {
+			if err := askContact(ctx, q, links, n.TenantID, r.TenantName, to.Address); err != nil {
 				return err
 			}
 			continue
@@ -195,24 +196,41 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
 }
 
-// askContact asks a contact, before the first notice, whether it wants notices of the tenant. Who does not respond is
-// asked again after a week, when there is something to tell.
-func askContact(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow, to NoticeRecipient) error {
-	tenant := r.NoticeRow.TenantID
-	wait, err := tryMail(ctx, q, account.ContactAsks, "contact", to.Name, tenant.String())
+// askContacts asks those of a tenant's contacts that have not agreed to get its notices. Whoever was asked within the
+// last week, or too often by other tenants, is left out. q can have the tenant's role.
+func askContacts(ctx context.Context, q *sql.Queries, links Links, t sql.Tenant) error {
+	waiting, err := Unconfirmed(ctx, q, t.ID, notice.ReadSettings(t.Settings).Contacts)
+	if err != nil {
+		return err
+	}
+	slices.Sort(waiting) // all transactions lock the limits in one order
+	for _, address := range waiting {
+		if err := askContact(ctx, q, links, t.ID, t.Name, address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askContact asks a contact whether it wants notices of the tenant: when its address is saved, and again when there is
+// something to tell and a week has passed.
+func askContact(ctx context.Context, q *sql.Queries, links Links, tenant id.UUID, name, address string) error {
+	recipient := notice.AddressRecipient(address)
+	wait, err := tryMail(ctx, q, account.ContactAsks, "contact", recipient, tenant.String())
 	if err != nil || wait > 0 {
 		return err
 	}
-	if wait, err = tryMail(ctx, q, account.AllContactAsks, "contact", to.Name); err != nil || wait > 0 {
+	if wait, err = tryMail(ctx, q, account.AllContactAsks, "contact", recipient); err != nil || wait > 0 {
 		return err
 	}
+	mailID := db.NewID()
 	_, err = QueueMail(ctx, q, Mail{
-		Tenant: &tenant, Key: "contact:" + id.Notice.Format(r.NoticeRow.ID) + ":" + shortHash(to.Name), To: to.Address,
-		Kind: mail.ConfirmContact, Keys: links.Keys,
+		ID: mailID, Tenant: &tenant, Key: "contact:" + mailID.String(), To: address, Kind: mail.ConfirmContact,
+		Keys: links.Keys,
 		Data: mail.ConfirmContactData{
-			Tenant: r.TenantName,
+			Tenant: name,
 			Link: links.Unsubscribe(notice.Subscription{
-				Tenant: tenant, Recipient: to.Name, Kind: r.NoticeRow.Kind,
+				Tenant: tenant, Recipient: recipient, Kind: notice.EndpointDisabled,
 			}),
 		},
 	})

@@ -177,7 +177,8 @@ type TenantChange struct {
 	Health        map[string]any // parts of the health policy by name; nil inherits the platform's value
 	// The new endpoints' retry policy, already checked; nil inherits the platform's.
 	Retries  **endpoint.Settings
-	Contacts *[]string         // as notice.Contacts returns them
+	Contacts *[]string         // as notice.Contacts returns them; whoever is new is asked to agree
+	Links    Links             // for the mails that ask; required with Contacts
 	Digest   *bool             // whether a daily digest is sent
 	Limits   map[string]string // settings.OfTenant by name; an empty text inherits the platform's value
 	Seen     string            // the version that the form was based on; empty for any
@@ -236,6 +237,11 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 	}
 	if changed["health_policy"] != nil {
 		if err := q.BumpLanesOf(ctx, tenant); err != nil {
+			return row, err
+		}
+	}
+	if changed["contacts"] != nil {
+		if err := askContacts(ctx, q, change.Links, row); err != nil {
 			return row, err
 		}
 	}

@@ -173,3 +173,43 @@ func TestBothFormsOfAnInternationalDomainAreOneMailbox(t *testing.T) {
 		t.Error(string(got.Body))
 	}
 }
+
+func TestAContactIsAskedWhenItsAddressIsSaved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	w.member(a, "ada@acme.example", access.Owner)
+	save := func(tn tenant, contacts ...string) string {
+		t.Helper()
+		got := w.do("PATCH", "/api/v1/tenant", tn.key, map[string]any{"contacts": append([]string{}, contacts...)}).want(200)
+		if shown := w.do("GET", "/api/v1/tenant", tn.key, nil).want(200); fmt.Sprint(shown.get("contacts_unconfirmed")) != fmt.Sprint(got.get("contacts_unconfirmed")) {
+			t.Errorf("the change says %s, and the tenant %s", got.Body, shown.Body)
+		}
+		return fmt.Sprint(got.get("contacts_unconfirmed"))
+	}
+	asked := func(address string) int {
+		t.Helper()
+		return one[int](w, "SELECT count(*)::int FROM mails WHERE kind = 'confirm_contact' AND recipient = $1", address)
+	}
+	if left := save(a, "ops@bücher.example", "ada@acme.example"); left != "[ops@bücher.example]" {
+		t.Errorf("a member is verified and the other address is not, but %s are listed", left)
+	}
+	if n, members := asked("ops@xn--bcher-kva.example"), asked("ada@acme.example"); n != 1 || members != 0 {
+		t.Errorf("the contact was asked %d times, and the member %d times", n, members)
+	}
+	save(a)
+	save(a, "ops@bücher.example", "new@acme.example") // saved again within the week
+	if again, first := asked("ops@xn--bcher-kva.example"), asked("new@acme.example"); again != 1 || first != 1 {
+		t.Errorf("the contact of before was asked %d times, and the new one %d times", again, first)
+	}
+	w.sql("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, 'ops@xn--bcher-kva.example', 'contact.confirmed', true)", a.uuid.String())
+	if left := save(a, "ops@bücher.example", "new@acme.example"); left != "[new@acme.example]" {
+		t.Errorf("who agreed is listed with %s", left)
+	}
+	for i := range account.AllContactAsks.Tries + 2 {
+		save(w.tenant(fmt.Sprint("T", i)), "victim@elsewhere.example")
+	}
+	if n := asked("victim@elsewhere.example"); n != account.AllContactAsks.Tries {
+		t.Errorf("all tenants together asked an address %d times", n)
+	}
+}

@@ -177,7 +177,7 @@ func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 		if e := fault.As(err); e != nil {
 			wrong = append(wrong, e.Fields...)
 		}
-		change.Contacts = &contacts
+		change.Contacts, change.Links = &contacts, accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys}
 	}
 	if in.RetryPolicy.IsSpecified() {
 		retries, err := in.defaultRetries()

@@ -65,7 +65,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		Contacts: components.FieldProps{
 			Name: "contacts", Label: "Additional recipients", Value: strings.Join(shownAll(told.Contacts), "\n"),
 			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
-			Hint: fmt.Sprintf("One per line, at most %d. Before the first notice, we ask each of them to confirm. They receive all owner notices, and each email has an unsubscribe link.", notice.MaxContacts),
+			Hint: fmt.Sprintf("One per line, at most %d. Each of them is asked by email to confirm. They receive all owner notices, and each email has an unsubscribe link.", notice.MaxContacts),
 		},
 		Retries: components.FieldProps{
 			Name: "retry_policy", Label: "Default retry schedule", Value: retries, Hint: "For new endpoints without a schedule of their own. Existing endpoints keep theirs.",
@@ -208,8 +208,8 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
-			Contacts: &contacts,
-			Digest:   &digest, Seen: form.Get("seen"),
+			Contacts: &contacts, Links: accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys},
+			Digest: &digest, Seen: form.Get("seen"),
 		}, c.Author())
 		return err
 	})

@@ -68,3 +68,17 @@ func TestOwnershipIsTransferredByTypingTheNameAndBothAreTold(t *testing.T) {
 		t.Errorf("they are told %q", told)
 	}
 }
+
+func TestSettingsSayWhichContactsHaveNotAgreed(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	owner.get(w.root + "/settings").want(200).lacks("Not confirmed yet")
+	owner.next(w.root+"/settings/notices", url.Values{"contacts": {"ops@example.com, night@bücher.example"}}).
+		want(200, "Not confirmed yet", "ops@example.com, night@bücher.example.").keep("settings-unconfirmed")
+	if to := one[string](w.world, "SELECT string_agg(recipient, ' ' ORDER BY recipient) FROM mails WHERE kind = 'confirm_contact'"); to != "night@xn--bcher-kva.example ops@example.com" {
+		t.Errorf("asked were %q", to)
+	}
+	w.sql("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT id, c, 'contact.confirmed', true FROM tenants, unnest(ARRAY['ops@example.com', 'night@xn--bcher-kva.example']) c WHERE id = $1", w.tn.id.String())
+	owner.get(w.root + "/settings").want(200).lacks("Not confirmed yet")
+}
