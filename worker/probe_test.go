@@ -153,7 +153,7 @@ func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
 	h.resting(w, ep)
 	well.Store(true)
 	press(23)
-	h.settled(15*time.Second, delivery.Delivered, 29) // and the first is rescheduled
+	h.settled(15*time.Second, delivery.Delivered, 30) // what waited for its retry too
 	if got := ns(r.seen()); got[1] != 23 {
 		t.Errorf("then event %d was sent, want 23", got[1])
 	}

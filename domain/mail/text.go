@@ -28,8 +28,8 @@ func shortened(text string) string {
 	return string([]rune(text)[:mostText-1]) + "…"
 }
 
-// TenantHost is the host of a URL that a tenant chose, on one line and short. It is a name that resolves, which leaves no
-// room for a sentence, and people have to recognize their own endpoint: its dots stay.
+// TenantHost is the host of a URL that a tenant chose, on one line and short. It is a name that resolves, which leaves
+// no room for a sentence, and people have to recognize their own endpoint: its dots stay.
 func TenantHost(url string) string {
 	_, rest, found := strings.Cut(url, "://")
 	if !found {

@@ -132,8 +132,8 @@ func (a *agedConns) closeIdle(address string) {
 
 // agedOf finds the connection under TLS; nil: it is none of ours.
 func agedOf(c net.Conn) *agedConn {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+	if s, ok := c.(session); ok {
+		c = s.NetConn()
 	}
 	aged, _ := c.(*agedConn)
 	return aged
@@ -160,5 +160,9 @@ func (h *httpTransport) dialTLS(ctx context.Context, network, address string) (n
 	}
 	config := h.transport.TLSClientConfig.Clone()
 	config.ServerName = host
-	return encrypt(ctx, conn, config, ctx.Value(phasesKey{}).(*phases))
+	encrypted, err := encrypt(ctx, conn, config, ctx.Value(phasesKey{}).(*phases))
+	if err != nil {
+		return nil, err
+	}
+	return session{encrypted.(*tls.Conn)}, nil
 }

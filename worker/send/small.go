@@ -138,7 +138,7 @@ func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byt
 		}
 		again := kept && n == 0 && ctx.Err() == nil && time.Now().Before(until)
 		if !again {
-			err = c.explain(err)
+			err = explain(c.Conn, err)
 		}
 		_ = c.Close()
 		if !again {
@@ -165,22 +165,6 @@ func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Ti
 	}
 	c.in = bufio.NewReaderSize(c, readBuffer)
 	return c, nil
-}
-
-// explainWithin is enough to read what has arrived already.
-const explainWithin = 50 * time.Millisecond
-
-// explain returns why the other side ended a connection on which nothing could be written, if it said so in TLS.
-func (c *keptConn) explain(err error) error {
-	encrypted, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return err
-	}
-	_ = encrypted.SetReadDeadline(time.Now().Add(explainWithin))
-	if _, said := encrypted.Read(make([]byte, 1)); said != nil && isTLS(said) {
-		return said
-	}
-	return err
 }
 
 // receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"posthorn/domain/delivery"
 )
@@ -68,6 +69,33 @@ func isTLS(err error) bool {
 		return true
 	}
 	return strings.HasPrefix(innermost(err).Error(), "tls: ")
+}
+
+// explainWithin is enough to read what has arrived already.
+const explainWithin = 50 * time.Millisecond
+
+// explain returns why the other side ended a connection on which nothing could be written, if it said so in TLS.
+func explain(conn net.Conn, err error) error {
+	encrypted, ok := conn.(*tls.Conn)
+	if !ok {
+		return err
+	}
+	_ = encrypted.SetReadDeadline(time.Now().Add(explainWithin))
+	if _, said := encrypted.Read(make([]byte, 1)); said != nil && isTLS(said) {
+		return said
+	}
+	return err
+}
+
+// session is a TLS session of http.Transport, which doesn't read any more once it could not write.
+type session struct{ *tls.Conn }
+
+func (s session) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if err != nil {
+		err = explain(s.Conn, err)
+	}
+	return n, err
 }
 
 func innermost(err error) error {
