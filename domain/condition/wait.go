@@ -107,6 +107,13 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 		return Wait{Reason: Retry, Until: r.Due}
 	case l.NotBefore.After(now):
 		return Wait{Reason: RetryAfter, Until: l.NotBefore}
+	}
+	return l.limits(r, now)
+}
+
+// limits is the wait for the endpoint's limits of what nothing else stops.
+func (l Lane) limits(r Row, now time.Time) Wait {
+	switch {
 	case r.State == RowReady && l.LimitedBy == ByRate && l.RateLimit > 0:
 		behind := time.Duration(r.Ahead) * time.Second / time.Duration(l.RateLimit)
 		return Wait{Reason: RateLimit, Until: now.Add(behind), About: true}

@@ -110,7 +110,7 @@ var fields = slices.Concat([]Field{
 
 // policyLabels say what the parts of the health policy are called.
 var policyLabels = map[string]string{
-	"auth_failures": "Consecutive 401, 403, or 404 responses", "auth_minutes": "401, 403, or 404 responses: minimum time", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "All attempts failed: minimum failures",
+	"auth_failures": "Consecutive 401, 403, or 404 responses", "auth_minutes": "401, 403, or 404: minimum time", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "All attempts failed: minimum failures",
 	"failures_over": "Consecutive failures above", "failures_hours": "Consecutive failures: minimum time", "tls_hours": "All attempts failed with TLS errors for", "exhausted": "Deliveries out of attempts",
 }
 

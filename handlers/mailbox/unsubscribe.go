@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -124,7 +125,7 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 		if err != nil {
 			return err
 		}
-		v.Tenant = t.Name
+		v.Tenant = mail.TenantText(t.Name)
 		if v.Asks, err = asks(c.Ctx(), q, s); err != nil {
 			return err
 		}

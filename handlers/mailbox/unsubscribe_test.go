@@ -80,7 +80,8 @@ func TestAContactAgreesByAPersonsPressAlone(t *testing.T) {
 	if w.wanted(notice.SecretRotated, "new@acme.example") {
 		t.Error("a contact that did not agree gets notices")
 	}
-	if status, body := w.ask("POST", link, url.Values{"confirm": {"1"}}); status != http.StatusOK || !strings.Contains(body, "receive these notices") {
+	if status, body := w.ask("POST", link, url.Values{"confirm": {"1"}}); status != http.StatusOK || !strings.Contains(body, "receive these notices") ||
+		strings.Contains(body, "Unsubscribe from these emails") { // a second press at the same place would undo the first
 		t.Errorf("%d %s", status, body)
 	}
 	if !w.wanted(notice.SecretRotated, "new@acme.example") || w.wanted(notice.SecretRotated, "other@acme.example") {
