@@ -42,7 +42,8 @@ WHERE id = @tenant_id
 RETURNING *;
 
 -- name: BumpRouting :one
--- Before a change of what routes, in its transaction: changes of one tenant's routes happen one after the other.
+-- Within a change of what routes, or of how an endpoint is sent to: changes of one tenant happen one after the other, and
+-- an event that is stored after one of them has its version or a newer one.
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id RETURNING routing_version;
 
 -- name: ListTenantsDown :many

@@ -32,6 +32,7 @@ DELETE FROM workers WHERE dead AND coalesce(beat_at, started_at) < now() - inter
 SELECT posthorn.assert_alive(@worker);
 
 -- name: LeaseLanes :many
+-- Settings are read after it, so they are of this version of the tenant's routes or of a newer one.
 WITH free AS (
 	SELECT l.endpoint_id FROM lanes l
 	WHERE l.endpoint_id = ANY(@endpoints::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
@@ -40,6 +41,7 @@ WITH free AS (
 UPDATE lanes l SET owner = @worker::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
+	coalesce((SELECT t.routing_version FROM tenants t WHERE t.id = l.tenant_id), 0)::bigint AS routing_version,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
 	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds,
 	coalesce(extract(epoch FROM least(l.look_at, l.not_before) - now()), 0)::double precision AS look_seconds, l.wait_epoch;

@@ -190,8 +190,8 @@ func (w *Worker) lease(ctx context.Context) error {
 func leaseOf(l queue.Leased) lanes.Lease {
 	lease := lanes.Lease{
 		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev,
-		DropBelow: l.DropBelow,
-		Tokens:    l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds,
+		Version: l.RoutingVersion, DropBelow: l.DropBelow,
+		Tokens: l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds,
 		LookSeconds: l.LookSeconds, WaitEpoch: l.WaitEpoch,
 		ProbeRequest: l.Asked,
 		Health: lanes.Health{

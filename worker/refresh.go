@@ -15,7 +15,8 @@ import (
 const refreshEvery = time.Second
 
 // refresh compares the revisions of this worker's lanes with those in the database, until the context ends: immediately
-// after an announced change, and for all lanes once a second.
+// after an announced change, or when a lane got an event that can be newer than its settings, and for all lanes once a
+// second.
 func (w *Worker) refresh(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -36,6 +37,7 @@ func (w *Worker) refresh(ctx context.Context) {
 }
 
 func (w *Worker) refreshAll(ctx context.Context) error {
+	behind := w.dispatch.Behind()
 	var rows []sql.LaneRevsRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.LaneRevs(ctx, w.id())
@@ -47,10 +49,11 @@ func (w *Worker) refreshAll(ctx context.Context) error {
 	for i, r := range rows {
 		revs[i] = lanes.Revision(r)
 	}
-	return w.applyRevisions(ctx, revs, true)
+	return w.applyRevisions(ctx, revs, behind, true)
 }
 
 func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
+	behind := w.dispatch.Behind()
 	var rows []sql.LaneRevsOfRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.LaneRevsOf(ctx, sql.LaneRevsOfParams{Worker: w.id(), Endpoints: endpoints})
@@ -62,13 +65,13 @@ func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
 	for i, r := range rows {
 		revs[i] = lanes.Revision(r)
 	}
-	return w.applyRevisions(ctx, revs, false)
+	return w.applyRevisions(ctx, revs, behind, false)
 }
 
 // applyRevisions applies changes: lanes that are held or deleted drain, others get their new configuration. all: revs
-// contains every lane of this worker.
-func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all bool) error {
-	changed := w.dispatch.Compare(revs, all)
+// contains every lane of this worker. behind are the lanes that waited for it before revs were read.
+func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, behind map[id.UUID]int64, all bool) error {
+	changed := w.dispatch.Compare(revs, behind, all)
 	if len(changed) > 0 {
 		details, err := queue.LaneDetails(ctx, w.db, changed)
 		if err != nil {
@@ -82,7 +85,7 @@ func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all 
 		for _, ep := range changed {
 			if d, ok := details[ep]; ok {
 				lease := leaseOf(d)
-				lease.Rev = numbers[ep]
+				lease.Rev, lease.Version = numbers[ep], behind[ep]
 				w.dispatch.Configure(lease, w.settingsOf(d), now)
 			}
 		}

@@ -115,7 +115,7 @@ func New(c Config) *Worker {
 	w.inbox, w.tracer = c.Inbox, c.Tracer
 	w.listener.Log = w.log
 	w.metrics = newMetrics(c.Registry, w.listener.Age)
-	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
+	w.dispatch = lanes.New(w.startJob, w.signal, func(ep id.UUID) { w.changed.Ask(ep) }, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
 		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, History: c.History,
 	})

@@ -139,6 +139,7 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 	if err != nil {
 		return nil, err
 	}
+	known := before.byID()
 	for _, e := range endpoints {
 		rule := routing.Rule{
 			EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status),
@@ -150,9 +151,27 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		if e.PayloadVersion != nil {
 			rule.Version = *e.PayloadVersion
 		}
-		t.endpoints = append(t.endpoints, endpointRoute{id: e.ID, ordering: e.Ordering, Route: routing.Compile(rule)})
+		route := endpointRoute{id: e.ID, ordering: e.Ordering}
+		if same := known[e.ID]; same != nil {
+			route.Route = same.Follow(rule)
+		} else {
+			route.Route = routing.Compile(rule)
+		}
+		t.endpoints = append(t.endpoints, route)
 	}
 	return t, nil
+}
+
+// byID are the routes by their endpoints; t can be nil.
+func (t *tenantRoutes) byID() map[id.UUID]*routing.Route {
+	if t == nil {
+		return nil
+	}
+	routes := make(map[id.UUID]*routing.Route, len(t.endpoints))
+	for i := range t.endpoints {
+		routes[t.endpoints[i].id] = &t.endpoints[i].Route
+	}
+	return routes
 }
 
 // loadTypes reads the catalog's rules for emissions. It reuses schemas that were compiled for the previous routes.

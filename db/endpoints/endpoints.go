@@ -305,10 +305,14 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Fu
 		}
 		after.Verification = &v
 	}
-	if !to.Routes(before.Settings) || after.Status != before.Status {
-		if err := Reroute(ctx, q, after.Endpoint, false); err != nil {
-			return Full{}, err
-		}
+	switch {
+	case !to.Routes(before.Settings) || after.Status != before.Status:
+		err = Reroute(ctx, q, after.Endpoint, false)
+	case !to.Sends(before.Settings):
+		_, err = q.BumpRouting(ctx, tenant)
+	}
+	if err != nil {
+		return Full{}, err
 	}
 	if before.Settings.CircuitBreaker && !to.CircuitBreaker {
 		if err := closeBreaker(ctx, q, &after); err != nil {

@@ -75,6 +75,9 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	r Rotation,
 ) (SecretState, error) {
 	overlap := r.Overlap
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return SecretState{}, err
+	}
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return SecretState{}, err
@@ -127,7 +130,7 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 		return SecretState{}, err
 	}
 	signing := slot == added.ID || !SignsOne(e)
-	return SecretState{EndpointSecret: added, Signing: signing}, WakeLane(ctx, q, tenant, endpointID)
+	return SecretState{EndpointSecret: added, Signing: signing}, resign(ctx, q, tenant, endpointID)
 }
 
 // tellRotated posts the notice of a rotation: the receiver's developers need the new secret.
@@ -152,6 +155,9 @@ func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.
 func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool,
 	err error,
 ) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return newest, false, err
+	}
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return newest, false, err
@@ -173,5 +179,13 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 		return newest, false, err
 	}
 	newest.Signing = true
-	return newest, true, WakeLane(ctx, q, tenant, endpointID)
+	return newest, true, resign(ctx, q, tenant, endpointID)
+}
+
+// resign makes the next event, and what waits, signed with the secrets that the endpoint has now. The tenant is locked.
+func resign(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	if _, err := q.BumpRouting(ctx, tenant); err != nil {
+		return err
+	}
+	return WakeLane(ctx, q, tenant, endpointID)
 }

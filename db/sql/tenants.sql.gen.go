@@ -17,7 +17,8 @@ const BumpRouting = `-- name: BumpRouting :one
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = $1 RETURNING routing_version
 `
 
-// Before a change of what routes, in its transaction: changes of one tenant's routes happen one after the other.
+// Within a change of what routes, or of how an endpoint is sent to: changes of one tenant happen one after the other, and
+// an event that is stored after one of them has its version or a newer one.
 func (q *Queries) BumpRouting(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, BumpRouting, tenantID)
 	var routing_version int64

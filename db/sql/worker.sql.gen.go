@@ -826,6 +826,7 @@ WITH free AS (
 UPDATE lanes l SET owner = $1::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
+	coalesce((SELECT t.routing_version FROM tenants t WHERE t.id = l.tenant_id), 0)::bigint AS routing_version,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
 	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds,
 	coalesce(extract(epoch FROM least(l.look_at, l.not_before) - now()), 0)::double precision AS look_seconds, l.wait_epoch
@@ -837,17 +838,19 @@ type LeaseLanesParams struct {
 }
 
 type LeaseLanesRow struct {
-	EndpointID  id.UUID
-	TenantID    id.UUID
-	Rev         int64
-	Tokens      float64
-	DropBelow   int64
-	IdleSeconds float64
-	WaitSeconds float64
-	LookSeconds float64
-	WaitEpoch   int32
+	EndpointID     id.UUID
+	TenantID       id.UUID
+	Rev            int64
+	Tokens         float64
+	DropBelow      int64
+	RoutingVersion int64
+	IdleSeconds    float64
+	WaitSeconds    float64
+	LookSeconds    float64
+	WaitEpoch      int32
 }
 
+// Settings are read after it, so they are of this version of the tenant's routes or of a newer one.
 func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]LeaseLanesRow, error) {
 	rows, err := q.db.Query(ctx, LeaseLanes, arg.Worker, arg.Endpoints)
 	if err != nil {
@@ -863,6 +866,7 @@ func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]Lease
 			&i.Rev,
 			&i.Tokens,
 			&i.DropBelow,
+			&i.RoutingVersion,
 			&i.IdleSeconds,
 			&i.WaitSeconds,
 			&i.LookSeconds,

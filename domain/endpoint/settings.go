@@ -183,6 +183,14 @@ func (s Settings) Routes(other Settings) bool {
 		s.PayloadVersion == other.PayloadVersion
 }
 
+// unsent are the settings, as Diff names them, that change nothing about a delivery.
+var unsent = []string{"external_id", "description", "verification", "metadata"}
+
+// Sends reports whether two settings send events alike.
+func (s Settings) Sends(other Settings) bool {
+	return !slices.ContainsFunc(s.Diff(other), func(field string) bool { return !slices.Contains(unsent, field) })
+}
+
 // Defaults are the limits and defaults of one tenant's endpoints.
 type Defaults struct {
 	MaxEndpoints int

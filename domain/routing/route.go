@@ -23,7 +23,8 @@ type Route struct {
 	Status   endpoint.Status
 	drops    bool
 	version  string
-	unusable error // the filter can't be compiled: the route takes nothing
+	source   string // the filter as it is stored
+	unusable error  // the filter can't be compiled: the route takes nothing
 }
 
 // Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language
@@ -31,11 +32,22 @@ type Route struct {
 func Compile(r Rule) Route {
 	route := Route{
 		Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status,
-		drops: r.Drops, version: r.Version,
+		drops: r.Drops, version: r.Version, source: r.Filter,
 	}
 	if r.Filter != "" {
 		route.Filter, route.unusable = filter.Compile([]byte(r.Filter))
 	}
+	return route
+}
+
+// Follow is Compile for an endpoint whose route was compiled before: a filter that stays is not compiled again.
+func (r *Route) Follow(to Rule) Route {
+	if r.source != to.Filter {
+		return Compile(to)
+	}
+	to.Filter = ""
+	route := Compile(to)
+	route.Filter, route.source, route.unusable = r.Filter, r.source, r.unusable
 	return route
 }
 

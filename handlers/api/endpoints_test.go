@@ -177,7 +177,7 @@ func TestAChangeThatChangesNothingLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatRoutesMakesANewRoutingVersion(t *testing.T) {
+func TestOnlyWhatRoutesOrSendsMakesANewRoutingVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")
@@ -187,9 +187,13 @@ func TestOnlyWhatRoutesMakesANewRoutingVersion(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		method, path, body string
-		routes             bool
+		bumps              bool
 	}{
-		{"PATCH", "", `{"timeout_seconds":3,"format":"raw","max_in_flight":9}`, false},
+		{"PATCH", "", `{"description":"x","metadata":{"a":"b"},"verification":"simple"}`, false},
+		{"PATCH", "", `{"timeout_seconds":3,"format":"raw","max_in_flight":9}`, true},
+		{"PATCH", "", `{"custom_headers":{"X-A":"b"}}`, true},
+		{"PATCH", "", `{"rate_limit":7}`, true},
+		{"PATCH", "", `{"retry_policy":{"delays":[3,5]}}`, true},
 		{"PATCH", "", `{"event_types":["a"]}`, true},
 		{"PATCH", "", `{"filter":{"a":1}}`, true},
 		{"PATCH", "", `{"filter":null}`, true},
@@ -198,7 +202,9 @@ func TestOnlyWhatRoutesMakesANewRoutingVersion(t *testing.T) {
 		{"POST", "/pause", ``, true},
 		{"POST", "/pause", ``, false},
 		{"POST", "/resume", ``, true},
-		{"POST", "/rotate-secret", ``, false},
+		{"POST", "/rotate-secret", ``, true},
+		{"POST", "/switch-secret", ``, true},
+		{"POST", "/switch-secret", ``, false},
 		{"DELETE", "", ``, true},
 	} {
 		before := version()
@@ -206,7 +212,7 @@ func TestOnlyWhatRoutesMakesANewRoutingVersion(t *testing.T) {
 		if a.Status >= 300 {
 			t.Fatalf("%s%s: %s", tt.method, tt.path, a.Body)
 		}
-		if after := version(); (after != before) != tt.routes || after > before+1 {
+		if after := version(); (after != before) != tt.bumps || after > before+1 {
 			t.Errorf("%s %s %s: from version %d to %d", tt.method, tt.path, tt.body, before, after)
 		}
 	}

@@ -30,9 +30,10 @@ type Revision struct {
 	WaitEpoch  int32
 }
 
-// Compare drains lanes that are held or deleted and returns those whose configuration changed. all: revs are of all our
-// lanes, and lanes that are missing in them are no longer ours.
-func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
+// Compare drains lanes that are held or deleted and returns those whose configuration changed. The others of those that
+// were behind before the revisions were read start again. all: revs are of all our lanes, and lanes that are missing in
+// them are no longer ours.
+func (d *Dispatcher) Compare(revs []Revision, behind map[id.UUID]int64, all bool) (changed []id.UUID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ours := make(map[id.UUID]struct{}, len(revs))
@@ -52,6 +53,8 @@ func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
 		}
 		if l.rev != r.Rev {
 			changed = append(changed, l.id)
+		} else if version := behind[l.id]; version > l.version {
+			d.caughtUp(l, version)
 		}
 		if r.DropBelow > l.window.dropBelow {
 			d.forgetReady(l)
@@ -89,6 +92,7 @@ func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 	}
 	l.rev = to.Rev
 	d.forgetReady(l)
+	d.caughtUp(l, to.Version)
 	if l.health.epoch != to.Health.Epoch {
 		l.readHealth(to.Health) // the counters were cleared
 	}

@@ -22,8 +22,9 @@ const (
 // do tenants. When slots are short, a tenant holds at most as many of them as are still free: slots that one tenant
 // leaves unused are lent to others, and stuck endpoints never take the last slots from a tenant that has none.
 type Dispatcher struct {
-	start    func(*Job) // runs a job in a goroutine of its own
-	signal   func()     // requests a pass of the reader
+	start    func(*Job)    // runs a job in a goroutine of its own
+	signal   func()        // requests a pass of the reader
+	compare  func(id.UUID) // requests that a lane is compared with the database
 	mayStart func() bool
 
 	mu        sync.Mutex
@@ -31,6 +32,7 @@ type Dispatcher struct {
 	marked    []*Lane                  // lanes that the next pass checks
 	wanted    map[id.UUID]struct{}     // woken but not ours: to be leased
 	orphans   map[id.UUID]time.Time    // ours in the database, not in memory, and since when
+	behind    map[id.UUID]int64        // lanes that start nothing before they are compared, and their events' version
 	tenants   map[id.UUID]*tenantQueue // of lanes in memory
 	active    []*tenantQueue           // tenants with runnable lanes, in turn
 	pauses    *pause.Set               // what operators have paused
@@ -49,11 +51,12 @@ type tenantQueue struct {
 	pace     pace
 }
 
-// New returns a dispatcher without lanes. It calls start, signal and mayStart while it holds its mutex.
-func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
+// New returns a dispatcher without lanes. It calls start, signal, compare and mayStart while it holds its mutex.
+func New(start func(*Job), signal func(), compare func(id.UUID), mayStart func() bool) *Dispatcher {
 	return &Dispatcher{
-		start: start, signal: signal, mayStart: mayStart,
+		start: start, signal: signal, compare: compare, mayStart: mayStart,
 		lanes: map[id.UUID]*Lane{}, wanted: map[id.UUID]struct{}{}, orphans: map[id.UUID]time.Time{},
+		behind:  map[id.UUID]int64{},
 		tenants: map[id.UUID]*tenantQueue{},
 	}
 }
@@ -61,9 +64,10 @@ func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
 // Install puts a leased lane into service. Settings are nil if the endpoint cannot be served.
 func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	l := &Lane{
-		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, lastStarted: now,
-		window:    window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
-		waitEpoch: leased.WaitEpoch,
+		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, version: leased.Version,
+		lastStarted: now,
+		window:      window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
+		waitEpoch:   leased.WaitEpoch,
 	}
 	l.readHealth(leased.Health)
 	if s == nil {
@@ -94,7 +98,7 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 
 // runnable adds a lane to its tenant's turn if it has something to start. The caller holds the mutex.
 func (d *Dispatcher) runnable(l *Lane) {
-	if l.queued || l.stopped() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
+	if l.queued || l.stopped() || l.isBehind() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
 		return
 	}
 	t := d.tenants[l.tenant]
@@ -154,7 +158,7 @@ func (d *Dispatcher) nextOf(t *tenantQueue, now time.Time) *Job {
 		l := t.lanes[0]
 		t.lanes = t.lanes[1:]
 		l.queued = false
-		if l.stopped() || len(l.ready) == 0 || l.inFlight >= l.limit() {
+		if l.stopped() || l.isBehind() || len(l.ready) == 0 || l.inFlight >= l.limit() {
 			continue
 		}
 		if l.health.breaker.State != health.Closed && !l.health.breaker.MayProbe(now) {
@@ -328,6 +332,7 @@ func (d *Dispatcher) drop(l *Lane) {
 	l.stopTimer()
 	l.stopAwaitingProbe(time.Now())
 	delete(d.lanes, l.id)
+	delete(d.behind, l.id)
 }
 
 // Reset removes everything after this worker was declared dead. Requests in flight end on their own.

@@ -91,6 +91,7 @@ type Lease struct {
 	EndpointID, TenantID id.UUID
 	Host                 string // of the endpoint's URL, as pauses name it
 	Rev                  int64
+	Version              int64 // of the tenant's routes; the settings are of it or of a newer one
 	DropBelow            int64
 	Tokens               float64 // left in the bucket by the last owner
 	IdleSeconds          float64 // since then
@@ -126,6 +127,8 @@ type Lane struct {
 	host       string
 	settings   atomic.Pointer[Settings]
 	rev        int64
+	version    int64 // of the tenant's routes; the settings are of it or of a newer one
+	required   int64 // the newest version of an event that the lane has got; see versions.go
 	phase      phase
 	paused     bool // by an operator: nothing of the lane is read, kept or started
 

@@ -48,7 +48,7 @@ type queueModel struct {
 
 func newQueueModel(t *rapid.T) *queueModel {
 	m := &queueModel{t: t, rows: map[int64]*row{}, again: map[int64]bool{}, rev: 1}
-	m.d = New(m.start, func() {}, func() bool { return true })
+	m.d = New(m.start, func() {}, func(id.UUID) {}, func() bool { return true })
 	tenant := db.NewID()
 	for range 2 {
 		ep := db.NewID()

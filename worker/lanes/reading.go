@@ -218,6 +218,9 @@ func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.U
 	if l.window.rows[row.Seq] != nil || l.phase != serving || l.window.read == readStale {
 		return nil
 	}
+	if event != nil && event.RoutingVersion > l.version {
+		d.require(l, event.RoutingVersion)
+	}
 	j := &Job{Row: *row, Event: event, Lane: l, Epoch: epoch}
 	l.window.rows[row.Seq] = j
 	d.rows++
