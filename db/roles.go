@@ -15,8 +15,11 @@ import (
 // roleLookup owns the functions that answer before a tenant is known.
 const roleLookup = "posthorn_lookup"
 
-// engineRoles belong to the server, and all installations on it share them. The last one is for products (outbox).
-var engineRoles = []string{roleTenant, RoleIngest, RoleWorker, roleConsole, roleLookup, roleAccount, "posthorn_emitter"}
+// roleEmitter is granted to the roles of products, and may only emit (outbox). Posthorn itself never takes it.
+const roleEmitter = "posthorn_emitter"
+
+// engineRoles belong to the server, and all installations on it share them.
+var engineRoles = []string{roleTenant, RoleIngest, RoleWorker, roleConsole, roleLookup, roleAccount, roleEmitter}
 
 // canSet is the privilege of pg_has_role that SET ROLE needs: before version 16 every member has it.
 const (
@@ -33,9 +36,9 @@ func MissingRoles(ctx context.Context, url string) ([]string, error) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	rows, _ := conn.Query(ctx, `SELECT n FROM unnest($1::text[]) n LEFT JOIN pg_roles r ON r.rolname = n
-		WHERE CASE WHEN r.oid IS NULL THEN true ELSE NOT pg_has_role(current_user, r.oid, `+canSet+`)
+		WHERE CASE WHEN r.oid IS NULL THEN true ELSE n <> $3 AND NOT pg_has_role(current_user, r.oid, `+canSet+`)
 			OR NOT coalesce((SELECT has_schema_privilege(r.oid, s.oid, 'USAGE') FROM pg_namespace s WHERE s.nspname = $2), true) END`,
-		engineRoles, Schema)
+		engineRoles, Schema, roleEmitter)
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return missing, Translate(err)
 }
