@@ -172,7 +172,7 @@ func grantAsAdministrator(ctx context.Context, admin, owner, database string) er
 		return err
 	}
 	defer func() { _ = s.conn.Close(context.WithoutCancel(ctx)) }()
-	return s.explain(s.server(ctx))
+	return s.explain(ctx, s.server(ctx))
 }
 
 // migratingRole is the role that an administrator must take, so that new tables belong to the role that Posthorn runs

@@ -70,17 +70,17 @@ func PrepareServer(ctx context.Context, admin, url string, told func(string)) er
 	if s.conn, err = connectSomewhere(ctx, cfg); err != nil {
 		return err
 	}
-	err = s.server(ctx)
+	err = s.explain(ctx, s.server(ctx))
 	_ = s.conn.Close(context.WithoutCancel(ctx))
 	if err != nil {
-		return s.explain(err)
+		return err
 	}
 	cfg.Database = s.database
 	if s.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return err
 	}
 	defer func() { _ = s.conn.Close(context.WithoutCancel(ctx)) }()
-	return s.explain(s.schema(ctx))
+	return s.explain(ctx, s.schema(ctx))
 }
 
 // connectSomewhere connects to the URL's database, or to postgres if there is no such database yet.
@@ -238,15 +238,20 @@ func (s *preparing) do(ctx context.Context, what, statement string) error {
 	return err
 }
 
-// explain names the grants that an administrator lacks.
-func (s *preparing) explain(err error) error {
+// explain names the grants that an administrator lacks: of roles that another role created.
+func (s *preparing) explain(ctx context.Context, err error) error {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) || server.Code != codeRights {
 		return err
 	}
-	return &fault.Error{Kind: fault.Invalid, Code: "database_admin_too_weak", Cause: server, Detail: fmt.Sprintf(
-		"The administrator's role lacks permissions. Use a superuser, or a role with CREATEROLE and CREATEDB. If another role created Posthorn's roles, let it or a superuser run: GRANT %s TO %s WITH ADMIN OPTION.",
-		strings.Join(engineRoles, ", "), Identifier(s.conn.Config().User))}
+	detail := "The administrator's role lacks permissions. Use a superuser, or a role with CREATEROLE and CREATEDB."
+	rows, _ := s.conn.Query(ctx, "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = ANY($1) AND rolname <> current_user AND NOT pg_has_role(oid, "+
+		asAdmin+") ORDER BY 1", append([]string{s.role}, engineRoles...))
+	if others, failed := pgx.CollectRows(rows, pgx.RowTo[string]); failed == nil && len(others) > 0 {
+		detail += fmt.Sprintf(" Another role created some of Posthorn's roles. As a superuser, run: GRANT %s TO %s WITH ADMIN OPTION",
+			strings.Join(others, ", "), Identifier(s.conn.Config().User))
+	}
+	return &fault.Error{Kind: fault.Invalid, Code: "database_admin_too_weak", Cause: server, Detail: detail}
 }
 
 // createDatabase is the statement that creates a database that Posthorn can use, on servers with any locale.

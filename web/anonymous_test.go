@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -124,8 +125,8 @@ func TestEveryRouteEndsABodyThatStalls(t *testing.T) {
 }
 
 func isTimeout(err error) bool {
-	slow, ok := err.(net.Error)
-	return ok && slow.Timeout()
+	var slow net.Error
+	return errors.As(err, &slow) && slow.Timeout()
 }
 
 // Strangers of one network fill their own share. Requests with a key and strangers elsewhere go on as before.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // installations are the folders of PostgreSQL's programs that have a dump's: the oldest and the newest that are found.
@@ -51,14 +53,18 @@ func onOldestAndNewest(t *testing.T, test func(t *testing.T, bin string)) {
 }
 
 // cluster is a PostgreSQL of these programs whose superuser has a name of its own.
-func cluster(t *testing.T, bin, superuser string) (url func(user, database string) string) {
+func cluster(t *testing.T, bin, superuser string, settings ...string) (url func(user, database string) string) {
 	t.Helper()
 	data, port, at := filepath.Join(folder(t), "data"), freePort(t), place{who: unprivileged(t)}
 	if said, err := at.command(filepath.Join(bin, "initdb"), "-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "-N").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	log := newLines(t, superuser)
-	cmd := at.command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off")
+	arguments := []string{"-D", data, "-p", port}
+	for _, s := range append(settings, "listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off") {
+		arguments = append(arguments, "-c", s)
+	}
+	cmd := at.command(filepath.Join(bin, "postgres"), arguments...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -214,6 +220,7 @@ func TestASecondInstallationOnOneServerIsToldWhatToDo(t *testing.T) {
 	onOldestAndNewest(t, func(t *testing.T, bin string) {
 		url := cluster(t, bin, "dba")
 		dir := dataDir(t)
+		execute(t, url("dba", "postgres"), "CREATE ROLE master LOGIN CREATEROLE CREATEDB")
 		for _, name := range []string{"posthorn", "staging", "third"} {
 			execute(t, url("dba", "postgres"), "CREATE ROLE "+name+" LOGIN CREATEROLE", "CREATE DATABASE "+name+" OWNER "+name)
 		}
@@ -228,7 +235,14 @@ func TestASecondInstallationOnOneServerIsToldWhatToDo(t *testing.T) {
 			if !strings.Contains(said, "posthorn_tenant") || !strings.Contains(said, "posthorn migrate roles") {
 				t.Errorf("%s: it is told %s", bin, said)
 			}
-			if said, err := up("staging", "staging", url("dba", "postgres"), "posthorn migrate roles && posthorn migrate up"); err != nil {
+			// An administrator who didn't create the roles is told what it needs, and that is enough.
+			said, err := up("staging", "staging", url("master", "postgres"), "posthorn migrate roles")
+			line := regexp.MustCompile(`GRANT .*posthorn_worker, staging TO "master" WITH ADMIN OPTION`).FindString(said)
+			if err == nil || line == "" {
+				t.Fatalf("%s: another administrator is told %v %s", bin, err, said)
+			}
+			execute(t, url("dba", "postgres"), line)
+			if said, err := up("staging", "staging", url("master", "postgres"), "posthorn migrate roles && posthorn migrate up"); err != nil {
 				t.Errorf("%s: %s", bin, said)
 			}
 		}
@@ -266,5 +280,28 @@ func TestADatabaseThatIsNotUTF8IsRefusedWithTheLineThatRepairsIt(t *testing.T) {
 	}
 	if said, err := shell(t, dir, bin, []string{"POSTHORN_DATABASE_URL=" + url("posthorn", "posthorn_utf8"), "POSTHORN_MASTER_KEY=" + masterKey}, "posthorn migrate up"); err != nil {
 		t.Errorf("the database of the line: %s", said)
+	}
+}
+
+func TestAServerWithoutAFreeConnectionIsNamedWithItsRemedy(t *testing.T) {
+	t.Parallel()
+	bin := installations(t)[0]
+	url := cluster(t, bin, "dba", "max_connections=6", "superuser_reserved_connections=1", "max_wal_senders=0")
+	execute(t, url("dba", "postgres"), "CREATE ROLE posthorn LOGIN CREATEROLE", "CREATE DATABASE posthorn OWNER posthorn")
+	for full := false; !full; {
+		conn, err := pgx.Connect(t.Context(), url("posthorn", "posthorn"))
+		if err == nil {
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			continue
+		}
+		var server *pgconn.PgError
+		if full = errors.As(err, &server) && server.Code == "53300"; !full {
+			t.Fatal(err)
+		}
+	}
+	environ := []string{"POSTHORN_DATABASE_URL=" + url("posthorn", "posthorn"), "POSTHORN_MASTER_KEY=" + masterKey}
+	said, err := shell(t, dataDir(t), bin, environ, "posthorn migrate status")
+	if err == nil || !strings.Contains(said, "max_connections") || strings.Contains(said, "in a few seconds") {
+		t.Errorf("it says %v %s", err, said)
 	}
 }
