@@ -85,7 +85,7 @@ func TestTheServerRestartsWhenItsFilesWereReplacedAndAreComplete(t *testing.T) {
 	}
 	content := read(t, library)
 	var lastWrite time.Time
-	for range 5 { // they are noticed in different looks, so this takes longer than a quiet time: it is still being written
+	for range 5 { // each is noticed by another look, so together longer than a quiet time: it is still being written
 		before := fault.As(c.Ready())
 		lastWrite = time.Now()
 		replace(t, library, content)
