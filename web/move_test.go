@@ -209,7 +209,11 @@ func TestATenantMovesWhileItWorks(t *testing.T) {
 		Rows     int64 `json:"rows"`
 		ClosedMS int64 `json:"closed_ms"`
 	}
+	one.exec(t, "INSERT INTO late_days (tenant_id, day, until) VALUES ($1, current_date, now() + interval '7 days')", tenant)
 	succeed(t, moveEnviron(one, two), &moved, "tenant", "move", one.tenant, "--to", "eu2", "--json")
+	if n := two.count(t, "SELECT count(*) FROM late_days WHERE tenant_id = $1", tenant); n != 1 {
+		t.Errorf("%d days that are shown for longer moved, want 1", n)
+	}
 	before := accepted()
 	until(t, "events flow again", func() bool { return accepted() > before+100 })
 	close(stop)
