@@ -48,7 +48,7 @@ func (d *decoder) fit(t reflect.Type, v any, path string) {
 	if v == nil || t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
 		return
 	}
-	ok := false
+	var ok bool
 	switch given := v.(type) {
 	case map[string]any:
 		ok = d.fitMapping(t, given, path)

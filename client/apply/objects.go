@@ -97,6 +97,16 @@ func (d *decoder) nameOf(fields map[string]any, path, field, fix string) (string
 	return name, true
 }
 
+// normalizeContacts writes addresses as the server does.
+func normalizeContacts(fields map[string]any) {
+	contacts, _ := fields["contacts"].([]any)
+	for i, contact := range contacts {
+		if text, ok := contact.(string); ok {
+			contacts[i] = address(text)
+		}
+	}
+}
+
 func (d *decoder) tenant(v any, path string) {
 	fields := d.fields(v, path)
 	if fields == nil {
@@ -117,19 +127,11 @@ func (d *decoder) tenant(v any, path string) {
 		case "id":
 			o.ID, _ = value.(string)
 		case "endpoints", "event_types", "members", "keys", "sso":
-		case "contacts":
-			if contacts, ok := value.([]any); ok {
-				for i, contact := range contacts {
-					if text, ok := contact.(string); ok {
-						contacts[i] = address(text)
-					}
-				}
-			}
-			o.Fields[field] = value
 		default:
 			o.Fields[field] = value
 		}
 	}
+	normalizeContacts(o.Fields)
 	fits[client.TenantPatch](d, o.Fields, path, "limits", "suspended")
 	if suspended, given := o.Fields["suspended"]; given {
 		if _, is := suspended.(bool); !is {

@@ -77,20 +77,29 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 	if keys := plan.NewKeys(); len(keys) > 0 && c.SecretsFile == "" {
 		return fail(ExitUsage, "The plan creates API keys, whose texts are shown once: %s. Say with --secrets-file where they go. Nothing was changed.", strings.Join(keys, "; "))
 	}
-	if !c.Yes && e.InTerminal && c.File != "-" {
-		e.notef("Do this? [y/N] ")
-		answer, err := readLine(ctx, bufio.NewReader(e.Stdin))
-		if err != nil {
-			return err
-		}
-		if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
-			return fail(ExitFailed, "Nothing was changed.")
-		}
+	if err := c.confirm(ctx, e); err != nil {
+		return err
 	}
 	if err := c.run(ctx, e, plan); err != nil {
 		return err
 	}
 	return c.end(e, plan, true)
+}
+
+// confirm asks a person who could still say no.
+func (c applyCommand) confirm(ctx context.Context, e *Env) error {
+	if c.Yes || !e.InTerminal || c.File == "-" {
+		return nil
+	}
+	e.notef("Do this? [y/N] ")
+	answer, err := readLine(ctx, bufio.NewReader(e.Stdin))
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		return fail(ExitFailed, "Nothing was changed.")
+	}
+	return nil
 }
 
 func (c applyCommand) read(ctx context.Context, e *Env) ([]byte, error) {
