@@ -71,6 +71,7 @@ func TestAKilledWorkerDisablesAndWarnsOnce(t *testing.T) {
 	web := w.launch("web", "web").ready()
 	w.serveAt(web)
 	worker := w.launch("worker", "worker").ready()
+	w.manage(http.MethodPatch, "/tenant", settings{"health_policy": settings{"auth_minutes": 0}}, nil) // the count alone decides
 	ids := map[string]string{}
 	for _, table := range steps {
 		ids[table] = w.endpoint("/"+table, settings{"event_types": []string{"to." + table}, "max_in_flight": 1})
