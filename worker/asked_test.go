@@ -198,9 +198,10 @@ func TestATestEventIgnoresTheWaitAndItsSuccessEndsIt(t *testing.T) {
 	}
 	stop()
 	h.worker(true) // the wait is on record
-	if got := h.waitsFor(tenant, h.deliveryOf(h.emitN(tenant, 1)[0])); got.Reason != condition.RetryAfter {
-		t.Errorf("with another worker a delivery waits for %+v", got)
-	}
+	next := h.deliveryOf(h.emitN(tenant, 1)[0])
+	eventually(t, 10*time.Second, "with another worker a delivery waits for the same", func() bool {
+		return h.waitsFor(tenant, next).Reason == condition.RetryAfter
+	})
 	r.answers(200)
 	test(1)
 	h.settled(15*time.Second, delivery.Delivered, 11)

@@ -187,7 +187,7 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	}
 	alert := names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
 	for _, part := range []string{
-		`"ep_x"`, `"a[.]example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
+		`"ep_x"`, `"a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
 		health.Gone.Sentence(0, 0) + " (gone)", delivery.AnswerText(0, delivery.FailDNS),
 	} {
 		if !strings.Contains(alert, part) && !strings.Contains(alert, strings.ReplaceAll(part, `\u0026`, "&")) {
