@@ -30,7 +30,7 @@ type Listener struct {
 	Silent time.Duration // after which the connection is asked for a sign of life; 0: 15 s
 	Within time.Duration // in which it gives one; 0: 4 s
 
-	alive atomic.Int64 // the last sign of life in Unix nanoseconds; 0: not begun
+	alive atomic.Int64 // the last sign of life in Unix nanoseconds; 0: not started
 }
 
 // Listen passes on notifications until the context ends, over its own connection, which must not go through a pooler.

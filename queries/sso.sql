@@ -63,7 +63,7 @@ VALUES (@tenant_id, @subject, @person_id, @role_gap, now(), now())
 ON CONFLICT (tenant_id, subject) DO UPDATE SET role_gap = excluded.role_gap, seen_at = now();
 
 -- name: DeleteIdentity :execrows
--- The provider's account of a person in one tenant. The next sign-in links the person anew.
+-- The provider's account of a person in one tenant. The next sign-in links the person again.
 DELETE FROM sso_identities WHERE tenant_id = @tenant_id AND person_id = @person_id;
 
 -- name: UnlinkPerson :many

@@ -372,7 +372,7 @@ func TestACrowdOfSignInsTakesNoConnectionsFromTenants(t *testing.T) {
 	}
 	for range 20 {
 		if a := ask(t, "GET", p.URL()+"/api/v1/endpoints", made.Key, ""); a.status != http.StatusOK {
-			t.Errorf("a tenant's request meanwhile: %d %s", a.status, a.body)
+			t.Errorf("a tenant's request at that time: %d %s", a.status, a.body)
 		}
 	}
 	wait.Wait()

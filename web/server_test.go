@@ -320,7 +320,7 @@ func TestReadinessProvesThatAnEventCouldBeStored(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	database := pgx.Identifier{owner.Config().Database}.Sanitize()
-	for _, c := range []struct{ name, broken, mended, says string }{
+	for _, c := range []struct{ name, broken, fixed, says string }{
 		{
 			"takes no writes", "ALTER DATABASE " + database + " SET default_transaction_read_only = on",
 			"BEGIN READ WRITE; ALTER DATABASE " + database + " RESET default_transaction_read_only; COMMIT", "accepts no changes",
@@ -340,7 +340,7 @@ func TestReadinessProvesThatAnEventCouldBeStored(t *testing.T) {
 		if r := ask(); r.Status != "not_ready" || !strings.Contains(r.Checks["database"].Detail, c.says) {
 			t.Errorf("a database that %s: %+v", c.name, r)
 		}
-		if _, err := owner.Exec(t.Context(), c.mended); err != nil {
+		if _, err := owner.Exec(t.Context(), c.fixed); err != nil {
 			t.Fatal(c.name, err)
 		}
 		ready.proof.Close()

@@ -697,7 +697,7 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 }
 
 // UnlinkSSO forgets which account of a tenant's provider a person has, in each tenant whose member the person is, and
-// ends the sessions that providers started. The next sign-in links the person anew. The audit log of each tenant has
+// ends the sessions that providers started. The next sign-in links the person again. The audit log of each tenant has
 // the reason. It returns in how many tenants the person was linked.
 func UnlinkSSO(ctx context.Context, d *db.DB, email, reason string, by db.Author) (n int, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {

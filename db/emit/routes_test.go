@@ -444,7 +444,7 @@ func (g *gate) Err() error {
 }
 
 // A tenant's routes change between a request and its commit, and routing its event again takes long: the other tenants'
-// events are stored meanwhile, and those of the tenant's other requests too.
+// events are stored during that time, and those of the tenant's other requests too.
 func TestATenantWhoseEventIsRoutedAgainHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -47,7 +47,7 @@ type DeleteIdentityParams struct {
 	PersonID id.UUID
 }
 
-// The provider's account of a person in one tenant. The next sign-in links the person anew.
+// The provider's account of a person in one tenant. The next sign-in links the person again.
 func (q *Queries) DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error) {
 	result, err := q.db.Exec(ctx, DeleteIdentity, arg.TenantID, arg.PersonID)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 			Linked: true, EmailKnown: true,
 			Invited: "viewer",
 		}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
-		"an invitation of a verified domain links a removed member anew": {
+		"an invitation of a verified domain links a removed member again": {
 			mapped, ada,
 			sso.Facts{EmailKnown: true, ByDomain: true, Otherwise: true, Invited: "viewer"},
 			sso.Decision{Join: true, Role: "viewer", Link: true},

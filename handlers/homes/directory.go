@@ -120,7 +120,7 @@ func (r *Router) askOne(req *http.Request, name string, q question) (found bool,
 		return false, err
 	}
 	defer leave()
-	if known, ok := r.known.get(q.name()); ok && known == name { // asked by another request meanwhile
+	if known, ok := r.known.get(q.name()); ok && known == name { // another request asked in between
 		return true, nil
 	}
 	if found, err = r.others[name].ask(ctx, r, q); err != nil {
