@@ -29,6 +29,10 @@ const (
 	roleAccount = "posthorn_account"
 )
 
+// Tx is a transaction that is bound to a role. Surfaces pass it on to the packages of db; its statements are called in
+// db and worker only (domain/architecture_test.go).
+type Tx = sql.Queries
+
 // DB is a pool of connections to one Posthorn database.
 type DB struct {
 	pool   *pgxpool.Pool

@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -84,7 +85,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 		return false, nil // looks like a tenant that does not exist
 	}
 	var link sql.FindPortalRow
-	err = k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = k.sessions.db.Account(c.Ctx(), func(q *db.Tx) error {
 		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
 		return err
 	})

@@ -38,7 +38,7 @@ func (c *Call) Warn(w layout.Warning) { c.warnings = append(c.warnings, w) }
 func (c *Call) Ctx() context.Context { return c.ctx }
 
 // Tx runs fn in a transaction of the tenant that the call acts in: it sees the rows of this tenant and no others.
-func (c *Call) Tx(fn func(*sql.Queries) error) error {
+func (c *Call) Tx(fn func(*db.Tx) error) error {
 	return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
 }
 
@@ -117,7 +117,7 @@ func (c *Call) Author() db.Author {
 
 // Audit writes to the audit log of the caller's tenant, in the transaction of the action. object is the external id.
 // details becomes a JSON object or is nil, and never contains a secret.
-func (c *Call) Audit(q *sql.Queries, action, kind, object, reason string, details any) error {
+func (c *Call) Audit(q *db.Tx, action, kind, object, reason string, details any) error {
 	return db.Audit(c.Ctx(), q, c.Author(), db.Audited{
 		Tenant: &c.Actor.Tenant, Action: action, Kind: kind, Object: object, Reason: reason, Details: details,
 	})

@@ -16,7 +16,7 @@ func (c *Call) halts() []layout.Warning {
 		return nil
 	}
 	var out []layout.Warning
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Tx) error {
 		if c.Actor.Suspended {
 			w, err := c.suspension(q)
 			if err != nil {
@@ -43,7 +43,7 @@ func (c *Call) halts() []layout.Warning {
 }
 
 // suspension is the warning on the pages of a suspended tenant.
-func (c *Call) suspension(q *sql.Queries) (layout.Warning, error) {
+func (c *Call) suspension(q *db.Tx) (layout.Warning, error) {
 	w := layout.Warning{Title: "This tenant is suspended", Tone: components.Bad}
 	text, reason := "Your data is read-only, and events are rejected. Deliveries wait.", ""
 	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &c.Actor.Tenant, Action: "tenant.suspended"})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -98,7 +99,7 @@ func (c *Call) unread() int {
 		return 0
 	}
 	var n int64
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Tx) (err error) {
 		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{
 			TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role),
 		})

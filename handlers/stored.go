@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -25,7 +26,7 @@ func (c *Call) ofStoredDay(err error) error {
 			continue
 		}
 		explained := err
-		if failed := c.Tx(func(q *sql.Queries) error {
+		if failed := c.Tx(func(q *db.Tx) error {
 			explained = deliveries.Missing(c.Ctx(), q, c.Actor.Tenant, named, err)
 			return nil
 		}); failed == nil {
@@ -38,7 +39,7 @@ func (c *Call) ofStoredDay(err error) error {
 // explainStored makes an error page say of which day its object is, and offers to bring that day back.
 func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
 	var found []sql.DaysInStorageRow
-	_ = c.Tx(func(q *sql.Queries) (err error) { // without its state the page still says what is known
+	_ = c.Tx(func(q *db.Tx) (err error) { // without its state the page still says what is known
 		found, err = q.DaysInStorage(c.Ctx(), sql.DaysInStorageParams{
 			TenantID: c.Actor.Tenant, Since: day, Until: day, Most: 1,
 		})

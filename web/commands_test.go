@@ -137,7 +137,7 @@ func TestAccountsOfAProviderAreUnlinked(t *testing.T) {
 	}
 	d := openTest(t, environ)
 	tenant, operatorID := db.NewID(), db.NewID()
-	if err := d.Console(t.Context(), func(q *sql.Queries) error {
+	if err := d.Console(t.Context(), func(q *db.Tx) error {
 		if err := q.InsertTenant(t.Context(), sql.InsertTenantParams{
 			ID: tenant, Name: "Acme", RetentionDays: 7, CreatedAt: tenant.Time(),
 		}); err != nil {
@@ -189,7 +189,7 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 	}
 	d := openTest(t, environ)
 	personID := db.NewID()
-	if err := d.Console(t.Context(), func(q *sql.Queries) error {
+	if err := d.Console(t.Context(), func(q *db.Tx) error {
 		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{
 			ID: personID, Email: "ada@example.com", Name: "Ada", Password: "none",
 			CreatedAt: personID.Time(),
@@ -209,7 +209,7 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 			t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 		}
 	}
-	if err := d.Console(t.Context(), func(q *sql.Queries) error {
+	if err := d.Console(t.Context(), func(q *db.Tx) error {
 		p, err := q.FindPerson(t.Context(), "ada@example.com")
 		if err == nil && (p.Totp != nil || p.TotpAt != nil) {
 			t.Error("the second factor is still on")

@@ -20,7 +20,6 @@ import (
 	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/condition"
 	"posthorn/domain/health"
@@ -121,7 +120,7 @@ func newScene(t *testing.T) scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.program.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	if err := s.program.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		_, err := accounts.AddMember(t.Context(), q, suspended, s.owner, access.Owner)
 		return err
 	}); err != nil {

@@ -67,7 +67,7 @@ func holder(t *testing.T, d *db.DB, key string) sql.FindKeyRow {
 // auditActions are the actions noted for a tenant, sorted.
 func auditActions(t *testing.T, d *db.DB, tenant id.UUID) (actions []string) {
 	t.Helper()
-	err := d.Console(t.Context(), func(q *sql.Queries) error {
+	err := d.Console(t.Context(), func(q *db.Tx) error {
 		var highest id.UUID
 		for i := range highest {
 			highest[i] = 0xff

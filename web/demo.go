@@ -64,7 +64,7 @@ func (a *app) serveDemo(ctx context.Context) error {
 // demoKey is a key of the demo tenant for a day, which is made where there is none yet.
 func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 	by := db.Author{Kind: "command"}
-	err = d.Console(ctx, func(q *sql.Queries) error {
+	err = d.Console(ctx, func(q *db.Tx) error {
 		var tenant *id.UUID
 		for after := (id.UUID{}); tenant == nil; {
 			some, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: 500})

@@ -10,7 +10,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
@@ -24,7 +23,7 @@ func operatorOf(t *testing.T, h *someHome) *http.Cookie {
 		t.Fatal(err)
 	}
 	var token string
-	if err := h.pools[0].Account(t.Context(), func(q *sql.Queries) (err error) {
+	if err := h.pools[0].Account(t.Context(), func(q *db.Tx) (err error) {
 		token, err = accounts.StartSession(t.Context(), q, accounts.NewSession{Operator: &op, Life: time.Hour})
 		return err
 	}); err != nil {

@@ -64,7 +64,7 @@ func newLinked(t *testing.T, h *someHome) *linked {
 	if err := accounts.ChangeSSO(t.Context(), h.pools[0], to, db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	if err := h.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		if _, err := q.InsertDomain(t.Context(), sql.InsertDomainParams{
 			TenantID: l.tenant, Domain: "example.com",
 			Proof: "proof",
@@ -120,7 +120,7 @@ func (l *linked) portal() string {
 func (l *linked) invite(email string) (path, token string) {
 	l.t.Helper()
 	token = "token-of-" + email
-	if err := l.home.pools[0].Console(l.t.Context(), func(q *sql.Queries) error {
+	if err := l.home.pools[0].Console(l.t.Context(), func(q *db.Tx) error {
 		return q.InsertInvitation(l.t.Context(), sql.InsertInvitationParams{
 			TenantID: l.tenant, ID: db.NewID(), Email: email, Role: "viewer", Hash: accounts.HashToken(token), InvitedBy: "Ada",
 			CreatedAt: time.Now(), Lives: 3600,
@@ -303,7 +303,7 @@ func TestAMembersChoiceOfMailsMovesToTheirOtherAccount(t *testing.T) {
 	tenant := uuidOf(t, id.Tenant, one.tenant)
 	var here, there id.UUID
 	for h, person := range map[*someHome]*id.UUID{one: &here, two: &there} {
-		if err := h.pools[0].Console(t.Context(), func(q *sql.Queries) (err error) {
+		if err := h.pools[0].Console(t.Context(), func(q *db.Tx) (err error) {
 			*person, err = accounts.AddPerson(t.Context(), q, "olga@example.com", "Olga", "none")
 			if err == nil && h == one {
 				_, err = accounts.AddMember(t.Context(), q, tenant, here, access.Owner)

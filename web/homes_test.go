@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -165,7 +166,7 @@ func TestAnyHomePassesOnWhatBelongsToAnother(t *testing.T) {
 func rename(t *testing.T, h *someHome, text string) {
 	t.Helper()
 	hash := accounts.HashToken(text)
-	err := h.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	err := h.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		tenant, err := id.Tenant.Parse(h.tenant)
 		if err != nil {
 			return err
@@ -352,7 +353,7 @@ func TestPeopleSignInThroughAnyHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	var token string
-	if err := two.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	if err := two.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		person, err := accounts.AddPerson(t.Context(), q, email, "Ada", "none")
 		if err != nil {
 			return err
@@ -398,7 +399,7 @@ func TestPeopleSignInThroughAnyHome(t *testing.T) {
 	if !slices.ContainsFunc(jar.Cookies(at), func(c *http.Cookie) bool { return c.Name == "posthorn-home" && c.Value == "eu2" }) {
 		t.Errorf("the browser does not remember the home: %v", jar.Cookies(at))
 	}
-	if err := two.pools[0].Account(t.Context(), func(q *sql.Queries) error {
+	if err := two.pools[0].Account(t.Context(), func(q *db.Tx) error {
 		row, err := q.FindPerson(t.Context(), email)
 		if err == nil {
 			token, err = accounts.StartSession(t.Context(), q, accounts.NewSession{Person: &row.ID, Life: time.Hour})

@@ -32,7 +32,7 @@ func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
 	var row sql.APIKey
 	var text string
 	err = a.withDatabase(ctx, func(d *db.DB) error {
-		return d.Console(ctx, func(q *sql.Queries) error {
+		return d.Console(ctx, func(q *db.Tx) error {
 			if k.Tenant != nil {
 				if _, err := q.GetTenant(ctx, *k.Tenant); err != nil {
 					return err
@@ -93,7 +93,7 @@ func (c keyCreateCommand) read() (accounts.NewKey, error) {
 }
 
 // makeKey stores a key and notes who made it, in the transaction at hand.
-func makeKey(ctx context.Context, q *sql.Queries, k accounts.NewKey) (sql.APIKey, string, error) {
+func makeKey(ctx context.Context, q *db.Tx, k accounts.NewKey) (sql.APIKey, string, error) {
 	row, text, err := accounts.MakeKey(ctx, q, k)
 	if err != nil {
 		return row, "", err

@@ -12,9 +12,9 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/mail"
 	"posthorn/handlers/mailbox"
 )
@@ -48,7 +48,7 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	if err := p.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
 			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},

@@ -24,7 +24,7 @@ const masterKeyFile = "master.key"
 // leave every endpoint without its signing secret, one failed delivery after another.
 func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring, error) {
 	var samples []sql.SealedSamplesRow
-	err := d.Console(ctx, func(q *sql.Queries) (err error) {
+	err := d.Console(ctx, func(q *db.Tx) (err error) {
 		samples, err = q.SealedSamples(ctx)
 		return err
 	})
@@ -130,7 +130,7 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		return d.Console(ctx, func(q *sql.Queries) error {
+		return d.Console(ctx, func(q *db.Tx) error {
 			return audit(ctx, q, nil, "master_key.rotated", "master_key", ring.KeyID())
 		})
 	})

@@ -15,10 +15,10 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/maintenance"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -154,7 +154,7 @@ func TestATenantMovesWhileItWorks(t *testing.T) {
 	for i := range 5 {
 		one.do(t, "POST", "/events", map[string]any{"type": "order.paused", "data": i}, nil)
 	}
-	if err := one.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+	if err := one.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		person, err := accounts.AddPerson(t.Context(), q, "ada@example.com", "Ada", "none")
 		if err == nil {
 			_, err = accounts.AddMember(t.Context(), q, tenant, person, access.Owner)

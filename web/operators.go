@@ -33,7 +33,7 @@ func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	operatorID := db.NewID()
-	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *sql.Queries) (id.UUID, error) {
+	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *db.Tx) (id.UUID, error) {
 		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{
 			ID: operatorID, Email: email, CreatedAt: operatorID.Time(),
 		})
@@ -50,7 +50,7 @@ func (c operatorLinkCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *sql.Queries) (id.UUID, error) {
+	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *db.Tx) (id.UUID, error) {
 		row, err := q.FindOperator(ctx, email)
 		if db.IsMissing(err) {
 			err = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no operator with the address "+email+".")
@@ -72,7 +72,7 @@ func operatorAddress(typed string) (string, error) {
 
 // operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.
 func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string,
-	find func(*sql.Queries) (id.UUID, error),
+	find func(*db.Tx) (id.UUID, error),
 ) error {
 	cfg, err := a.config()
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 	link := ""
 	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		ring, noRing := openRing(ctx, &cfg, s, d)
-		return d.Console(ctx, func(q *sql.Queries) error {
+		return d.Console(ctx, func(q *db.Tx) error {
 			if operatorID, err = find(q); err != nil {
 				return err
 			}

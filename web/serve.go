@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 )
@@ -124,7 +125,7 @@ const localPath = "/sign-in/link?token="
 // hasTenants is true also where nobody knows, since it decides about advice alone.
 func (p *Program) hasTenants(ctx context.Context) bool {
 	found := true
-	_ = p.pools[0].Console(ctx, func(q *sql.Queries) (err error) {
+	_ = p.pools[0].Console(ctx, func(q *db.Tx) (err error) {
 		tenants, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{Most: 1})
 		found = err != nil || len(tenants) > 0
 		return err

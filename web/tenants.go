@@ -42,7 +42,7 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 		return errors.New("--external-id has 1 to 256 characters, no control characters and no white space at either end, and is not an id of Posthorn")
 	}
 	err = a.withDatabase(ctx, func(d *db.DB) error {
-		return d.Console(ctx, func(q *sql.Queries) error {
+		return d.Console(ctx, func(q *db.Tx) error {
 			err := q.InsertTenant(ctx, sql.InsertTenantParams{
 				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
 				ExternalID: db.TextOrNull(c.ExternalID),
@@ -77,7 +77,7 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 	err := a.readDatabase(ctx, func(d *db.DB) error {
 		for after := (id.UUID{}); ; {
 			var some []sql.Tenant
-			err := d.Console(ctx, func(q *sql.Queries) (err error) {
+			err := d.Console(ctx, func(q *db.Tx) (err error) {
 				some, err = q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: page})
 				return err
 			})
@@ -124,7 +124,7 @@ func checkName(flag, name string) (string, error) {
 }
 
 // audit notes a command, in the transaction of what it does: who typed it is the account on this machine.
-func audit(ctx context.Context, q *sql.Queries, tenant *id.UUID, action, kind, object string) error {
+func audit(ctx context.Context, q *db.Tx, tenant *id.UUID, action, kind, object string) error {
 	actor := "unknown"
 	if u, err := user.Current(); err == nil {
 		actor = u.Username

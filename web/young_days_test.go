@@ -210,7 +210,7 @@ func (y *youngDay) signIn() {
 	start := func(kind account.Kind, s accounts.NewSession) {
 		y.t.Helper()
 		var token string
-		if err := d.Account(ctx, func(q *sql.Queries) (err error) {
+		if err := d.Account(ctx, func(q *db.Tx) (err error) {
 			token, err = accounts.StartSession(ctx, q, s)
 			return err
 		}); err != nil {
@@ -219,7 +219,7 @@ func (y *youngDay) signIn() {
 		y.cookies = append(y.cookies, &http.Cookie{Name: names.Cookie(kind), Value: token})
 	}
 	var person, operator id.UUID
-	if err := d.Console(ctx, func(q *sql.Queries) (err error) {
+	if err := d.Console(ctx, func(q *db.Tx) (err error) {
 		if person, err = accounts.AddPerson(ctx, q, "owner@example.com", "Owner", "none"); err != nil {
 			return err
 		}

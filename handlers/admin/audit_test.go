@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/views/components"
 )
@@ -20,7 +19,7 @@ func TestTheConsolesAuditLogNamesWhatWasRenamedOrDeleted(t *testing.T) {
 	renamed, deleted := w.endpoint(tenant, "https://a.example/in", "active", 0), w.endpoint(tenant, "https://b.example/in?key=hidden", "active", 0)
 	member := id.Member.Format(db.NewID())
 	by := db.Author{Kind: "operator", ID: id.Operator.Format(w.op)}
-	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+	if err := w.db.Console(t.Context(), func(q *db.Tx) error {
 		for _, entry := range []db.Audited{
 			{Tenant: &tenant, Action: "endpoint.paused", Kind: "endpoint", Object: id.Endpoint.Format(renamed)},
 			{Tenant: &tenant, Action: "endpoint.deleted", Kind: "endpoint", Object: id.Endpoint.Format(deleted)},

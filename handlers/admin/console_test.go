@@ -18,7 +18,6 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/schematest"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
@@ -87,7 +86,7 @@ func (w *console) signedIn(op id.UUID, email string) *http.Cookie {
 	w.t.Helper()
 	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", op, email)
 	var token string
-	if err := w.db.Account(w.t.Context(), func(q *sql.Queries) (err error) {
+	if err := w.db.Account(w.t.Context(), func(q *db.Tx) (err error) {
 		token, err = accounts.StartSession(w.t.Context(), q, accounts.NewSession{Operator: &op, Life: time.Hour})
 		return err
 	}); err != nil {
@@ -181,7 +180,7 @@ func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
 	person := db.NewID()
 	w.exec("INSERT INTO people (id, email, name, password, created_at) VALUES ($1, 'a@example.com', 'A', '', now())", person)
 	var token string
-	if err := w.db.Account(t.Context(), func(q *sql.Queries) (err error) {
+	if err := w.db.Account(t.Context(), func(q *db.Tx) (err error) {
 		token, err = accounts.StartSession(t.Context(), q, accounts.NewSession{Person: &person, Life: time.Hour})
 		return err
 	}); err != nil {

@@ -71,7 +71,7 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 	evt, isEvent := id.Event.Parse(text)
 	ep, isEndpoint := id.Endpoint.Parse(text)
 	ten, isTenant := id.Tenant.Parse(text)
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		switch {
 		case isDelivery == nil:
 			tenantID, err := deliveries.TenantOfDelivery(c.Ctx(), q, dlv)
@@ -100,7 +100,7 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 }
 
 // ownedPath finds the page of the tenant with an external id, or else the deliveries of the newest endpoint with it.
-func ownedPath(c *handlers.Call, q *sql.Queries, text string) (string, error) {
+func ownedPath(c *handlers.Call, q *db.Tx, text string) (string, error) {
 	t, err := q.TenantOfExternalID(c.Ctx(), text)
 	if err == nil || !db.IsMissing(err) {
 		return tenantPath(t.ID), err
@@ -147,7 +147,7 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 	if len(v.Wrong) == 0 {
 		status = http.StatusOK
 		var page deliveries.CrossTenantPage
-		err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+		err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 			page, err = deliveries.ListCrossTenant(c.Ctx(), q, list)
 			return err
 		})
@@ -212,7 +212,7 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	var attempts []sql.Attempt
 	var owner sql.Tenant
 	var state condition.State
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (a *admin) listEvents(c *handlers.Call) error {
 		status = http.StatusOK
 		var rows []sql.ScanAllEventsRow
 		var next *id.UUID
-		err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+		err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 			rows, next, err = deliveries.ListCrossTenantEvents(c.Ctx(), q,
 				deliveries.CrossTenantEvents{
 					Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until,
@@ -316,7 +316,7 @@ func (a *admin) showEvent(c *handlers.Call) error {
 	var e sql.Event
 	var owner sql.Tenant
 	var page deliveries.CrossTenantPage
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -42,7 +43,7 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 			Selected: slices.Contains(form["scopes"], string(s)),
 		})
 	}
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		rows, err := q.ListPlatformKeys(c.Ctx(), maxPlatformKeys)
 		for _, k := range rows {
 			v.Keys = append(v.Keys, keyLine(k, a.Now()))
@@ -107,7 +108,7 @@ func (a *admin) createKey(c *handlers.Call) error {
 		return c.Render(handlers.Status(wrong), console.Keys(v))
 	}
 	made := newKey{Name: wanted.Name}
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		_, made.Text, err = accounts.CreateKey(c.Ctx(), q, wanted, 0, c.Author())
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -34,7 +35,7 @@ func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
 	var names map[string]string
 	var found []sql.ListDiscrepanciesRow
 	var checks []sql.ReconcileRow
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ const hostsMost = 200
 
 func (a *admin) listHosts(c *handlers.Call) error {
 	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
 			SilentSeconds: incidents.Silent.Seconds(),
 			Part:          v.Part, Failing: v.State != "", Most: hostsMost + 1,
@@ -60,7 +60,7 @@ func hostLine(r sql.ConsoleHostsRow) console.HostLine {
 func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
 	var rows []sql.ConsoleEndpointsRow
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		rows, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Sick(v))
 }
 
-func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
+func endpointLines(c *handlers.Call, q *db.Tx, rows []sql.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
 	ids := make([]id.UUID, len(rows))
 	for i, r := range rows {
 		ids[i] = r.ID
@@ -103,7 +103,7 @@ func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpoints
 
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		workers, err := q.ConsoleWorkers(c.Ctx(), incidents.Silent.Seconds())
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (a *admin) listJobs(c *handlers.Call) error {
 	var jobs []sql.ConsoleJobsRow
 	e := readCrossTenant(c, id.Job)
 	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Wrong == "" {
 			jobs, err = q.ConsoleJobs(c.Ctx(), sql.ConsoleJobsParams{
 				Before: before(c, id.Job), State: v.State,
@@ -209,7 +209,7 @@ func (a *admin) listMails(c *handlers.Call) error {
 	e := readCrossTenant(c, id.Mail)
 	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	var rows []sql.ConsoleMailsRow
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Wrong == "" {
 			rows, err = q.ConsoleMails(c.Ctx(), sql.ConsoleMailsParams{
 				Before: before(c, id.Mail), State: v.State,
@@ -264,7 +264,7 @@ func statusOf(wrong string) int {
 }
 
 // operatorNames are the names of the operators by id.
-func operatorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
+func operatorNames(c *handlers.Call, q *db.Tx) (map[string]string, error) {
 	rows, err := q.ConsoleOperators(c.Ctx())
 	names := make(map[string]string, len(rows))
 	for _, o := range rows {
@@ -297,7 +297,7 @@ func (a *admin) listAudit(c *handlers.Call) error {
 	}
 	var rows []sql.ConsoleAuditRow
 	var names map[string]string
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Wrong != "" {
 			return nil
 		}

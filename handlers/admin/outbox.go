@@ -3,6 +3,7 @@ package admin
 import (
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -18,7 +19,7 @@ func (a *admin) listRejected(c *handlers.Call) error {
 		Wrong: e.wrong["tenant"],
 	}
 	var rows []sql.RejectedCrossTenantRow
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -34,7 +35,7 @@ type seen struct {
 
 func (a *admin) see(c *handlers.Call) (s seen, err error) {
 	silent := incidents.Silent.Seconds()
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if s.totals, err = q.ConsoleTotals(c.Ctx(), silent); err != nil {
 			return err
 		}

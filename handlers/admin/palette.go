@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -15,7 +16,7 @@ const paletteTenants = 200
 // palette is the content of the command palette: the console's pages, frequent actions, and the newest tenants.
 func (a *admin) palette(c *handlers.Call) error {
 	tenants := layout.PaletteGroup{Label: "Tenants"}
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		found, err := q.ListTenantsDown(c.Ctx(), sql.ListTenantsDownParams{After: id.Last, Most: paletteTenants})
 		for _, t := range found {
 			tenants.Entries = append(tenants.Entries, layout.PaletteEntry{

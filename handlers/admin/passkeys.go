@@ -3,6 +3,7 @@ package admin
 import (
 	"net/url"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -53,7 +54,7 @@ func (a *admin) signInPasskey(c *handlers.Call) error {
 		return err
 	}
 	var token string
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{
 			Operator: &operator.ID, Life: account.Operator.Life(), Address: c.Actor.Address,
 			Agent: c.Request.UserAgent(),
@@ -79,7 +80,7 @@ func (a *admin) verifyPasskey(c *handlers.Call, form url.Values) (operator sql.O
 	}
 	of, err := a.passkeys.Verify(c, form)
 	if err == nil {
-		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			operator, err = q.GetOperator(c.Ctx(), of)
 			return err
 		})
@@ -91,7 +92,7 @@ func (a *admin) verifyPasskey(c *handlers.Call, form url.Values) (operator sql.O
 		err = errOnly
 	}
 	if e := fault.As(err); passkey.IsRejected(err) || e != nil && e == errOnly {
-		failed := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		failed := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
 		})
 		if failed != nil {
@@ -149,7 +150,7 @@ func (a *admin) addPasskey(c *handlers.Call) error {
 	operator := c.Actor.Operator
 	added, err := a.passkeys.Register(c, form, operator.ID, operator.Email)
 	if err == nil {
-		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			return accounts.AddOperatorPasskey(c.Ctx(), q, operator.ID, accounts.NewPasskey{
 				ID:         added.ID,
 				Credential: added.Credential, Name: name, Address: c.Actor.Address,
@@ -184,7 +185,7 @@ func (a *admin) removePasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		return accounts.RemoveOperatorPasskey(c.Ctx(), q, c.Actor.Operator.ID, passkey.Parse(form.Get("passkey")),
 			c.Actor.Address)
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
@@ -25,7 +26,7 @@ const pausesPath = Root + "/pauses"
 // because of it.
 func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
-		_ = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		_ = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 			rows, err := q.ListPauses(c.Ctx())
 			if len(rows) > 0 {
 				c.Warn(layout.Warning{Title: pausedTitle(rows), Text: rows[0].Reason, Href: pausesPath, Label: "Pauses"})
@@ -72,7 +73,7 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 	}
 	var rows []sql.ListPausesRow
 	var names map[string]string
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 
 // whoPaused names who made a pause, with the kind.
 func (a *admin) whoPaused(c *handlers.Call, row sql.DispatchPause) (by string, err error) {
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		names, err := operatorNames(c, q)
 		by = strings.TrimSpace(row.ActorKind + " " + cmp.Or(names[row.ActorID], row.ActorID))
 		return err
@@ -158,7 +159,7 @@ func (a *admin) whoPaused(c *handlers.Call, row sql.DispatchPause) (by string, e
 const pauseAll = "everything"
 
 // pausable are the suggestions of the form: tenants by name, and the hosts of endpoints.
-func pausable(c *handlers.Call, q *sql.Queries) (known []components.Option, err error) {
+func pausable(c *handlers.Call, q *db.Tx) (known []components.Option, err error) {
 	tenants, err := q.TenantNames(c.Ctx(), proposed)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
@@ -164,7 +165,7 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 	}
 	lost := int64(0)
 	if err == nil {
-		err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 			if w.Get("delete_beyond") != strconv.Itoa(days) {
 				if lost, err = accounts.EventsBeyond(c.Ctx(), q, w.tenant, days, a.Now()); err != nil || lost > 0 {
 					return err

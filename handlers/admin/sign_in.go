@@ -82,7 +82,7 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		email = ""
 	}
 	wait := 0
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		if wait, err = accounts.Try(c.Ctx(), q, account.Passwords, "operator password", email); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		return operator, err
 	}
 	if right && operator.DisabledAt == nil && !a.passwordsWork(operator.Email) {
-		err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
 		})
 		if err == nil {
@@ -116,11 +116,11 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		return operator, err
 	}
 	if right && operator.DisabledAt == nil {
-		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		return operator, a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			return accounts.Succeeded(c.Ctx(), q, "operator password", operator.Email)
 		})
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
 	})
 	if err == nil {
@@ -137,7 +137,7 @@ func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) erro
 		life = account.SecondFactor
 	}
 	var token string
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
 		if token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{
 			Operator: &operator.ID, Life: life,
 			Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
@@ -168,7 +168,7 @@ func (a *admin) pending(c *handlers.Call) (*handlers.Session, *sql.Operator, err
 		return nil, nil, err
 	}
 	var operator sql.Operator
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		operator, err = q.GetOperator(c.Ctx(), who.ID)
 		return err
 	})
@@ -222,10 +222,10 @@ func (a *admin) signInCode(c *handlers.Call) error {
 
 // finish makes a pending session a full one, with a new token.
 func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID,
-	also func(*sql.Queries) error,
+	also func(*db.Tx) error,
 ) error {
 	var token string
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
 		if also != nil {
 			if err := also(q); err != nil {
 				return err
@@ -247,7 +247,7 @@ func (a *admin) takeCode(c *handlers.Call, operator sql.Operator, typed string) 
 		return err
 	}
 	wait, used := 0, false
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
 		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "operator code", operator.Email); err != nil || wait > 0 {
 			return err
 		}
@@ -292,7 +292,7 @@ func (a *admin) showSetup(c *handlers.Call) error {
 }
 
 func (a *admin) peek(c *handlers.Call, token string) (link sql.OneTimeLink, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{
 			Hash:    accounts.HashToken(token),
 			Purpose: accounts.LinkOperator,
@@ -335,7 +335,7 @@ func (a *admin) setPassword(c *handlers.Call) error {
 		return err
 	}
 	var operator sql.Operator
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		to := accounts.NewPassword{Hash: hash, Address: c.Actor.Address}
 		operator, err = accounts.SetOperatorPassword(c.Ctx(), q, form.Get("token"), to)
 		return err
@@ -408,7 +408,7 @@ func (a *admin) confirmTOTP(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
 	shown, codes := credential.NewRecoveryCodes()
-	err = a.finish(c, session, operator.ID, func(q *sql.Queries) error {
+	err = a.finish(c, session, operator.ID, func(q *db.Tx) error {
 		to := accounts.NewTOTP{Step: step, Codes: codes, Address: c.Actor.Address}
 		return accounts.ConfirmOperatorTOTP(c.Ctx(), q, operator.ID, to)
 	})

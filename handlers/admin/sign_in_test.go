@@ -66,7 +66,7 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	}
 	kit.Mount(engine, admin.Routes(deps))
 	w.engine = engine
-	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
+	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
 		operatorID := db.NewID()
 		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
 			ID: operatorID, Email: "op@example.com",

@@ -105,7 +105,7 @@ func TestTheProviderNamesOperators(t *testing.T) {
 	}
 	// A password opens the console for the break-glass account alone.
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 403, "single sign-on")
-	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+	if err := w.db.Console(t.Context(), func(q *db.Tx) error {
 		for _, email := range []string{"op@example.com", "glass@example.com"} {
 			hash, err := credential.NewPasswords().Hash(t.Context(), password)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -49,7 +50,7 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 		return err
 	}
 	var row sql.Tenant
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		row, err = q.GetTenant(c.Ctx(), w.tenant)
 		return err
 	})

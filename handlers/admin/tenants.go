@@ -29,7 +29,7 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 		Name: components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
 	}
 	var rows []sql.ConsoleTenantsRow
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{
 			Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1,
 			SilentSeconds: incidents.Silent.Seconds(),
@@ -131,7 +131,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var used accounts.Usage
 	var exported *time.Time
 	var suspended console.Suspension
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		if row, err = q.GetTenant(c.Ctx(), tenantID); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 }
 
 // suspension is who suspended a tenant, why, and when, as in the audit log.
-func suspension(c *handlers.Call, q *sql.Queries, t sql.Tenant) (s console.Suspension, err error) {
+func suspension(c *handlers.Call, q *db.Tx, t sql.Tenant) (s console.Suspension, err error) {
 	if t.State != "suspended" {
 		return s, nil
 	}

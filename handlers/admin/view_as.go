@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -93,7 +94,7 @@ func (a *admin) actInView(c *handlers.Call) error {
 // refuseAct shows the form again with the reason's error.
 func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 	var row sql.Tenant
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		row, err = q.GetTenant(c.Ctx(), tenant)
 		return err
 	})

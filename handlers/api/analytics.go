@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/ledger"
-	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -44,7 +44,7 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		return err
 	}
 	var series analytics.Series
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		series, err = ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ask)
 		return err
 	})

@@ -39,7 +39,7 @@ func (a *api) getAttempt(c *handlers.Call) error {
 		return err
 	}
 	var m madeAttempt
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		m, err = a.readAttempt(c, q, of, attemptID)
 		return err
 	})
@@ -55,7 +55,7 @@ func (a *api) getAttempt(c *handlers.Call) error {
 	})
 }
 
-func (a *api) readAttempt(c *handlers.Call, q *sql.Queries, of, attemptID id.UUID) (m madeAttempt, err error) {
+func (a *api) readAttempt(c *handlers.Call, q *db.Tx, of, attemptID id.UUID) (m madeAttempt, err error) {
 	d, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, of)
 	if err != nil {
 		return m, err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -29,7 +30,7 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 		ask.Scan = maxScan
 	}
 	var rows []sql.ScanAuditDownRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if !p.Ascending {
 			rows, err = q.ScanAuditDown(c.Ctx(), ask)
 			return err

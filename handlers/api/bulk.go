@@ -9,6 +9,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
@@ -120,7 +121,7 @@ func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *stri
 func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) error {
 	var job sql.BulkJob
 	var estimate deliveries.Estimate
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, n); err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.BulkJob
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{
 			Ascending: p.Ascending,
 			After:     after, Most: p.Limit + 1,
@@ -174,7 +175,7 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 	}
 	var job sql.BulkJob
 	var outcome *bulk.Outcome
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if job, err = q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID}); err != nil {
 			return err
 		}
@@ -204,7 +205,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 		return err
 	}
 	var job sql.BulkJob
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
 		return err
 	})

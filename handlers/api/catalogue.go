@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -37,7 +37,7 @@ func (a *api) exportCatalogue(c *handlers.Call) error {
 		return err
 	}
 	var document []byte
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, catalogue.Document(p.Chosen["format"]))
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -69,20 +70,20 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, ask := range map[string]func(*sql.Queries) (int64, error){
-		"the metric": func(q *sql.Queries) (int64, error) { return q.CountDeadLetters(t.Context()) },
-		"the tenant's pages": func(q *sql.Queries) (int64, error) {
+	for name, ask := range map[string]func(*db.Tx) (int64, error){
+		"the metric": func(q *db.Tx) (int64, error) { return q.CountDeadLetters(t.Context()) },
+		"the tenant's pages": func(q *db.Tx) (int64, error) {
 			return q.CountDeadLettersOf(t.Context(), sql.CountDeadLettersOfParams{TenantID: own, Most: 100})
 		},
 	} {
-		if err := w.db.Worker(t.Context(), func(q *sql.Queries) (err error) {
+		if err := w.db.Worker(t.Context(), func(q *db.Tx) (err error) {
 			counts[name], err = ask(q)
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+	if err := w.db.Console(t.Context(), func(q *db.Tx) error {
 		totals, err := q.ConsoleTotals(t.Context(), 30)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
@@ -65,7 +66,7 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return a.answerDeliveries(c, p, deliveries.ListOptions{Event: &eventID}, func(q *sql.Queries) error {
+	return a.answerDeliveries(c, p, deliveries.ListOptions{Event: &eventID}, func(q *db.Tx) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil || eventID.Time().Before(floor) {
 			return orNotFound(err)
@@ -89,7 +90,7 @@ func orNotFound(err error) error {
 }
 
 func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions,
-	first func(*sql.Queries) error,
+	first func(*db.Tx) error,
 ) error {
 	after, err := p.AfterID()
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliverie
 	}
 	list.After, list.Ascending, list.Most = after, p.Ascending, p.Limit
 	var page deliveries.Page
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if first != nil {
 			if err := first(q); err != nil {
 				return err
@@ -127,7 +128,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	var d deliveries.State
 	var attempts []sql.Attempt
 	var expunged bool
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}

@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
@@ -61,7 +61,7 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 
 func (a *api) actOn(c *handlers.Call, deliveryID id.UUID, act deliveries.Act, reason string, status int) error {
 	var d deliveries.State
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author().Because(reason))
 		return err
 	})

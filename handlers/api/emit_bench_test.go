@@ -25,7 +25,7 @@ func (instant) Emit(_ context.Context, _ id.UUID, items []emit.Item) []emit.Resu
 	return []emit.Result{{ID: db.NewID(), Deliveries: 1}}
 }
 
-func (instant) EmitFirst(context.Context, func(*sql.Queries) (id.UUID, bool, error), emit.Item) (emit.Result, bool) {
+func (instant) EmitFirst(context.Context, func(*db.Tx) (id.UUID, bool, error), emit.Item) (emit.Result, bool) {
 	return emit.Result{ID: db.NewID()}, true
 }
 

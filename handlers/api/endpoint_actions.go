@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
@@ -20,7 +21,7 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var v sql.Verification
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if v, err = endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var job sql.BulkJob
-	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *sql.Queries) error {
+	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *db.Tx) error {
 		if drop {
 			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), reason)
 		}
@@ -86,9 +87,9 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 
 // setState applies a rule about an endpoint's state and audits the change. also runs in the same transaction.
 func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change,
-	error), also func(*sql.Queries) error,
+	error), also func(*db.Tx) error,
 ) (change endpoint.Change, e endpoints.Full, err error) {
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		var changed bool
 		e, change, changed, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
 			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
@@ -124,7 +125,7 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if err := auditEndpoint(c, q, "endpoint.test", endpointID, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
 			return err
 		}

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"slices"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -24,7 +24,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		e, secret, err = a.makeEndpoint(c, q, in, random)
 		return err
 	})
@@ -37,7 +37,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 }
 
 // makeEndpoint stores a new endpoint and audits it.
-func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, random [32]byte) (e endpoints.Full,
+func (a *api) makeEndpoint(c *handlers.Call, q *db.Tx, in EndpointInput, random [32]byte) (e endpoints.Full,
 	secret endpoint.Secret, err error,
 ) {
 	defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
@@ -95,7 +95,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 		return err
 	}
 	var rows []endpoints.Full
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		list := endpoints.ListOptions{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}
 		rows, err = endpoints.List(c.Ctx(), q, a.Keys, c.Actor.Tenant, list)
 		return err
@@ -128,7 +128,7 @@ func (a *api) getEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var e endpoints.Full
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 		return err
 	})
@@ -149,7 +149,7 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var after endpoints.Full
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		after, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID,
 			func(s endpoint.Settings) (endpoint.Settings, error) {
 				return in.apply(s, a.Egress)
@@ -170,7 +170,7 @@ func (a *api) deleteEndpoint(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
@@ -184,6 +184,6 @@ func (a *api) deleteEndpoint(c *handlers.Call) error {
 }
 
 // auditEndpoint audits a change of an endpoint in the same transaction.
-func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, endpointID id.UUID, details any) error {
+func auditEndpoint(c *handlers.Call, q *db.Tx, action string, endpointID id.UUID, details any) error {
 	return c.Audit(q, action, "endpoint", id.Endpoint.Format(endpointID), "", details)
 }

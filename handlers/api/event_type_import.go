@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"posthorn/db/sql"
+	"posthorn/db"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -27,7 +27,7 @@ func (a *api) importEventTypes(c *handlers.Call) error {
 	update := in.OnConflict == nil || *in.OnConflict == EventTypeImportOnConflict("update")
 	dry := in.DryRun != nil && *in.DryRun
 	var done []string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if done, err = a.catalogue(c).Import(c.Ctx(), q, entries, update); err == nil && dry {
 			err = errDryRun
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/event"
@@ -19,7 +20,7 @@ func (a *api) createEventType(c *handlers.Call) error {
 		return err
 	}
 	var row sql.EventType
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		row, err = a.catalogue(c).Create(c.Ctx(), q, e)
 		return err
 	})
@@ -40,7 +41,7 @@ func (a *api) listEventTypes(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.EventType
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		ask := sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: string(p.After), Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListEventTypesUp(c.Ctx(), ask)
@@ -69,7 +70,7 @@ func typeName(c *handlers.Call) string {
 func (a *api) getEventType(c *handlers.Call) error {
 	name := typeName(c)
 	var row sql.EventType
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		row, err = q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 		return err
 	})
@@ -86,7 +87,7 @@ func (a *api) updateEventType(c *handlers.Call) error {
 		return err
 	}
 	var row sql.EventType
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		row, _, err = a.catalogue(c).Edit(c.Ctx(), q, name, in.apply)
 		return err
 	})
@@ -101,7 +102,7 @@ func (a *api) deleteEventType(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		return a.catalogue(c).Delete(c.Ctx(), q, name)
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/sql"
@@ -227,7 +228,7 @@ func (a *api) listEvents(c *handlers.Call) error {
 // eventsOfID responds with the events that have the producer's own id: one, unless the producer used it twice.
 func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
 	var found []sql.ScanEventsDownRow
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err
@@ -267,7 +268,7 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 	if p.Type != "" || p.Channel != "" || p.TraceID != "" {
 		scan = maxScan
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err
@@ -302,7 +303,7 @@ func (a *api) getEvent(c *handlers.Call) error {
 		return err
 	}
 	var e sql.Event
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
@@ -149,12 +150,12 @@ func (x *export) line(v any) error {
 }
 
 // exportPages writes a list, page by page.
-func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *sql.Queries, after P) ([]R, error),
+func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *db.Tx, after P) ([]R, error),
 	of func(R) P, view func(R) V,
 ) error {
 	for {
 		var rows []R
-		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *sql.Queries) (err error) {
+		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
 			rows, err = read(ctx, q, place)
 			return err
 		})
@@ -176,7 +177,7 @@ func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context,
 func (x *export) tenant() error {
 	var shown []Tenant
 	var used accounts.Usage
-	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *sql.Queries) (err error) {
+	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
 		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
 			return err
 		}
@@ -194,7 +195,7 @@ func (x *export) tenant() error {
 }
 
 func (x *export) members() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListMembersRow,
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ListMembersRow,
 		error,
 	) {
 		return q.ListMembers(ctx, sql.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
@@ -203,7 +204,7 @@ func (x *export) members() error {
 }
 
 func (x *export) invitations() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListInvitationsRow,
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ListInvitationsRow,
 		error,
 	) {
 		return q.ListInvitations(ctx, sql.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
@@ -212,13 +213,13 @@ func (x *export) invitations() error {
 }
 
 func (x *export) keys() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.APIKey, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.APIKey, error) {
 		return q.ListKeysUp(ctx, sql.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
 	}, func(k sql.APIKey) id.UUID { return k.ID }, keyView)
 }
 
 func (x *export) portalLinks() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.PortalLink,
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.PortalLink,
 		error,
 	) {
 		return q.ListPortalLinks(ctx, sql.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
@@ -226,7 +227,7 @@ func (x *export) portalLinks() error {
 }
 
 func (x *export) bulkJobs() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.BulkJob, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.BulkJob, error) {
 		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{
 			Ascending: true, After: after, Most: exportPage,
 		})
@@ -235,7 +236,7 @@ func (x *export) bulkJobs() error {
 
 // history lists the days whose rows are in no other file, newest first.
 func (x *export) history() error {
-	return exportPages(x, x.At.AddDate(1, 0, 0), func(ctx context.Context, q *sql.Queries,
+	return exportPages(x, x.At.AddDate(1, 0, 0), func(ctx context.Context, q *db.Tx,
 		before time.Time,
 	) ([]sql.HistoryDay, error) {
 		return q.ListHistory(ctx, sql.ListHistoryParams{TenantID: x.Tenant.ID, Before: before, Most: exportPage})
@@ -243,7 +244,7 @@ func (x *export) history() error {
 }
 
 func (x *export) eventTypes() error {
-	return exportPages(x, "", func(ctx context.Context, q *sql.Queries, after string) ([]sql.EventType, error) {
+	return exportPages(x, "", func(ctx context.Context, q *db.Tx, after string) ([]sql.EventType, error) {
 		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{
 			TenantID: x.Tenant.ID, After: after, Most: exportPage,
 		})
@@ -251,7 +252,7 @@ func (x *export) eventTypes() error {
 }
 
 func (x *export) endpoints() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]endpoints.Full,
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]endpoints.Full,
 		error,
 	) {
 		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
@@ -327,7 +328,7 @@ func (x *export) deliveries() error {
 }
 
 func (x *export) notices() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.NoticeRow, error) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.NoticeRow, error) {
 		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{
 			TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage,
 		})
@@ -335,7 +336,7 @@ func (x *export) notices() error {
 }
 
 func (x *export) auditLog() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ScanAuditUpRow,
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ScanAuditUpRow,
 		error,
 	) {
 		return q.ScanAuditUp(ctx, sql.ScanAuditUpParams{

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
@@ -29,7 +29,7 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 		return err
 	}
 	var done deliveries.Expunged
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, eventID, reason, c.Author())
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
 	"posthorn/db/sql"
@@ -48,7 +49,7 @@ func (a *api) putTenant(c *handlers.Call) error {
 		return err
 	}
 	var shown []Tenant
-	err = a.DB.Tenant(c.Ctx(), row.ID, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), row.ID, func(q *db.Tx) error {
 		if row, err = accounts.ChangeTenant(c.Ctx(), q, row.ID, change, c.Author()); err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (a *api) newTenant(c *handlers.Call, create bool) (accounts.NewTenant, erro
 
 // inTenant runs fn as the call's tenant. If a platform key named a tenant that does not exist, it is created in the
 // same transaction, provided that the request says so.
-func (a *api) inTenant(c *handlers.Call, create bool, fn func(*sql.Queries) error) error {
+func (a *api) inTenant(c *handlers.Call, create bool, fn func(*db.Tx) error) error {
 	if c.Actor.NewTenant == "" {
 		return c.Tx(fn)
 	}
@@ -98,7 +99,7 @@ func (a *api) inTenant(c *handlers.Call, create bool, fn func(*sql.Queries) erro
 	if err != nil {
 		return err
 	}
-	return a.DB.ConsoleThenTenant(c.Ctx(), func(q *sql.Queries) (id.UUID, error) {
+	return a.DB.ConsoleThenTenant(c.Ctx(), func(q *db.Tx) (id.UUID, error) {
 		row, _, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
 		c.Actor.Tenant = row.ID
 		return row.ID, suspended(row, err)
@@ -123,7 +124,7 @@ func (a *api) emit(c *handlers.Call, create bool, items []emit.Item) ([]emit.Res
 	if err != nil {
 		return nil, err
 	}
-	first, stored := a.Emitter.EmitFirst(c.Ctx(), func(q *sql.Queries) (id.UUID, bool, error) {
+	first, stored := a.Emitter.EmitFirst(c.Ctx(), func(q *db.Tx) (id.UUID, bool, error) {
 		row, created, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
 		c.Actor.Tenant = row.ID
 		return row.ID, created, suspended(row, err)

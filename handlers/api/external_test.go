@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"posthorn/db/sql"
+	"posthorn/db"
 )
 
 func TestATenantAnswersToItsExternalIDWhereverItsIDDoes(t *testing.T) {
@@ -91,7 +91,7 @@ func TestATenantIsCreatedWithWhatItIsCreatedForOrNotAtAll(t *testing.T) {
 	w := newWorld(t)
 	set := func(text string) {
 		t.Helper()
-		if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+		if err := w.db.Console(t.Context(), func(q *db.Tx) error {
 			return q.SetPlatformSettings(t.Context(),
 				[]byte(text))
 		}); err != nil {

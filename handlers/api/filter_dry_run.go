@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -35,7 +36,7 @@ func (a *api) dryRunFilter(c *handlers.Call) error {
 	var rule routing.Rule
 	var events []sql.SampledEventsRow
 	var whole bool
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		e, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		if err != nil {
 			return err

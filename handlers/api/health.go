@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
@@ -20,7 +21,7 @@ func (a *api) getHealth(c *handlers.Call) error {
 	now := a.Now()
 	var h endpoints.TenantHealth
 	urls := map[id.UUID]string{}
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -68,7 +69,7 @@ func platformView(all []byte) Platform {
 
 func (a *api) getPlatform(c *handlers.Call) error {
 	var all []byte
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		all, err = q.PlatformSettings(c.Ctx())
 		return err
 	})
@@ -128,7 +129,7 @@ func (p PlatformPatch) texts() map[string]string {
 
 // showRows shows tenants to callers that see all of them.
 func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, err error) {
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		shown, err = viewTenants(c, q, rows...)
 		return err
 	})
@@ -136,7 +137,7 @@ func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, er
 }
 
 // viewTenants shows tenants with the settings in effect. q can have any role.
-func viewTenants(c *handlers.Call, q *sql.Queries, rows ...sql.Tenant) ([]Tenant, error) {
+func viewTenants(c *handlers.Call, q *db.Tx, rows ...sql.Tenant) ([]Tenant, error) {
 	platform, err := q.PlatformSettings(c.Ctx())
 	if err != nil {
 		return nil, err

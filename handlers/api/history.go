@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/days"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
@@ -17,7 +18,7 @@ func (a *api) listHistory(c *handlers.Call) error {
 		return err
 	}
 	out := HistoryList{Data: []HistoryDay{}}
-	if err := c.Tx(func(q *sql.Queries) error {
+	if err := c.Tx(func(q *db.Tx) error {
 		rows, err := q.ListHistory(c.Ctx(), sql.ListHistoryParams{
 			TenantID: c.Actor.Tenant, Before: a.Now().AddDate(1, 0, 0), Most: history.MostDays,
 		})
@@ -40,7 +41,7 @@ func (a *api) restoreHistory(c *handlers.Call) error {
 		return fault.ErrNotFound
 	}
 	var row sql.HistoryDay
-	if err := c.Tx(func(q *sql.Queries) (err error) {
+	if err := c.Tx(func(q *db.Tx) (err error) {
 		row, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, day, c.Author())
 		return err
 	}); err != nil {

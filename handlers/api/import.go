@@ -44,12 +44,12 @@ func (a *api) importAll(c *handlers.Call) error {
 	out := Imported{DryRun: im.dry, Results: []ImportResult{}}
 	for _, t := range in.EventTypes {
 		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name},
-			func(q *sql.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
+			func(q *db.Tx, r *ImportResult) error { return im.eventType(q, t, r) }))
 	}
 	for _, text := range in.Endpoints {
 		name, body, err := splitExternal(text)
 		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name},
-			func(q *sql.Queries, r *ImportResult) error {
+			func(q *db.Tx, r *ImportResult) error {
 				if err != nil {
 					return err
 				}
@@ -75,8 +75,8 @@ type importing struct {
 }
 
 // one imports an entry in a transaction of its own. A dry run rolls it back and keeps the errors.
-func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) error) ImportResult {
-	err := im.inTenant(im.call, im.create, func(q *sql.Queries) error {
+func (im *importing) one(r ImportResult, do func(*db.Tx, *ImportResult) error) ImportResult {
+	err := im.inTenant(im.call, im.create, func(q *db.Tx) error {
 		if err := do(q, &r); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) er
 }
 
 // eventType creates an event type, or changes the given fields of the one with its name.
-func (im *importing) eventType(q *sql.Queries, t EventTypeInput, r *ImportResult) error {
+func (im *importing) eventType(q *db.Tx, t EventTypeInput, r *ImportResult) error {
 	e := t.entry()
 	if err := e.Validate(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func splitExternal(text json.RawMessage) (name string, body []byte, err error) {
 
 // endpoint creates an endpoint, or changes the one with its external id. The existing one keeps its secrets, which
 // are rotated and not overwritten.
-func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *ImportResult) error {
+func (im *importing) endpoint(q *db.Tx, name string, body []byte, r *ImportResult) error {
 	if im.seen[name] {
 		return fault.InvalidField(externalID, "import_twice", "This external_id appears twice.")
 	}
@@ -173,7 +173,7 @@ func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *Impor
 	return im.change(q, there, in, r)
 }
 
-func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput, r *ImportResult) error {
+func (im *importing) change(q *db.Tx, endpointID id.UUID, in EndpointInput, r *ImportResult) error {
 	ctx, tenant := im.call.Ctx(), im.call.Actor.Tenant
 	before, err := endpoints.Read(ctx, q, im.Keys, tenant, endpointID)
 	if err != nil {

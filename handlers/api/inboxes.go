@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
 	"posthorn/db/sql"
@@ -24,7 +25,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (a *api) getInbox(c *handlers.Call) error {
 
 func (a *api) showInbox(c *handlers.Call, endpointID id.UUID) error {
 	var box sql.Inbox
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		box, err = q.GetInbox(c.Ctx(), sql.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: endpointID})
 		return err
 	})
@@ -86,7 +87,7 @@ func (a *api) updateInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, answer, c.Author())
 	})
 	if err != nil {
@@ -104,7 +105,7 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListInboxRequestsRow
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		_, rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
@@ -125,7 +126,7 @@ func (a *api) getInboxRequest(c *handlers.Call) error {
 		return err
 	}
 	var row sql.InboxRequestRow
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		row, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, requestID)
 		return err
 	})
@@ -146,7 +147,7 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -26,7 +27,7 @@ func (a *api) createKey(c *handlers.Call) error {
 	}
 	var row sql.APIKey
 	var text string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, a.Settings.KeysPerTenant, c.Author())
 		return err
 	})
@@ -81,7 +82,7 @@ func (a *api) listKeys(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.APIKey
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListKeysUp(c.Ctx(), sql.ListKeysUpParams(ask))
@@ -103,7 +104,7 @@ func (a *api) getKey(c *handlers.Call) error {
 		return err
 	}
 	var row sql.APIKey
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
 		return err
 	})
@@ -122,7 +123,7 @@ func (a *api) revokeKey(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})

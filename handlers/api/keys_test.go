@@ -158,7 +158,7 @@ func TestKeyTextsAreNotStored(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	var rows []sql.APIKey
-	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
+	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
 		rows, err = q.ListKeysUp(t.Context(), sql.ListKeysUpParams{TenantID: &acme.uuid, Most: 10})
 		return err
 	})

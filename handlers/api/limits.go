@@ -7,6 +7,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
@@ -58,7 +59,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	}
 	var row sql.Tenant
 	var used accounts.Usage
-	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
 		if len(change) > 0 {
 			row, err = accounts.ChangeTenant(c.Ctx(), q, tenantID, accounts.TenantChange{Limits: change}, c.Author())
 		} else {

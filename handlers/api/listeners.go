@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -27,7 +27,7 @@ func (a *api) createListener(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err

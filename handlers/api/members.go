@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -31,7 +32,7 @@ func (a *api) listMembers(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListMembersRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListMembers(c.Ctx(), ask)
@@ -59,7 +60,7 @@ func (a *api) getMember(c *handlers.Call) error {
 		return err
 	}
 	var row sql.GetMemberRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = q.GetMember(c.Ctx(), sql.GetMemberParams{TenantID: c.Actor.Tenant, ID: memberID})
 		return err
 	})
@@ -104,7 +105,7 @@ func (a *api) removeMember(c *handlers.Call) error {
 }
 
 func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql.GetMemberRow, err error) {
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: member, To: to,
 			By: c.Author(), May: maySetRole(c),
@@ -140,7 +141,7 @@ func (a *api) createInvitation(c *handlers.Call) error {
 		return err
 	}
 	var row sql.GetInvitationRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL,
 			Keys: a.Keys,
@@ -163,7 +164,7 @@ func (a *api) listInvitations(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListInvitationsRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListInvitations(c.Ctx(), ask)
@@ -195,7 +196,7 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -16,7 +16,7 @@ import (
 func (w *world) member(t tenant, email string, role access.Role) string {
 	w.t.Helper()
 	var member id.UUID
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) error {
+	err := w.db.Console(w.t.Context(), func(q *db.Tx) error {
 		person, err := accounts.AddPerson(w.t.Context(), q, email, "Name", "no password opens this")
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -37,7 +38,7 @@ func (a *api) listNotices(c *handlers.Call) error {
 		ask.Kind = ""
 	}
 	var rows []sql.NoticeRow
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if p.Ascending {
 			rows, err = q.ListNoticesUp(c.Ctx(), sql.ListNoticesUpParams(ask))
 		} else {

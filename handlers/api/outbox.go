@@ -22,7 +22,7 @@ func (a *api) listRejected(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.RejectedDownRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		rows, err = deliveries.ListRejected(c.Ctx(), q, c.Actor.Tenant, after, p.Ascending, p.Limit+1)
 		return err
 	})
@@ -59,7 +59,7 @@ func (a *api) discardRejected(c *handlers.Call) error {
 }
 
 func (a *api) settleRejected(
-	c *handlers.Call, settle func(ctx context.Context, q *sql.Queries, tenant, uuid id.UUID, by db.Author) error,
+	c *handlers.Call, settle func(ctx context.Context, q *db.Tx, tenant, uuid id.UUID, by db.Author) error,
 ) (id.UUID, error) {
 	eventID, err := c.ID(id.Event, "rejected_id")
 	if err != nil {
@@ -68,5 +68,5 @@ func (a *api) settleRejected(
 	if err := c.NoBody(); err != nil {
 		return eventID, err
 	}
-	return eventID, c.Tx(func(q *sql.Queries) error { return settle(c.Ctx(), q, c.Actor.Tenant, eventID, c.Author()) })
+	return eventID, c.Tx(func(q *db.Tx) error { return settle(c.Ctx(), q, c.Actor.Tenant, eventID, c.Author()) })
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -13,7 +14,7 @@ import (
 
 func (a *api) listPauses(c *handlers.Call) error {
 	out := PauseList{Data: []Pause{}}
-	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		rows, err := q.ListPauses(c.Ctx())
 		for _, r := range rows {
 			out.Data = append(out.Data, pauseView(sql.DispatchPause{

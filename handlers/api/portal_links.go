@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -24,7 +25,7 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	}
 	var row sql.PortalLink
 	var token string
-	err = a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant, func(q *sql.Queries) error {
+	err = a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant, func(q *db.Tx) error {
 		link.Tenant, link.By = c.Actor.Tenant, c.Author()
 		row, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
@@ -76,7 +77,7 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.PortalLink
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListPortalLinks(c.Ctx(), sql.ListPortalLinksParams(ask))
@@ -101,7 +102,7 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -79,7 +79,7 @@ func (a *api) replayEvent(c *handlers.Call) error {
 		return err
 	}
 	var made deliveries.EventReplay
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author().Because(reason))
 		return err
 	})

@@ -11,7 +11,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -23,7 +22,7 @@ import (
 type Emitter interface {
 	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
 	// EmitFirst stores an emission together with the tenant that it creates.
-	EmitFirst(ctx context.Context, create func(*sql.Queries) (id.UUID, bool, error), item emit.Item) (emit.Result, bool)
+	EmitFirst(ctx context.Context, create func(*db.Tx) (id.UUID, bool, error), item emit.Item) (emit.Result, bool)
 }
 
 // Deps are the dependencies of the handlers.

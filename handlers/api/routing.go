@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
@@ -19,7 +19,7 @@ func (a *api) explainEvent(c *handlers.Call) error {
 		return err
 	}
 	var read endpoints.RoutedEvent
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		read, err = endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})

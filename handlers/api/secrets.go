@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -18,7 +19,7 @@ func (a *api) listSecrets(c *handlers.Call) error {
 		return err
 	}
 	var live []endpoints.SecretState
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
@@ -47,7 +48,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var added endpoints.SecretState
 	var secret endpoint.Secret
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
 			var err error
 			secret, err = newSecret(endpoints.Wire(e), in.SecretType, in.Secret, typeAfter(e, newest), random)
@@ -85,7 +86,7 @@ func (a *api) switchSecret(c *handlers.Call) error {
 		return err
 	}
 	var newest endpoints.SecretState
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		var changed bool
 		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil ||
 			!changed {

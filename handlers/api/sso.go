@@ -10,6 +10,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -35,7 +36,7 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 		return err
 	}
 	var domains []sql.SSODomain
-	err = a.DB.Tenant(c.Ctx(), tenant, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), tenant, func(q *db.Tx) error {
 		domains, err = q.ListDomains(c.Ctx(), tenant)
 		return err
 	})
@@ -119,7 +120,7 @@ func (a *api) updateTenantSSO(c *handlers.Call) error {
 		return ssoFault(err)
 	}
 	if in.Domains != nil {
-		err := a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+		err := a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
 			return accounts.SetDomains(c.Ctx(), q, tenantID, domains, c.Author())
 		})
 		if err != nil {

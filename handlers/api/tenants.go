@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
@@ -66,7 +67,7 @@ func (a *api) listTenants(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.Tenant
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		ask := sql.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListTenantsUp(c.Ctx(), sql.ListTenantsUpParams(ask))
@@ -99,7 +100,7 @@ func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Ac
 // showTenant reads as the tenant itself, also for platform keys, so that row-level security applies to the query.
 func (a *api) showTenant(c *handlers.Call, tenantID id.UUID) error {
 	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
 		row, err := q.GetTenant(c.Ctx(), tenantID)
 		if err != nil {
 			return err
@@ -136,7 +137,7 @@ func (a *api) changeTenant(c *handlers.Call, tenantID id.UUID) error {
 		return err
 	}
 	var shown []Tenant
-	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
 		row, err := accounts.ChangeTenant(c.Ctx(), q, tenantID, change, c.Author())
 		if err != nil {
 			return err

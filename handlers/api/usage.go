@@ -5,8 +5,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/quota"
 	"posthorn/handlers"
 )
@@ -16,7 +16,7 @@ func (a *api) getUsage(c *handlers.Call) error {
 		return err
 	}
 	var u accounts.Usage
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload,
 			a.Now())
 		return err

@@ -21,7 +21,6 @@ import (
 	"posthorn/db/emit"
 	"posthorn/db/schematest"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -168,7 +167,7 @@ func (w *world) run(part func(context.Context) error) {
 
 func (w *world) makeKey(k accounts.NewKey) (text string) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+	err := w.db.Console(w.t.Context(), func(q *db.Tx) (err error) {
 		_, text, err = accounts.MakeKey(w.t.Context(), q, k)
 		return err
 	})

@@ -19,7 +19,7 @@ import (
 // listTenants is the page on which people switch between their tenants.
 func (a *auth) listTenants(c *handlers.Call) error {
 	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c) && c.Actor.Session.Only == nil}
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		tenants, err := accounts.TenantsOf(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Session.Only)
 		for _, t := range tenants {
 			v.Tenants = append(v.Tenants, pages.TenantLine{
@@ -50,7 +50,7 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		Placeholder: "Work laptop", Width: "medium",
 	}
 	v.MayAddPasskey = a.passkeys != nil
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		keys, err := q.ListPasskeys(c.Ctx(), &p.ID)
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 			func(v *pages.AccountView) *components.FieldProps { return &v.Email })
 	}
 	p := c.Actor.Person
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 
 // alertRequested tells the old address about the request, whether the new one is available or not.
 func (a *auth) alertRequested(c *handlers.Call, to string) error {
-	return a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	return a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "change", c.Actor.Person.ID.String())
 		if err != nil || wait > 0 {
 			return err
@@ -203,7 +203,7 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 		return err
 	}
 	var changed id.UUID
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, email, err := accounts.ChangeEmail(c.Ctx(), q, form.Get("token"), c.Actor.Address)
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (a *auth) setPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
 		to := accounts.NewPassword{Hash: hash, Keep: c.Actor.Session.ID, Address: c.Actor.Address}
 		was, err := accounts.ChangePassword(c.Ctx(), q, p.ID, to)
 		if err != nil {
@@ -333,7 +333,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 	if err != nil {
 		return refuse(c, a.confirmForm(c, next), err)
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
 		return accounts.Succeeded(c.Ctx(), q, "password", p.Email)
 	})
 	if err != nil {

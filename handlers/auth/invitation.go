@@ -30,7 +30,7 @@ func (a *auth) guest(c *handlers.Call, token string) (g guest, err error) {
 	if _, g.person, err = c.SignedInHere(); err != nil {
 		return g, err
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		if g.invitation, err = q.FindInvitation(c.Ctx(), accounts.HashToken(token)); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (a *auth) until(life time.Duration) time.Time {
 }
 
 // mail queues a mail with a link. The mail's key is made from the hash of the token, so a link is mailed once.
-func (a *auth) mail(c *handlers.Call, q *sql.Queries, kind mail.Kind, to, token string, data any) error {
+func (a *auth) mail(c *handlers.Call, q *db.Tx, kind mail.Kind, to, token string, data any) error {
 	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
 		Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data,
 	})
@@ -35,13 +35,13 @@ func mailKey(kind mail.Kind, token string) string {
 }
 
 // alert tells a person about a change of their account. An empty sentence means a new sign-in.
-func (a *auth) alert(c *handlers.Call, q *sql.Queries, p sql.Person, what string) error {
+func (a *auth) alert(c *handlers.Call, q *db.Tx, p sql.Person, what string) error {
 	return a.alertWith(c, q, p, what, "")
 }
 
 // alertWith is alert with advice for a person who did not make the change, and who can't reach its sessions and
 // password.
-func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, advice string) error {
+func (a *auth) alertWith(c *handlers.Call, q *db.Tx, p sql.Person, what, advice string) error {
 	link := a.BaseURL + "/account#sessions"
 	if advice != "" {
 		link = ""

@@ -3,8 +3,8 @@ package auth
 import (
 	"net/url"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -54,7 +54,7 @@ func (a *auth) createTenant(c *handlers.Call) error {
 		return refuse(c, newTenantForm(c, form.Get("name")), err)
 	}
 	wait, p := 0, c.Actor.Person
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err = accounts.Try(c.Ctx(), q, account.NewTenants, "tenant", p.ID.String())
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -43,7 +44,7 @@ func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID
 		err = passkey.ErrRejected
 	}
 	if err == nil {
-		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			p, err = q.GetPerson(c.Ctx(), of)
 			return err
 		})
@@ -84,7 +85,7 @@ func (a *auth) signInPasskey(c *handlers.Call) error {
 		return err
 	}
 	var token string
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		token, err = a.startSession(c, q, p, false)
 		return err
 	})
@@ -111,7 +112,7 @@ func (a *auth) confirmPasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(*sql.Queries) error { return nil })
+	token, err := a.rotate(c, c.Actor.Session.ID, func(*db.Tx) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (a *auth) addPasskey(c *handlers.Call) error {
 	}
 	added, err := a.passkeys.Register(c, form, p.ID, p.Email)
 	if err == nil {
-		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			who, err := accounts.AddPasskey(c.Ctx(), q, p.ID, accounts.NewPasskey{
 				ID:         added.ID,
 				Credential: added.Credential, Name: name, Address: c.Actor.Address,
@@ -188,7 +189,7 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		who, err := accounts.RemovePasskey(c.Ctx(), q, c.Actor.Person.ID, passkey.Parse(form.Get("passkey")), c.Actor.Address)
 		if err != nil {
 			return err
@@ -205,7 +206,7 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 // requirePasskey makes sign-ins require a passkey after the password. The next page shows the recovery codes.
 func (a *auth) requirePasskey(c *handlers.Call) error {
 	shown, codes := credential.NewRecoveryCodes()
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, err := accounts.RequirePasskey(c.Ctx(), q, c.Actor.Person.ID, codes, c.Actor.Address)
 		if err != nil {
 			return err

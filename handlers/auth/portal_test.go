@@ -7,7 +7,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -19,7 +18,7 @@ import (
 func (w *world) portal(l accounts.NewPortalLink) (link id.UUID, token string) {
 	w.t.Helper()
 	l.SessionSeconds, l.By = 3600, db.Author{Kind: "key", ID: "key"}
-	err := w.db.Tenant(w.t.Context(), l.Tenant, func(q *sql.Queries) error {
+	err := w.db.Tenant(w.t.Context(), l.Tenant, func(q *db.Tx) error {
 		row, text, err := accounts.MakePortalLink(w.t.Context(), q, l)
 		link, token = row.ID, text
 		return err
@@ -90,7 +89,7 @@ func TestATenantHasABoundedNumberOfPortalLinksThatNobodyHasOpened(t *testing.T) 
 	full := func() bool {
 		l := link
 		l.SessionSeconds, l.By = 3600, db.Author{Kind: "key", ID: "key"}
-		err := w.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+		err := w.db.Tenant(t.Context(), tenant, func(q *db.Tx) error {
 			_, _, err := accounts.MakePortalLink(t.Context(), q, l)
 			return err
 		})

@@ -37,7 +37,7 @@ func (a *auth) reset(c *handlers.Call) error {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return refuseAs(c, view, fault.As(err))
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *auth) reset(c *handlers.Call) error {
 }
 
 // mailReset sends a person a link to set a new password. silent creates the link and sends nothing.
-func (a *auth) mailReset(c *handlers.Call, q *sql.Queries, p sql.Person, silent bool) error {
+func (a *auth) mailReset(c *handlers.Call, q *db.Tx, p sql.Person, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 		Purpose: accounts.LinkReset, Person: &p.ID,
 		Email: p.Email, Life: account.ResetLife,
@@ -114,7 +114,7 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, err := accounts.ResetPassword(c.Ctx(), q, form.Get("token"), accounts.NewPassword{
 			Hash:    hash,
 			Address: c.Actor.Address,

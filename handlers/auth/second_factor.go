@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
@@ -87,7 +88,7 @@ func (a *auth) signInCode(c *handlers.Call) error {
 		}
 		return refuse(c, a.codeForm(c, next, person.TOTP), err)
 	}
-	token, err := a.rotate(c, session.ID, func(q *sql.Queries) error {
+	token, err := a.rotate(c, session.ID, func(q *db.Tx) error {
 		p, err := q.GetPerson(c.Ctx(), person.ID)
 		if err != nil {
 			return err
@@ -104,8 +105,8 @@ func (a *auth) signInCode(c *handlers.Call) error {
 }
 
 // rotate gives a session a new token, after its person has authenticated again.
-func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*sql.Queries) error) (token string, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*db.Tx) error) (token string, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		if err := also(q); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*sql.Queries)
 // takeCode uses up an authenticator code or a recovery code. A try counts before the code is checked.
 func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 	wait, wrong := 0, false
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
 		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "code", person.String()); err != nil || wait > 0 {
 			return err
 		}
@@ -146,7 +147,7 @@ func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 	return nil
 }
 
-func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed string) (bool, error) {
+func (a *auth) useCode(c *handlers.Call, q *db.Tx, p sql.Person, typed string) (bool, error) {
 	if code := credential.RecoveryCode(typed); code != "" {
 		used, err := accounts.UseRecoveryCode(c.Ctx(), q, p.ID, code)
 		if err != nil || !used {
@@ -181,7 +182,7 @@ func (a *auth) startTOTP(c *handlers.Call) error {
 }
 
 func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p sql.Person, seed []byte, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, err = q.GetPerson(c.Ctx(), c.Actor.Person.ID)
 		return err
 	})
@@ -230,7 +231,7 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
 	shown, codes := credential.NewRecoveryCodes()
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{
 			Step: step, Codes: codes, Address: c.Actor.Address,
 		})
@@ -290,11 +291,11 @@ func (a *auth) stopTOTP(c *handlers.Call) error {
 }
 
 // stopping stops a second factor of a person, and reports whether there was one.
-type stopping func(ctx context.Context, q *sql.Queries, person id.UUID, address string) (sql.Person, bool, error)
+type stopping func(ctx context.Context, q *db.Tx, person id.UUID, address string) (sql.Person, bool, error)
 
 // stopFactor stops a second factor, and tells the person by mail if there was one.
 func (a *auth) stopFactor(c *handlers.Call, stop stopping, next string) error {
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, was, err := stop(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
 		if err != nil || !was {
 			return err

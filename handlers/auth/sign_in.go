@@ -30,7 +30,7 @@ func (a *auth) start(c *handlers.Call) error {
 
 // home is the page of the tenant that a person opened last, or of their first. Without tenants it is the list.
 func (a *auth) home(c *handlers.Call, person id.UUID, only *id.UUID) (path string, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		p, err := q.GetPerson(c.Ctx(), person)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (a *auth) signIn(c *handlers.Call) error {
 	}
 	var token string
 	pending := true
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		has, err := accounts.FactorsOf(c.Ctx(), q, person)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (a *auth) checkPassword(c *handlers.Call, typed, password string) (sql.Pers
 // findForSignIn counts the try, then finds the person. The zero Person is none.
 func (a *auth) findForSignIn(c *handlers.Call, email string) (person sql.Person, err error) {
 	wait := 0
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		if wait, err = accounts.Try(c.Ctx(), q, account.Passwords, "password", email); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func tooManyTries(wait int) error {
 // refuseSignIn audits a failed sign-in. It takes as many statements for nobody as for a person, of however many
 // tenants.
 func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		return accounts.AuditPerson(c.Ctx(), q, person, c.Actor.Address, "sign_in.failed", nil)
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
 }
 
 // startSession starts the session of a person with the correct password.
-func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person, pending bool) (string, error) {
+func (a *auth) startSession(c *handlers.Call, q *db.Tx, person sql.Person, pending bool) (string, error) {
 	if err := accounts.Succeeded(c.Ctx(), q, "password", person.Email); err != nil {
 		return "", err
 	}
@@ -204,7 +204,7 @@ func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person,
 }
 
 // noteSignIn audits a sign-in. A person who signs in from a browser without another session gets a mail.
-func (a *auth) noteSignIn(c *handlers.Call, q *sql.Queries, person sql.Person) error {
+func (a *auth) noteSignIn(c *handlers.Call, q *db.Tx, person sql.Person) error {
 	if err := accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (a *auth) signOut(c *handlers.Call) error {
 		return err
 	}
 	if session != nil && !session.Pending {
-		err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 			return accounts.SignOut(c.Ctx(), q, person.ID, session.Only, c.Actor.Address)
 		})
 		if err != nil {

@@ -96,7 +96,7 @@ func (a *auth) signUp(c *handlers.Call) error {
 }
 
 func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error {
-	return a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	return a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 
 // mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link that nobody
 // gets, so that it takes as long as signing up a new address.
-func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person, data signUpData, silent bool) error {
+func (a *auth) mailAccountExists(c *handlers.Call, q *db.Tx, p sql.Person, data signUpData, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 		Purpose: accounts.LinkSignUp, Email: p.Email,
 		Data: data, Life: account.SignUpLife,
@@ -183,7 +183,7 @@ func verifyForm(c *handlers.Call, token string, link sql.OneTimeLink, data signU
 
 // peek returns the purpose of a link without using it up.
 func (a *auth) peek(c *handlers.Call, purpose, token string) (link sql.OneTimeLink, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: purpose})
 		return err
 	})

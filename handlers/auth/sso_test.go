@@ -12,7 +12,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -487,7 +486,7 @@ func TestAnAccountThatWasMadeAgainAtTheProviderIsLinkedAfterAnInvitation(t *test
 	// The same by the invitation's link, without the provider.
 	remove()
 	w.person("ada2@acme.test")
-	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
+	if err := w.db.Console(t.Context(), func(q *db.Tx) error {
 		p, err := q.FindPerson(t.Context(), "ada@acme.test")
 		if err == nil {
 			_, err = accounts.AddMember(t.Context(), q, c.tenant, p.ID, access.Viewer)

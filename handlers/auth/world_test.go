@@ -21,7 +21,6 @@ import (
 	"posthorn/db/dbtest"
 	"posthorn/db/schematest"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -292,7 +291,7 @@ var hashOnce = sync.OnceValue(func() string {
 // person creates a person whose password is goodPassword.
 func (w *world) person(email string) (person id.UUID) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+	err := w.db.Console(w.t.Context(), func(q *db.Tx) (err error) {
 		person, err = accounts.AddPerson(w.t.Context(), q, email, "Name of "+email, hashOnce())
 		return err
 	})
@@ -315,7 +314,7 @@ func (w *world) tenant(name string, owner id.UUID) (tenant id.UUID, path string)
 
 func (w *world) join(tenant, person id.UUID, role access.Role) (member id.UUID) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+	err := w.db.Console(w.t.Context(), func(q *db.Tx) (err error) {
 		member, err = accounts.AddMember(w.t.Context(), q, tenant, person, role)
 		return err
 	})

@@ -65,7 +65,7 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	}
 	var found []sql.ScanAuditDownRow
 	var names map[string]string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{
 			TenantID: &c.Actor.Tenant, Low: low, High: high,
 			Action: p.Action, Scan: scan, Most: rows + 1,
@@ -117,7 +117,7 @@ func auditRefs(c *handlers.Call, rows []sql.ScanAuditDownRow) (refs []db.AuditRe
 var notForPortals = []string{"member", "invitation", "key", "portal_link"}
 
 // auditNames are the names of objects and authors, by id, as far as the person is allowed to see them.
-func auditNames(c *handlers.Call, q *sql.Queries, refs []db.AuditRef) (map[string]string, error) {
+func auditNames(c *handlers.Call, q *db.Tx, refs []db.AuditRef) (map[string]string, error) {
 	if c.Actor.Portal != nil {
 		refs = slices.DeleteFunc(refs, func(r db.AuditRef) bool { return slices.Contains(notForPortals, r.Kind) })
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -15,7 +14,7 @@ func TestTheAuditLogNamesObjectsAndAuthors(t *testing.T) {
 	w.add()
 	w.things(w.tn)
 	key := id.UUID(one[[16]byte](w.world, "SELECT id FROM api_keys WHERE tenant_id = $1 AND name = 'k'", w.tn.id.String()))
-	err := w.db.Tenant(t.Context(), w.tn.id, func(q *sql.Queries) error {
+	err := w.db.Tenant(t.Context(), w.tn.id, func(q *db.Tx) error {
 		by := db.Author{Kind: "key", ID: id.Key.Format(key), Address: "192.0.2.9"}
 		removed := db.Audited{
 			Tenant: &w.tn.id, Action: "member.removed", Kind: "member", Object: id.Member.Format(db.NewID()),

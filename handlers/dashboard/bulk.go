@@ -146,7 +146,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	}
 	var e deliveries.Estimate
 	var filter []pages.Fact
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 }
 
 // filterFacts describes what a job selects.
-func (a *dashboard) filterFacts(c *handlers.Call, q *sql.Queries, f bulk.Filter) ([]pages.Fact, error) {
+func (a *dashboard) filterFacts(c *handlers.Call, q *db.Tx, f bulk.Filter) ([]pages.Fact, error) {
 	var out []pages.Fact
 	add := func(label, value string) {
 		if value != "" {
@@ -234,7 +234,7 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 		return fault.InvalidFields(faults)
 	}
 	var job sql.BulkJob
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	if !ask.after.IsZero() {
 		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		found, err := deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, l)
 		if len(found) > rows {
 			found = found[:rows]
@@ -280,7 +280,7 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 }
 
 // askers are the names of those who started jobs, by id.
-func askers(c *handlers.Call, q *sql.Queries, jobs ...sql.BulkJob) (map[string]string, error) {
+func askers(c *handlers.Call, q *db.Tx, jobs ...sql.BulkJob) (map[string]string, error) {
 	var refs []db.AuditRef
 	for _, j := range jobs {
 		refs = append(refs, db.AuditRef{Tenant: c.Actor.Tenant, Kind: j.AskedKind, ID: j.AskedBy})
@@ -307,7 +307,7 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 	if err != nil {
 		return v, err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		j, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID})
 		if err != nil {
 			return err
@@ -354,7 +354,7 @@ func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author())
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -27,7 +28,7 @@ func (a *dashboard) confirmDelete(c *handlers.Call) error {
 
 func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err error) {
 	var has sql.TenantHoldingsRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		has, err = q.TenantHoldings(c.Ctx(), c.Actor.Tenant)
 		return err
 	})

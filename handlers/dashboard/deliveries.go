@@ -10,7 +10,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
@@ -73,7 +72,7 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	if len(v.Wrong) > 0 {
 		status = http.StatusBadRequest
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		var err error
 		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil {
 			return err
@@ -96,7 +95,7 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 }
 
 // headOf is the head of the one endpoint of a list; nil if the list has several endpoints, or the endpoint was deleted.
-func (a *dashboard) headOf(c *handlers.Call, q *sql.Queries, endpointID id.UUID) (*pages.EndpointHead, error) {
+func (a *dashboard) headOf(c *handlers.Call, q *db.Tx, endpointID id.UUID) (*pages.EndpointHead, error) {
 	if endpointID.IsZero() {
 		return nil, nil //nolint:nilnil // a list of several endpoints has no head
 	}
@@ -151,7 +150,7 @@ func deliveryList(p handlers.Page) deliveries.ListOptions {
 	return l
 }
 
-func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Tx, p handlers.Page, ask listQuery,
 	v *pages.DeliveriesView,
 ) error {
 	list := v.Root + "/deliveries"
@@ -209,7 +208,7 @@ func waits(p handlers.Page) bool {
 }
 
 // deliveryRows is the part of the page that is refreshed. Its rows stay the same when others are added.
-func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliveries.State,
+func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Tx, found []deliveries.State,
 	ask listQuery,
 ) (pages.DeliveryListView, error) {
 	v := pages.DeliveryListView{
@@ -288,7 +287,7 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 		return c.Redirect(ask.at(path(c, "/deliveries"), "", ""))
 	}
 	var v pages.DeliveryListView
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		l := deliveryList(p)
 		l.Ascending, l.After, l.Most = true, top, maxNews
 		newer, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -41,7 +42,7 @@ type deliveryData struct {
 }
 
 func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k deliveryData, err error) {
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if k.State, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k de
 }
 
 // readsPayloads reports whether the actor sees requests and responses.
-func (a *dashboard) readsPayloads(c *handlers.Call, q *sql.Queries) (bool, error) {
+func (a *dashboard) readsPayloads(c *handlers.Call, q *db.Tx) (bool, error) {
 	if c.Actor.Role.May(access.ReadPayloads) {
 		return true, nil
 	}
@@ -111,7 +112,7 @@ func (a *dashboard) neighbors(c *handlers.Call, v *pages.DeliveryView) error {
 	if err != nil {
 		return err
 	}
-	return c.Tx(func(q *sql.Queries) error {
+	return c.Tx(func(q *db.Tx) error {
 		for _, up := range []bool{false, true} {
 			found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{
 				Endpoint: &ep, After: u,
@@ -297,7 +298,7 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		}
 		var d deliveries.State
 		changed := false
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author().Because(reason))
 			return err
 		})

@@ -10,7 +10,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
-	"posthorn/db/sql"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -27,7 +26,7 @@ func (a *dashboard) newEvent(c *handlers.Call) error {
 
 func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.EmitView{Root: path(c, ""), Wrong: wrong, Token: form.Get("token")}
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		_, v.Types, err = a.filterChoices(c, q)
 		return err
 	})
@@ -70,7 +69,7 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	}
 	text := id.Event.Format(made.ID)
 	if !made.Duplicate {
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			return c.Audit(q, "event.emitted", "event", text, "", map[string]string{"type": e.Type})
 		})
 		if err != nil {

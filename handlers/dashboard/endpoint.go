@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -35,7 +36,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	chosen := readSpan(c, endpointID.Time(), now)
 	var last *span
 	var feed []deliveries.State
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var feed []deliveries.State
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if _, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{
 			TenantID: c.Actor.Tenant,
 			ID:       endpointID,
@@ -146,7 +147,7 @@ func (a *dashboard) read(c *handlers.Call) (e endpoints.Full, err error) {
 	if err != nil {
 		return e, err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 		return err
 	})

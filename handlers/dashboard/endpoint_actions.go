@@ -3,9 +3,9 @@ package dashboard
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -26,7 +26,7 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 	if in.Get("held") != "drop" {
 		return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume, nil)
 	}
-	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and held deliveries are being canceled.", endpoint.Resume, func(q *sql.Queries, endpointID id.UUID) error {
+	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and held deliveries are being canceled.", endpoint.Resume, func(q *db.Tx, endpointID id.UUID) error {
 		_, err := deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), "")
 		return err
 	})
@@ -35,13 +35,13 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 // setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also runs in the
 // same transaction.
 func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error),
-	also func(*sql.Queries, id.UUID) error,
+	also func(*db.Tx, id.UUID) error,
 ) error {
 	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, _, changed, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
 			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
 		if err != nil || !changed || also == nil {
@@ -66,7 +66,7 @@ func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if _, err := endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings,
 	error),
 ) error {
-	return c.Tx(func(q *sql.Queries) error {
+	return c.Tx(func(q *db.Tx) error {
 		_, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
 		return err
 	})

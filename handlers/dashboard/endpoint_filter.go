@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
@@ -41,7 +42,7 @@ func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Se
 	err error,
 ) {
 	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		v.Tries, err = a.readsPayloads(c, q)
 		return err
 	})
@@ -102,7 +103,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	}
 	var events []sql.SampledEventsRow
 	var whole bool
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		payloads, err := a.readsPayloads(c, q)
 		if err == nil && !payloads {
 			err = errPayloads

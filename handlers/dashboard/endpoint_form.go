@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -19,7 +20,7 @@ import (
 // mostTypes bounds the event types that a form lists with checkboxes. The others can be typed.
 const mostTypes = 200
 
-func catalogue(c *handlers.Call, q *sql.Queries) ([]string, error) {
+func catalogue(c *handlers.Call, q *db.Tx) ([]string, error) {
 	rows, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: mostTypes})
 	names := make([]string, len(rows))
 	for i, r := range rows {

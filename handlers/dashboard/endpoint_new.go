@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -20,7 +20,7 @@ import (
 func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	var names []string
 	var defaults endpoint.Defaults
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if defaults, err = endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 }
 
 func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) {
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		names, err = catalogue(c, q)
 		return err
 	})
@@ -165,6 +165,6 @@ func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) 
 }
 
 // auditEndpoint audits a change of an endpoint in the same transaction.
-func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, endpointID id.UUID, details any) error {
+func auditEndpoint(c *handlers.Call, q *db.Tx, action string, endpointID id.UUID, details any) error {
 	return c.Audit(q, action, "endpoint", id.Endpoint.Format(endpointID), "", details)
 }

@@ -37,7 +37,7 @@ func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err
 	if c.Actor.May(access.RotateSecrets) || portal == nil || !c.Actor.May(access.ChangeEndpoints) {
 		return c.Actor.May(access.RotateSecrets), nil
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		created, err = db.CreatedBy(c.Ctx(), q, e, c.Author())
 		return err
 	})
@@ -57,7 +57,7 @@ func (a *dashboard) mayRotate(c *handlers.Call, endpointID id.UUID) error {
 		return handlers.ErrRole
 	}
 	var e sql.Endpoint
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		return err
 	})
@@ -79,7 +79,7 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 	}
 	var e endpoints.Full
 	var live []endpoints.SecretState
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	var secret endpoint.Secret
 	err = endpoint.CheckOverlap(overlap)
 	if err == nil {
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
 				secret, err = nextSecret(endpoints.Wire(e), newest, kind, given, random)
 				return secret, err
@@ -190,7 +190,7 @@ func (a *dashboard) switchSecret(c *handlers.Call) error {
 	if err := a.mayRotate(c, endpointID); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		newest, changed, err := endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil || !changed {
 			return err

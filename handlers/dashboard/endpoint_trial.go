@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
@@ -110,7 +111,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 	if r.Err != nil {
 		return sent, r.Err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if err := auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind}); err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*page
 	}
 	var d deliveries.State
 	var attempts []sql.Attempt
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
 	"posthorn/db/sql"
@@ -28,7 +29,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	var states []sql.EndpointsHealthRow
 	var conditions map[id.UUID]condition.Condition
 	var series analytics.Series
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
 	"posthorn/db/sql"
@@ -45,7 +46,7 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	if after != "" {
 		v.First = v.Root + "/event-types"
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{
 			TenantID: c.Actor.Tenant, After: after, Most: rows + 1,
 		})
@@ -72,7 +73,7 @@ func (a *dashboard) exportCatalogue(c *handlers.Call) error {
 		return fault.ErrNotFound
 	}
 	var document []byte
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, format)
 		return err
 	})
@@ -97,7 +98,7 @@ func eventTypeRow(t sql.EventType) pages.EventTypeRow {
 }
 
 // readEventType reads the type in the path. A malformed name is not found, like an unknown one.
-func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventType, error) {
+func (a *dashboard) readEventType(c *handlers.Call, q *db.Tx) (sql.EventType, error) {
 	name := c.Param("name")
 	if !event.ValidType(name) {
 		return sql.EventType{}, fault.ErrNotFound
@@ -107,7 +108,7 @@ func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventTy
 
 func (a *dashboard) showEventType(c *handlers.Call) error {
 	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		t, err := a.readEventType(c, q)
 		if err != nil {
 			return err
@@ -147,7 +148,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 const typeDays = 14
 
 // typeVolume draws how many events of a type were emitted in the last days.
-func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *pages.EventTypeView) error {
+func (a *dashboard) typeVolume(c *handlers.Call, q *db.Tx, of string, v *pages.EventTypeView) error {
 	now := a.Now()
 	window, err := analytics.Asked(analytics.Day, now.AddDate(0, 0, 1-typeDays), now, now)
 	if err != nil {
@@ -179,7 +180,7 @@ func (a *dashboard) newEventType(c *handlers.Call) error {
 
 func (a *dashboard) editEventType(c *handlers.Call) error {
 	var row sql.EventType
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		row, err = a.readEventType(c, q)
 		return err
 	})
@@ -232,7 +233,7 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 		Check: entries.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
 		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if of != "" {
 			return a.changeType(c, q, e)
 		}
@@ -259,7 +260,7 @@ func given(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func (a *dashboard) addType(c *handlers.Call, q *sql.Queries, e entries.Entry) error {
+func (a *dashboard) addType(c *handlers.Call, q *db.Tx, e entries.Entry) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func catalogueOf(c *handlers.Call) endpoints.Catalogue {
 	return endpoints.Catalogue{Tenant: c.Actor.Tenant, Most: endpoints.MaxEventTypes, By: c.Author()}
 }
 
-func (a *dashboard) changeType(c *handlers.Call, q *sql.Queries, e entries.Entry) error {
+func (a *dashboard) changeType(c *handlers.Call, q *db.Tx, e entries.Entry) error {
 	name := c.Param("name")
 	if !event.ValidType(name) {
 		return fault.ErrNotFound
@@ -294,7 +295,7 @@ func (a *dashboard) deleteEventType(c *handlers.Call) error {
 	if !event.ValidType(name) {
 		return fault.ErrNotFound
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		return catalogueOf(c).Delete(c.Ctx(), q, name)
 	})
 	if err != nil {

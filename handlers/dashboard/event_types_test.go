@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/notice"
@@ -68,7 +68,7 @@ func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
 	viewer.get(tn.path+"/notices").want(200, "No notices")
-	err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
+	err := w.db.Tenant(t.Context(), tn.id, func(q *db.Tx) error {
 		for kind, details := range map[notice.Kind]any{
 			notice.EndpointDisabled: notice.EndpointDetails{URL: "https://hooks.example.com/in", Reason: "gone"},
 			notice.KeyCreated:       notice.KeyDetails{Name: "<i>Shop</i>"},

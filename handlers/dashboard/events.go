@@ -58,7 +58,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		var err error
 		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
 			return err
@@ -76,7 +76,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 	return c.Render(status, pages.Events(v))
 }
 
-func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+func (a *dashboard) fillEvents(c *handlers.Call, q *db.Tx, p handlers.Page, ask listQuery,
 	v *pages.EventsView,
 ) error {
 	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
@@ -171,7 +171,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 	v = pages.EventView{
 		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge),
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		if err != nil {
 			return err
@@ -262,7 +262,7 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	}
 	var e sql.Event
 	payloads := false
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if e, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 }
 
 // expunged says when and why an event's data was destroyed, if that was requested for this event alone.
-func (a *dashboard) expunged(c *handlers.Call, q *sql.Queries, eventID id.UUID) (string, error) {
+func (a *dashboard) expunged(c *handlers.Call, q *db.Tx, eventID id.UUID) (string, error) {
 	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{
 		TenantID: &c.Actor.Tenant,
 		Object:   id.Event.Format(eventID),
@@ -319,7 +319,7 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 		return a.refuseOnEvent(c, *refused)
 	}
 	var done deliveries.Expunged
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, eventID, reason, c.Author())
 		return err
 	})
@@ -365,7 +365,7 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 		only = &ep
 	}
 	var made deliveries.EventReplay
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author().Because(reason))
 		return err
 	})

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/days"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -27,7 +28,7 @@ func (a *dashboard) restoreDay(c *handlers.Call) error {
 		return fault.ErrNotFound
 	}
 	var row sql.HistoryDay
-	if err := c.Tx(func(q *sql.Queries) (err error) {
+	if err := c.Tx(func(q *db.Tx) (err error) {
 		row, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, day, c.Author())
 		return err
 	}); err != nil {
@@ -42,7 +43,7 @@ func (a *dashboard) restoreDay(c *handlers.Call) error {
 }
 
 // storedDays are the days in storage that a list leaves out, within what its filter asks for.
-func (a *dashboard) storedDays(c *handlers.Call, q *sql.Queries, p handlers.Page) (pages.StoredDays, error) {
+func (a *dashboard) storedDays(c *handlers.Call, q *db.Tx, p handlers.Page) (pages.StoredDays, error) {
 	v := pages.StoredDays{Root: path(c, ""), Restores: c.Actor.May(access.ActOnDeliveries)}
 	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 	if err != nil {

@@ -33,7 +33,7 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 	}
 	asked, _ := id.Received.Parse(c.Query("request")) // an invalid choice counts as none
 	var e endpoints.Full
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 }
 
 // fillInbox lists the requests and shows the selected one, or the newest.
-func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, asked id.UUID,
+func (a *dashboard) fillInbox(c *handlers.Call, q *db.Tx, endpointID, asked id.UUID,
 	rows []sql.ListInboxRequestsRow, v *pages.InboxView,
 ) error {
 	at := 0
@@ -155,7 +155,7 @@ func (a *dashboard) answerInbox(c *handlers.Call) error {
 		v.Wrong = fault.As(wrong).Detail
 		return c.Render(handlers.Status(wrong), pages.Inbox(v))
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, answer, c.Author())
 	})
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *dashboard) clearInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -28,7 +28,7 @@ func (w *world) inboxOf(tn tenant) (path string, ep id.UUID) {
 func (w *world) receive(tn tenant, ep id.UUID, r listen.InboxRequest) {
 	w.t.Helper()
 	r.Method, r.At = "POST", time.Now()
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		_, _, err := listen.ReceiveInInbox(w.t.Context(), q, w.ring, tn.id, ep, r)
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
@@ -26,7 +25,7 @@ func (w *world) things(tn tenant) map[string]string {
 	dlv := w.delivery(ev)
 	w.attempt(dlv, tried{status: 500, answer: "no", terminal: 3, reason: 1})
 	var job id.UUID
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		j, err := deliveries.StartBulkJob(w.t.Context(), q, tn.id, db.Author{Kind: "command"},
 			deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
 		job = j.ID
@@ -36,7 +35,7 @@ func (w *world) things(tn tenant) map[string]string {
 		w.t.Fatal(err)
 	}
 	var key id.UUID
-	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{
 			Tenant: &tn.id, Name: "k",
 			Scopes: access.TenantScopes(),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -40,7 +41,7 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 	if !ask.after.IsZero() {
 		list.After, v.Newer = ask.after, v.Root+"/keys"
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		found, err := q.ListKeysDown(c.Ctx(), list)
 		if len(found) > rows {
 			found = found[:rows]
@@ -110,7 +111,7 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	}
 	var row sql.APIKey
 	var text string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, accounts.MaxKeys, c.Author())
 		return err
 	})
@@ -147,7 +148,7 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
 		return err
 	})
@@ -174,7 +175,7 @@ func (a *dashboard) revokeKey(c *handlers.Call) error {
 		return err
 	}
 	var row sql.APIKey
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})

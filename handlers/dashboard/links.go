@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -46,7 +47,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		list.After, v.First = ask.after, v.Root
 	}
 	var found []sql.PortalLink
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		found, err = q.ListPortalLinksDown(c.Ctx(), list)
 		return err
 	})
@@ -114,7 +115,7 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 		return a.refuseLink(c, form, fault.InvalidFields(faults))
 	}
 	token := ""
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
@@ -145,7 +146,7 @@ func (a *dashboard) revokeLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -83,7 +84,7 @@ func wrongQuery(err error) (map[string]string, error) {
 }
 
 // labels are the names of endpoints in lists.
-func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
+func (a *dashboard) labels(c *handlers.Call, q *db.Tx, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
 	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
 	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{
 		TenantID: c.Actor.Tenant,
@@ -106,7 +107,7 @@ func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map
 const choices = 200
 
 // filterChoices are the endpoints and event types that a filter suggests.
-func (a *dashboard) filterChoices(c *handlers.Call, q *sql.Queries) (endpoints []components.Option, types []string,
+func (a *dashboard) filterChoices(c *handlers.Call, q *db.Tx) (endpoints []components.Option, types []string,
 	err error,
 ) {
 	found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{

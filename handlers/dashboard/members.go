@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -23,7 +24,7 @@ const maxMembers = 500
 func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	var members []sql.ListMembersRow
 	var invitations []sql.ListInvitationsRow
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{
 			TenantID: c.Actor.Tenant,
 			Most:     maxMembers,
@@ -140,7 +141,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), "")
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name,
 			May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
@@ -173,7 +174,7 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: memberID, To: to,
 			By: c.Author(), May: c.Actor.Role.MaySetRole,
@@ -192,7 +193,7 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	if c.Actor.Member.IsZero() {
 		return fault.ErrNotFound // the caller is no member
 	}
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left",
 			May: func(access.Role, access.Role) bool { return true },
@@ -211,7 +212,7 @@ func (a *dashboard) revokeInvitation(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -55,7 +56,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = c.Tx(func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if v.Endpoints, _, err = a.filterChoices(c, q); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 	return c.Render(status, pages.Notices(v))
 }
 
-func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery,
+func (a *dashboard) fillNotices(c *handlers.Call, q *db.Tx, p handlers.Page, ask listQuery,
 	v *pages.NoticesView,
 ) error {
 	list := sql.PageOfNoticesParams{
@@ -164,7 +165,7 @@ func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 }
 
 // preferences are the kinds that the person can get by mail. Portal links have no address here, and so none.
-func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.Option, error) {
+func (a *dashboard) preferences(c *handlers.Call, q *db.Tx) ([]components.Option, error) {
 	if c.Actor.Person.ID.IsZero() {
 		return nil, nil
 	}
@@ -196,7 +197,7 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 		return err
 	}
 	if !c.Actor.Person.ID.IsZero() {
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			before, err := a.preferences(c, q)
 			if err != nil {
 				return err

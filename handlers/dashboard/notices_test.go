@@ -8,7 +8,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -21,7 +20,7 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
 	dev.get(tn.path + "/events").want(200).lacks("nav-count")
 	for i, kind := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
-		err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
+		err := w.db.Tenant(t.Context(), tn.id, func(q *db.Tx) error {
 			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
 				Tenant: tn.id, Kind: kind,
 				Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -30,7 +31,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	var feed []deliveries.State
 	var summary health.Summary
 	var conditions map[string]condition.Condition
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 
 // conditionsOf are the conditions of the endpoints with alerts, by id.
 func conditionsOf(
-	c *handlers.Call, q *sql.Queries, rows []sql.Endpoint, alerts []health.Alert, now time.Time,
+	c *handlers.Call, q *db.Tx, rows []sql.Endpoint, alerts []health.Alert, now time.Time,
 ) (map[string]condition.Condition, error) {
 	about := slices.DeleteFunc(slices.Clone(rows), func(e sql.Endpoint) bool {
 		return !slices.ContainsFunc(alerts, func(a health.Alert) bool { return a.Endpoint == id.Endpoint.Format(e.ID) })
@@ -91,7 +92,7 @@ func conditionsOf(
 func (a *dashboard) live(c *handlers.Call) error {
 	var rows []sql.Endpoint
 	var feed []deliveries.State
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func (a *dashboard) live(c *handlers.Call) error {
 }
 
 // newest reads the newest deliveries of the tenant, or of one endpoint.
-func newest(c *handlers.Call, q *sql.Queries, of *id.UUID) ([]deliveries.State, error) {
+func newest(c *handlers.Call, q *db.Tx, of *id.UUID) ([]deliveries.State, error) {
 	page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: of, Most: feedRows})
 	return page.Rows, err
 }

@@ -10,7 +10,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -77,7 +76,7 @@ func (w *world) portalSession(tn tenant, role access.Role) *browser {
 func (w *world) portalSessionThat(tn tenant, role access.Role, allowSecrets bool) *browser {
 	w.t.Helper()
 	var link id.UUID
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{
 			Tenant: tn.id, Role: role, AllowSecrets: allowSecrets,
 			SessionSeconds: 3600, By: db.Author{Kind: "command"},

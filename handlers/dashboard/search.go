@@ -81,7 +81,7 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 	case id.Audit:
 		return root(c) + "/audit-log", nil
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		switch kind {
 		case id.Delivery:
 			to = root(c) + "/deliveries/" + text
@@ -113,7 +113,7 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 
 // orStored is nil for an id of a day in storage: its page says so. Otherwise it is the error.
 func (a *dashboard) orStored(c *handlers.Call, of id.UUID, notFound error) error {
-	return c.Tx(func(q *sql.Queries) error {
+	return c.Tx(func(q *db.Tx) error {
 		if err := deliveries.Missing(c.Ctx(), q, c.Actor.Tenant, of, notFound); !errors.As(err, &history.InStorage{}) {
 			return err
 		}
@@ -144,7 +144,7 @@ func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchVie
 		s.Before, _ = id.Event.Parse(from)
 	}
 	v.Further = !s.Before.IsZero()
-	err := c.Tx(func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if s.InData, err = a.readsPayloads(c, q); err != nil || v.Further {
 			return err
 		}
@@ -206,7 +206,7 @@ func whereFound(e endpoints.FoundEvent) string {
 }
 
 // fillNames finds endpoints by name or URL, and event types by name. A tenant has few of both.
-func (a *dashboard) fillNames(c *handlers.Call, q *sql.Queries, text string, v *pages.SearchView) error {
+func (a *dashboard) fillNames(c *handlers.Call, q *db.Tx, text string, v *pages.SearchView) error {
 	all, types, err := a.filterChoices(c, q)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (a *dashboard) fillNames(c *handlers.Call, q *sql.Queries, text string, v *
 // palette is the content of the command palette: pages, actions, endpoints and event types.
 func (a *dashboard) palette(c *handlers.Call) error {
 	groups := a.paletteActions(c)
-	err := c.Tx(func(q *sql.Queries) error {
+	err := c.Tx(func(q *db.Tx) error {
 		all, types, err := a.filterChoices(c, q)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	var members []sql.ListMembersRow
 	var told notice.Settings
 	var unconfirmed []string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	lost := int64(0)
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		if form.Get("delete_beyond") != strconv.Itoa(days) {
 			if lost, err = accounts.EventsBeyond(c.Ctx(), q, c.Actor.Tenant, days, a.Now()); err != nil || lost > 0 {
 				return err
@@ -206,7 +206,7 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 		v.Contacts.Value, v.Contacts.Error, v.Digest = form.Get("contacts"), e.Detail, digest
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
 			Contacts: &contacts, Links: accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys},
 			Digest: &digest, Seen: form.Get("seen"),
@@ -244,7 +244,7 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 		v.NewOwner.Value, v.Confirm.Value, v.Confirm.Error = form.Get("member"), form.Get("confirm"), "This isn't the tenant's name."
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		up := accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: memberID, To: access.Owner, By: c.Author(), Reason: "ownership transferred",
 			May: c.Actor.Role.MaySetRole,
@@ -280,7 +280,7 @@ func shownAll(emails []string) []string {
 }
 
 // mailTransfer tells both people who owns the tenant now.
-func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.GetMemberRow) error {
+func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Tx, to, from sql.GetMemberRow) error {
 	tenant := "\u201c" + mail.TenantText(c.Actor.TenantName) + "\u201d"
 	for _, m := range []struct {
 		sql.GetMemberRow

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/ledger"
-	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -54,7 +54,7 @@ func readSpan(c *handlers.Call, born, now time.Time) *span {
 }
 
 // read reads the attempts of the span, of all endpoints or of one.
-func (s *span) read(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time) (err error) {
+func (s *span) read(c *handlers.Call, q *db.Tx, of *id.UUID, now time.Time) (err error) {
 	is := spans[s.at]
 	until := now.Truncate(is.bucket).Add(is.bucket)
 	if s.window, err = analytics.Asked(is.by, until.Add(-is.long), until, now); err != nil {
@@ -68,7 +68,7 @@ func (s *span) read(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time
 }
 
 // lastDay is the span of the last 24 hours: s itself if it is that one.
-func (s *span) lastDay(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time) (*span, error) {
+func (s *span) lastDay(c *handlers.Call, q *db.Tx, of *id.UUID, now time.Time) (*span, error) {
 	const day = 1
 	if s.at == day {
 		return s, nil

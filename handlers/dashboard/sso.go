@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -38,7 +39,7 @@ func (a *dashboard) ssoRoutes() []handlers.Route {
 func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Connection, err error) {
 	v.Settings = path(c, "/settings")
 	var domains []sql.SSODomain
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		conn, err = accounts.ReadSSO(c.Ctx(), q, c.Actor.Tenant)
 		if v.On = err == nil; errors.Is(err, accounts.ErrSSOMissing) {
 			conn.Tenant, conn.Config, err = c.Actor.Tenant, sso.Default(), nil
@@ -220,7 +221,7 @@ func domainForm(c *handlers.Call) (string, string, error) {
 func (a *dashboard) addDomain(c *handlers.Call) error {
 	domain, typed, err := domainForm(c)
 	if err == nil {
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author())
 		})
 	}
@@ -247,7 +248,7 @@ func (a *dashboard) verifyDomain(c *handlers.Call) error {
 		return a.domainDone(c, "", err, "")
 	}
 	var row sql.SSODomain
-	err = c.Tx(func(q *sql.Queries) error {
+	err = c.Tx(func(q *db.Tx) error {
 		row, err = q.GetDomain(c.Ctx(), sql.GetDomainParams{TenantID: c.Actor.Tenant, Domain: domain})
 		return err
 	})
@@ -275,7 +276,7 @@ const dnsWithin = 3 * time.Second
 func (a *dashboard) removeDomain(c *handlers.Call) error {
 	domain, _, err := domainForm(c)
 	if err == nil {
-		err = c.Tx(func(q *sql.Queries) error {
+		err = c.Tx(func(q *db.Tx) error {
 			return accounts.RemoveDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author())
 		})
 	}

@@ -24,7 +24,6 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/schematest"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
@@ -123,7 +122,7 @@ func (w *world) tenant(name string) tenant {
 func (w *world) member(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var person id.UUID
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+	err := w.db.Console(w.t.Context(), func(q *db.Tx) (err error) {
 		email := fmt.Sprintf("%s-%x@example.com", role, tn.id[:])
 		if person, err = accounts.AddPerson(w.t.Context(), q, email, "A "+string(role), "none"); err != nil {
 			return err
@@ -140,7 +139,7 @@ func (w *world) member(tn tenant, role access.Role) *browser {
 func (w *world) signedIn(s accounts.NewSession) *browser {
 	w.t.Helper()
 	var token string
-	err := w.db.Account(w.t.Context(), func(q *sql.Queries) (err error) {
+	err := w.db.Account(w.t.Context(), func(q *db.Tx) (err error) {
 		token, err = accounts.StartSession(w.t.Context(), q, s)
 		return err
 	})
@@ -306,7 +305,7 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, endpoints.New{
 			Settings: s, Secret: secret,
 			Most: 50,

@@ -18,7 +18,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
@@ -388,7 +387,7 @@ func (r *Router) recipient(ctx context.Context, token string) (email string, err
 	if !ok {
 		return "", nil
 	}
-	err = r.DB.Account(ctx, func(q *sql.Queries) error {
+	err = r.DB.Account(ctx, func(q *db.Tx) error {
 		row, err := q.GetPerson(ctx, person)
 		if email = row.Email; db.IsMissing(err) {
 			err = nil
@@ -408,7 +407,7 @@ func (r *Router) signed(ctx context.Context, token string) (left bool, err error
 	if !ok {
 		return false, nil
 	}
-	err = r.DB.Console(ctx, func(q *sql.Queries) error {
+	err = r.DB.Console(ctx, func(q *db.Tx) error {
 		left, err = q.HasLeft(ctx, s.Tenant)
 		return err
 	})
@@ -423,7 +422,7 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	case q.Key != "":
 		return r.Keys.HasKeyHash(ctx, q.Key)
 	case q.Token != "":
-		err = r.DB.Ingest(ctx, func(s *sql.Queries) error {
+		err = r.DB.Ingest(ctx, func(s *db.Tx) error {
 			found, err = s.HasToken(ctx, accounts.HashToken(q.Token))
 			return err
 		})
@@ -435,12 +434,12 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	case q.Signed != "":
 		return r.signed(ctx, q.Signed)
 	case q.Member:
-		err = r.DB.Console(ctx, func(s *sql.Queries) error {
+		err = r.DB.Console(ctx, func(s *db.Tx) error {
 			found, err = s.HasMember(ctx, q.Email)
 			return err
 		})
 	case q.Email != "":
-		err = r.DB.Account(ctx, func(s *sql.Queries) error {
+		err = r.DB.Account(ctx, func(s *db.Tx) error {
 			found, err = s.HasPerson(ctx, q.Email)
 			return err
 		})

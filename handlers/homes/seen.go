@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
@@ -123,7 +124,7 @@ func (r *Router) report(ctx context.Context, counts bool) (home.Report, error) {
 	defer cancel()
 	out := home.Report{Release: r.Release}
 	var all home.Counts
-	err := r.DB.Console(ctx, func(q *sql.Queries) (err error) {
+	err := r.DB.Console(ctx, func(q *db.Tx) (err error) {
 		if out.Workers, err = q.HomeWorkers(ctx, incidents.Silent.Seconds()); err != nil || !counts {
 			return err
 		}
@@ -220,7 +221,7 @@ func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) 
 		return out, nil
 	}
 	tenant, _ := id.Tenant.Parse(text) // an invalid id matches nothing
-	err := r.DB.Console(ctx, func(q *sql.Queries) error {
+	err := r.DB.Console(ctx, func(q *db.Tx) error {
 		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: foundMost})
 		for _, t := range rows {
 			out = append(out, home.Found{

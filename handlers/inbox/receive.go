@@ -9,7 +9,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/listen"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -65,7 +64,7 @@ func (a *receiver) receive(c *handlers.Call) error {
 	}
 	var answer inbox.Answer
 	var challenge string
-	err = a.DB.Tenant(c.Ctx(), box.TenantID, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), box.TenantID, func(q *db.Tx) error {
 		answer, challenge, err = listen.ReceiveInInbox(c.Ctx(), q, a.Keys, box.TenantID, box.EndpointID, r)
 		return err
 	})

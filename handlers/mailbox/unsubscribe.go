@@ -50,7 +50,7 @@ func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string)
 	if !ok || email == "" {
 		return s, nil
 	}
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		_, err := q.GetPerson(c.Ctx(), person)
 		if !db.IsMissing(err) {
 			return err
@@ -68,7 +68,7 @@ func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string)
 }
 
 // choices are the kinds that a recipient can select, and whether they get each.
-func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]pages.NoticeChoice, error) {
+func choices(ctx context.Context, q *db.Tx, s notice.Subscription) ([]pages.NoticeChoice, error) {
 	role := access.Owner // contacts see what an owner sees
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
 		text, err := q.RecipientRole(ctx, sql.RecipientRoleParams{TenantID: s.Tenant, PersonID: person})
@@ -93,7 +93,7 @@ func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]page
 }
 
 // asks reports whether the link's recipient is a contact who has not agreed to get notices yet.
-func asks(ctx context.Context, q *sql.Queries, s notice.Subscription) (bool, error) {
+func asks(ctx context.Context, q *db.Tx, s notice.Subscription) (bool, error) {
 	if _, person := notice.RecipientPerson(s.Recipient); person {
 		return false, nil
 	}
@@ -120,7 +120,7 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 		Shell: c.Shell("Email preferences", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind),
 		Label: s.Kind.Label(), Done: done,
 	}
-	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Tx) error {
 		t, err := q.GetTenant(c.Ctx(), s.Tenant)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (a *mailbox) unsubscribe(c *handlers.Call) error {
 		return err
 	}
 	done := "You won't receive these emails anymore."
-	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Tx) error {
 		if form["confirm"] != nil {
 			done = "You'll receive these notices."
 			if _, person := notice.RecipientPerson(s.Recipient); person {
@@ -200,7 +200,7 @@ func (a *mailbox) form(c *handlers.Call) (map[string][]string, error) {
 }
 
 // save stores the selection. The author is the recipient, whom the link names.
-func save(c *handlers.Call, q *sql.Queries, s notice.Subscription, wanted map[notice.Kind]bool) error {
+func save(c *handlers.Call, q *db.Tx, s notice.Subscription, wanted map[notice.Kind]bool) error {
 	by := db.Author{Kind: "member", ID: s.Recipient, Address: c.Actor.Address}
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
 		by.ID = id.Person.Format(person)

@@ -116,7 +116,7 @@ func (w *world) ask(method, target string, form url.Values, header ...string) (i
 func (w *world) wanted(kind notice.Kind, contact string) bool {
 	w.t.Helper()
 	found := false
-	if err := w.db.Worker(w.t.Context(), func(q *sql.Queries) error {
+	if err := w.db.Worker(w.t.Context(), func(q *db.Tx) error {
 		to, err := accounts.NoticeRecipients(w.t.Context(), q, w.tenant, kind, []string{contact})
 		found = len(to) == 1 && !to[0].Unconfirmed
 		return err
@@ -157,7 +157,7 @@ func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 		t.Errorf("again: %d %s", status, body)
 	}
 	var entries []sql.ScanAuditDownRow
-	if err := w.db.Tenant(t.Context(), w.tenant, func(q *sql.Queries) (err error) {
+	if err := w.db.Tenant(t.Context(), w.tenant, func(q *db.Tx) (err error) {
 		entries, err = q.ScanAuditDown(t.Context(), sql.ScanAuditDownParams{
 			TenantID: &w.tenant, High: db.FirstID(time.Now().Add(time.Hour)), Action: "notice_preferences.changed", Scan: 100, Most: 100,
 		})

@@ -20,7 +20,6 @@ import (
 	"posthorn/db/dbtest"
 	"posthorn/db/ledger"
 	"posthorn/db/schematest"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
@@ -82,7 +81,7 @@ func TestTheStatusPageIsVisibleAsConfigured(t *testing.T) {
 		t.Errorf("a stranger: %d", res.Code)
 	}
 	var token string
-	err := d.Console(t.Context(), func(q *sql.Queries) error {
+	err := d.Console(t.Context(), func(q *db.Tx) error {
 		person, err := accounts.AddPerson(t.Context(), q, "a@example.com", "A", "none")
 		if err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"slices"
 
+	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -229,7 +229,7 @@ func (s *svix) getSecret(c *handlers.Call) error {
 		return err
 	}
 	var text string
-	err = s.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = s.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Tx) error {
 		text, err = endpoints.Reveal(c.Ctx(), q, s.Keys, c.Actor.Tenant, u, c.Author())
 		return err
 	})
