@@ -77,7 +77,7 @@ verify: ## fail where generated code, formatting or modules are not what a fresh
 format: ## gofumpt over everything written by hand
 	$(TOOL) gofumpt -l -w .
 
-lint: ## golangci-lint, with the import rules of the house
+lint: ## golangci-lint
 	$(LINT) run ./...
 
 sdks: ## the SDKs for TypeScript and Python, generated, tested and packed into bin/sdks (Node and Python)

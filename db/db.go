@@ -30,7 +30,7 @@ const (
 )
 
 // Tx is a transaction that is bound to a role. Surfaces pass it on to the packages of db; its statements are called in
-// db and worker only (domain/architecture_test.go).
+// db and worker only (tools/house).
 type Tx = sql.Queries
 
 // DB is a pool of connections to one Posthorn database.

@@ -1,4 +1,4 @@
-package domain_test
+package docs_test
 
 import (
 	"bytes"
@@ -18,16 +18,16 @@ import (
 	"posthorn/domain/signature"
 )
 
-// The tables of these pages are made from the rules themselves: `go test ./domain -run Rules -update` writes them.
+// The tables of these pages are made from the rules themselves: `go test ./docs -run Rules -update` writes them.
 var update = flag.Bool("update", false, "write the generated tables into the docs")
 
 // TestThePagesShowTheRules compares the generated parts of pages, by the name in their markers.
 func TestThePagesShowTheRules(t *testing.T) {
 	t.Parallel()
 	for page, tables := range map[string]map[string]string{
-		"../docs/delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
-		"../docs/kafka.md":    {"kafka": kafka()},
-		"../docs/health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
+		"delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
+		"kafka.md":    {"kafka": kafka()},
+		"health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
 	} {
 		showsRules(t, page, tables)
 	}
@@ -56,7 +56,7 @@ func showsRules(t *testing.T, path string, tables map[string]string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s does not show the rules as they are: go test ./domain -run Rules -update", path)
+		t.Errorf("%s does not show the rules as they are: go test ./docs -run Rules -update", path)
 	}
 }
 

@@ -1,4 +1,4 @@
-package domain_test
+package docs_test
 
 import (
 	"fmt"
