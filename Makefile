@@ -1,4 +1,5 @@
-# Posthorn's tasks. `make run` and `make test` are all that a newcomer needs; `make help` lists the rest.
+# Posthorn's tasks. `make run` and `make test` are all that a newcomer needs, `make check` is the
+# quick one before a commit; `make help` lists the rest.
 #
 # The tools (sqlc, templ, oapi-codegen, gofumpt, govulncheck, golangci-lint) are pinned in modules of their own under
 # tools/, so that their dependencies stay out of the product's. Go builds them on first use and caches them.
@@ -15,7 +16,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test generate verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
+.PHONY: help run demo build check test generate verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +39,9 @@ bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, whic
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'
 	@CGO_ENABLED=0 tools/progress 690 $(GO) build -v -trimpath -tags '$(TAGS)' -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./web
+
+check: ## format, vet, import rules and the tests of what changed, within two minutes
+	@GO='$(GO)' tools/check
 
 # The longest package first. Linking without what only a debugger reads takes a third of the time.
 test: ## all tests, with the race detector, on a PostgreSQL that they bring up themselves
