@@ -34,9 +34,7 @@ var bundles = []struct {
 	{"app.css", "text/css; charset=utf-8", []string{"css/*.css"}},
 	{"app.js", "text/javascript; charset=utf-8", []string{"js/*.js"}},
 	{"docs.js", "text/javascript; charset=utf-8", []string{"docs/*.js"}},
-	{"vendor.js", "text/javascript; charset=utf-8", []string{
-		"vendor/htmx.min.js", "vendor/idiomorph-ext.min.js", "vendor/response-targets.min.js", "vendor/sse.min.js",
-	}},
+	{"vendor.js", "text/javascript; charset=utf-8", []string{"vendor/htmx.min.js", "vendor/idiomorph-ext.min.js"}},
 	{"favicon.svg", "image/svg+xml", []string{"img/favicon.svg"}},
 }
 

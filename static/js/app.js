@@ -248,33 +248,29 @@
     if (button) { event.preventDefault(); button.closest(button.dataset.dismiss)?.remove(); }
   });
 
-  // The stream: elements with data-live show whether it runs. htmx's sse extension connects again by itself.
-  const live = (event, state, text) => {
-    const from = event.target instanceof Element ? event.target : document;
-    for (const el of [...from.querySelectorAll("[data-live]"), ...document.querySelectorAll("[data-live=page]")]) {
+  // Elements with data-live show whether the page is current.
+  const live = (state, text) => {
+    for (const el of document.querySelectorAll("[data-live]")) {
       el.dataset.state = state;
       const label = el.querySelector("[data-live-text]");
       if (label) label.textContent = text;
     }
   };
-  on("htmx:sseOpen", (event) => live(event, "on", "Live"));
-  on("htmx:sseError", (event) => live(event, "off", "Connecting again"));
-  on("htmx:sseClose", (event) => live(event, "off", "Not live"));
 
-  // What polls shows the same; nobody asks for a page that nobody sees.
+  // A page polls only while somebody sees it.
   const polls = (event) => event.target instanceof Element && event.target.matches("[data-poll]");
   on("htmx:beforeRequest", (event) => { if (polls(event) && document.hidden) event.preventDefault(); });
   on("htmx:afterRequest", (event) => {
     if (!polls(event)) return;
     const status = event.detail.xhr?.status;
-    if (event.detail.successful) live({ target: document.body }, "on", "Live");
+    if (event.detail.successful) live("on", "Live");
     else if ([401, 403, 404, 410].includes(status)) {
       // The reader lost access, or what the page shows was deleted: the page itself says which. One that was loaded a moment ago
       // would only be loaded again and again.
       if (performance.now() > 15000) location.reload();
-      else live({ target: document.body }, "off", "Not live");
+      else live("off", "Not live");
     }
-    else live({ target: document.body }, "off", "Connecting again");
+    else live("off", "Connecting again");
   });
 
   // A swap that failed keeps the page as it is and says so.
