@@ -9,7 +9,6 @@ package db
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -247,9 +246,3 @@ func Identifier(names ...string) string { return pgx.Identifier(names).Sanitize(
 func (d *DB) Account(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleAccount, "", fn)
 }
-
-// CompareIDs orders ids as the database does.
-func CompareIDs(a, b id.UUID) int { return slices.Compare(a[:], b[:]) }
-
-// FirstID is the smallest id of a moment.
-func FirstID(at time.Time) id.UUID { return id.New(at, [10]byte{}) }

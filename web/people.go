@@ -8,7 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/fault"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 )
 
 type accountResetCommand struct {
@@ -46,7 +46,7 @@ func aboutPerson(address, given string) (email, why string, by db.Author, err er
 	if email, err = operatorAddress(address); err != nil {
 		return email, why, by, err
 	}
-	if why = strings.TrimSpace(given); why == "" || len(reason.Faults(why, 1)) > 0 {
+	if why = strings.TrimSpace(given); why == "" || len(words.ReasonFaults(why, 1)) > 0 {
 		return email, why, by, fault.New(fault.Invalid, "text_length", "--reason says why, in 1 to 500 characters.")
 	}
 	by = db.Author{Kind: "command", ID: "unknown"}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/maintenance"
@@ -132,7 +131,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	eventually(t, 10*time.Second, "the books of the dropped day say that its four deliveries failed", func() bool {
 		return h.count("SELECT count(*) FROM books WHERE day = $1 AND accepted = 4 AND failed = 4", old.UTC().Truncate(24*time.Hour)) == 1
 	})
-	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id < $1", db.FirstID(cutoff)); n != 0 {
+	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id < $1", id.FirstAt(cutoff)); n != 0 {
 		t.Errorf("%d dead letters point to what is gone", n)
 	}
 }

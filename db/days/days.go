@@ -332,8 +332,8 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			return err
 		}
 		rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-			Day: y.At, Tenants: []id.UUID{y.Tenant}, Low: y.At, High: y.end(), First: db.FirstID(y.At),
-			Last: db.FirstID(y.end()), CountEvents: true,
+			Day: y.At, Tenants: []id.UUID{y.Tenant}, Low: y.At, High: y.end(), First: id.FirstAt(y.At),
+			Last: id.FirstAt(y.end()), CountEvents: true,
 		})
 		if err != nil || len(rows) != 1 {
 			return errors.Join(err, errState)
@@ -398,7 +398,7 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return ErrRows
 		}
 		needed, err := q.NeedsHistory(ctx, sql.NeedsHistoryParams{
-			TenantID: y.Tenant, First: db.FirstID(p.Low), Last: db.FirstID(p.High),
+			TenantID: y.Tenant, First: id.FirstAt(p.Low), Last: id.FirstAt(p.High),
 		})
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 		part.queued[r.DeliveryID] = r
 		part.ids = append(part.ids, r.DeliveryID)
 	}
-	slices.SortFunc(part.ids, db.CompareIDs)
+	slices.SortFunc(part.ids, id.UUID.Compare)
 	part.end = len(rows) == 0
 	return part, nil
 }

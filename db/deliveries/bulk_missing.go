@@ -172,10 +172,10 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 	if w.filter.Until != nil && w.filter.Until.Before(until) {
 		until = *w.filter.Until
 	}
-	whole := window{low: firstID(since), high: firstID(until)}
+	whole := window{low: id.FirstAt(since), high: id.FirstAt(until)}
 	whole.beyond(part.position, true)
 	for slice := firstSlice; ; slice *= scanGrowth {
-		if db.CompareIDs(whole.low, whole.high) >= 0 {
+		if whole.low.Compare(whole.high) >= 0 {
 			part.end = true
 			return nil, nil
 		}
@@ -215,7 +215,7 @@ func (w *bulkWork) overMissing(job *sql.BulkJob) (over bool, rest time.Duration)
 	if rest = time.Until(safe); rest <= 0 {
 		return true, 0
 	}
-	if again := firstID(job.CreatedAt.Add(-lateCommits)); db.CompareIDs(again, job.Position) < 0 {
+	if again := id.FirstAt(job.CreatedAt.Add(-lateCommits)); again.Compare(job.Position) < 0 {
 		job.Position = again
 	}
 	return false, rest

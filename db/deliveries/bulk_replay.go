@@ -102,7 +102,7 @@ func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (
 // sendable reads which of the events still exist, and whether they still have data.
 func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]sql.ReplayableEventsRow, error) {
 	events = slices.DeleteFunc(events, func(eventID id.UUID) bool { return eventID.Time().Before(w.floor) })
-	slices.SortFunc(events, db.CompareIDs)
+	slices.SortFunc(events, id.UUID.Compare)
 	found := make(map[id.UUID]sql.ReplayableEventsRow, len(events))
 	for _, day := range splitByDay(slices.Compact(events)) {
 		rows, err := w.q.ReplayableEvents(ctx, sql.ReplayableEventsParams{
@@ -187,7 +187,7 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(lanes, db.CompareIDs)
+	slices.SortFunc(lanes, id.UUID.Compare)
 	// The new rows are at the end of their lanes, as after a commit of events, so no lane's revision changes.
 	return d.Ids, q.NotifyWake(ctx, db.WakePayload(slices.Compact(lanes), false))
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
@@ -134,12 +133,12 @@ func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart,
 func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error {
 	ids := make([]id.UUID, 0, len(w.filter.IDs))
 	for _, text := range w.filter.IDs {
-		if deliveryID, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(deliveryID, part.position) > 0 &&
+		if deliveryID, err := id.Delivery.Parse(text); err == nil && deliveryID.Compare(part.position) > 0 &&
 			!deliveryID.Time().Before(w.floor) {
 			ids = append(ids, deliveryID)
 		}
 	}
-	slices.SortFunc(ids, db.CompareIDs)
+	slices.SortFunc(ids, id.UUID.Compare)
 	ids = slices.Compact(ids)
 	part.end = len(ids) <= most
 	ids = ids[:min(len(ids), most)]
@@ -233,6 +232,6 @@ func endpointsOf(rows []State) []id.UUID {
 	for i, d := range rows {
 		ids[i] = d.EndpointID
 	}
-	slices.SortFunc(ids, db.CompareIDs)
+	slices.SortFunc(ids, id.UUID.Compare)
 	return slices.Compact(ids)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
@@ -132,7 +131,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 			return page, err
 		}
 		page.Rows = append(page.Rows, p.Rows...)
-		if p.Next != nil && db.CompareIDs(*p.Next, whole) > 0 {
+		if p.Next != nil && p.Next.Compare(whole) > 0 {
 			whole = *p.Next
 		}
 	}
@@ -142,8 +141,8 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 
 // cut sorts a page, and removes the rows below the id down to which it is complete, and the rows beyond the maximum.
 func (p *CrossTenantPage) cut(whole id.UUID, most int) {
-	slices.SortFunc(p.Rows, func(a, b State) int { return db.CompareIDs(b.ID, a.ID) })
-	p.Rows = slices.DeleteFunc(p.Rows, func(d State) bool { return db.CompareIDs(d.ID, whole) < 0 })
+	slices.SortFunc(p.Rows, func(a, b State) int { return b.ID.Compare(a.ID) })
+	p.Rows = slices.DeleteFunc(p.Rows, func(d State) bool { return d.ID.Compare(whole) < 0 })
 	if !whole.IsZero() {
 		p.Next = &whole
 	}

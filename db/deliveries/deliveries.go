@@ -165,9 +165,9 @@ func (l *ListOptions) window(floor time.Time) window {
 	if l.Event != nil && since.Before(l.Event.Time()) {
 		since = l.Event.Time().Add(-db.ClockSkew) // no delivery is older than its event
 	}
-	w := window{low: firstID(since), high: id.Last}
+	w := window{low: id.FirstAt(since), high: id.Last}
 	if !l.Until.IsZero() {
-		w.high = firstID(l.Until)
+		w.high = id.FirstAt(l.Until)
 	}
 	if !l.After.IsZero() {
 		w.beyond(l.After, l.Ascending)
@@ -177,9 +177,9 @@ func (l *ListOptions) window(floor time.Time) window {
 
 // beyond returns the part of the window beyond an id. It never widens the window.
 func (w *window) beyond(deliveryID id.UUID, ascending bool) {
-	if ascending && db.CompareIDs(deliveryID, w.low) > 0 {
+	if ascending && deliveryID.Compare(w.low) > 0 {
 		w.low = deliveryID
-	} else if !ascending && db.CompareIDs(deliveryID, w.high) < 0 {
+	} else if !ascending && deliveryID.Compare(w.high) < 0 {
 		w.high = deliveryID
 	}
 }
@@ -188,7 +188,7 @@ func (w *window) beyond(deliveryID id.UUID, ascending bool) {
 // decides where to read first, so any clock is exact enough.
 func (w window) slice(length time.Duration, now time.Time, ascending bool) window {
 	if ascending {
-		if high := firstID(w.low.Time().Add(length)); db.CompareIDs(high, w.high) < 0 {
+		if high := id.FirstAt(w.low.Time().Add(length)); high.Compare(w.high) < 0 {
 			w.high = high
 		}
 		return w
@@ -197,7 +197,7 @@ func (w window) slice(length time.Duration, now time.Time, ascending bool) windo
 	if from.After(now) {
 		from = now
 	}
-	if low := firstID(from.Add(-length)); db.CompareIDs(low, w.low) > 0 {
+	if low := id.FirstAt(from.Add(-length)); low.Compare(w.low) > 0 {
 		w.low = low
 	}
 	return w
@@ -212,17 +212,3 @@ func (w window) end(ascending bool) id.UUID {
 }
 
 // CompareIDs orders ids as the database does.
-
-// firstID is below every id of a moment and above every earlier one. Part of a millisecond counts as the next one,
-// since ids contain whole milliseconds only.
-func firstID(at time.Time) id.UUID {
-	if whole := at.Truncate(time.Millisecond); whole.Before(at) {
-		at = whole.Add(time.Millisecond)
-	}
-	ms := max(at.UnixMilli(), 0)
-	var deliveryID id.UUID
-	for i := range 6 {
-		deliveryID[i] = byte(ms >> (40 - 8*i))
-	}
-	return deliveryID
-}

@@ -98,11 +98,11 @@ func (e *Export) Read(ctx context.Context, read func(ctx context.Context, q *sql
 // days reads pages one day after the other, each beyond the last id of the one before, until a day has no more.
 func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
 	for day := e.floor.Truncate(24 * time.Hour); day.Before(e.At); day = day.Add(24 * time.Hour) {
-		w := window{low: firstID(day), high: firstID(day.Add(24 * time.Hour))}
+		w := window{low: id.FirstAt(day), high: id.FirstAt(day.Add(24 * time.Hour))}
 		if day.Before(e.floor) {
-			w.low = firstID(e.floor)
+			w.low = id.FirstAt(e.floor)
 		}
-		if end := firstID(e.At); db.CompareIDs(end, w.high) < 0 {
+		if end := id.FirstAt(e.At); end.Compare(w.high) < 0 {
 			w.high = end
 		}
 		for {

@@ -51,7 +51,7 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if err := q.PlanByIndex(ctx); err != nil {
 		return out, err
 	}
-	slices.SortFunc(events, db.CompareIDs)
+	slices.SortFunc(events, id.UUID.Compare)
 	totals := ledger.Totals{}
 	for _, day := range splitByDay(slices.Compact(events)) {
 		ids, err := q.DestroyData(ctx, sql.DestroyDataParams{
@@ -68,7 +68,7 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if len(out.Events) == 0 {
 		return out, storedOr(ctx, q, tenant, events, nil)
 	}
-	slices.SortFunc(out.Events, db.CompareIDs)
+	slices.SortFunc(out.Events, id.UUID.Compare)
 	since := out.Events[0].Time().Add(-db.ClockSkew)
 	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{
 		TenantID: tenant, Events: out.Events, Created: moments(out.Events), Since: since,
@@ -107,7 +107,7 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 	for i, d := range rows {
 		endpoints[i] = d.EndpointID
 	}
-	slices.SortFunc(endpoints, db.CompareIDs)
+	slices.SortFunc(endpoints, id.UUID.Compare)
 	endpoints = slices.Compact(endpoints)
 	if err := q.ClearInboxes(ctx, sql.ClearInboxesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
 		return err
@@ -144,7 +144,7 @@ func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []
 	if err := cancelMany(ctx, q, tenant, ids, queued, delivery.Expunged); err != nil {
 		return 0, err
 	}
-	slices.SortFunc(lanes, db.CompareIDs)
+	slices.SortFunc(lanes, id.UUID.Compare)
 	return len(ids), wakeLanes(ctx, q, tenant, slices.Compact(lanes))
 }
 

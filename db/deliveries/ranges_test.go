@@ -3,6 +3,8 @@ package deliveries
 import (
 	"testing"
 	"time"
+
+	"posthorn/domain/id"
 )
 
 // TestAPageOverAllTenantsLooksAtABoundedNumberOfRows: the same at any rate, and nearly nothing makes a page read on.
@@ -10,7 +12,7 @@ func TestAPageOverAllTenantsLooksAtABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, perHour := range []int64{0, 1, 60, 1000, 60_000, 300_000, 20_000_000} {
-		whole := window{low: firstID(now.AddDate(0, 0, -90)), high: firstID(now)}
+		whole := window{low: id.FirstAt(now.AddDate(0, 0, -90)), high: id.FirstAt(now)}
 		parts, looked, n := whole.ranges(), int64(0), 0
 		for {
 			part := parts.next()

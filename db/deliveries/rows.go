@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/filter"
@@ -30,7 +29,7 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		status = *l.Status
 	}
 	found := func(ids []id.UUID, seen int32, reached id.UUID, err error) (scanned, error) {
-		slices.SortFunc(ids, db.CompareIDs)
+		slices.SortFunc(ids, id.UUID.Compare)
 		if newest {
 			slices.Reverse(ids)
 		}
@@ -162,7 +161,7 @@ func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID
 	}
 	shown := slices.DeleteFunc(slices.Clone(ids),
 		func(deliveryID id.UUID) bool { return deliveryID.Time().Before(floor) })
-	slices.SortFunc(shown, func(a, b id.UUID) int { return db.CompareIDs(b, a) })
+	slices.SortFunc(shown, func(a, b id.UUID) int { return b.Compare(a) })
 	return readDeliveries(ctx, q, tenant, slices.Compact(shown))
 }
 
@@ -198,7 +197,7 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 	for i, d := range rows {
 		ids[i] = d.EventID
 	}
-	slices.SortFunc(ids, db.CompareIDs)
+	slices.SortFunc(ids, id.UUID.Compare)
 	on := map[id.UUID]bool{}
 	for _, day := range splitByDay(slices.Compact(ids)) {
 		found, err := q.EventsOnChannel(ctx, sql.EventsOnChannelParams{

@@ -37,7 +37,7 @@ func explainWaits(ctx context.Context, q *sql.Queries, tenant *id.UUID, rows []S
 	if len(waiting) == 0 {
 		return nil
 	}
-	slices.SortFunc(endpointIDs, db.CompareIDs)
+	slices.SortFunc(endpointIDs, id.UUID.Compare)
 	lanes, err := endpoints.WaitingLanes(ctx, q, tenant, slices.Compact(endpointIDs))
 	if err != nil {
 		return err

@@ -340,8 +340,8 @@ func TestACommitSaysWhoHasNewRows(t *testing.T) {
 		told.Events = append(told.Events, b.Events...)
 		told.Endpoints = append(told.Endpoints, b.Endpoints...)
 	}
-	slices.SortFunc(eps, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
-	slices.SortFunc(told.Endpoints, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(eps, id.UUID.Compare)
+	slices.SortFunc(told.Endpoints, id.UUID.Compare)
 	if len(told.Events) != 2 || !slices.Equal(told.Endpoints, eps) {
 		t.Errorf("the worker of this process is told of %d events and endpoints %v, want 2 and each endpoint once", len(told.Events), told.Endpoints)
 	}

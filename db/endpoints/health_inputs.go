@@ -210,7 +210,7 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found map[id.UUID]*health.EndpointInput,
 	h *TenantHealth,
 ) error {
-	ids := slices.SortedFunc(maps.Keys(found), db.CompareIDs)
+	ids := slices.SortedFunc(maps.Keys(found), id.UUID.Compare)
 	rows, err := q.EndpointNames(ctx, sql.EndpointNamesParams{TenantID: tenant, Ids: ids})
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 			return err
 		}
 		oldest, err := q.OldestHeld(ctx, sql.OldestHeldParams{
-			TenantID: h.TenantID, EndpointID: h.ID, Before: db.FirstID(now.Add(-health.NoticeAfter(hold))),
+			TenantID: h.TenantID, EndpointID: h.ID, Before: id.FirstAt(now.Add(-health.NoticeAfter(hold))),
 		})
 		if err != nil || len(oldest) == 0 {
 			return err
@@ -54,7 +54,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 		}
 		rows, err := q.TakeHeldRows(ctx, sql.TakeHeldRowsParams{
 			TenantID: h.TenantID, EndpointID: h.ID,
-			Before: db.FirstID(now.Add(-hold)), Most: int32(most),
+			Before: id.FirstAt(now.Add(-hold)), Most: int32(most),
 		})
 		if err != nil || len(rows) == 0 {
 			return err

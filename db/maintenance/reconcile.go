@@ -134,7 +134,7 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 		return 0, err
 	}
 	rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-		Day: day, Tenants: tenants, Low: day, High: end, First: db.FirstID(day), Last: db.FirstID(end),
+		Day: day, Tenants: tenants, Low: day, High: end, First: id.FirstAt(day), Last: id.FirstAt(end),
 		CountEvents: over && entered,
 	})
 	if err != nil {
@@ -179,7 +179,7 @@ func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day ti
 	}
 	end := day.AddDate(0, 0, 1)
 	rows, err := q.ContradictedDeliveries(ctx, sql.ContradictedDeliveriesParams{
-		TenantID: tenant, Low: day, High: end, First: db.FirstID(day), Last: db.FirstID(end), Most: rowsNamed + 1,
+		TenantID: tenant, Low: day, High: end, First: id.FirstAt(day), Last: id.FirstAt(end), Most: rowsNamed + 1,
 		Attempted: day.Add(-db.ClockSkew),
 	})
 	if err != nil {

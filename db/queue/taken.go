@@ -44,7 +44,7 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{
-			Before: db.FirstID(before), Overdue: overdue, Most: most,
+			Before: id.FirstAt(before), Overdue: overdue, Most: most,
 		})
 		if err != nil {
 			return err

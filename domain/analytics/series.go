@@ -131,7 +131,7 @@ func (s *Series) Rows() []Row {
 		rows = append(rows, Row{k, *c})
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(a.Bucket.Compare(b.Bucket), slices.Compare(a.Endpoint[:], b.Endpoint[:]),
+		return cmp.Or(a.Bucket.Compare(b.Bucket), a.Endpoint.Compare(b.Endpoint),
 			cmp.Compare(a.Type, b.Type),
 			cmp.Compare(slices.Index(classNames[:], a.Class), slices.Index(classNames[:], b.Class)))
 	})

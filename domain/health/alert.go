@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/words"
 )
 
 // EndpointInput is what a summary is told of one endpoint: how it is, and what its attempts of the last 24 hours ended
@@ -141,7 +142,7 @@ func (a Alert) counts() string {
 		return ""
 	}
 	of := func(n int64) string {
-		return fmt.Sprintf("%s of %s", thousands(int(n)), count(int(a.Attempts), "attempt", "attempts"))
+		return fmt.Sprintf("%s of %s", words.Number(n), words.Count(a.Attempts, "attempt", "attempts"))
 	}
 	were := func(n int64) string {
 		if n == 1 {

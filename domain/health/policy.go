@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/words"
 )
 
 // Reason is why an endpoint is, or is going to be, disabled. It is stored, and labels metrics: the words never change.
@@ -33,11 +34,11 @@ func (r Reason) Sentence(auth, failures int) string {
 	case TLS:
 		return "The TLS handshake with its server failed for too long"
 	case Auth:
-		return "Its server rejected " + count(max(auth, 1), "delivery", "deliveries") + " in a row with 401, 403, or 404"
+		return "Its server rejected " + words.Count(max(auth, 1), "delivery", "deliveries") + " in a row with 401, 403, or 404"
 	case Unhealthy:
 		return "Every attempt failed for days"
 	case Failures:
-		return count(max(failures, 1), "delivery", "deliveries") + " failed in a row"
+		return words.Count(max(failures, 1), "delivery", "deliveries") + " failed in a row"
 	case Exhausted:
 		return "Too many deliveries ran out of attempts"
 	}
@@ -108,7 +109,7 @@ func (r Range) Sentence() string {
 	if r.Never {
 		never = ", or 0 for never"
 	}
-	return fmt.Sprintf("health.%s must be from %s to %s %s%s.", r.Name, thousands(r.Low), thousands(r.High), r.Unit, never)
+	return fmt.Sprintf("health.%s must be from %s to %s %s%s.", r.Name, words.Number(r.Low), words.Number(r.High), r.Unit, never)
 }
 
 // ReadPolicy lays the settings of the platform and of a tenant, both JSON objects with the parts of a policy under
@@ -154,16 +155,16 @@ func (p Policy) Sentence(r Reason) string {
 			over = " over at least " + minutes(p.AuthMinutes)
 		}
 		return fmt.Sprintf("The endpoint returned 401, 403, or 404 in %s attempts%s without a success in between.",
-			thousands(p.AuthFailures), over)
+			words.Number(p.AuthFailures), over)
 	case Unhealthy:
-		return fmt.Sprintf("Every attempt (at least %s) failed for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
+		return fmt.Sprintf("Every attempt (at least %s) failed for %s.", words.Number(p.UnhealthyFailures), duration(p.UnhealthyHours))
 	case Failures:
 		if p.FailuresHours == 0 {
-			return fmt.Sprintf("The endpoint failed more than %s times without a success in between.", thousands(p.FailuresOver))
+			return fmt.Sprintf("The endpoint failed more than %s times without a success in between.", words.Number(p.FailuresOver))
 		}
-		return fmt.Sprintf("The endpoint failed more than %s times over at least %s without a success in between.", thousands(p.FailuresOver), duration(p.FailuresHours))
+		return fmt.Sprintf("The endpoint failed more than %s times over at least %s without a success in between.", words.Number(p.FailuresOver), duration(p.FailuresHours))
 	case Exhausted:
-		return fmt.Sprintf("%s deliveries to the endpoint ran out of attempts without a success in between.", thousands(p.Exhausted))
+		return fmt.Sprintf("%s deliveries to the endpoint ran out of attempts without a success in between.", words.Number(p.Exhausted))
 	}
 	return ""
 }
@@ -179,7 +180,7 @@ func minutes(n int) string {
 	if n == 1 {
 		return "1 minute"
 	}
-	return thousands(n) + " minutes"
+	return words.Number(n) + " minutes"
 }
 
 func duration(hours int) string {
@@ -190,13 +191,4 @@ func duration(hours int) string {
 		return "1 hour"
 	}
 	return strconv.Itoa(hours) + " hours"
-}
-
-// thousands writes a number as people read it: 100,000.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

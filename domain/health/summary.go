@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"posthorn/domain/words"
 )
 
 // The thresholds of a summary's severity. A value at a threshold has not crossed it.
@@ -201,16 +203,16 @@ func (s *Summary) named(sentence string, codes ...string) string {
 		return sentence
 	}
 	if more := len(names) - 3; more > 0 {
-		names = append(names[:3:3], thousands(more)+" more")
+		names = append(names[:3:3], words.Number(more)+" more")
 	}
 	return strings.TrimSuffix(sentence, ".") + ": " + strings.Join(names, ", ") + "."
 }
 
 // disabledSentence says how many endpoints were disabled, and how many of them are not any more.
 func (s *Summary) disabledSentence() string {
-	sentence := count(s.Disabled, "endpoint was", "endpoints were") + " disabled in the last 24 hours."
+	sentence := words.Count(s.Disabled, "endpoint was", "endpoints were") + " disabled in the last 24 hours."
 	if s.Resumed > 0 {
-		sentence = strings.TrimSuffix(sentence, ".") + ", and " + count(s.Resumed, "was", "were") + " resumed since."
+		sentence = strings.TrimSuffix(sentence, ".") + ", and " + words.Count(s.Resumed, "was", "were") + " resumed since."
 	}
 	return s.named(sentence, "endpoint_disabled")
 }
@@ -230,7 +232,7 @@ func (s *Summary) find() {
 		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), s.worst(), "",
 	})
 	add(s.OldestDue > cmp.Or(s.MayBeDue, criticalDue), Finding{
-		Critical, "oldest_due", fmt.Sprintf("A delivery has been overdue for %s minutes.", thousands(int(s.OldestDue.Minutes()))), "",
+		Critical, "oldest_due", fmt.Sprintf("A delivery has been overdue for %s minutes.", words.Number(int(s.OldestDue.Minutes()))), "",
 		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, contact the operator of this platform.",
 	})
 	add(s.SuccessDay.under(warningPercent), Finding{
@@ -238,31 +240,24 @@ func (s *Summary) find() {
 	})
 	add(s.BreakersOpen > 0, Finding{
 		Warned, "breaker_open",
-		s.named(count(s.BreakersOpen, "endpoint is failing every request. We're sending it one delivery at a time as a probe.", "endpoints are failing every request. We're sending each one delivery at a time as a probe."), "breaker_open"),
+		s.named(words.Count(s.BreakersOpen, "endpoint is failing every request. We're sending it one delivery at a time as a probe.", "endpoints are failing every request. We're sending each one delivery at a time as a probe."), "breaker_open"),
 		s.worst("breaker_open", "warning_running"),
 		"Check the endpoint's last attempts. The first success releases the backlog.",
 	})
 	add(s.AskedToWait > 0, Finding{
 		Warned, "asked_to_wait",
-		s.named(count(s.AskedToWait, "endpoint asked for a long wait with Retry-After, so nothing is sent to it.", "endpoints asked for long waits with Retry-After, so nothing is sent to them."), "asked_to_wait"),
+		s.named(words.Count(s.AskedToWait, "endpoint asked for a long wait with Retry-After, so nothing is sent to it.", "endpoints asked for long waits with Retry-After, so nothing is sent to them."), "asked_to_wait"),
 		s.worst("asked_to_wait"),
 		"Check why the endpoint asks for it. If it takes deliveries again, resume it: that ends the wait.",
 	})
 	add(s.Warnings > 0, Finding{
 		Warned, "warning_running",
-		s.named(count(s.Warnings, "endpoint is", "endpoints are")+" about to be disabled unless a delivery succeeds.", "warning_running"),
+		s.named(words.Count(s.Warnings, "endpoint is", "endpoints are")+" about to be disabled unless a delivery succeeds.", "warning_running"),
 		s.worst("warning_running"),
 		"Fix the endpoint and send it a test event. One success ends the countdown.",
 	})
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(n) + " " + many
-}
-
 func rateSentence(r Rate, period string) string {
-	return fmt.Sprintf("%s of delivery attempts succeeded in the last %s (%s of %s).", r, period, thousands(int(r.Succeeded)), thousands(int(r.Total)))
+	return fmt.Sprintf("%s of delivery attempts succeeded in the last %s (%s of %s).", r, period, words.Number(r.Succeeded), words.Number(r.Total))
 }

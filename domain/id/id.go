@@ -4,6 +4,7 @@
 package id
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -83,6 +84,20 @@ func (u UUID) Within(n int, random [6]byte) UUID {
 func (u UUID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
+
+// FirstAt is above every id that was made before a moment, and at or below all others. Ids have whole milliseconds: a
+// moment between two counts as the later one.
+func FirstAt(at time.Time) (first UUID) {
+	ms := max(at.UnixMilli(), 0)
+	if at.After(time.UnixMilli(ms)) {
+		ms++
+	}
+	binary.BigEndian.PutUint64(first[:8], uint64(ms)<<16)
+	return first
+}
+
+// Compare orders ids as the database does.
+func (u UUID) Compare(other UUID) int { return bytes.Compare(u[:], other[:]) }
 
 // Last is greater than every id that is made.
 var Last = UUID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}

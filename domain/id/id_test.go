@@ -70,3 +70,17 @@ func TestParseRefusesEverythingButTheCanonicalText(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFirstIDOfAMomentDividesIDs(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, int(5*time.Millisecond), time.UTC)
+	before, of := New(at.Add(-time.Millisecond), [10]byte{0xff, 0xff}), New(at, [10]byte{})
+	for _, moment := range []time.Time{at, at.Add(-time.Microsecond)} {
+		if first := FirstAt(moment); first.Compare(before) <= 0 || first.Compare(of) > 0 || first.Time() != at {
+			t.Errorf("%s: %s", moment, first)
+		}
+	}
+	if first := FirstAt(time.Time{}); !first.IsZero() {
+		t.Errorf("before all ids: %s", first)
+	}
+}

@@ -3,12 +3,12 @@ package mail
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
 	"posthorn/domain/characters"
+	"posthorn/domain/words"
 )
 
 // mostText bounds a text of a tenant in a mail, in characters.
@@ -18,14 +18,7 @@ const mostText = 40
 // link, and short, so that nobody's words pass for Posthorn's own. Every such text in a mail goes through it: names of
 // tenants and people, descriptions, event types, and responses.
 func TenantText(text string) string {
-	return shortened(Unlinked(text))
-}
-
-func shortened(text string) string {
-	if utf8.RuneCountInString(text) <= mostText {
-		return text
-	}
-	return string([]rune(text)[:mostText-1]) + "…"
+	return words.Short(Unlinked(text), mostText)
 }
 
 // TenantHost is the host of a URL that a tenant chose, on one line and short. It is a name that resolves, which leaves
@@ -38,7 +31,7 @@ func TenantHost(url string) string {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]
 	}
-	return shortened(strings.Join(strings.Fields(characters.Cleaned(rest[strings.LastIndexByte(rest, '@')+1:])), " "))
+	return words.Short(strings.Join(strings.Fields(characters.Cleaned(rest[strings.LastIndexByte(rest, '@')+1:])), " "), mostText)
 }
 
 var dotted = regexp.MustCompile(`[\pL\pN_-]+(?:[.。．｡][\pL\pN_-]+)+`)

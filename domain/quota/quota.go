@@ -5,11 +5,11 @@ package quota
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"posthorn/domain/fault"
 	"posthorn/domain/settings"
+	"posthorn/domain/words"
 )
 
 // Limits is how much a tenant can use; 0 is unlimited.
@@ -57,7 +57,7 @@ func (l Limits) OverSecond() *Refusal {
 	return &Refusal{Limit: int64(l.EventsPerSecond), Reset: 1, Fault: &fault.Error{
 		Kind: fault.Limited, Code: "events_per_second_limit", RetryAfter: 1, Detail: fmt.Sprintf(
 			"Quota exceeded: this tenant can emit %s events per second, with bursts of %s. The event wasn't stored. Send it again after the time in Retry-After, or ask the operator of this platform for a higher quota.",
-			thousands(int64(l.EventsPerSecond)), thousands(int64(l.Burst()))),
+			words.Number(l.EventsPerSecond), words.Number(l.Burst())),
 	}}
 }
 
@@ -67,7 +67,7 @@ func (l Limits) OverMonth(now time.Time) *Refusal {
 	return &Refusal{Limit: int64(l.EventsPerMonth), Reset: rest, Fault: &fault.Error{
 		Kind: fault.Limited, Code: "events_per_month_limit", RetryAfter: rest, Detail: fmt.Sprintf(
 			"Quota exceeded: this tenant can emit %s events per month (UTC). The event wasn't stored. Ask the operator of this platform for a higher quota, or send it again next month.",
-			thousands(int64(l.EventsPerMonth))),
+			words.Number(l.EventsPerMonth)),
 	}}
 }
 
@@ -76,7 +76,7 @@ func (l Limits) CheckPayload(size int) error {
 	if l.MaxPayload == 0 || size <= l.MaxPayload {
 		return nil
 	}
-	detail := fmt.Sprintf("The data has %s bytes; this tenant's maximum is %s. Send a reference to the rest.", thousands(int64(size)), thousands(int64(l.MaxPayload)))
+	detail := fmt.Sprintf("The data has %s bytes; this tenant's maximum is %s. Send a reference to the rest.", words.Number(size), words.Number(l.MaxPayload))
 	return &fault.Error{
 		Kind: fault.TooLarge, Code: "payload_too_large", Detail: detail,
 		Fields: []fault.Field{{Name: "data", Code: "payload_too_large", Detail: detail}},
@@ -102,13 +102,4 @@ func (l Limits) StageOf(used int64) Stage {
 		return Most
 	}
 	return Reached
-}
-
-// thousands writes a number as people read it: 100,000.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -7,7 +7,7 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 )
 
@@ -25,8 +25,8 @@ func readAdminForm(c *handlers.Call, least int) (w adminForm, err error) {
 		return w, err
 	}
 	w.reason = strings.TrimSpace(w.Get("reason"))
-	if wrong := reason.Faults(w.reason, least); w.reason == "" && least > 0 {
-		w.reasonErr = fault.InvalidField("reason", "text_length", fmt.Sprintf("Enter a reason of 1 to %d characters. It is recorded in the audit log, where the tenant sees it.", reason.Max))
+	if wrong := words.ReasonFaults(w.reason, least); w.reason == "" && least > 0 {
+		w.reasonErr = fault.InvalidField("reason", "text_length", fmt.Sprintf("Enter a reason of 1 to %d characters. It is recorded in the audit log, where the tenant sees it.", words.MaxReason))
 	} else if len(wrong) > 0 {
 		w.reasonErr = fault.InvalidFields(wrong)
 	}

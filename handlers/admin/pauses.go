@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -69,7 +69,7 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 			Attrs: map[string]any{"list": "known-pausable"},
 			Hint:  "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
 		},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}
 	var rows []sql.ListPausesRow
 	var names map[string]string

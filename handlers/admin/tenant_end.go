@@ -11,7 +11,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/export"
 	"posthorn/domain/fault"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -36,9 +36,9 @@ func (a *admin) exportTenant(c *handlers.Call) error {
 func endForms(exported *time.Time) console.EndForms {
 	return console.EndForms{
 		Exported: exported,
-		Export:   components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, where the tenant sees it."},
+		Export:   components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
 		Name:     components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Enter the name to confirm."},
-		Reason:   components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the platform's audit log."},
+		Reason:   components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the platform's audit log."},
 	}
 }
 

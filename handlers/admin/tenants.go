@@ -15,8 +15,8 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/reason"
 	"posthorn/domain/settings"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -171,7 +171,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Created: row.CreatedAt,
 		Strict:  row.StrictTypes, Ledger: ledgerLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant,
 			id.Tenant.Format(tenantID)),
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, where the tenant sees it."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
 	v.Endpoints = lines

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -21,7 +21,7 @@ import (
 // viewForm starts a visit to a tenant's dashboard.
 func viewForm() console.ViewForm {
 	f := console.ViewForm{Reason: components.FieldProps{
-		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason with each page that you open.",
+		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "The tenant sees this reason with each page that you open.",
 	}}
 	for _, life := range access.ViewLives() {
 		f.Lives = append(f.Lives, components.Option{
@@ -102,7 +102,7 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 		return gone(err)
 	}
 	v := console.ActView{Tenant: row.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
-		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason.", Value: w.Get("reason"),
+		Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "The tenant sees this reason.", Value: w.Get("reason"),
 		Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
 	}}
 	v.Shell = c.Shell("Change something for "+row.Name, "tenants")

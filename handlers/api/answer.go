@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 )
 
@@ -116,7 +116,7 @@ func (w *wrongFields) reason(given *string, least int) string {
 	if given != nil {
 		text = *given
 	}
-	*w = append(*w, reason.Faults(text, least)...)
+	*w = append(*w, words.ReasonFaults(text, least)...)
 	return text
 }
 

@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -165,7 +165,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 		Fields: b.fields, Wrong: wrong,
 		Reason: components.FieldProps{
 			Name: "reason", Label: "Reason", Optional: true, Hint: "Recorded in the audit log.", Value: form.Get("reason"), Error: wrong["reason"],
-			MaxLength: reason.Max,
+			MaxLength: words.MaxReason,
 		},
 		Pace: components.FieldProps{
 			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "per second", Width: "short",

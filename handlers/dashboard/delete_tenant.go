@@ -10,7 +10,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -37,9 +37,9 @@ func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err 
 		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting,
 		Closed: !c.Actor.May(access.DeleteTenant),
 		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Recorded in the audit log."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log."},
 		ExportReason: components.FieldProps{
-			ID: "f-export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log.",
+			ID: "f-export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log.",
 		},
 	}, err
 }

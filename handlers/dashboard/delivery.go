@@ -18,7 +18,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
+	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -322,7 +322,7 @@ func reasonOf(form url.Values, must bool) (text, wrong string) {
 	if must {
 		least = 1
 	}
-	if found := reason.Faults(text, least); len(found) > 0 {
+	if found := words.ReasonFaults(text, least); len(found) > 0 {
 		wrong = found[0].Detail
 	}
 	return text, wrong

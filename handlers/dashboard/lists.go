@@ -85,7 +85,7 @@ func wrongQuery(err error) (map[string]string, error) {
 
 // labels are the names of endpoints in lists.
 func (a *dashboard) labels(c *handlers.Call, q *db.Tx, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
-	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, id.UUID.Compare)
 	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{
 		TenantID: c.Actor.Tenant,
 		Ids:      slices.Compact(ids),

@@ -117,7 +117,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *db.Tx, p handlers.Page, ask
 	}
 	for _, n := range found {
 		r := noticeRow(n, v.Root)
-		r.New = slices.Compare(n.ID[:], seen[:]) > 0
+		r.New = n.ID.Compare(seen) > 0
 		if r.New && v.Newest == "" {
 			v.Newest = r.ID
 		}

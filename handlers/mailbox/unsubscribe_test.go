@@ -159,7 +159,7 @@ func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 	var entries []sql.ScanAuditDownRow
 	if err := w.db.Tenant(t.Context(), w.tenant, func(q *db.Tx) (err error) {
 		entries, err = q.ScanAuditDown(t.Context(), sql.ScanAuditDownParams{
-			TenantID: &w.tenant, High: db.FirstID(time.Now().Add(time.Hour)), Action: "notice_preferences.changed", Scan: 100, Most: 100,
+			TenantID: &w.tenant, High: id.FirstAt(time.Now().Add(time.Hour)), Action: "notice_preferences.changed", Scan: 100, Most: 100,
 		})
 		return err
 	}); err != nil {

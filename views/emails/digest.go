@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/words"
 )
 
 // digest is the daily summary of a tenant with problems.
@@ -30,9 +31,9 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		findings = append(findings, short(s, f.Detail))
 	}
 	if s.FailedDeliveries > 0 {
-		line := fmt.Sprintf("%s in the last 24 hours.", plural(s.FailedDeliveries, "delivery failed permanently", "deliveries failed permanently"))
+		line := fmt.Sprintf("%s in the last 24 hours.", words.Count(s.FailedDeliveries, "delivery failed permanently", "deliveries failed permanently"))
 		if s.DeadLetters > 0 {
-			line += " " + fmt.Sprintf("%s to be replayed or archived.", plural(s.DeadLetters, "dead letter is waiting", "dead letters are waiting"))
+			line += " " + fmt.Sprintf("%s to be replayed or archived.", words.Count(s.DeadLetters, "dead letter is waiting", "dead letters are waiting"))
 		}
 		findings = append(findings, line)
 	}
@@ -40,23 +41,23 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	l.Body = append(l.Body, digestAlerts(d, s)...)
 	latency := ""
 	if s.Attempts > 0 {
-		latency = fmt.Sprintf("%s ms at p50, %s ms at p95", thousands(s.P50Milliseconds), thousands(s.P95Milliseconds))
+		latency = fmt.Sprintf("%s ms at p50, %s ms at p95", words.Number(s.P50Milliseconds), words.Number(s.P95Milliseconds))
 	}
 	l.Body = append(l.Body, facts(
-		Fact{"Active endpoints", thousands(int64(s.ActiveEndpoints))},
+		Fact{"Active endpoints", words.Number(s.ActiveEndpoints)},
 		Fact{"Success in 24 hours", s.SuccessDay},
 		Fact{"Success in the last hour", s.SuccessHour},
-		Fact{"Attempts", thousands(s.Attempts)},
-		Fact{"Retries", thousands(s.Retries)},
-		Fact{"Failed permanently", thousands(s.FailedDeliveries)},
+		Fact{"Attempts", words.Number(s.Attempts)},
+		Fact{"Retries", words.Number(s.Retries)},
+		Fact{"Failed permanently", words.Number(s.FailedDeliveries)},
 		Fact{"Latency", latency},
 	))
 	if len(s.Endpoints) > 0 {
 		l.Body = append(l.Body, text("Most failures:"))
 		table := Block{}
 		for _, e := range s.Endpoints {
-			table.Facts = append(table.Facts, Fact{called(e.Name, e.URL), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed),
-				thousands(e.Attempts), condition.State(e.Status).Word())})
+			table.Facts = append(table.Facts, Fact{called(e.Name, e.URL), fmt.Sprintf("%s of %s attempts failed (%s)", words.Number(e.Failed),
+				words.Number(e.Attempts), condition.State(e.Status).Word())})
 		}
 		l.Body = append(l.Body, table)
 	}
@@ -88,7 +89,7 @@ func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 			button("See "+endpointName(a.Name), endpointPage(d, a.Endpoint)))
 	}
 	if s.MoreAlerts > 0 {
-		out = append(out, text("%s attention.", plural(int64(s.MoreAlerts), "more endpoint needs", "more endpoints need")))
+		out = append(out, text("%s attention.", words.Count(s.MoreAlerts, "more endpoint needs", "more endpoints need")))
 	}
 	return out
 }
@@ -109,11 +110,4 @@ func short(s notice.DigestDetails, sentence string) string {
 		}
 	}
 	return mail.Unlinked(sentence)
-}
-
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(n) + " " + many
 }

@@ -11,6 +11,7 @@ import (
 
 	"posthorn/domain/characters"
 	"posthorn/domain/mail"
+	"posthorn/domain/words"
 )
 
 // Letter is the content of a mail.
@@ -159,23 +160,10 @@ func momentOrNone(t *time.Time) string {
 	return moment(*t)
 }
 
-// thousands writes a number with thousands separators: 12,345.
-func thousands(n int64) string {
-	s := fmt.Sprintf("%d", n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // quoted puts a user-chosen name in quotation marks, so that nobody takes it for Posthorn's own words.
 func quoted(name string) string { return "“" + mail.TenantText(name) + "”" }
 
 // clip shortens an external text; a subject has one line.
 func clip(s string, most int) string {
-	s = characters.Cleaned(s)
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most-1]) + "…"
+	return words.Short(characters.Cleaned(s), most)
 }

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/health"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/words"
 )
 
 // Notice builds the mail of a notice. An error means that its details can't be read.
@@ -98,7 +99,7 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		l.Subject = fmt.Sprintf("%s will be disabled on %s", name, e.DisableAt.UTC().Format("2 January, 15:04")+" UTC")
 		l.Body = append(l.Body, text("Deliveries to %s fail. Unless one succeeds before, the endpoint is disabled on %s.", name, moment(*e.DisableAt)))
 	case e.FailuresLeft > 0:
-		l.Body = append(l.Body, text("Deliveries to %s fail. After %s without a success in between, the endpoint is disabled.", name, plural(int64(e.FailuresLeft), "more failure", "more failures")))
+		l.Body = append(l.Body, text("Deliveries to %s fail. After %s without a success in between, the endpoint is disabled.", name, words.Count(e.FailuresLeft, "more failure", "more failures")))
 	default:
 		l.Body = append(l.Body, text("Deliveries to %s fail. If that goes on, the endpoint is disabled.", name))
 	}
@@ -133,7 +134,7 @@ func permanent(e notice.EndpointDetails) string {
 }
 
 func failedCount(e notice.EndpointDetails) string {
-	n := plural(e.FailedPermanently, "delivery has failed", "deliveries have failed")
+	n := words.Count(e.FailedPermanently, "delivery has failed", "deliveries have failed")
 	if e.FailedMore {
 		return "at least " + n
 	}
@@ -281,7 +282,7 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 		Body: []Block{
 			facts(Fact{"Endpoint", mail.TenantHost(f.URL)}, Fact{"Event", f.Event},
 				Fact{"Type", mail.TenantText(f.EventType)}, Fact{"Reason", failedWhy(f.Reason)},
-				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", delivery.LastAnswerText(f.LastStatus, f.LastFailure)},
+				Fact{"Attempts", words.Number(f.Attempts)}, Fact{"Last response", delivery.LastAnswerText(f.LastStatus, f.LastFailure)},
 				Fact{"When", moment(f.FailedAt)}),
 			text("It won't be retried. Fix the cause, then replay it."),
 			button("View delivery", d.Dashboard+"/deliveries/"+f.Delivery),
@@ -310,11 +311,11 @@ func failedWhy(reason string) string {
 func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 	l := Letter{
 		Subject: fmt.Sprintf("Quota almost used up: %s", q.Quota),
-		Preview: fmt.Sprintf("%s of %s.", thousands(q.Used), thousands(q.Limit)),
+		Preview: fmt.Sprintf("%s of %s.", words.Number(q.Used), words.Number(q.Limit)),
 		Heading: "A quota is almost used up",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", thousands(q.Used), thousands(q.Limit))},
+			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", words.Number(q.Used), words.Number(q.Limit))},
 				Fact{"Resets", momentOrNone(q.ResetsAt)}),
 			text("When the quota is used up, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
 			button("View settings", d.Dashboard+"/settings"),
@@ -331,7 +332,7 @@ func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 func endpointFacts(e notice.EndpointDetails) Block {
 	failures := ""
 	if e.ConsecutiveFailures > 0 {
-		failures = thousands(int64(e.ConsecutiveFailures))
+		failures = words.Number(e.ConsecutiveFailures)
 	}
 	return facts(
 		Fact{"Endpoint", mail.TenantHost(e.URL)},
@@ -351,7 +352,7 @@ func frequent(e notice.EndpointDetails) string {
 	if e.Response == "" || e.ResponseCount == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s of %s in 24 hours", response(e.Response), thousands(e.ResponseCount), plural(e.Attempts, "attempt", "attempts"))
+	return fmt.Sprintf("%s: %s of %s in 24 hours", response(e.Response), words.Number(e.ResponseCount), words.Count(e.Attempts, "attempt", "attempts"))
 }
 
 // excerpt is the start of the last response with its type; empty if there was none.
@@ -393,9 +394,9 @@ func counted(n int64, more bool) string {
 	case n == 0:
 		return ""
 	case more:
-		return "at least " + thousands(n)
+		return "at least " + words.Number(n)
 	}
-	return thousands(n)
+	return words.Number(n)
 }
 
 func orWord(word, otherwise string) string {

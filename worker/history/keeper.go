@@ -226,7 +226,7 @@ func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error
 	m := history.Manifest{
 		Format: history.Format, Schema: migrations.Newest(), Tenant: id.Tenant.Format(day.Tenant),
 		Day: day.At.Format(time.DateOnly), Written: time.Now().UTC().Truncate(time.Second),
-		FirstID: db.FirstID(day.At).String(), LastID: db.FirstID(day.At.AddDate(0, 0, 1)).String(),
+		FirstID: id.FirstAt(day.At).String(), LastID: id.FirstAt(day.At.AddDate(0, 0, 1)).String(),
 		Parts: []history.Part{},
 	}
 	var size int64

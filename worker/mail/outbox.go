@@ -239,7 +239,7 @@ func (o *Outbox) tidy(ctx context.Context) {
 				o.size.WithLabelValues(state).Set(float64(byState[state]))
 			}
 			_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
-				Before: db.FirstID(time.Now().Add(-keepTime)),
+				Before: id.FirstAt(time.Now().Add(-keepTime)),
 				Most:   tidyMost,
 			})
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
@@ -86,7 +85,7 @@ func (m *Maintenance) dropDays(ctx context.Context, days []time.Time, cutoff, no
 		if _, err := q.ForgetLateDays(ctx, now); err != nil {
 			return err
 		}
-		list, err := q.KeptDays(ctx, sql.KeptDaysParams{Before: db.FirstID(cutoff), Now: now})
+		list, err := q.KeptDays(ctx, sql.KeptDaysParams{Before: id.FirstAt(cutoff), Now: now})
 		for _, day := range list {
 			kept[day.Format(time.DateOnly)] = true
 		}
@@ -101,7 +100,7 @@ func (m *Maintenance) dropDays(ctx context.Context, days []time.Time, cutoff, no
 		}
 		end := day.AddDate(0, 0, 1)
 		if kept[day.Format(time.DateOnly)] {
-			since = db.FirstID(end)
+			since = id.FirstAt(end)
 			continue
 		}
 		if err := m.dropDay(ctx, day, since, end); err != nil {
@@ -116,7 +115,7 @@ func (m *Maintenance) dropDay(ctx context.Context, day time.Time, since id.UUID,
 	if err := maintenance.DropDay(ctx, m.db, day); err != nil {
 		return err
 	}
-	before := db.FirstID(end)
+	before := id.FirstAt(end)
 	if err := m.db.Worker(ctx, func(q *sql.Queries) error {
 		if _, err := q.DropOldDeadLetters(ctx, sql.DropOldDeadLettersParams{Since: since, Before: before}); err != nil {
 			return err

@@ -165,7 +165,7 @@ func (n *Notifier) tidy(ctx context.Context) error {
 	return n.DB.Worker(ctx, func(q *sql.Queries) error {
 		before := time.Now().Add(-keepNotices)
 		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{
-			Before: db.FirstID(before),
+			Before: id.FirstAt(before),
 			Most:   tidyMost,
 		}); err != nil {
 			return err
