@@ -13,9 +13,7 @@ import (
 	"posthorn/client"
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/emit"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -23,6 +21,8 @@ import (
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 	"posthorn/worker"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 // two opens a database with two tenants, and a plain connection of its owner.

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
-	"posthorn/db/schematest"
+	"posthorn/tools/schematest"
 )
 
 // silentProxy passes bytes on until it goes silent: then it keeps the connections that it has and passes nothing on, as

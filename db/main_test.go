@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"posthorn/db/dbtest"
+	"posthorn/tools/dbtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

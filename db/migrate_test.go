@@ -17,14 +17,14 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/maintenance"
 	"posthorn/db/migrations"
-	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/sso"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 // connect is a plain connection to a database.

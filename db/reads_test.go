@@ -3,7 +3,7 @@ package db_test
 import (
 	"testing"
 
-	"posthorn/db/readtest"
+	"posthorn/tools/readtest"
 )
 
 // TestATenantsStatementsReadNoMoreOfALongerHistory covers every statement that the tenant's role can run, on the server

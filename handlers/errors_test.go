@@ -21,7 +21,7 @@ var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 // notOfTheAPI are folders and files whose errors appear on a terminal, in logs, or in users' own programs, and never
 // in a response of the API.
 var notOfTheAPI = []string{
-	"../db/embedded", "../db/dbtest", "../db/seal", "../db/migrate.go", "../db/roles.go", "../db/maintenance/move.go", "../db/endpoints/verified.go", "../db/connect.go", "../domain/signature/verify.go",
+	"../db/embedded", "../tools/dbtest", "../db/seal", "../db/migrate.go", "../db/roles.go", "../db/maintenance/move.go", "../db/endpoints/verified.go", "../db/connect.go", "../domain/signature/verify.go",
 	"../domain/signature/sign.go", "../domain/health",
 	"../handlers/svix", // responds with the codes of Svix's API
 }

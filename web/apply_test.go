@@ -11,7 +11,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/client/cli"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 )
 
 // newApplyDesk is a terminal with a platform key of an installation of its own.

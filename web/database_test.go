@@ -13,10 +13,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/tools/dbtest"
 )
 
 // databaseURL is the database of a test's environment.

@@ -20,7 +20,7 @@ import (
 	"posthorn/domain/settings"
 	"posthorn/domain/sso"
 	"posthorn/handlers"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 )
 
 // linked is a tenant with everything that people and receivers have links to. The links were made in its first home.

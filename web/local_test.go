@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"posthorn/client"
-	"posthorn/db/dbtest"
+	"posthorn/tools/dbtest"
 	"posthorn/web/demo"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 // The processes of these tests are this test binary again, as posthorn.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/domain/fault"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 // asAdministrator is the URL of an environment's database for the server's superuser.

@@ -14,7 +14,6 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/ledger"
 	"posthorn/db/queue"
-	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -22,6 +21,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/mailbox"
+	"posthorn/tools/schematest"
 )
 
 // pageBound is how long a page or a list may take on a day whose tables nobody has analyzed.

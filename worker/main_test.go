@@ -20,16 +20,16 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/id"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) {

@@ -14,12 +14,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/deliveries"
-	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

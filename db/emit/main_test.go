@@ -16,15 +16,15 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/endpoints"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

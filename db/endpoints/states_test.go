@@ -11,13 +11,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/endpoints"
-	"posthorn/db/schematest"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
-	"posthorn/db/schematest"
+	"posthorn/tools/schematest"
 )
 
 // A table with a tenant in each row that is not in the list would be left behind by a move.

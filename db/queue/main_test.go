@@ -9,9 +9,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/domain/id"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

@@ -16,14 +16,14 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
+	"posthorn/tools/schematest"
 )
 
 const consoleBase = "http://127.0.0.1:8080"

@@ -10,7 +10,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 // holds checks that a page contains some texts and not others.

@@ -9,7 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 func TestAPauseIsShownOnEveryPageUntilItEnds(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 var seenField = regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`)

@@ -15,13 +15,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

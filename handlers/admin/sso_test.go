@@ -13,7 +13,7 @@ import (
 	"posthorn/handlers/admin"
 	"posthorn/handlers/credential"
 	"posthorn/handlers/openid"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 	"posthorn/worker/send"
 )
 

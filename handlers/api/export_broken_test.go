@@ -17,8 +17,8 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/maintenance"
-	"posthorn/db/schematest"
 	"posthorn/domain/access"
+	"posthorn/tools/schematest"
 )
 
 // exportedEvents have a megabyte of data each: more than a connection with small buffers holds, and more than one

@@ -16,12 +16,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 // canary is in every text of the victim's objects. The attacker must never see it.

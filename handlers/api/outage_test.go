@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/db/schematest"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 // longestWait bounds the wait for a 503 (SECURITY, "Faults"), with a little more for a busy machine.

@@ -7,7 +7,7 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/handlers/api"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 )
 
 // A platform key sets up a tenant's single sign-on, within the rules that hold an owner. A tenant's key can't: who

@@ -19,7 +19,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
@@ -27,6 +26,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/openid"
+	"posthorn/tools/schematest"
 )
 
 // world is a Posthorn API with its own database.

@@ -19,7 +19,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/openid"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 	"posthorn/worker/send"
 )
 

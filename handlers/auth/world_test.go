@@ -18,8 +18,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
@@ -27,6 +25,8 @@ import (
 	"posthorn/handlers/auth"
 	"posthorn/handlers/credential"
 	"posthorn/handlers/dashboard"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

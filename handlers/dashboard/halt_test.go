@@ -10,7 +10,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/pause"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 // pagesOfAll are pages that every tenant has.

@@ -17,7 +17,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/openid"
-	"posthorn/handlers/openid/optest"
+	"posthorn/tools/optest"
 	"posthorn/worker/send"
 )
 

@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/handlers"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 // operator is an operator's browser.

@@ -19,10 +19,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -32,7 +30,9 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/dashboard"
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/pagetest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

@@ -13,15 +13,15 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/endpoints"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
 	"posthorn/handlers/mailbox"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

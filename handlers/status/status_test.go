@@ -17,15 +17,15 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
 	"posthorn/db/ledger"
-	"posthorn/db/schematest"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
-	"posthorn/handlers/pagetest"
 	"posthorn/handlers/status"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/pagetest"
+	"posthorn/tools/schematest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"posthorn/handlers/pagetest"
 	"posthorn/tools/gallery"
+	"posthorn/tools/pagetest"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )

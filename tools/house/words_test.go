@@ -30,7 +30,7 @@ var citation = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|<!--.*?-->|\\]\\([^)]
 var markup = regexp.MustCompile(`(?s)<[^>]*>`)
 
 // unread are folders whose texts no user reads.
-var unread = regexp.MustCompile(`^tools/|/(e2e|img|pagetest|optest|adr)/`)
+var unread = regexp.MustCompile(`^tools/|/(e2e|img|adr)/`)
 
 func TestReadersMeetAmericanSpelling(t *testing.T) {
 	t.Parallel()

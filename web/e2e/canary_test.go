@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/db/schematest"
+	"posthorn/tools/schematest"
 
 	"github.com/jackc/pgx/v5"
 )

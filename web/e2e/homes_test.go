@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db/schematest"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 const (

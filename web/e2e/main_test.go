@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db/dbtest"
+	"posthorn/tools/dbtest"
 )
 
 // binary is a copy of POSTHORN_BIN: a build while the tests run must not change what they start.

@@ -19,8 +19,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/readtest"
-	"posthorn/db/schematest"
+	"posthorn/tools/readtest"
+	"posthorn/tools/schematest"
 )
 
 // TestATenantsStatementsReadNoMoreOnOtherServers is db's TestATenantsStatementsReadNoMoreOfALongerHistory on the

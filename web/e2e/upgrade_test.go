@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db/dbtest"
+	"posthorn/tools/dbtest"
 )
 
 // previous builds the release before: the commit before the one that added the newest migration. It skips where there

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"posthorn/db/schematest"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 // refusedWithin is how long a client waits at most to hear that its event can't be stored (SECURITY, "Faults"). A busy

@@ -16,12 +16,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/dbtest"
-	"posthorn/db/schematest"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
+	"posthorn/tools/dbtest"
+	"posthorn/tools/schematest"
 	"posthorn/worker/mail/resendtest"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/handlers/pagetest"
+	"posthorn/tools/pagetest"
 )
 
 func TestActionsAreThoseOfFormsThatCanBeSent(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
+	"posthorn/tools/dbtest"
 )
 
 // Clone returns the URL of a new database with the newest schema.
