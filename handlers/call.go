@@ -60,17 +60,17 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 }
 
 // FindEndpoint finds the endpoint of the call's tenant that a request names by Posthorn's id or by its external id. Any
-// other text is noEndpoint, which selects nothing.
+// other text is id.None, which selects nothing.
 func (c *Call) FindEndpoint(text string) (id.UUID, error) {
 	if endpointID, err := id.Endpoint.Parse(text); err == nil {
 		return endpointID, nil
 	}
 	if c.kit.auth == nil {
-		return noEndpoint, nil
+		return id.None, nil
 	}
 	endpointID, err := c.kit.auth.findEndpoint(c.Ctx(), c.Actor.Tenant, text)
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		return noEndpoint, nil
+		return id.None, nil
 	}
 	return endpointID, err
 }

@@ -57,7 +57,7 @@ func codes(t *testing.T, path string, into map[string]string) {
 				note(n.Args[at])
 			}
 			// oneOf makes the code from a field's name: the first literal of its arguments (domain/endpoint,
-			// handlers/page.go).
+			// handlers/filter.go).
 			if name == "oneOf" {
 				if i := slices.IndexFunc(n.Args, func(e ast.Expr) bool { return literal(e) != "" }); i >= 0 {
 					note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(n.Args[i]), `"`) + `_unknown"`})

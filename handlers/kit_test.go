@@ -141,48 +141,6 @@ func TestOverItsRateAKeyIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestPagesAreBoundedByIDs(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	ids := map[string]id.UUID{}
-	for name, when := range map[string]time.Time{"before": at.Add(-time.Millisecond), "at": at, "after": at.Add(time.Millisecond)} {
-		ids[name] = id.New(when, [10]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
-	}
-	inside := func(p Page, uuid id.UUID) bool {
-		low, high, err := p.Between(time.Unix(0, 0), at.Add(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return bytes.Compare(low[:], uuid[:]) < 0 && bytes.Compare(uuid[:], high[:]) < 0
-	}
-	for name, c := range map[string]struct {
-		page Page
-		want string
-	}{
-		"all":            {Page{}, "before at after"},
-		"since":          {Page{Since: at}, "at after"},
-		"since a moment": {Page{Since: at.Add(time.Nanosecond)}, "after"},
-		"until":          {Page{Until: at}, "before"},
-		"until a moment": {Page{Until: at.Add(time.Nanosecond)}, "before at"},
-		"both":           {Page{Since: at, Until: at.Add(time.Millisecond)}, "at"},
-		"nothing":        {Page{Since: at, Until: at}, ""},
-		"behind, down":   {Page{After: bytesOf(ids["at"])}, "before"},
-		"behind, up":     {Page{After: bytesOf(ids["at"]), Ascending: true}, "after"},
-	} {
-		var got []string
-		for _, name := range []string{"before", "at", "after"} {
-			if inside(c.page, ids[name]) {
-				got = append(got, name)
-			}
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
-func bytesOf(uuid id.UUID) []byte { return uuid[:] }
-
 func TestARequestWhoseTimeIsOverIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{context.DeadlineExceeded, fmt.Errorf("rendering: %w", context.DeadlineExceeded)} {

@@ -10,6 +10,7 @@ import (
 	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/words"
 	"posthorn/handlers"
 )
@@ -41,34 +42,16 @@ func cursorOrNull(next string) nullable.Nullable[string] {
 // cut removes the extra row that was read after the page, and makes the cursor after the page's last row. The cursor
 // is empty at the end of the list.
 func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, next string) {
-	if len(rows) <= p.Limit {
-		return rows, ""
-	}
-	page = rows[:p.Limit]
-	return page, p.Next(position(page[len(page)-1]))
+	found := show.Cut(rows, p.Limit, position)
+	return found.Rows, p.Cursor(found.Next)
 }
 
-// looked is cut for a query that examines at most scan rows. The query returns the matching rows, one more than the
-// page holds, and the last row that it examined. The page ends after its last row, or at the row at which the query
-// stopped.
+// looked is cut for a query that examines at most scan rows: see show.Scanned.
 func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64,
 	matches bool),
 ) (page []T, next string) {
-	page = make([]T, 0, min(len(rows), p.Limit))
-	for _, r := range rows {
-		uuid, place, matches := of(r)
-		switch {
-		case matches && len(page) == p.Limit:
-			last, _, _ := of(page[len(page)-1])
-			return page, p.NextID(last)
-		case matches:
-			page = append(page, r)
-		}
-		if place == int64(scan) {
-			return page, p.NextID(uuid)
-		}
-	}
-	return page, ""
+	found := show.Scanned(rows, p.Limit, int(scan), of)
+	return found.Rows, p.Cursor(found.Next)
 }
 
 // views maps rows to their views. It is never null.

@@ -18,10 +18,7 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	low, high, err := p.Between(time.Unix(0, 0), a.Now())
-	if err != nil {
-		return err
-	}
+	low, high := p.Between(time.Unix(0, 0), a.Now())
 	ask := sql.ScanAuditDownParams{
 		TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: int32(p.Limit + 1),
 		Most: int32(p.Limit + 1),

@@ -149,10 +149,7 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.BulkJob
 	err = c.Tx(func(q *db.Tx) error {
 		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{

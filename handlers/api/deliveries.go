@@ -92,13 +92,9 @@ func orNotFound(err error) error {
 func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions,
 	first func(*db.Tx) error,
 ) error {
-	after, err := p.AfterID()
-	if err != nil {
-		return err
-	}
-	list.After, list.Ascending, list.Most = after, p.Ascending, p.Limit
+	list.After, list.Ascending, list.Most = p.AfterID(), p.Ascending, p.Limit
 	var page deliveries.Page
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if first != nil {
 			if err := first(q); err != nil {
 				return err
@@ -112,7 +108,7 @@ func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliverie
 	}
 	next := ""
 	if page.Next != nil {
-		next = p.NextID(*page.Next)
+		next = p.Cursor(page.Next[:])
 	}
 	return c.Answer(http.StatusOK, DeliveryPage{Data: views(page.Rows, deliveryView), NextCursor: cursorOrNull(next)})
 }

@@ -90,10 +90,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterID()
-	if err != nil {
-		return err
-	}
+	after := p.AfterID()
 	var rows []endpoints.Full
 	err = c.Tx(func(q *db.Tx) error {
 		list := endpoints.ListOptions{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}

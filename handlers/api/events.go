@@ -233,10 +233,7 @@ func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
 		if err != nil {
 			return err
 		}
-		low, high, err := p.Between(floor, a.Now())
-		if err != nil {
-			return err
-		}
+		low, high := p.Between(floor, a.Now())
 		rows, err := q.EventsOfExternalID(c.Ctx(), sql.EventsOfExternalIDParams{
 			TenantID: c.Actor.Tenant, ExternalID: p.EventID, Since: low.Time(), Until: high.Time(),
 			Most: int32(p.Limit),
@@ -273,10 +270,7 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 		if err != nil {
 			return err
 		}
-		low, high, err := p.Between(floor, a.Now())
-		if err != nil {
-			return err
-		}
+		low, high := p.Between(floor, a.Now())
 		ask := sql.ScanEventsDownParams{
 			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
 			Type: p.Type, Channel: p.Channel, TraceID: p.TraceID, Scan: scan, Most: int32(p.Limit + 1),

@@ -77,10 +77,7 @@ func (a *api) listKeys(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.APIKey
 	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}

@@ -27,10 +27,7 @@ func (a *api) listMembers(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.ListMembersRow
 	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
@@ -159,10 +156,7 @@ func (a *api) listInvitations(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.ListInvitationsRow
 	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}

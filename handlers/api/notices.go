@@ -27,10 +27,7 @@ func (a *api) listNotices(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	low, high, err := p.Between(time.Unix(0, 0), a.Now())
-	if err != nil {
-		return err
-	}
+	low, high := p.Between(time.Unix(0, 0), a.Now())
 	ask := sql.ListNoticesDownParams{
 		TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1),
 	}

@@ -17,10 +17,7 @@ func (a *api) listRejected(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterID()
-	if err != nil {
-		return err
-	}
+	after := p.AfterID()
 	var rows []sql.RejectedDownRow
 	err = c.Tx(func(q *db.Tx) error {
 		rows, err = deliveries.ListRejected(c.Ctx(), q, c.Actor.Tenant, after, p.Ascending, p.Limit+1)

@@ -72,10 +72,7 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.PortalLink
 	err = c.Tx(func(q *db.Tx) error {
 		ask := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}

@@ -62,10 +62,7 @@ func (a *api) listTenants(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after, err := p.AfterOrEdge()
-	if err != nil {
-		return err
-	}
+	after := p.Edge()
 	var rows []sql.Tenant
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		ask := sql.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}

@@ -55,17 +55,14 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	if !ask.after.IsZero() {
 		p.After, v.Newer = ask.after[:], ask.at(v.Root+"/audit-log", "", "")
 	}
-	low, high, err := p.Between(time.Unix(0, 0), a.Now())
-	if err != nil {
-		return err
-	}
+	low, high := p.Between(time.Unix(0, 0), a.Now())
 	scan := int32(rows + 1)
 	if p.Action != "" {
 		scan = maxScan
 	}
 	var found []sql.ScanAuditDownRow
 	var names map[string]string
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{
 			TenantID: &c.Actor.Tenant, Low: low, High: high,
 			Action: p.Action, Scan: scan, Most: rows + 1,

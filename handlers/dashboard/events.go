@@ -87,10 +87,7 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *db.Tx, p handlers.Page, ask 
 		p.After = ask.after[:]
 		v.Newer = ask.at(v.Root+"/events", "", "")
 	}
-	low, high, err := p.Between(floor, a.Now())
-	if err != nil {
-		return err
-	}
+	low, high := p.Between(floor, a.Now())
 	scan := int32(rows + 1)
 	if p.Type != "" || p.Channel != "" {
 		scan = maxScan
