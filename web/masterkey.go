@@ -92,10 +92,10 @@ func makeMasterKey(path string) ([]byte, error) {
 	defer os.Remove(temporary.Name())
 	_, err = temporary.WriteString(seal.Generate(random) + "\n")
 	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("writing a new master key: %w", err)
 	}
 	if err := os.Link(temporary.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return nil, fmt.Errorf("writing a new master key: %w", err)
 	}
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = dir.Sync() // the key must outlive a power cut as surely as what it encrypts

@@ -111,7 +111,7 @@ func (l *layout) installFetched(scratch string) (string, error) {
 	defer func() { _ = jar.Close() }()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, io.LimitReader(jar, maxArchive)); err != nil {
-		return "", err
+		return "", fmt.Errorf("checksum of the fetched archive: %w", err)
 	}
 	got := hex.EncodeToString(hash.Sum(nil))
 	for _, sum := range fetchedSums {
@@ -193,12 +193,15 @@ func (p *pinned) check(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("no build is known for this system (%s)", name)
 	}
 	resp, err := p.next.RoundTrip(r)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return resp, err
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", name, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxArchive))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	sum := sha256.Sum256(body)
 	if got := hex.EncodeToString(sum[:]); got != want {

@@ -1,4 +1,7 @@
 // Package migrations embeds the schema's history, one file a step.
+//
+// Numbers are missing on purpose. A change takes its number before it is merged, so that two changes never take the
+// same one, and the number of a change that needed no migration in the end stays free. Goose runs files by their order.
 package migrations
 
 import (

@@ -40,13 +40,47 @@ func Open(w Where) (Store, error) {
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("is not s3://bucket/prefix or file:///folder")
 	}
+	var store Store
 	switch {
 	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
-		return openFolder(u.Path)
+		store, err = openFolder(u.Path)
 	case u.Scheme == "s3" && u.Host != "":
-		return openBucket(u.Host, strings.Trim(u.Path, "/"), w)
+		store, err = openBucket(u.Host, strings.Trim(u.Path, "/"), w)
+	default:
+		err = errors.New("is not s3://bucket/prefix or file:///folder")
 	}
-	return nil, errors.New("is not s3://bucket/prefix or file:///folder")
+	if err != nil {
+		return nil, err
+	}
+	return named{store}, nil
+}
+
+// named says in each error of a store what was done with which object.
+type named struct{ store Store }
+
+func (n named) Put(ctx context.Context, name string, body []byte) error {
+	return during("store", name, n.store.Put(ctx, name, body))
+}
+
+func (n named) Get(ctx context.Context, name string, most int64) ([]byte, error) {
+	body, err := n.store.Get(ctx, name, most)
+	return body, during("read", name, err)
+}
+
+func (n named) Delete(ctx context.Context, name string) error {
+	return during("delete", name, n.store.Delete(ctx, name))
+}
+
+func (n named) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := n.store.List(ctx, prefix)
+	return names, during("list", prefix, err)
+}
+
+func during(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", what, name, err)
 }
 
 // folder is a store on a file system, such as one that all workers mount.

@@ -99,14 +99,14 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP), gomail.WithNoDefaultUserAgent())
 	if err := msg.From(m.From); err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("sender: %w", err)
 	}
 	if err := msg.To(m.To); err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("recipient: %w", err)
 	}
 	from, err := netmail.ParseAddress(m.From)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("sender: %w", err)
 	}
 	sum := sha256.Sum256([]byte(m.Key))
 	_, domain, _ := strings.Cut(from.Address, "@")
