@@ -22,9 +22,10 @@ const (
 // List says which query parameters a list takes. A list of the API also takes limit, order and cursor. A list of a page
 // has Rows: it takes after and before, which are the position of a row, and leaves out empty fields of its form.
 //
-// Each surface reads a list in the same way. Call.Page reads the parameters; a function of db reads a show.Page of nouns
-// in Page.Range. The API responds with the nouns and Page.Cursor of the next position. A page calls ReadPage, which also
-// knows the addresses of the pages before and after, and shows what is wrong with the filters (FormErrors) beside them.
+// Each surface reads a list in the same way. Call.Page reads the parameters; a function of db reads a show.Page of
+// nouns in Page.Range. The API responds with the nouns and Page.Cursor of the next position. A page calls ReadPage,
+// which also knows the addresses of the pages before and after, and shows what is wrong with the filters (FormErrors)
+// beside them.
 type List struct {
 	Name      string   // names the list in its cursors; never changes
 	Ascending bool     // the default order

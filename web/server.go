@@ -15,7 +15,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Limits of a connection (SECURITY: ingress).
+// Limits of a connection (SECURITY.md).
 const (
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute // longer than load balancers keep a connection, so that they close first

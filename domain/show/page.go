@@ -33,8 +33,9 @@ func (r Range) Edge() id.UUID {
 }
 
 // Between is the bounds of a list by id: the rows have ids strictly between low and high. Ids are ordered by time, so
-// both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor is the oldest time that
-// can be shown. now bounds the newest, with a minute's tolerance for a process whose clock is ahead; zero: nothing does.
+// both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor is the oldest time
+// that can be shown. now bounds the newest, with a minute's tolerance for a process whose clock is ahead; zero: nothing
+// does.
 func (r Range) Between(floor, now time.Time) (low, high id.UUID) {
 	low, high = id.FirstAt(floor), id.Last
 	if r.Since.After(floor) {

@@ -2,7 +2,7 @@
 // and the SDKs as they are, an SBOM, the notes of the version, and the checksums of all of it. The same input gives the
 // same bytes.
 //
-//	release -version v1.2.3 -time 1767225600 -out bin/release -binaries bin/release-build -changelog CHANGELOG.md extra files...
+//	release -version v1.2.3 -time 1767225600 -out bin/release -binaries bin/build -changelog CHANGELOG.md files...
 package main
 
 import (
