@@ -246,3 +246,16 @@ func Identifier(names ...string) string { return pgx.Identifier(names).Sanitize(
 func (d *DB) Account(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleAccount, "", fn)
 }
+
+// Read runs fn in a transaction of a role, such as d.Ingest, and returns what fn read.
+func Read[T any](
+	ctx context.Context,
+	role func(context.Context, func(*sql.Queries) error) error,
+	fn func(*sql.Queries) (T, error),
+) (out T, err error) {
+	err = role(ctx, func(q *sql.Queries) (err error) {
+		out, err = fn(q)
+		return err
+	})
+	return out, err
+}

@@ -22,51 +22,15 @@ type Actor struct {
 	Address   string
 	RequestID string
 
-	Session    *Session    // nil for API keys and for anonymous callers
-	Person     Person      // zero for operators and portal links
-	Operator   Person      // set in the console, and for an operator who views a tenant's dashboard
-	Portal     *Portal     // set behind a portal link
-	Viewing    *Viewing    // set for an operator who views the tenant's dashboard
-	Member     id.UUID     // the person's membership in Tenant; zero without one
-	Role       access.Role // in Tenant
+	Session    *account.Session      // nil for API keys and for anonymous callers
+	Person     account.User          // zero for operators and portal links
+	Operator   account.User          // set in the console, and for an operator who views a tenant's dashboard
+	Portal     *account.PortalAccess // set behind a portal link
+	Viewing    *account.View         // set for an operator who views the tenant's dashboard
+	Member     id.UUID               // the person's membership in Tenant; zero without one
+	Role       access.Role           // in Tenant
 	TenantName string
 	Suspended  bool // the tenant is read-only
-}
-
-// Person is the person who is signed in.
-type Person struct {
-	ID    id.UUID
-	Name  string
-	Email string
-	TOTP  bool // has a second factor
-}
-
-// Portal is the link through which somebody opened a tenant's dashboard.
-type Portal struct {
-	ID           id.UUID
-	Brand        string // empty: Posthorn's own
-	Accent       string // a color as #rrggbb, or empty
-	ReturnURL    string // where "back" leads, or empty
-	AllowSecrets bool
-}
-
-// Viewing is an operator's visit to a tenant's dashboard.
-type Viewing struct {
-	Until  time.Time
-	Reason string
-	Acting bool // can change things too
-}
-
-// Session is the browser's session.
-type Session struct {
-	ID   id.UUID
-	Kind account.Kind
-	// Pending says that the second factor is missing. A pending session opens only the page that asks for it.
-	Pending bool
-	Fresh   bool // the person authenticated within the last minutes
-	// Only is the tenant whose identity provider started the session. The session opens this tenant and nothing else of
-	// the person's: the provider speaks for no other. Nil: the person signed in here.
-	Only *id.UUID
 }
 
 // May reports whether the actor can do an action in the tenant now. A suspended tenant can be read and not changed.

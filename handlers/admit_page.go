@@ -3,10 +3,7 @@ package handlers
 import (
 	"net/http"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
-	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -38,15 +35,15 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 			}
 		}
 	}
-	row, err := c.session(account.Person)
+	session, err := c.SignedInAs(account.Person)
 	if err != nil {
 		return err
 	}
-	if row == nil || row.Pending {
+	if session == nil || session.Pending {
 		return k.rejectNotMember(c, inTenant)
 	}
-	c.Actor.Session, c.Actor.Person = sessionOf(row), personOf(row)
-	if err := k.touch(c, row); err != nil {
+	c.Actor.Session, c.Actor.Person = session, session.User
+	if err := k.touch(c, session); err != nil {
 		return err
 	}
 	if inTenant {
@@ -68,57 +65,48 @@ func (k *Kit) findMember(c *Call) error {
 	if c.tenants = all; err != nil {
 		return err
 	}
-	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role),
-		m.TenantName
-	c.Actor.Suspended = m.TenantState != "active"
+	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.Member, m.Role, m.Name
+	c.Actor.Suspended = m.State != "active"
 	return nil
 }
 
 // admitPortal admits a session of a portal link to the tenant of the link.
 func (k *Kit) admitPortal(c *Call) (bool, error) {
-	row, err := c.session(account.Portal)
-	if err != nil || row == nil {
+	session, err := c.SignedInAs(account.Portal)
+	if err != nil || session == nil {
 		return false, err
 	}
 	tenant, err := c.ID(id.Tenant, TenantParam)
 	if err != nil {
 		return false, nil // looks like a tenant that does not exist
 	}
-	var link sql.FindPortalRow
-	err = k.sessions.db.Account(c.Ctx(), func(q *db.Tx) error {
-		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
-		return err
-	})
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant ||
+	link, err := accounts.FindPortal(c.Ctx(), k.sessions.db, *session.Link)
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.Tenant != tenant ||
 		link.TenantState == accounts.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	c.Actor.Session, c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = sessionOf(row), tenant, access.Role(link.Role),
-		link.TenantName
-	c.Actor.Portal = &Portal{
-		ID: *row.LinkID, Brand: link.Brand, Accent: link.Accent, ReturnURL: link.ReturnURL,
-		AllowSecrets: link.AllowSecrets,
-	}
+	c.Actor.Session, c.Actor.Portal = session, &link
+	c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = tenant, link.Role, link.TenantName
 	c.Actor.Suspended = link.TenantState != "active"
-	return true, k.touch(c, row)
+	return true, k.touch(c, session)
 }
 
 func (k *Kit) admitOperator(c *Call, a Access) error {
-	row, err := c.session(account.Operator)
+	session, err := c.SignedInAs(account.Operator)
 	if err != nil {
 		return err
 	}
-	if row == nil || row.Pending {
+	if session == nil || session.Pending {
 		return errSignIn
 	}
-	c.Actor.Session, c.Actor.Operator = sessionOf(row), personOf(row)
+	c.Actor.Session, c.Actor.Operator = session, session.User
 	if a.Fresh && !c.Actor.Session.Fresh {
 		return errFresh
 	}
-	return k.touch(c, row)
+	return k.touch(c, session)
 }
 
 // authorise compares the actor with what the route requires. An operator who views a dashboard sees every page, and
@@ -140,9 +128,9 @@ func (k *Kit) authorise(c *Call, a Access) error {
 }
 
 // touch stores that a session is in use, at most once a minute.
-func (k *Kit) touch(c *Call, row *sql.FindSessionRow) error {
-	if row.Now.Sub(row.SeenAt) < lastSeenEvery {
+func (k *Kit) touch(c *Call, session *account.Session) error {
+	if session.Idle < lastSeenEvery {
 		return nil
 	}
-	return accounts.TouchSession(c.Ctx(), k.sessions.db, row.ID, c.Actor.Address)
+	return accounts.TouchSession(c.Ctx(), k.sessions.db, session.ID, c.Actor.Address)
 }

@@ -21,17 +21,17 @@ var (
 // admitViewing admits an operator whose session views the tenant that the path names. The visit is in the tenant's
 // audit log before the handler runs. If it can't be written, nothing is shown.
 func (k *Kit) admitViewing(c *Call) (bool, error) {
-	row, err := c.session(account.Operator)
-	if err != nil || row == nil || row.Pending {
+	session, err := c.SignedInAs(account.Operator)
+	if err != nil || session == nil || session.Pending {
 		return false, err
 	}
 	tenant, err := c.ID(id.Tenant, TenantParam)
 	if err != nil {
 		return false, nil // looks like a tenant that does not exist
 	}
-	by := db.Author{Kind: "operator", ID: id.Operator.Format(*row.OperatorID), Name: row.Email, Address: c.Actor.Address}
+	by := db.Author{Kind: "operator", ID: id.Operator.Format(session.User.ID), Name: session.User.Email, Address: c.Actor.Address}
 	view, err := accounts.SeePage(c.Ctx(), k.sessions.db, accounts.SeenPage{
-		Session: row.ID, Tenant: tenant, Path: shortenTo(maxSeen, within(c.Request.URL.Path)), Query: shortenTo(maxSeen,
+		Session: session.ID, Tenant: tenant, Path: shortenTo(maxSeen, within(c.Request.URL.Path)), Query: shortenTo(maxSeen,
 			c.Request.URL.RawQuery),
 		Acts: c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead, Part: c.Fragment(),
 	}, by)
@@ -41,15 +41,14 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	v := view.OperatorView
-	c.Actor.Session, c.Actor.Operator = sessionOf(row), personOf(row)
+	c.Actor.Session, c.Actor.Operator = session, session.User
 	c.Actor.Tenant, c.Actor.TenantName, c.Actor.Role = tenant, view.TenantName, access.Admin
-	c.Actor.Viewing = &Viewing{Until: v.ExpiresAt, Reason: v.Reason, Acting: v.Acting}
+	c.Actor.Viewing = &view
 	c.Actor.Suspended = view.TenantState != "active"
-	if err := k.touch(c, row); err != nil {
+	if err := k.touch(c, session); err != nil {
 		return false, err
 	}
-	if !v.Acting {
+	if !view.Acting {
 		c.ctx = db.ReadOnly(c.ctx)
 	}
 	return true, nil
@@ -67,7 +66,7 @@ func within(path string) string {
 // rejectNotMember rejects somebody who is not signed in as a member. Operators learn why the dashboard is closed to
 // them.
 func (k *Kit) rejectNotMember(c *Call, inTenant bool) error {
-	if row, err := c.session(account.Operator); err != nil || !inTenant || row == nil || row.Pending {
+	if session, err := c.SignedInAs(account.Operator); err != nil || !inTenant || session == nil || session.Pending {
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db"
-	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/views/layout"
@@ -26,9 +26,9 @@ type Call struct {
 	ctx      context.Context
 	maxBody  int64
 	access   Access
-	tenants  []sql.TenantsOfRow // the person's tenants, if the call is in one of them
-	warnings []layout.Warning   // shown on every page
-	plain    bool               // the response is not compressed
+	tenants  []account.Membership // the person's tenants, if the call is in one of them
+	warnings []layout.Warning     // shown on every page
+	plain    bool                 // the response is not compressed
 }
 
 // Warn adds a warning to the call's pages.

@@ -50,12 +50,12 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	if c.Actor.Session == nil || c.kit.keys == nil || c.Fragment() || c.GetBool(headKey) {
 		return false, nil
 	}
-	row, err := c.session(c.Actor.Session.Kind)
-	if err != nil || row == nil || len(row.Once) == 0 {
+	session, err := c.SignedInAs(c.Actor.Session.Kind)
+	if err != nil || session == nil || len(session.Once) == 0 {
 		return false, err
 	}
 	var found kept
-	plain, err := c.kit.keys.Open(row.Once, id.UUID{}, row.ID)
+	plain, err := c.kit.keys.Open(session.Once, id.UUID{}, session.ID)
 	if err != nil {
 		return false, nil // sealed under a master key that has been removed
 	}
@@ -65,7 +65,7 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	if found.Page != page {
 		return false, nil
 	}
-	taken, err := accounts.TakeOnce(c.Ctx(), c.kit.sessions.db, row.ID, row.Once)
+	taken, err := accounts.TakeOnce(c.Ctx(), c.kit.sessions.db, session.ID, session.Once)
 	if err != nil || !taken || c.kit.now().Sub(found.At) > onceFor {
 		return false, err
 	}

@@ -10,10 +10,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 )
 
 // Sessions stores sessions in PostgreSQL: a cookie holds a random token, the table its hash. It is a sessions.Store.
@@ -83,7 +81,7 @@ func (s *Sessions) options(kind account.Kind) *sessions.Options {
 	return o
 }
 
-// The keys of session.Values: the session's row, and the texts for the next page.
+// valueKey is the key of the session itself in session.Values, which also has the texts for the next page.
 type valueKey int
 
 const rowValue valueKey = 0
@@ -132,7 +130,7 @@ type sessionData struct {
 // Save stores the session's data and sends the browser its cookie. A negative MaxAge ends the session.
 func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
 	ctx := r.Context()
-	row, known := session.Values[rowValue].(sql.FindSessionRow)
+	row, known := session.Values[rowValue].(account.Session)
 	if session.Options.MaxAge < 0 {
 		http.SetCookie(w, sessions.NewCookie(session.Name(), "", session.Options))
 		if !known {
@@ -160,13 +158,13 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *session
 	return accounts.SaveSessionData(ctx, s.db, row.ID, data)
 }
 
-// session is the row of the browser's session of a kind, or nil.
-func (c *Call) session(kind account.Kind) (*sql.FindSessionRow, error) {
+// SignedInAs is the browser's session of a kind, also on public pages and before its second factor; nil: none.
+func (c *Call) SignedInAs(kind account.Kind) (*account.Session, error) {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
 	if err != nil {
 		return nil, err
 	}
-	if row, ok := s.Values[rowValue].(sql.FindSessionRow); ok {
+	if row, ok := s.Values[rowValue].(account.Session); ok {
 		return &row, nil
 	}
 	return nil, nil
@@ -179,7 +177,7 @@ func (c *Call) SetSession(kind account.Kind, token string) error {
 	if err != nil {
 		return err
 	}
-	if row, ok := s.Values[rowValue].(sql.FindSessionRow); ok {
+	if row, ok := s.Values[rowValue].(account.Session); ok {
 		if err := accounts.DeleteSession(c.Ctx(), c.kit.sessions.db, row.ID); err != nil {
 			return err
 		}
@@ -220,7 +218,7 @@ func (c *Call) Flash(text string) {
 }
 
 // FlashTo is Flash on a public page, for a session of the browser.
-func (c *Call) FlashTo(session *Session, text string) error {
+func (c *Call) FlashTo(session *account.Session, text string) error {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(session.Kind))
 	if err != nil {
 		return err
@@ -253,38 +251,14 @@ func (c *Call) flashes() []string {
 }
 
 // SignedIn is the browser's session of a person, also on public pages; nil if nobody is signed in.
-func (c *Call) SignedIn() (*Session, Person, error) { return c.SignedInAs(account.Person) }
+func (c *Call) SignedIn() (*account.Session, error) { return c.SignedInAs(account.Person) }
 
 // SignedInHere is SignedIn for the account itself: it is also nil before the second factor, and if a tenant's identity
 // provider signed the person in.
-func (c *Call) SignedInHere() (*Session, Person, error) {
-	session, person, err := c.SignedIn()
+func (c *Call) SignedInHere() (*account.Session, error) {
+	session, err := c.SignedIn()
 	if err != nil || session == nil || session.Pending || session.Only != nil {
-		return nil, Person{}, err
+		return nil, err
 	}
-	return session, person, nil
-}
-
-// SignedInAs is the browser's session of a kind, also on public pages and before its second factor.
-func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
-	row, err := c.session(kind)
-	if err != nil || row == nil {
-		return nil, Person{}, err
-	}
-	return sessionOf(row), personOf(row), nil
-}
-
-func sessionOf(row *sql.FindSessionRow) *Session {
-	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now,
-		row.FreshAt), Only: row.SSOTenant}
-}
-
-func personOf(row *sql.FindSessionRow) Person {
-	p := Person{Name: row.Name, Email: row.Email, TOTP: row.HasTotp}
-	for _, uuid := range []*id.UUID{row.PersonID, row.OperatorID} {
-		if uuid != nil {
-			p.ID = *uuid
-		}
-	}
-	return p
+	return session, nil
 }

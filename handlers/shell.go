@@ -42,11 +42,8 @@ func (c *Call) plainShell(title, active string) layout.Shell {
 		s.Suspended = c.Actor.Suspended
 		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
 		for _, t := range c.tenants {
-			if t.TenantID != c.Actor.Tenant {
-				s.Tenant.Others = append(s.Tenant.Others, layout.TenantLink{
-					ID:   id.Tenant.Format(t.TenantID),
-					Name: t.TenantName,
-				})
+			if t.Tenant != c.Actor.Tenant {
+				s.Tenant.Others = append(s.Tenant.Others, layout.TenantLink{ID: id.Tenant.Format(t.Tenant), Name: t.Name})
 			}
 		}
 	}

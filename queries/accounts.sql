@@ -47,6 +47,9 @@ SELECT * FROM operators WHERE email = @email;
 -- name: GetOperator :one
 SELECT * FROM operators WHERE id = @id;
 
+-- name: LockOperator :one
+SELECT * FROM operators WHERE id = @id FOR UPDATE;
+
 -- name: SetOperatorPassword :exec
 UPDATE operators SET password = @password, password_at = now() WHERE id = @id;
 
@@ -82,11 +85,9 @@ SELECT * FROM one_time_links WHERE hash = @hash AND purpose = @purpose AND expir
 -- name: UseLink :one
 DELETE FROM one_time_links WHERE hash = @hash AND purpose = @purpose AND expires_at > now() RETURNING *;
 
--- name: DeleteLinksOfPerson :exec
-DELETE FROM one_time_links WHERE person_id = @person_id AND purpose = @purpose;
-
--- name: DeleteLinksOfOperator :exec
-DELETE FROM one_time_links WHERE operator_id = @operator_id;
+-- name: DeleteLinksOf :exec
+-- Of a person or an operator.
+DELETE FROM one_time_links WHERE (person_id = @owner_id OR operator_id = @owner_id) AND purpose = @purpose;
 
 -- name: CountTry :one
 -- One more try at something, before it is known whether it succeeds: many at once count as many. n is the number within

@@ -4,7 +4,7 @@
 SELECT * FROM passkeys WHERE person_id = @owner_id OR operator_id = @owner_id ORDER BY created_at, id;
 
 -- name: CountPasskeys :one
-SELECT count(*) FROM passkeys WHERE person_id = @person_id;
+SELECT count(*) FROM passkeys WHERE person_id = @owner_id OR operator_id = @owner_id;
 
 -- name: FindPasskey :one
 SELECT * FROM passkeys WHERE credential_id = @credential_id;

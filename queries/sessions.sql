@@ -55,12 +55,9 @@ SELECT coalesce(bool_or(agent = @agent), false)::boolean AS own, count(*) AS oth
 -- name: EndSessionOfPerson :execrows
 DELETE FROM sessions WHERE person_id = @person_id AND id = @id;
 
--- name: EndSessionsOfPerson :execrows
--- All but one: the zero id keeps none.
-DELETE FROM sessions WHERE person_id = @person_id AND id <> @but;
-
--- name: EndSessionsOfOperator :execrows
-DELETE FROM sessions WHERE operator_id = @operator_id AND id <> @but;
+-- name: EndSessionsOf :execrows
+-- All of a person or an operator but one: the zero id keeps none.
+DELETE FROM sessions WHERE (person_id = @owner_id OR operator_id = @owner_id) AND id <> @but;
 
 -- name: TenantsOf :many
 SELECT t.tenant_id::uuid AS tenant_id, t.member_id::uuid AS member_id, t.role::text AS role, t.tenant_name::text AS tenant_name,

@@ -100,7 +100,7 @@ DELETE FROM sessions WHERE sso_subject IS NOT NULL AND sso_tenant IS NOT DISTINC
 -- name: EndSSOSessionsOf :exec
 -- Of a person, or of an operator.
 DELETE FROM sessions WHERE sso_subject IS NOT NULL
-	AND (person_id = sqlc.narg('person_id')::uuid OR operator_id = sqlc.narg('operator_id')::uuid);
+	AND (person_id = @owner_id OR operator_id = @owner_id);
 
 -- name: EndSessionsOfSSO :execrows
 DELETE FROM sessions WHERE sso_tenant = @tenant_id;

@@ -21,7 +21,6 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/domain/home"
 	"posthorn/handlers"
-	"posthorn/handlers/admin"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/svix"
@@ -69,7 +68,7 @@ func statusOf(c net.Conn) int {
 func everyRoute() []handlers.Route {
 	return table(routed{
 		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
-		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &admin.SSO{}, svix: &svix.Deps{},
+		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &auth.SSO{}, svix: &svix.Deps{},
 	})
 }
 

@@ -27,6 +27,7 @@ import (
 	"posthorn/domain/home"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
+	"posthorn/handlers/auth"
 	"posthorn/handlers/openid"
 	"posthorn/worker/history"
 	"posthorn/worker/send"
@@ -366,12 +367,12 @@ func (c *Config) breakGlass() []string {
 }
 
 // operatorSSO is the operators' provider, or nil. base is the server's public URL.
-func (c *Config) operatorSSO(base string) *admin.SSO {
+func (c *Config) operatorSSO(base string) *auth.SSO {
 	if c.OIDCIssuer == "" {
 		return nil
 	}
 	claim, value, _ := strings.Cut(c.OIDCOperators, "=")
-	return &admin.SSO{
+	return &auth.SSO{
 		Client: openid.New(send.NewTrustedClient(), time.Now), Value: strings.TrimSpace(value), Only: c.OIDCOnly == "on",
 		BreakGlass: c.breakGlass(),
 		Provider: openid.Provider{

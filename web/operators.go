@@ -9,7 +9,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -28,34 +27,23 @@ type operatorLinkCommand struct {
 
 // Run adds an operator, with a line in the audit log, and prints the link by which they set their password.
 func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
-	email, err := operatorAddress(c.Email)
-	if err != nil {
-		return err
-	}
-	operatorID := db.NewID()
-	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *db.Tx) (id.UUID, error) {
-		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{
-			ID: operatorID, Email: email, CreatedAt: operatorID.Time(),
-		})
-		if err == nil && made == 0 {
+	return a.operatorLink(ctx, c.Email, c.JSON, "operator.created", func(q *db.Tx, email string) (id.UUID, error) {
+		operator, err := accounts.CreateOperator(ctx, q, email)
+		if fault.Is(err, "already_exists") {
 			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")
 		}
-		return operatorID, err
+		return operator, err
 	})
 }
 
 // Run makes a new link for an operator who has lost the password or the second factor.
 func (c operatorLinkCommand) Run(ctx context.Context, a *app) error {
-	email, err := operatorAddress(c.Email)
-	if err != nil {
-		return err
-	}
-	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *db.Tx) (id.UUID, error) {
-		row, err := q.FindOperator(ctx, email)
+	return a.operatorLink(ctx, c.Email, c.JSON, "operator.link_created", func(q *db.Tx, email string) (id.UUID, error) {
+		operator, err := accounts.Find(ctx, q, account.Operator, email)
 		if db.IsMissing(err) {
 			err = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no operator with the address "+email+".")
 		}
-		return row.ID, err
+		return operator.ID, err
 	})
 }
 
@@ -71,51 +59,62 @@ func operatorAddress(typed string) (string, error) {
 }
 
 // operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.
-func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string,
-	find func(*db.Tx) (id.UUID, error),
+func (a *app) operatorLink(
+	ctx context.Context,
+	address string,
+	asJSON bool,
+	action string,
+	find func(q *db.Tx, email string) (id.UUID, error),
 ) error {
+	email, err := operatorAddress(address)
+	if err != nil {
+		return err
+	}
 	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
-	base := cfg.publicURL()
-	var operatorID id.UUID
-	link := ""
+	var operator, link string
 	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		ring, noRing := openRing(ctx, &cfg, s, d)
 		return d.Console(ctx, func(q *db.Tx) error {
-			if operatorID, err = find(q); err != nil {
+			operatorID, err := find(q, email)
+			if err != nil {
 				return err
 			}
+			operator = id.Operator.Format(operatorID)
 			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{
 				Purpose:  accounts.LinkOperator,
-				Operator: &operatorID, Email: email, Life: account.OperatorLife,
+				Operator: &operatorID,
+				Email:    email,
+				Life:     account.OperatorLife,
 			})
 			if err != nil {
 				return err
 			}
-			link = cfg.consoleURL(base) + "/console/setup?token=" + url.QueryEscape(token)
+			link = cfg.consoleURL(cfg.publicURL()) + "/console/setup?token=" + url.QueryEscape(token)
 			if noRing == nil {
+				expires := time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second)
 				_, err := accounts.QueueMail(ctx, q, accounts.Mail{
-					Key: "operator:" + id.Operator.Format(db.NewID()), To: email, Kind: mails.VerifyAddress, Keys: ring,
-					Data: mails.VerifyAddressData{
-						Link:    link,
-						Expires: time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second),
-					},
+					Key:  "operator:" + id.Operator.Format(db.NewID()),
+					To:   email,
+					Kind: mails.VerifyAddress,
+					Keys: ring,
+					Data: mails.VerifyAddressData{Link: link, Expires: expires},
 				})
 				if err != nil {
 					return err
 				}
 			}
-			return audit(ctx, q, nil, action, "operator", id.Operator.Format(operatorID))
+			return db.Audit(ctx, q, author(), db.Audited{Action: action, Kind: "operator", Object: operator})
 		})
 	})
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printJSON(map[string]string{"operator_id": id.Operator.Format(operatorID), "email": email, "link": link})
+		return a.printJSON(map[string]string{"operator_id": operator, "email": email, "link": link})
 	}
-	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, id.Operator.Format(operatorID), link)
+	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, operator, link)
 	return nil
 }

@@ -7,109 +7,89 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/words"
 )
 
-type accountResetCommand struct {
-	Email  string `required:"" placeholder:"ADDRESS" help:"The person's email address."`
-	Reason string `required:"" help:"The reason, recorded in the audit log of the person's tenants."`
+// userCommand is a command about a person or an operator, with a reason for the audit log.
+type userCommand struct {
+	Email  string `required:"" placeholder:"ADDRESS" help:"The email address."`
+	Reason string `required:"" help:"The reason, recorded in the audit log of the person's tenants, or of the platform."`
+}
+
+type (
+	accountResetCommand   struct{ userCommand }
+	accountUnlinkCommand  struct{ userCommand }
+	operatorUnlinkCommand struct{ userCommand }
+)
+
+// change does something to a user's account, and returns how often: 0 says that there was nothing to do.
+type change func(ctx context.Context, d *db.DB, email, reason string, by db.Author) (int, error)
+
+func unlink(kind account.Kind) change {
+	return func(ctx context.Context, d *db.DB, email, reason string, by db.Author) (int, error) {
+		return accounts.UnlinkSSO(ctx, d, kind, email, reason, by)
+	}
+}
+
+// run does it for a user, who has to exist. who is what such users are called, and nothing is the sentence for one
+// without what the change is about.
+func (c userCommand) run(ctx context.Context, a *app, who string, do change, nothing string) (n int, err error) {
+	email, err := operatorAddress(c.Email)
+	if err != nil {
+		return 0, err
+	}
+	why := strings.TrimSpace(c.Reason)
+	if why == "" || len(words.ReasonFaults(why, 1)) > 0 {
+		return 0, fault.New(fault.Invalid, "text_length", "--reason says why, in 1 to 500 characters.")
+	}
+	err = a.withDatabase(ctx, func(d *db.DB) error {
+		n, err = do(ctx, d, email, why, author())
+		return err
+	})
+	if db.IsMissing(err) {
+		err = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no "+who+" with the address "+email+".")
+	}
+	if err == nil && n == 0 {
+		a.printf("%s %s. Nothing was changed.\n", email, nothing)
+	}
+	return n, err
+}
+
+// author is who runs a command, for the audit log: the account on this machine.
+func author() db.Author {
+	by := db.Author{Kind: "command", ID: "unknown"}
+	if u, err := user.Current(); err == nil {
+		by.ID = u.Username
+	}
+	return by
 }
 
 // Run turns off the second factor of somebody who has lost it. Who can run it can reach the database; that the person
 // is who they say is theirs to find out.
 func (c accountResetCommand) Run(ctx context.Context, a *app) error {
-	email, why, by, err := aboutPerson(c.Email, c.Reason)
-	if err != nil {
-		return err
+	n, err := c.run(ctx, a, "account", accounts.ResetSecondFactor, "has no second factor")
+	if n > 0 {
+		a.printf("The second factor of %s is off. The person got a mail, and signs in with the password alone.\n", c.Email)
 	}
-	was := false
-	err = a.withDatabase(ctx, func(d *db.DB) error {
-		was, err = accounts.ResetSecondFactor(ctx, d, email, why, by)
-		return err
-	})
-	switch {
-	case db.IsMissing(err):
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no account with the address "+email+".")
-	case err != nil:
-		return err
-	case !was:
-		a.printf("%s has no second factor. Nothing was changed.\n", email)
-		return nil
-	}
-	a.printf("The second factor of %s is off. The person got a mail, and signs in with the password alone.\n", email)
-	return nil
-}
-
-// aboutPerson reads what a command about a person needs: the address, the reason, and who runs it.
-func aboutPerson(address, given string) (email, why string, by db.Author, err error) {
-	if email, err = operatorAddress(address); err != nil {
-		return email, why, by, err
-	}
-	if why = strings.TrimSpace(given); why == "" || len(words.ReasonFaults(why, 1)) > 0 {
-		return email, why, by, fault.New(fault.Invalid, "text_length", "--reason says why, in 1 to 500 characters.")
-	}
-	by = db.Author{Kind: "command", ID: "unknown"}
-	if u, err := user.Current(); err == nil {
-		by.ID = u.Username
-	}
-	return email, why, by, nil
-}
-
-type accountUnlinkCommand struct {
-	Email  string `required:"" placeholder:"ADDRESS" help:"The person's email address."`
-	Reason string `required:"" help:"The reason, recorded in the audit log of the person's tenants."`
+	return err
 }
 
 // Run unlinks a person whose account at an identity provider was deleted and created again.
 func (c accountUnlinkCommand) Run(ctx context.Context, a *app) error {
-	email, why, by, err := aboutPerson(c.Email, c.Reason)
-	if err != nil {
-		return err
+	n, err := c.run(ctx, a, "account", unlink(account.Person), "is not linked to an account of an identity provider")
+	if n > 0 {
+		a.printf("%s is unlinked in %d tenants. The next sign-in by single sign-on links the account of the provider.\n", c.Email, n)
 	}
-	tenants := 0
-	err = a.withDatabase(ctx, func(d *db.DB) error {
-		tenants, err = accounts.UnlinkSSO(ctx, d, email, why, by)
-		return err
-	})
-	switch {
-	case db.IsMissing(err):
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no account with the address "+email+".")
-	case err != nil:
-		return err
-	case tenants == 0:
-		a.printf("%s is not linked to an account of an identity provider. Nothing was changed.\n", email)
-		return nil
-	}
-	a.printf("%s is unlinked in %d tenants. The next sign-in by single sign-on links the account of the provider.\n", email, tenants)
-	return nil
-}
-
-type operatorUnlinkCommand struct {
-	Email  string `required:"" placeholder:"ADDRESS" help:"The operator's email address."`
-	Reason string `required:"" help:"The reason, recorded in the platform's audit log."`
+	return err
 }
 
 // Run unlinks an operator whose account at the identity provider was deleted and created again.
 func (c operatorUnlinkCommand) Run(ctx context.Context, a *app) error {
-	email, why, by, err := aboutPerson(c.Email, c.Reason)
-	if err != nil {
-		return err
+	n, err := c.run(ctx, a, "operator", unlink(account.Operator), "is not linked to an account of the identity provider")
+	if n > 0 {
+		a.printf("%s is unlinked. The next sign-in by single sign-on links the account of the provider.\n", c.Email)
 	}
-	was := false
-	err = a.withDatabase(ctx, func(d *db.DB) error {
-		was, err = accounts.UnlinkOperatorSSO(ctx, d, email, why, by)
-		return err
-	})
-	switch {
-	case db.IsMissing(err):
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no operator with the address "+email+".")
-	case err != nil:
-		return err
-	case !was:
-		a.printf("%s is not linked to an account of the identity provider. Nothing was changed.\n", email)
-		return nil
-	}
-	a.printf("%s is unlinked. The next sign-in by single sign-on links the account of the provider.\n", email)
-	return nil
+	return err
 }

@@ -96,7 +96,7 @@ type routed struct {
 	mailbox    mailbox.Deps
 	status     status.Deps
 	svix       *svix.Deps // nil: switched off
-	operators  *admin.SSO // nil: operators sign in here alone
+	operators  *auth.SSO  // nil: operators sign in here alone
 	consoleURL string
 	homes      *homes.Router // nil: the installation has no homes
 }
@@ -113,8 +113,13 @@ func table(d routed) []handlers.Route {
 	}
 	d.dashboard.Export = d.api.Exporter
 	console := admin.Deps{
-		SSO: d.operators, URL: d.consoleURL, Export: d.api.Exporter, DB: accounts.DB,
-		Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now,
+		Console: auth.Console{Development: handlers.Development(accounts.BaseURL), SSO: d.operators},
+		URL:     d.consoleURL,
+		Export:  d.api.Exporter,
+		DB:      accounts.DB,
+		Keys:    accounts.Keys,
+		Log:     accounts.Log,
+		Now:     accounts.Now,
 	}
 	if d.homes != nil {
 		console.Homes, d.status.Homes, d.mailbox.Elsewhere = d.homes, d.homes.Known, d.homes.SignedElsewhere

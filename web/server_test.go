@@ -21,7 +21,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/fault"
-	"posthorn/handlers/admin"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
@@ -75,7 +74,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range table(routed{
 		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
-		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &admin.SSO{},
+		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &auth.SSO{},
 	}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {

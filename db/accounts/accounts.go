@@ -61,7 +61,7 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 	row := sql.InsertSessionParams{
 		ID: db.NewID(), Hash: hash, Kind: string(kind), PersonID: s.Person, OperatorID: s.Operator, LinkID: s.Link,
 		Pending: s.Pending,
-		Data:    json.RawMessage("{}"), Address: s.Address, Agent: Agent(s.Agent), Lives: int32(s.Life / time.Second),
+		Data:    json.RawMessage("{}"), Address: s.Address, Agent: storedAgent(s.Agent), Lives: int32(s.Life / time.Second),
 	}
 	if s.By != nil {
 		row.SSOTenant, row.SSOSubject, row.Stale = s.By.Tenant, &s.By.Subject, int32(s.By.Stale/time.Second)
@@ -72,10 +72,10 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 	return token, q.InsertSession(ctx, row)
 }
 
-// AuditPerson writes to the audit log of each of a person's tenants what the person did, or what was tried in their
+// auditPerson writes to the audit log of each of a person's tenants what the person did, or what was tried in their
 // name. If the person has no tenant, or is nobody (the zero id), the entry goes to the platform's log. It takes two
 // statements in each of these cases, so that the time of a failed sign-in does not tell who has an account.
-func AuditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, action string, details any) error {
+func auditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, action string, details any) error {
 	tenants, err := q.TenantsOf(ctx, person)
 	if err != nil {
 		return err
@@ -149,10 +149,16 @@ func Succeeded(ctx context.Context, q *sql.Queries, what, whose string) error {
 	return q.ForgetTries(ctx, limitKey(what, whose))
 }
 
+// PasswordTries and CodeTries are what Try counts of sign-ins of one kind of accounts.
+func PasswordTries(kind account.Kind) string { return string(kind) + " password" }
+
+// CodeTries counts the tries of second factors; see PasswordTries.
+func CodeTries(kind account.Kind) string { return string(kind) + " code" }
+
 func limitKey(what, whose string) []byte { return HashToken(what + "\x00" + whose) }
 
-// Agent is the part of a browser's User-Agent header that is stored.
-func Agent(header string) string { return shortenText(header, 200) }
+// storedAgent is the part of a browser's User-Agent header that is stored.
+func storedAgent(header string) string { return shortenText(header, 200) }
 
 // shortenText cuts a text from an unauthenticated client to at most n bytes of valid UTF-8 without NUL.
 func shortenText(s string, n int) string {

@@ -49,7 +49,7 @@ func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, er
 		if err := ownUnowned(ctx, q, person, l.Address); err != nil {
 			return err
 		}
-		if err := AuditPerson(ctx, q, person, l.Address, "sign_in.succeeded", nil); err != nil {
+		if err := auditPerson(ctx, q, person, l.Address, "sign_in.succeeded", nil); err != nil {
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{

@@ -189,6 +189,35 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	return m, db.Audit(ctx, q, change.By, what)
 }
 
+// Invited is what the holder of an invitation's link can learn from it.
+type Invited struct {
+	Tenant     id.UUID
+	TenantName string
+	Email      string
+	Role       access.Role
+	Known      bool // the address has an account
+}
+
+// FindInvitation reads an invitation by the token of its link. An expired or unknown invitation is fault.ErrNotFound.
+func FindInvitation(ctx context.Context, d *db.DB, token string) (i Invited, err error) {
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		row, err := q.FindInvitation(ctx, HashToken(token))
+		if err == nil && row.Expired {
+			err = fault.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		i = Invited{Tenant: row.TenantID, TenantName: row.TenantName, Email: row.Email, Role: access.Role(row.Role)}
+		_, err = q.FindPerson(ctx, row.Email)
+		if i.Known = err == nil; db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	return i, err
+}
+
 // Acceptance describes who accepts an invitation: an existing person, or a new one.
 type Acceptance struct {
 	Tenant         id.UUID

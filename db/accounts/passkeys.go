@@ -54,39 +54,55 @@ func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind acco
 	return session, err
 }
 
-// Passkeys lists those of a person or an operator, oldest first.
-func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) (rows []sql.Passkey, err error) {
+// Passkeys lists those of an account, oldest first.
+func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) (all []account.Passkey, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		rows, err = q.ListPasskeys(ctx, &owner)
+		all, err = passkeysOf(ctx, q, owner)
 		return err
 	})
-	return rows, err
+	return all, err
 }
 
-// PasskeyOwner is the person or operator who owns a passkey.
-func PasskeyOwner(row sql.Passkey) id.UUID {
-	if row.PersonID != nil {
-		return *row.PersonID
+func passkeysOf(ctx context.Context, q *sql.Queries, owner id.UUID) ([]account.Passkey, error) {
+	rows, err := q.ListPasskeys(ctx, &owner)
+	all := make([]account.Passkey, len(rows))
+	for i, r := range rows {
+		all[i] = passkeyOf(r)
 	}
-	return *row.OperatorID
+	return all, err
+}
+
+func passkeyOf(r sql.Passkey) account.Passkey {
+	return account.Passkey{
+		ID:         r.ID,
+		Owner:      *ownerOf(r.PersonID, r.OperatorID),
+		Credential: r.CredentialID,
+		State:      r.Credential,
+		Name:       r.Name,
+		Created:    r.CreatedAt,
+		Used:       r.UsedAt,
+	}
 }
 
 // FindPasskey finds a passkey of a kind of accounts by its credential id, or returns fault.ErrNotFound.
-func FindPasskey(ctx context.Context, d *db.DB, credential []byte, kind account.Kind) (row sql.Passkey, err error) {
+func FindPasskey(ctx context.Context, d *db.DB, credential []byte, kind account.Kind) (p account.Passkey, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		row, err = q.FindPasskey(ctx, credential)
+		row, err := q.FindPasskey(ctx, credential)
 		if err == nil && (row.PersonID != nil) != (kind == account.Person) {
 			err = fault.ErrNotFound
 		}
+		if err == nil {
+			p = passkeyOf(row)
+		}
 		return err
 	})
-	return row, err
+	return p, err
 }
 
 // UsePasskey stores the state of a passkey after a sign-in.
-func UsePasskey(ctx context.Context, d *db.DB, passkey id.UUID, credential json.RawMessage) error {
+func UsePasskey(ctx context.Context, d *db.DB, passkey id.UUID, state json.RawMessage) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.UsePasskey(ctx, sql.UsePasskeyParams{ID: passkey, Credential: credential})
+		return q.UsePasskey(ctx, sql.UsePasskeyParams{ID: passkey, Credential: state})
 	})
 }
 
@@ -95,97 +111,69 @@ const maxPasskeys = 20
 
 var errPasskeys = fault.New(fault.Conflict, "passkeys_limit", "This account has 20 passkeys, the maximum. Remove one first.")
 
-// NewPasskey describes a passkey to be added.
-type NewPasskey struct {
-	ID         []byte // from the authenticator
-	Credential json.RawMessage
-	Name       string
-	Address    string
-}
-
-// AddPasskey adds a passkey to a person, in the caller's transaction, and audits it.
-func AddPasskey(ctx context.Context, q *sql.Queries, person id.UUID, p NewPasskey) (sql.Person, error) {
-	who, err := q.LockPerson(ctx, person)
+// AddPasskey adds a passkey to an account, in the caller's transaction, and audits it. p has the credential, its state,
+// and the name.
+func AddPasskey(ctx context.Context, q *sql.Queries, self Self, p account.Passkey) (account.Account, error) {
+	a, err := self.lock(ctx, q)
 	if err != nil {
-		return who, err
+		return a, err
 	}
-	if err := insertPasskey(ctx, q, sql.InsertPasskeyParams{PersonID: &person}, p); err != nil {
-		return who, err
-	}
-	return who, AuditPerson(ctx, q, person, p.Address, "passkey.added", map[string]string{"name": p.Name})
-}
-
-// AddOperatorPasskey is AddPasskey for an operator.
-func AddOperatorPasskey(ctx context.Context, q *sql.Queries, operator id.UUID, p NewPasskey) error {
-	if err := insertPasskey(ctx, q, sql.InsertPasskeyParams{OperatorID: &operator}, p); err != nil {
-		return err
-	}
-	return AuditOperator(ctx, q, operator, p.Address, "operator.passkey.added")
-}
-
-func insertPasskey(ctx context.Context, q *sql.Queries, row sql.InsertPasskeyParams, p NewPasskey) error {
-	owner := row.PersonID
-	if owner == nil {
-		owner = row.OperatorID
-	}
-	all, err := q.ListPasskeys(ctx, owner)
-	if err == nil && len(all) >= maxPasskeys {
+	n, err := q.CountPasskeys(ctx, &a.ID)
+	if err == nil && n >= maxPasskeys {
 		err = errPasskeys
 	}
 	if err != nil {
-		return err
+		return a, err
 	}
-	row.ID, row.CredentialID, row.Credential, row.Name = db.NewID(), p.ID, p.Credential, p.Name
-	return q.InsertPasskey(ctx, row)
+	row := sql.InsertPasskeyParams{
+		ID:           db.NewID(),
+		PersonID:     &a.ID,
+		CredentialID: p.Credential,
+		Credential:   p.State,
+		Name:         p.Name,
+	}
+	if self.Kind == account.Operator {
+		row.PersonID, row.OperatorID = nil, &a.ID
+	}
+	if err := q.InsertPasskey(ctx, row); err != nil {
+		return a, err
+	}
+	return a, self.Audit(ctx, q, "passkey.added", map[string]string{"name": p.Name})
 }
 
 // RenamePasskey renames a passkey of an account. A passkey of another account is fault.ErrNotFound.
 func RenamePasskey(ctx context.Context, d *db.DB, owner id.UUID, credential []byte, name string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
 		n, err := q.RenamePasskey(ctx, sql.RenamePasskeyParams{OwnerID: &owner, CredentialID: credential, Name: name})
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
-		return err
+		return foundOne(n, err)
 	})
 }
 
-// RemovePasskey removes a passkey of a person, in the caller's transaction, and audits it. A passkey of somebody else
-// is fault.ErrNotFound.
-func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credential []byte, address string) (sql.Person,
-	error,
-) {
-	who, err := q.LockPerson(ctx, person)
-	if err != nil {
-		return who, err
-	}
-	if err := deletePasskey(ctx, q, person, credential); err != nil {
-		return who, err
-	}
-	left, err := q.CountPasskeys(ctx, &person)
-	if err == nil && left == 0 {
-		_, _, err = StopRequiringPasskey(ctx, q, person, address)
-	}
-	if err != nil {
-		return who, err
-	}
-	return who, AuditPerson(ctx, q, person, address, "passkey.removed", nil)
-}
-
-// RemoveOperatorPasskey is RemovePasskey for an operator.
-func RemoveOperatorPasskey(ctx context.Context, q *sql.Queries, operator id.UUID, credential []byte,
-	address string,
-) error {
-	if err := deletePasskey(ctx, q, operator, credential); err != nil {
-		return err
-	}
-	return AuditOperator(ctx, q, operator, address, "operator.passkey.removed")
-}
-
-func deletePasskey(ctx context.Context, q *sql.Queries, owner id.UUID, credential []byte) error {
-	n, err := q.DeletePasskey(ctx, sql.DeletePasskeyParams{OwnerID: &owner, CredentialID: credential})
+// foundOne is the error of a statement that had to change a row: fault.ErrNotFound if it changed none.
+func foundOne(n int64, err error) error {
 	if err == nil && n == 0 {
 		err = fault.ErrNotFound
 	}
 	return err
+}
+
+// RemovePasskey removes a passkey of an account, in the caller's transaction, and audits it. A passkey of somebody else
+// is fault.ErrNotFound.
+func RemovePasskey(ctx context.Context, q *sql.Queries, self Self, credential []byte) (account.Account, error) {
+	a, err := self.lock(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	err = foundOne(q.DeletePasskey(ctx, sql.DeletePasskeyParams{OwnerID: &a.ID, CredentialID: credential}))
+	if err != nil {
+		return a, err
+	}
+	has, err := FactorsOf(ctx, q, a)
+	if err == nil && has.Required && has.Passkeys == 0 {
+		_, _, err = StopRequiringPasskey(ctx, q, self)
+	}
+	if err != nil {
+		return a, err
+	}
+	return a, self.Audit(ctx, q, "passkey.removed", nil)
 }

@@ -112,6 +112,26 @@ func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string)
 	return tenant, session, err
 }
 
+// FindPortal reads the link of a portal session. A link that was revoked is fault.ErrNotFound.
+func FindPortal(ctx context.Context, d *db.DB, link id.UUID) (l account.PortalAccess, err error) {
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		row, err := q.FindPortal(ctx, link)
+		l = account.PortalAccess{
+			ID:           link,
+			Tenant:       row.TenantID,
+			TenantName:   row.TenantName,
+			TenantState:  row.TenantState,
+			Role:         access.Role(row.Role),
+			Brand:        row.Brand,
+			Accent:       row.Accent,
+			ReturnURL:    row.ReturnURL,
+			AllowSecrets: row.AllowSecrets,
+		}
+		return err
+	})
+	return l, err
+}
+
 // EndPortalLink revokes a link and ends the session that it started. If the link was revoked before, nothing changes.
 func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.UUID, by db.Author) error {
 	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: portalLinkID}); err != nil {

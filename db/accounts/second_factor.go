@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"posthorn/db"
@@ -15,22 +14,22 @@ import (
 
 // ResetSecondFactor turns off the second factor of a person who has lost the authenticator and the recovery codes. The
 // audit log of each of the person's tenants records it, and the person gets a mail. If there is no second factor, it
-// returns false and changes nothing.
-func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by db.Author) (was bool, err error) {
+// returns 0 and changes nothing, else 1.
+func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by db.Author) (n int, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		found, err := q.FindPerson(ctx, email)
 		if err != nil {
 			return err
 		}
-		p, err := q.LockPerson(ctx, found.ID)
-		if err != nil || p.TotpAt == nil && p.PasskeyRequiredAt == nil {
+		p, err := Self{Kind: account.Person, ID: found.ID}.lock(ctx, q)
+		if err != nil || !p.TOTP && !p.PasskeyRequired {
 			return err
 		}
-		was = true
+		n = 1
 		if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: p.ID}); err != nil {
 			return err
 		}
-		p.PasskeyRequiredAt = nil
+		p.PasskeyRequired = false
 		if err := removeTOTP(ctx, q, p); err != nil {
 			return err
 		}
@@ -46,7 +45,7 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 		})
 		return err
 	})
-	return was && err == nil, err
+	return n, err
 }
 
 // auditReset writes to the audit log of each of a person's tenants, or to the platform's log if the person has no
@@ -75,84 +74,79 @@ func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason stri
 // ErrNoSetup says that no setup of a second factor is in progress, or that the second factor is on already.
 var ErrNoSetup = fault.New(fault.Conflict, "totp_not_started", "There is no second factor to confirm. Start again on the account page.")
 
-var errOperatorSetup = errors.New("another request confirmed the second factor")
-
-// StartTOTP stores the sealed seed of a second factor. Sign-ins require it only after ConfirmTOTP.
-func StartTOTP(ctx context.Context, d *db.DB, person id.UUID, sealed []byte) error {
-	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: person, Totp: sealed})
-	})
+// StartTOTP stores the sealed seed of an authenticator app. Sign-ins require the app only after ConfirmTOTP.
+func StartTOTP(ctx context.Context, d *db.DB, user account.User, sealed []byte) error {
+	return d.Account(ctx, func(q *sql.Queries) error { return setTOTP(ctx, q, user, sealed) })
 }
 
-// StartOperatorTOTP is StartTOTP for an operator.
-func StartOperatorTOTP(ctx context.Context, d *db.DB, operator id.UUID, sealed []byte) error {
-	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.SetOperatorTOTP(ctx, sql.SetOperatorTOTPParams{ID: operator, Totp: sealed})
-	})
+// setTOTP stores a seed that was shown and is to be confirmed, or none.
+func setTOTP(ctx context.Context, q *sql.Queries, user account.User, sealed []byte) error {
+	if user.Kind == account.Operator {
+		return q.SetOperatorTOTP(ctx, sql.SetOperatorTOTPParams{ID: user.ID, Totp: sealed})
+	}
+	return q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: user.ID, Totp: sealed})
 }
 
-// NewTOTP describes a second factor to be turned on.
-type NewTOTP struct {
-	Step    int64    // of the first code, which is used up
-	Codes   []string // the recovery codes, as they are typed
-	Address string
-}
-
-// ConfirmTOTP turns on a second factor that StartTOTP stored, in the caller's transaction, and audits it. Without a
-// stored seed it returns ErrNoSetup.
-func ConfirmTOTP(ctx context.Context, q *sql.Queries, person id.UUID, to NewTOTP) error {
-	n, err := q.ConfirmPersonTOTP(ctx, sql.ConfirmPersonTOTPParams{ID: person, Step: to.Step})
+// ConfirmTOTP turns on an authenticator app that StartTOTP stored, in the caller's transaction, and audits it. step is
+// that of the first code, which is used up. codes are the recovery codes, as they are typed. Without a stored seed it
+// returns ErrNoSetup.
+func ConfirmTOTP(ctx context.Context, q *sql.Queries, self Self, step int64, codes []string) (err error) {
+	var n int64
+	if self.Kind == account.Operator {
+		n, err = q.ConfirmOperatorTOTP(ctx, sql.ConfirmOperatorTOTPParams{ID: self.ID, Step: step})
+	} else {
+		n, err = q.ConfirmPersonTOTP(ctx, sql.ConfirmPersonTOTPParams{ID: self.ID, Step: step})
+	}
 	if err == nil && n == 0 {
 		err = ErrNoSetup
 	}
 	if err != nil {
 		return err
 	}
-	if err := replaceRecoveryCodes(ctx, q, person, to.Codes); err != nil {
+	if err := replaceRecoveryCodes(ctx, q, self.ID, codes); err != nil {
 		return err
 	}
-	return AuditPerson(ctx, q, person, to.Address, "totp.enabled", nil)
+	return self.Audit(ctx, q, "totp.enabled", nil)
 }
 
-// ConfirmOperatorTOTP is ConfirmTOTP for an operator.
-func ConfirmOperatorTOTP(ctx context.Context, q *sql.Queries, operator id.UUID, to NewTOTP) error {
-	n, err := q.ConfirmOperatorTOTP(ctx, sql.ConfirmOperatorTOTPParams{ID: operator, Step: to.Step})
-	if err == nil && n == 0 {
-		err = errOperatorSetup
+// StopTOTP turns off an authenticator app, in the caller's transaction, and audits it. was is false if there was none.
+func StopTOTP(ctx context.Context, q *sql.Queries, self Self) (a account.Account, was bool, err error) {
+	if a, err = self.lock(ctx, q); err != nil || a.Seed == nil {
+		return a, false, err
 	}
+	if err := removeTOTP(ctx, q, a); err != nil {
+		return a, true, err
+	}
+	return a, true, self.Audit(ctx, q, "totp.disabled", nil)
+}
+
+// removeTOTP keeps the recovery codes if there is another second factor.
+func removeTOTP(ctx context.Context, q *sql.Queries, a account.Account) error {
+	if err := setTOTP(ctx, q, a.User, nil); err != nil || a.PasskeyRequired {
+		return err
+	}
+	return q.DeleteRecoveryCodes(ctx, a.ID)
+}
+
+// FactorsOf lists what a user can sign in with besides the password, in the caller's transaction.
+func FactorsOf(ctx context.Context, q *sql.Queries, a account.Account) (account.Factors, error) {
+	n, err := q.CountPasskeys(ctx, &a.ID)
+	return account.Factors{App: a.TOTP, Passkeys: int(n), Required: a.PasskeyRequired}, err
+}
+
+// ReadSecurity reads what protects an account besides its password, in the caller's transaction.
+func ReadSecurity(ctx context.Context, q *sql.Queries, user account.User) (s account.Security, err error) {
+	a, err := Get(ctx, q, user.Kind, user.ID)
 	if err != nil {
-		return err
+		return s, err
 	}
-	if err := replaceRecoveryCodes(ctx, q, operator, to.Codes); err != nil {
-		return err
+	if s.Passkeys, err = passkeysOf(ctx, q, user.ID); err != nil {
+		return s, err
 	}
-	return AuditOperator(ctx, q, operator, to.Address, "operator.totp.enabled")
-}
-
-// StopTOTP turns off a person's second factor, in the caller's transaction, and audits it. was is false if there was
-// none.
-func StopTOTP(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool, err error) {
-	if p, err = q.LockPerson(ctx, person); err != nil || p.Totp == nil {
-		return p, false, err
-	}
-	if err := removeTOTP(ctx, q, p); err != nil {
-		return p, true, err
-	}
-	return p, true, AuditPerson(ctx, q, p.ID, address, "totp.disabled", nil)
-}
-
-// removeTOTP keeps the recovery codes if the person has another second factor.
-func removeTOTP(ctx context.Context, q *sql.Queries, p sql.Person) error {
-	if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: p.ID}); err != nil || p.PasskeyRequiredAt != nil {
-		return err
-	}
-	return q.DeleteRecoveryCodes(ctx, p.ID)
-}
-
-// FactorsOf lists what a person can sign in with besides the password, in the caller's transaction.
-func FactorsOf(ctx context.Context, q *sql.Queries, p sql.Person) (account.Factors, error) {
-	n, err := q.CountPasskeys(ctx, &p.ID)
-	return account.Factors{App: p.TotpAt != nil, Passkeys: int(n), Required: p.PasskeyRequiredAt != nil}, err
+	s.Factors = account.Factors{App: a.TOTP, Passkeys: len(s.Passkeys), Required: a.PasskeyRequired}
+	left, err := q.CountRecoveryCodes(ctx, user.ID)
+	s.RecoveryCodes = int(left)
+	return s, err
 }
 
 var errNoPasskey = fault.New(fault.Conflict, "passkey_missing", "Add a passkey first, or reload the page: an authenticator app is already required.")
@@ -160,54 +154,50 @@ var errNoPasskey = fault.New(fault.Conflict, "passkey_missing", "Add a passkey f
 // RequirePasskey makes sign-ins of a person require a passkey after the password, in the caller's transaction, and
 // audits it. codes are the recovery codes, as people type them. It rejects a person without a passkey, or with an
 // authenticator app.
-func RequirePasskey(ctx context.Context, q *sql.Queries, person id.UUID, codes []string, address string) (p sql.Person,
-	err error,
-) {
-	if p, err = q.LockPerson(ctx, person); err != nil {
-		return p, err
+func RequirePasskey(ctx context.Context, q *sql.Queries, self Self, codes []string) (a account.Account, err error) {
+	if a, err = self.lock(ctx, q); err != nil {
+		return a, err
 	}
-	has, err := FactorsOf(ctx, q, p)
+	has, err := FactorsOf(ctx, q, a)
 	if err == nil && !has.CanRequire() {
 		err = errNoPasskey
 	}
 	if err != nil {
-		return p, err
+		return a, err
 	}
-	if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: person, Required: true}); err != nil {
-		return p, err
+	if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: a.ID, Required: true}); err != nil {
+		return a, err
 	}
-	if err := replaceRecoveryCodes(ctx, q, person, codes); err != nil {
-		return p, err
+	if err := replaceRecoveryCodes(ctx, q, a.ID, codes); err != nil {
+		return a, err
 	}
-	return p, AuditPerson(ctx, q, person, address, "passkey.required", nil)
+	return a, self.Audit(ctx, q, "passkey.required", nil)
 }
 
 // StopRequiringPasskey undoes RequirePasskey. was is false if no passkey was required.
-func StopRequiringPasskey(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool,
-	err error,
-) {
-	if p, err = q.LockPerson(ctx, person); err != nil {
-		return p, false, err
+func StopRequiringPasskey(ctx context.Context, q *sql.Queries, self Self) (a account.Account, was bool, err error) {
+	if a, err = self.lock(ctx, q); err != nil {
+		return a, false, err
 	}
-	n, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: person})
+	n, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: a.ID})
 	if err != nil || n == 0 {
-		return p, false, err
+		return a, false, err
 	}
-	if p.TotpAt == nil {
-		if err := q.DeleteRecoveryCodes(ctx, person); err != nil {
-			return p, true, err
+	if !a.TOTP {
+		if err := q.DeleteRecoveryCodes(ctx, a.ID); err != nil {
+			return a, true, err
 		}
 	}
-	return p, true, AuditPerson(ctx, q, person, address, "passkey.optional", nil)
+	return a, true, self.Audit(ctx, q, "passkey.optional", nil)
 }
 
-// RenewRecoveryCodes replaces a person's recovery codes and audits it.
-func RenewRecoveryCodes(ctx context.Context, d *db.DB, person id.UUID, codes []string, address string) error {
+// RenewRecoveryCodes replaces the recovery codes of an account and audits it.
+func RenewRecoveryCodes(ctx context.Context, d *db.DB, self Self, codes []string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		if err := replaceRecoveryCodes(ctx, q, person, codes); err != nil {
+		if err := replaceRecoveryCodes(ctx, q, self.ID, codes); err != nil {
 			return err
 		}
-		return AuditPerson(ctx, q, person, address, "recovery_codes.renewed", nil)
+		return self.Audit(ctx, q, "recovery_codes.renewed", nil)
 	})
 }
 
@@ -222,22 +212,24 @@ func replaceRecoveryCodes(ctx context.Context, q *sql.Queries, owner id.UUID, co
 	return q.InsertRecoveryCodes(ctx, sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
 }
 
-// UseRecoveryCode uses up a recovery code of a person or an operator, in the caller's transaction. It returns false if
-// the owner has no such code.
-func UseRecoveryCode(ctx context.Context, q *sql.Queries, owner id.UUID, code string) (bool, error) {
-	n, err := q.UseRecoveryCode(ctx, sql.UseRecoveryCodeParams{OwnerID: owner, Hash: HashToken(code)})
-	return n > 0, err
+// UseRecoveryCode uses up a recovery code, in the caller's transaction, and audits it. It returns false if the account
+// has no such code.
+func UseRecoveryCode(ctx context.Context, q *sql.Queries, self Self, code string) (bool, error) {
+	n, err := q.UseRecoveryCode(ctx, sql.UseRecoveryCodeParams{OwnerID: self.ID, Hash: HashToken(code)})
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, self.Audit(ctx, q, "recovery_code.used", nil)
 }
 
-// UseCode uses up a person's authenticator code by its time step, in the caller's transaction. It returns false if a
-// code of this step or a later one was used before.
-func UseCode(ctx context.Context, q *sql.Queries, person id.UUID, step int64) (bool, error) {
-	n, err := q.UsePersonCode(ctx, sql.UsePersonCodeParams{ID: person, Step: step})
-	return n > 0, err
-}
-
-// UseOperatorCode is UseCode for an operator.
-func UseOperatorCode(ctx context.Context, q *sql.Queries, operator id.UUID, step int64) (bool, error) {
-	n, err := q.UseOperatorCode(ctx, sql.UseOperatorCodeParams{ID: operator, Step: step})
+// UseCode uses up an authenticator code by its time step, in the caller's transaction. It returns false if a code of
+// this step or a later one was used before.
+func UseCode(ctx context.Context, q *sql.Queries, self Self, step int64) (used bool, err error) {
+	var n int64
+	if self.Kind == account.Operator {
+		n, err = q.UseOperatorCode(ctx, sql.UseOperatorCodeParams{ID: self.ID, Step: step})
+	} else {
+		n, err = q.UsePersonCode(ctx, sql.UsePersonCodeParams{ID: self.ID, Step: step})
+	}
 	return n > 0, err
 }

@@ -3,11 +3,11 @@ package accounts
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -16,22 +16,62 @@ import (
 // FindSession finds a session by the token of its cookie. It deletes a session that has expired, or whose person is
 // disabled, so that the session can never become valid again. Such a session, and an unknown token, is
 // fault.ErrNotFound.
-func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string) (row sql.FindSessionRow, err error) {
+func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string) (s account.Session, err error) {
 	ended := false
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		if row, err = q.FindSession(ctx, HashToken(token)); err != nil {
+		row, err := q.FindSession(ctx, HashToken(token))
+		if err != nil {
 			return err
 		}
 		if ended = row.Disabled || row.Kind != string(kind) || !kind.Alive(row.Now, row.SeenAt, row.ExpiresAt); ended {
 			_, err := q.DeleteSession(ctx, row.ID)
 			return err
 		}
+		s = account.Session{
+			ID:      row.ID,
+			Kind:    kind,
+			User:    account.User{Kind: kind, Name: row.Name, Email: row.Email, TOTP: row.HasTotp},
+			Link:    row.LinkID,
+			Pending: row.Pending,
+			Fresh:   account.IsFresh(row.Now, row.FreshAt),
+			Only:    row.SSOTenant,
+			Created: row.CreatedAt,
+			Seen:    row.SeenAt,
+			Idle:    row.Now.Sub(row.SeenAt),
+			Address: row.Address,
+			Agent:   row.Agent,
+			Data:    row.Data,
+			Once:    row.Once,
+		}
+		if owner := ownerOf(row.PersonID, row.OperatorID); owner != nil {
+			s.User.ID = *owner
+		}
 		return nil
 	})
 	if err == nil && ended {
 		err = fault.ErrNotFound
 	}
-	return row, err
+	return s, err
+}
+
+// Sessions lists the sessions that a person can end, the last used first, in the caller's transaction.
+func Sessions(ctx context.Context, q *sql.Queries, person id.UUID) ([]account.Session, error) {
+	rows, err := q.ListSessionsOfPerson(ctx, sql.ListSessionsOfPersonParams{
+		PersonID: &person,
+		Idle:     int32(account.Person.Idle().Seconds()),
+	})
+	all := make([]account.Session, len(rows))
+	for i, r := range rows {
+		all[i] = account.Session{ID: r.ID, Created: r.CreatedAt, Seen: r.SeenAt, Address: r.Address, Agent: r.Agent}
+	}
+	return all, err
+}
+
+// KnowsBrowser reports whether a person has a session in a browser of this description, or no session at all, in the
+// caller's transaction.
+func KnowsBrowser(ctx context.Context, q *sql.Queries, person id.UUID, agent string) (bool, error) {
+	known, err := q.KnownBrowser(ctx, sql.KnownBrowserParams{PersonID: &person, Agent: storedAgent(agent)})
+	return known.Own || known.Others == 0, err
 }
 
 // DeleteSession ends a session.
@@ -80,36 +120,30 @@ func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, sessi
 	n, err := q.RotateSession(ctx, sql.RotateSessionParams{
 		ID: session, Hash: hash, Lives: int32(kind.Life() / time.Second),
 	})
-	if err == nil && n == 0 {
-		err = fault.ErrNotFound
-	}
-	return token, err
+	return token, foundOne(n, err)
 }
 
 // EndSessionOf ends one session of a person and audits it. A session that is not the person's is fault.ErrNotFound.
-func EndSessionOf(ctx context.Context, d *db.DB, person, session id.UUID, address string) error {
-	return d.Account(ctx, func(q *sql.Queries) error {
-		n, err := q.EndSessionOfPerson(ctx, sql.EndSessionOfPersonParams{PersonID: &person, ID: session})
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		return AuditPerson(ctx, q, person, address, "sessions.ended", nil)
+func EndSessionOf(ctx context.Context, d *db.DB, self Self, session id.UUID) error {
+	return self.endSessions(ctx, d, func(q *sql.Queries) error {
+		return foundOne(q.EndSessionOfPerson(ctx, sql.EndSessionOfPersonParams{PersonID: &self.ID, ID: session}))
 	})
 }
 
-// EndOtherSessions ends all sessions of a person but one, and audits it.
-func EndOtherSessions(ctx context.Context, d *db.DB, person, keep id.UUID, address string) error {
+// EndOtherSessions ends all sessions of a user but one, and audits it.
+func EndOtherSessions(ctx context.Context, d *db.DB, self Self, keep id.UUID) error {
+	return self.endSessions(ctx, d, func(q *sql.Queries) error {
+		_, err := q.EndSessionsOf(ctx, sql.EndSessionsOfParams{OwnerID: &self.ID, But: keep})
+		return err
+	})
+}
+
+func (s Self) endSessions(ctx context.Context, d *db.DB, end func(*sql.Queries) error) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		if _, err := q.EndSessionsOfPerson(ctx, sql.EndSessionsOfPersonParams{
-			PersonID: &person,
-			But:      keep,
-		}); err != nil {
+		if err := end(q); err != nil {
 			return err
 		}
-		return AuditPerson(ctx, q, person, address, "sessions.ended", nil)
+		return s.Audit(ctx, q, "sessions.ended", nil)
 	})
 }
 
@@ -122,10 +156,21 @@ var ErrSSORequired = fault.New(fault.Forbidden, "sso_required", "This tenant req
 
 // TenantsOf lists the tenants of a person that a session opens. only is the tenant whose provider started the session:
 // the session then opens no other tenant, since the provider has authority for that tenant alone.
-func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID) ([]sql.TenantsOfRow, error) {
-	all, err := q.TenantsOf(ctx, person)
-	if only != nil {
-		all = slices.DeleteFunc(all, func(t sql.TenantsOfRow) bool { return t.TenantID != *only })
+func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID) ([]account.Membership, error) {
+	rows, err := q.TenantsOf(ctx, person)
+	var all []account.Membership
+	for _, t := range rows {
+		if only != nil && t.TenantID != *only {
+			continue
+		}
+		all = append(all, account.Membership{
+			Tenant:      t.TenantID,
+			Member:      t.MemberID,
+			Name:        t.TenantName,
+			Role:        access.Role(t.Role),
+			State:       t.TenantState,
+			SSORequired: t.SSORequired,
+		})
 	}
 	return all, err
 }
@@ -133,15 +178,17 @@ func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUI
 // EnterTenant returns the tenants of a person that a session opens, and the one to enter, which is stored as the last
 // one. only is as in TenantsOf. A tenant that is deleted or not the person's is fault.ErrNotFound. A tenant that
 // requires another way to sign in is ErrSSORequired.
-func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (all []sql.TenantsOfRow,
-	entered sql.TenantsOfRow, err error,
+func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (
+	all []account.Membership,
+	entered account.Membership,
+	err error,
 ) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		if all, err = TenantsOf(ctx, q, person, only); err != nil {
 			return err
 		}
 		for _, t := range all {
-			if t.TenantID == tenant && t.TenantState != TenantDeleted {
+			if t.Tenant == tenant && t.State != TenantDeleted {
 				entered = t
 				if t.SSORequired && only == nil {
 					return ErrSSORequired

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,8 +40,15 @@ type Connection struct {
 	BreakGlass *id.UUID
 }
 
-func connectionOf(row sql.SSOConnection) (c Connection, err error) {
-	c = Connection{
+// connectionOf reads the row that a statement found. If there was none, it returns ErrSSOMissing.
+func connectionOf(row sql.SSOConnection, err error) (Connection, error) {
+	if db.IsMissing(err) {
+		err = ErrSSOMissing
+	}
+	if err != nil {
+		return Connection{}, err
+	}
+	c := Connection{
 		Config: sso.Config{
 			Issuer: row.Issuer, ClientID: row.ClientID, RoleClaim: row.RoleClaim, Default: access.Role(row.DefaultRole),
 			Join: row.JoinMembers, TrustEmail: row.TrustEmail, Session: time.Duration(row.SessionSeconds) * time.Second,
@@ -53,14 +61,7 @@ func connectionOf(row sql.SSOConnection) (c Connection, err error) {
 // ReadSSO returns a tenant's connection, in a transaction that sees the tenant. If there is none, it returns
 // ErrSSOMissing.
 func ReadSSO(ctx context.Context, q *sql.Queries, tenant id.UUID) (Connection, error) {
-	row, err := q.GetSSO(ctx, tenant)
-	if db.IsMissing(err) {
-		err = ErrSSOMissing
-	}
-	if err != nil {
-		return Connection{}, err
-	}
-	return connectionOf(row)
+	return connectionOf(q.GetSSO(ctx, tenant))
 }
 
 // FindSSO is ReadSSO before the tenant is entered. A deleted tenant has no connection.
@@ -223,11 +224,7 @@ func auditDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, action, do
 
 // RemoveDomain deletes a domain of a tenant. A domain that the tenant does not have is fault.ErrNotFound.
 func RemoveDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain string, by db.Author) error {
-	n, err := q.DeleteDomain(ctx, sql.DeleteDomainParams{TenantID: tenant, Domain: domain})
-	if err == nil && n == 0 {
-		err = fault.ErrNotFound
-	}
-	if err != nil {
+	if err := foundOne(q.DeleteDomain(ctx, sql.DeleteDomainParams{TenantID: tenant, Domain: domain})); err != nil {
 		return err
 	}
 	return auditDomain(ctx, q, tenant, "sso.domain_removed", domain, by)
@@ -296,11 +293,7 @@ func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, 
 				return err
 			}
 		}
-		n, err := q.VerifyDomain(ctx, sql.VerifyDomainParams{TenantID: tenant, Domain: domain})
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
-		if err != nil {
+		if err := foundOne(q.VerifyDomain(ctx, sql.VerifyDomainParams{TenantID: tenant, Domain: domain})); err != nil {
 			return err
 		}
 		return auditDomain(ctx, q, tenant, "sso.domain_verified", domain, by)
@@ -372,14 +365,7 @@ type SSOSignIn struct {
 func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err error) {
 	var refused error
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		row, err := q.LockSSO(ctx, s.Tenant)
-		if db.IsMissing(err) {
-			err = ErrSSOMissing
-		}
-		if err != nil {
-			return err
-		}
-		c, err := connectionOf(row)
+		c, err := connectionOf(q.LockSSO(ctx, s.Tenant))
 		if err != nil {
 			return err
 		}
@@ -413,19 +399,22 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		}); err != nil {
 			return err
 		}
-		token, err = StartSession(ctx, q, NewSession{
-			Person: &who.person, Life: life, Address: s.Address, Agent: s.Agent,
-			By: &SSOSession{
-				Tenant: &s.Tenant, Subject: s.Claims.Subject, SID: s.Claims.SessionID,
-				Stale: sso.Stale(s.Claims, s.Now),
-			},
-		})
+		token, err = s.start(ctx, q, NewSession{Person: &who.person, Life: life}, &s.Tenant)
 		return err
 	})
-	if err == nil {
-		err = refused
+	return token, cmp.Or(err, refused)
+}
+
+// start starts a session that opens one tenant alone, or for an operator (nil) the console.
+func (s SSOSignIn) start(ctx context.Context, q *sql.Queries, session NewSession, tenant *id.UUID) (string, error) {
+	session.Address, session.Agent = s.Address, s.Agent
+	session.By = &SSOSession{
+		Tenant:  tenant,
+		Subject: s.Claims.Subject,
+		SID:     s.Claims.SessionID,
+		Stale:   sso.Stale(s.Claims, s.Now),
 	}
-	return token, err
+	return StartSession(ctx, q, session)
 }
 
 var errProviderEnded = fault.New(fault.Forbidden, "sso_session_over", "Your session at your provider is over. Sign in there again.")
@@ -555,20 +544,19 @@ func (w *signer) join(ctx context.Context, q *sql.Queries, s SSOSignIn, role acc
 	})
 }
 
-// SignOut audits that a person signed out: in each of their tenants, or in the one tenant that the session opened.
-func SignOut(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID, address string) error {
+// SignOut audits that a user signed out: in each of a person's tenants, or in the one tenant that the session opened.
+func SignOut(ctx context.Context, q *sql.Queries, self Self, only *id.UUID) error {
 	const action = "sign_out"
 	if only == nil {
-		return AuditPerson(ctx, q, person, address, action, nil)
+		return self.Audit(ctx, q, action, nil)
 	}
-	tenants, err := TenantsOf(ctx, q, person, only)
+	tenants, err := TenantsOf(ctx, q, self.ID, only)
 	if err != nil || len(tenants) == 0 {
 		return err
 	}
-	member := id.Member.Format(tenants[0].MemberID)
-	return db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: address}, db.Audited{
-		Tenant: only, Action: action,
-		Kind: "member", Object: member,
+	member := id.Member.Format(tenants[0].Member)
+	return db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: self.Address}, db.Audited{
+		Tenant: only, Action: action, Kind: "member", Object: member,
 	})
 }
 
@@ -628,32 +616,27 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 	var refused error
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		operator, err := operatorBySSO(ctx, q, s, email, named)
+		self := Self{Kind: account.Operator, ID: operator, Address: s.Address}
 		life := sso.SessionLife(account.Operator.Life(), s.Claims, s.Now)
 		if err == nil && life <= 0 {
 			err = errProviderEnded
 		}
 		if e := fault.As(err); e != nil && e.Kind == fault.Forbidden {
 			refused = err
-			return AuditOperator(ctx, q, operator, s.Address, "operator.sign_in.failed")
+			return self.Audit(ctx, q, "sign_in.failed", nil)
 		}
 		if err != nil {
 			return err
 		}
-		if err := auditOperator(ctx, q, operator, s.Address, db.Audited{
+		if err := self.auditOperator(ctx, q, db.Audited{
 			Action: "operator.sign_in.succeeded", Reason: s.Claims.Gap.RoleKept(),
 		}); err != nil {
 			return err
 		}
-		token, err = StartSession(ctx, q, NewSession{
-			Operator: &operator, Life: life, Address: s.Address, Agent: s.Agent,
-			By: &SSOSession{Subject: s.Claims.Subject, SID: s.Claims.SessionID, Stale: sso.Stale(s.Claims, s.Now)},
-		})
+		token, err = s.start(ctx, q, NewSession{Operator: &operator, Life: life}, nil)
 		return err
 	})
-	if err == nil {
-		err = refused
-	}
-	return token, err
+	return token, cmp.Or(err, refused)
 }
 
 func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID,
@@ -672,11 +655,8 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 		}
 		row, err = q.FindOperator(ctx, email)
 		if db.IsMissing(err) && named {
-			row.ID = db.NewID()
-			if _, err = q.InsertOperator(ctx, sql.InsertOperatorParams{
-				ID: row.ID, Email: email, CreatedAt: row.ID.Time(),
-			}); err == nil {
-				err = AuditOperator(ctx, q, row.ID, s.Address, "operator.created")
+			if row.ID, err = CreateOperator(ctx, q, email); err == nil {
+				err = Self{Kind: account.Operator, ID: row.ID, Address: s.Address}.Audit(ctx, q, "created", nil)
 			}
 		}
 		if db.IsMissing(err) {
@@ -696,51 +676,48 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 	return row.ID, err
 }
 
-// UnlinkSSO forgets which account of a tenant's provider a person has, in each tenant whose member the person is, and
-// ends the sessions that providers started. The next sign-in links the person again. The audit log of each tenant has
-// the reason. It returns in how many tenants the person was linked.
-func UnlinkSSO(ctx context.Context, d *db.DB, email, reason string, by db.Author) (n int, err error) {
+// UnlinkSSO forgets which account of a provider a user has, and ends the sessions that providers started. The next
+// sign-in links the user again. A person is unlinked in each tenant whose member the person is, and the audit log of
+// each has the reason. UnlinkSSO returns from how many providers the user was unlinked.
+func UnlinkSSO(ctx context.Context, d *db.DB, kind account.Kind, email, reason string, by db.Author) (n int, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		p, err := q.FindPerson(ctx, email)
+		a, err := Find(ctx, q, kind, email)
 		if err != nil {
 			return err
 		}
-		unlinked, err := q.UnlinkPerson(ctx, p.ID)
-		if err != nil || len(unlinked) == 0 {
+		entries, err := unlink(ctx, q, a.User)
+		if n = len(entries); err != nil || n == 0 {
 			return err
 		}
-		n = len(unlinked)
-		for _, u := range unlinked {
-			if err := db.Audit(ctx, q, by, db.Audited{
-				Tenant: &u.TenantID, Action: "sso.unlinked", Kind: "member", Object: id.Member.Format(u.ID),
-				Reason: reason, Details: map[string]string{"email": p.Email},
-			}); err != nil {
+		for _, entry := range entries {
+			entry.Reason = reason
+			if err := db.Audit(ctx, q, by, entry); err != nil {
 				return err
 			}
 		}
-		return q.EndSSOSessionsOf(ctx, sql.EndSSOSessionsOfParams{PersonID: &p.ID})
+		return q.EndSSOSessionsOf(ctx, &a.ID)
 	})
 	return n, err
 }
 
-// UnlinkOperatorSSO is UnlinkSSO for an operator.
-func UnlinkOperatorSSO(ctx context.Context, d *db.DB, email, reason string, by db.Author) (was bool, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		o, err := q.FindOperator(ctx, email)
-		if err != nil {
-			return err
+// unlink deletes the links of a user to accounts of providers, and returns the audit log's entry for each.
+func unlink(ctx context.Context, q *sql.Queries, user account.User) (entries []db.Audited, err error) {
+	if user.Kind == account.Operator {
+		n, err := q.UnlinkOperator(ctx, user.ID)
+		if n > 0 {
+			entries = []db.Audited{{Action: "operator.sso_unlinked", Kind: "operator", Object: id.Operator.Format(user.ID)}}
 		}
-		n, err := q.UnlinkOperator(ctx, o.ID)
-		if err != nil || n == 0 {
-			return err
-		}
-		was = true
-		if err := db.Audit(ctx, q, by, db.Audited{
-			Action: "operator.sso_unlinked", Kind: "operator", Object: id.Operator.Format(o.ID), Reason: reason,
-		}); err != nil {
-			return err
-		}
-		return q.EndSSOSessionsOf(ctx, sql.EndSSOSessionsOfParams{OperatorID: &o.ID})
-	})
-	return was && err == nil, err
+		return entries, err
+	}
+	rows, err := q.UnlinkPerson(ctx, user.ID)
+	for i := range rows {
+		entries = append(entries, db.Audited{
+			Tenant:  &rows[i].TenantID,
+			Action:  "sso.unlinked",
+			Kind:    "member",
+			Object:  id.Member.Format(rows[i].ID),
+			Details: map[string]string{"email": user.Email},
+		})
+	}
+	return entries, err
 }

@@ -9,6 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
@@ -23,15 +24,15 @@ type NewView struct {
 
 // BeginView lets an operator's session view a tenant's dashboard. The tenant's audit log records it. A view of another
 // tenant by the same session ends. A deleted tenant is fault.ErrNotFound.
-func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.OperatorView, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
+func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.GetTenant(ctx, v.Tenant); err != nil {
 			return err
 		}
 		if _, err := endView(ctx, q, v.Session, by); err != nil && !db.IsMissing(err) {
 			return err
 		}
-		row, err = q.SetView(ctx, sql.SetViewParams{
+		row, err := q.SetView(ctx, sql.SetViewParams{
 			SessionID: v.Session, TenantID: v.Tenant, OperatorID: v.Operator, Reason: v.Reason,
 			Minutes: int32(min(v.Life, access.ViewMost).Minutes()),
 		})
@@ -43,7 +44,6 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.
 			Details: map[string]any{"until": row.ExpiresAt.UTC()},
 		})
 	})
-	return row, err
 }
 
 // EndView ends the view of an operator's session and returns its tenant. If there is none, or it has expired, it
@@ -116,10 +116,18 @@ func pageOfPart(path string) string {
 // SeePage records in the tenant's audit log what an operator is about to see or do. The page can be shown only after
 // this has committed. If the session has no view of this tenant, or the view has expired, SeePage returns
 // fault.ErrNotFound.
-func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.FindViewRow, err error) {
+func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (v account.View, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if row, err = q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant}); err != nil {
+		row, err := q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant})
+		if err != nil {
 			return err
+		}
+		v = account.View{
+			TenantName:  row.TenantName,
+			TenantState: row.TenantState,
+			Until:       row.OperatorView.ExpiresAt,
+			Reason:      row.OperatorView.Reason,
+			Acting:      row.OperatorView.Acting,
 		}
 		action := "view_as.page_viewed"
 		if p.Acts {
@@ -134,11 +142,11 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.F
 				return err
 			}
 		}
-		what := db.Audited{Tenant: &p.Tenant, Action: action, Kind: "page", Object: p.Path, Reason: row.OperatorView.Reason}
+		what := db.Audited{Tenant: &p.Tenant, Action: action, Kind: "page", Object: p.Path, Reason: v.Reason}
 		if p.Query != "" {
 			what.Details = map[string]string{"query": p.Query}
 		}
 		return db.Audit(ctx, q, by, what)
 	})
-	return row, err
+	return v, err
 }

@@ -85,26 +85,18 @@ func (q *Queries) CountTry(ctx context.Context, arg CountTryParams) (CountTryRow
 	return i, err
 }
 
-const DeleteLinksOfOperator = `-- name: DeleteLinksOfOperator :exec
-DELETE FROM one_time_links WHERE operator_id = $1
+const DeleteLinksOf = `-- name: DeleteLinksOf :exec
+DELETE FROM one_time_links WHERE (person_id = $1 OR operator_id = $1) AND purpose = $2
 `
 
-func (q *Queries) DeleteLinksOfOperator(ctx context.Context, operatorID *id.UUID) error {
-	_, err := q.db.Exec(ctx, DeleteLinksOfOperator, operatorID)
-	return err
+type DeleteLinksOfParams struct {
+	OwnerID *id.UUID
+	Purpose string
 }
 
-const DeleteLinksOfPerson = `-- name: DeleteLinksOfPerson :exec
-DELETE FROM one_time_links WHERE person_id = $1 AND purpose = $2
-`
-
-type DeleteLinksOfPersonParams struct {
-	PersonID *id.UUID
-	Purpose  string
-}
-
-func (q *Queries) DeleteLinksOfPerson(ctx context.Context, arg DeleteLinksOfPersonParams) error {
-	_, err := q.db.Exec(ctx, DeleteLinksOfPerson, arg.PersonID, arg.Purpose)
+// Of a person or an operator.
+func (q *Queries) DeleteLinksOf(ctx context.Context, arg DeleteLinksOfParams) error {
+	_, err := q.db.Exec(ctx, DeleteLinksOf, arg.OwnerID, arg.Purpose)
 	return err
 }
 
@@ -300,6 +292,30 @@ type InsertRecoveryCodesParams struct {
 func (q *Queries) InsertRecoveryCodes(ctx context.Context, arg InsertRecoveryCodesParams) error {
 	_, err := q.db.Exec(ctx, InsertRecoveryCodes, arg.OwnerID, arg.Hashes)
 	return err
+}
+
+const LockOperator = `-- name: LockOperator :one
+SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step, sso_issuer, sso_subject FROM operators WHERE id = $1 FOR UPDATE
+`
+
+func (q *Queries) LockOperator(ctx context.Context, argID id.UUID) (Operator, error) {
+	row := q.db.QueryRow(ctx, LockOperator, argID)
+	var i Operator
+	err := row.Scan(
+		&i.ID,
+		&i.Email,
+		&i.CreatedAt,
+		&i.DisabledAt,
+		&i.Name,
+		&i.Password,
+		&i.PasswordAt,
+		&i.Totp,
+		&i.TotpAt,
+		&i.TotpStep,
+		&i.SSOIssuer,
+		&i.SSOSubject,
+	)
+	return i, err
 }
 
 const LockPerson = `-- name: LockPerson :one

@@ -13,11 +13,11 @@ import (
 )
 
 const CountPasskeys = `-- name: CountPasskeys :one
-SELECT count(*) FROM passkeys WHERE person_id = $1
+SELECT count(*) FROM passkeys WHERE person_id = $1 OR operator_id = $1
 `
 
-func (q *Queries) CountPasskeys(ctx context.Context, personID *id.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, CountPasskeys, personID)
+func (q *Queries) CountPasskeys(ctx context.Context, ownerID *id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, CountPasskeys, ownerID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

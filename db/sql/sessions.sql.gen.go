@@ -42,35 +42,18 @@ func (q *Queries) EndSessionOfPerson(ctx context.Context, arg EndSessionOfPerson
 	return result.RowsAffected(), nil
 }
 
-const EndSessionsOfOperator = `-- name: EndSessionsOfOperator :execrows
-DELETE FROM sessions WHERE operator_id = $1 AND id <> $2
+const EndSessionsOf = `-- name: EndSessionsOf :execrows
+DELETE FROM sessions WHERE (person_id = $1 OR operator_id = $1) AND id <> $2
 `
 
-type EndSessionsOfOperatorParams struct {
-	OperatorID *id.UUID
-	But        id.UUID
+type EndSessionsOfParams struct {
+	OwnerID *id.UUID
+	But     id.UUID
 }
 
-func (q *Queries) EndSessionsOfOperator(ctx context.Context, arg EndSessionsOfOperatorParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EndSessionsOfOperator, arg.OperatorID, arg.But)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const EndSessionsOfPerson = `-- name: EndSessionsOfPerson :execrows
-DELETE FROM sessions WHERE person_id = $1 AND id <> $2
-`
-
-type EndSessionsOfPersonParams struct {
-	PersonID *id.UUID
-	But      id.UUID
-}
-
-// All but one: the zero id keeps none.
-func (q *Queries) EndSessionsOfPerson(ctx context.Context, arg EndSessionsOfPersonParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EndSessionsOfPerson, arg.PersonID, arg.But)
+// All of a person or an operator but one: the zero id keeps none.
+func (q *Queries) EndSessionsOf(ctx context.Context, arg EndSessionsOfParams) (int64, error) {
+	result, err := q.db.Exec(ctx, EndSessionsOf, arg.OwnerID, arg.But)
 	if err != nil {
 		return 0, err
 	}

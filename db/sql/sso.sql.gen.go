@@ -126,17 +126,12 @@ func (q *Queries) EndSSOSessions(ctx context.Context, arg EndSSOSessionsParams) 
 
 const EndSSOSessionsOf = `-- name: EndSSOSessionsOf :exec
 DELETE FROM sessions WHERE sso_subject IS NOT NULL
-	AND (person_id = $1::uuid OR operator_id = $2::uuid)
+	AND (person_id = $1 OR operator_id = $1)
 `
 
-type EndSSOSessionsOfParams struct {
-	PersonID   *id.UUID
-	OperatorID *id.UUID
-}
-
 // Of a person, or of an operator.
-func (q *Queries) EndSSOSessionsOf(ctx context.Context, arg EndSSOSessionsOfParams) error {
-	_, err := q.db.Exec(ctx, EndSSOSessionsOf, arg.PersonID, arg.OperatorID)
+func (q *Queries) EndSSOSessionsOf(ctx context.Context, ownerID *id.UUID) error {
+	_, err := q.db.Exec(ctx, EndSSOSessionsOf, ownerID)
 	return err
 }
 

@@ -16,3 +16,10 @@ func (f Factors) RequiresPasskey() bool { return f.Required && f.Passkeys > 0 }
 
 // CanRequire reports whether the person can choose that a passkey is asked for.
 func (f Factors) CanRequire() bool { return f.Passkeys > 0 && !f.Required && !f.App }
+
+// Security is what protects an account besides its password.
+type Security struct {
+	Passkeys      []Passkey
+	Factors       Factors
+	RecoveryCodes int // how many are left
+}

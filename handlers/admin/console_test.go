@@ -22,6 +22,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
+	"posthorn/handlers/auth"
 	"posthorn/tools/pagetest"
 	"posthorn/tools/schematest"
 )
@@ -71,7 +72,7 @@ func newConsole(t *testing.T) *console {
 	})
 	engine := kit.NewEngine()
 	w.routes = admin.Routes(admin.Deps{
-		DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		DB: w.db, Keys: ring, Console: auth.Console{Development: true}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Export: api.NewExporter(api.Deps{DB: w.db, Keys: ring, Now: time.Now}),
 	})
 	kit.Mount(engine, w.routes)

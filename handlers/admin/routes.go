@@ -1,51 +1,39 @@
-// Package admin is the operators' console: signing in, with its own session and cookie; the processes, the waiting
-// deliveries, and the tenants with incidents; and the operators' actions.
+// Package admin is the operators' console: the processes, the waiting deliveries, and the tenants with incidents; and
+// the operators' actions.
 package admin
 
 import (
 	"log/slog"
-	"net/http"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/seal"
-	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/handlers"
-	"posthorn/handlers/credential"
-	"posthorn/handlers/passkey"
+	"posthorn/handlers/auth"
 )
 
 // Deps are the dependencies of the handlers.
 type Deps struct {
 	DB   *db.DB
 	Keys *seal.Ring // seals seeds of second factors
-	// Development says that only this machine reaches the server. Operators then need no second factor.
-	Development bool
-	URL         string // where operators reach the console, without a path: passkeys belong to its host
-	SSO         *SSO   // nil: operators sign in here alone
-	Log         *slog.Logger
-	Now         func() time.Time
+	URL  string     // where operators reach the console, without a path: passkeys belong to its host
+	auth.Console
+	Log *slog.Logger
+	Now func() time.Time
 	// Export sends all data of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 	Homes  Homes // nil: the installation has no homes
 }
 
 // admin holds the handlers.
-type admin struct {
-	Deps
-	passwords *credential.Passwords
-	passkeys  *passkey.Service // nil: none on this host
-	addresses *handlers.Addresses
-}
+type admin struct{ Deps }
 
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
-	a := &admin{
-		Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now),
-		passkeys: passkey.New(d.DB, d.URL, account.Operator),
-	}
-	routes := append(a.routes(), a.ssoRoutes()...)
+	a := &admin{Deps: d}
+	signIn := auth.Deps{DB: d.DB, Keys: d.Keys, BaseURL: d.URL, Log: d.Log, Now: d.Now}
+	routes := append(auth.ConsoleRoutes(signIn, d.Console), a.routes()...)
 	for i, r := range routes {
 		if r.Access.Operator {
 			routes[i].Handler = a.withPauses(r.Handler)
@@ -56,24 +44,6 @@ func Routes(d Deps) []handlers.Route {
 
 func (a *admin) routes() []handlers.Route {
 	return []handlers.Route{
-		open("GET", "/console/sign-in", a.showSignIn),
-		open("POST", "/console/sign-in", a.signIn),
-		open("GET", "/console/sign-in/code", a.showCode),
-		open("POST", "/console/sign-in/code", a.signInCode),
-		open("POST", "/console/sign-in/passkey/options", a.passkeyOptions),
-		withCredential(open("POST", "/console/sign-in/passkey", a.signInPasskey)),
-		open("GET", "/console/setup", a.showSetup),
-		open("POST", "/console/setup", a.setPassword),
-		open("GET", "/console/setup/totp", a.showTOTP),
-		open("POST", "/console/setup/totp", a.confirmTOTP),
-		open("POST", "/console/sign-out", a.signOut),
-
-		page("GET", "/account", a.home),
-		fresh(page("POST", "/account/passkeys/options", a.newPasskeyOptions)),
-		fresh(withCredential(page("POST", "/account/passkeys", a.addPasskey))),
-		fresh(page("POST", "/account/passkeys/rename", a.renamePasskey)),
-		fresh(page("POST", "/account/passkeys/remove", a.removePasskey)),
-		page("GET", "/account/recovery-codes", a.showCodes),
 		page("GET", "", a.overview),
 
 		page("GET", "/tenants", a.listTenants),
@@ -131,30 +101,6 @@ const (
 	// lookFor bounds a read over the whole platform: totals of a large one take a while.
 	lookFor = 10 * time.Second
 )
-
-// withCredential is a route whose form holds a passkey's response: an authenticator can add certificates to it.
-func withCredential(r handlers.Route) handlers.Route {
-	r.MaxBody = 64 << 10
-	return r
-}
-
-// fresh is a change of how an operator signs in. It requires a recent sign-in.
-func fresh(r handlers.Route) handlers.Route {
-	r.Access.Fresh = true
-	return r
-}
-
-func open(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
-		Queued: method == "POST",
-	}
-}
-
-// home shows the operator's account and its protection.
-func (a *admin) home(c *handlers.Call) error {
-	return a.renderHome(c, http.StatusOK, "", "")
-}
 
 func page(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{

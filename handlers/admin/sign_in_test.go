@@ -20,6 +20,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
+	"posthorn/handlers/auth"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 )
@@ -58,8 +59,8 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	})
 	engine := kit.NewEngine()
 	deps := admin.Deps{
-		DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler),
-		Now: now,
+		DB: w.db, Keys: ring, Console: auth.Console{Development: strings.HasPrefix(base, "http://127.")},
+		Log: slog.New(slog.DiscardHandler), Now: now,
 	}
 	for _, c := range change {
 		c(&deps)

@@ -10,7 +10,9 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/handlers/admin"
+	"posthorn/handlers/auth"
 	"posthorn/handlers/credential"
 	"posthorn/handlers/openid"
 	"posthorn/tools/optest"
@@ -18,12 +20,12 @@ import (
 )
 
 // ssoWorld is a console whose operators have a provider, and its server.
-func ssoWorld(t *testing.T, change func(*admin.SSO)) (*world, *optest.Provider) {
+func ssoWorld(t *testing.T, change func(*auth.SSO)) (*world, *optest.Provider) {
 	t.Helper()
 	const base = "https://hooks.example.com"
 	op := optest.New(t, base+"/console/sso/callback")
 	w := newWorld(t, base, func(d *admin.Deps) {
-		d.SSO = &admin.SSO{
+		d.SSO = &auth.SSO{
 			Client:   openid.New(send.NewTrustedClient(), d.Now),
 			Provider: openid.Provider{Issuer: op.URL, ClientID: op.ClientID, Secret: op.Secret, Callback: base + "/console/sso/callback"},
 		}
@@ -53,7 +55,7 @@ func (w *world) forget() { w.cookies = map[string]*http.Cookie{} }
 
 func TestAnOperatorSignsInByTheProvider(t *testing.T) {
 	t.Parallel()
-	w, op := ssoWorld(t, func(*admin.SSO) {})
+	w, op := ssoWorld(t, func(*auth.SSO) {})
 	w.want("GET", "/console/sign-in", nil, 200, "Sign in with SSO")
 	known := optest.User{Subject: "1", Email: "op@example.com"}
 	w.signIn(op, optest.User{Subject: "2", Email: "nobody@example.com"}, 403, "aren&#39;t an operator")
@@ -87,7 +89,7 @@ func TestAnOperatorSignsInByTheProvider(t *testing.T) {
 
 func TestTheProviderNamesOperators(t *testing.T) {
 	t.Parallel()
-	w, op := ssoWorld(t, func(s *admin.SSO) {
+	w, op := ssoWorld(t, func(s *auth.SSO) {
 		s.Provider.RoleClaim, s.Value, s.Only, s.BreakGlass = "groups", "ops", true, []string{"glass@example.com"}
 	})
 	ops := map[string]any{"groups": []string{"ops"}}
@@ -140,7 +142,7 @@ func TestTheProviderNamesOperators(t *testing.T) {
 
 func TestAnOperatorWhoseGroupsAreLeftOutStaysOne(t *testing.T) {
 	t.Parallel()
-	w, op := ssoWorld(t, func(s *admin.SSO) { s.Provider.RoleClaim, s.Value = "groups", "ops" })
+	w, op := ssoWorld(t, func(s *auth.SSO) { s.Provider.RoleClaim, s.Value = "groups", "ops" })
 	known := optest.User{Subject: "2", Email: "new@example.com"}
 	tooMany := func(s map[string]any) { s["hasgroups"] = true }
 	// Someone new, and an operator of the command line who has no account of the provider yet.
@@ -163,18 +165,18 @@ func TestAnOperatorWhoseGroupsAreLeftOutStaysOne(t *testing.T) {
 
 func TestAnOperatorIsUnlinked(t *testing.T) {
 	t.Parallel()
-	w, op := ssoWorld(t, func(*admin.SSO) {})
+	w, op := ssoWorld(t, func(*auth.SSO) {})
 	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 303, "/console")
 	w.signIn(op, optest.User{Subject: "2", Email: "op@example.com"}, 403, "posthorn operator unlink-sso")
 	by := db.Author{Kind: "command", ID: "root"}
-	if was, err := accounts.UnlinkOperatorSSO(t.Context(), w.db, "op@example.com", "the realm was rebuilt", by); err != nil || !was {
-		t.Fatalf("unlinked: %v, %v", was, err)
+	if was, err := accounts.UnlinkSSO(t.Context(), w.db, account.Operator, "op@example.com", "the realm was rebuilt", by); err != nil || was != 1 {
+		t.Fatalf("unlinked: %d, %v", was, err)
 	}
 	w.want("GET", "/console", nil, 303, "/console/sign-in?next=%2Fconsole")
 	w.signIn(op, optest.User{Subject: "2", Email: "op@example.com"}, 303, "/console")
 	w.want("GET", "/console/audit", nil, 200, "the realm was rebuilt")
 	w.signIn(op, optest.User{Subject: "1", Email: "op@example.com"}, 403, "another account")
-	if was, err := accounts.UnlinkOperatorSSO(t.Context(), w.db, "nobody@example.com", "why", by); was || !db.IsMissing(err) {
-		t.Errorf("nobody was unlinked: %v, %v", was, err)
+	if was, err := accounts.UnlinkSSO(t.Context(), w.db, account.Operator, "nobody@example.com", "why", by); was != 0 || !db.IsMissing(err) {
+		t.Errorf("nobody was unlinked: %d, %v", was, err)
 	}
 }

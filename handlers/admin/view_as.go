@@ -57,7 +57,7 @@ func (a *admin) beginView(c *handlers.Call) error {
 			v.View.Reason.Value, v.View.Reason.Error, v.View.Wrong = w.Get("reason"), fields["reason"], fields["minutes"]
 		})
 	}
-	_, err = accounts.BeginView(c.Ctx(), a.DB, accounts.NewView{
+	err = accounts.BeginView(c.Ctx(), a.DB, accounts.NewView{
 		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.tenant, Reason: w.reason, Life: life,
 	}, c.Author())
 	if err != nil {

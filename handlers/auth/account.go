@@ -6,7 +6,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -21,12 +20,7 @@ func (a *auth) listTenants(c *handlers.Call) error {
 	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c) && c.Actor.Session.Only == nil}
 	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		tenants, err := accounts.TenantsOf(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Session.Only)
-		for _, t := range tenants {
-			v.Tenants = append(v.Tenants, pages.TenantLine{
-				ID: id.Tenant.Format(t.TenantID), Name: t.TenantName,
-				Role: t.Role, Suspended: t.TenantState != "active",
-			})
-		}
+		v.Tenants = tenants
 		return err
 	})
 	if err != nil {
@@ -35,53 +29,37 @@ func (a *auth) listTenants(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Tenants(v))
 }
 
-// view is the account's page.
+// view is the page of an account. An operator's has no profile: the command line manages operators.
 func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
-	p := c.Actor.Person
+	user := c.Actor.Session.User
 	v = pages.AccountView{
-		Name: components.FieldProps{
-			Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true, MaxLength: account.MaxName,
+		User:          user,
+		Session:       c.Actor.Session.ID,
+		Email:         emailField(account.Shown(user.Email)),
+		Password:      newPasswordField(),
+		MayAddPasskey: a.passkeys != nil,
+		Name:          nameField("Name", user.Name),
+		PasskeyName: components.FieldProps{
+			ID:          "passkey-name",
+			Name:        "name",
+			Label:       "Name",
+			Optional:    true,
+			MaxLength:   account.MaxName,
+			Placeholder: "Work laptop",
+			Width:       "medium",
 		},
-		Email: emailField(account.Shown(p.Email)), Password: newPasswordField(), TOTP: p.TOTP,
 	}
 	v.Email.Complete = "email"
-	v.PasskeyName = components.FieldProps{
-		ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName,
-		Placeholder: "Work laptop", Width: "medium",
-	}
-	v.MayAddPasskey = a.passkeys != nil
-	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		keys, err := q.ListPasskeys(c.Ctx(), &p.ID)
-		if err != nil {
+	err = a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
+		if v.Security, err = accounts.ReadSecurity(c.Ctx(), q, user); err != nil || a.operator() {
 			return err
 		}
-		v.Passkeys = passkeyLines(keys)
-		stored, err := q.GetPerson(c.Ctx(), p.ID)
-		if err != nil {
-			return err
-		}
-		has := account.Factors{
-			App: stored.TotpAt != nil, Passkeys: len(keys), Required: stored.PasskeyRequiredAt != nil,
-		}
-		v.PasskeyRequired, v.MayRequirePasskey = has.RequiresPasskey(), has.CanRequire()
-		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
-		if err != nil {
-			return err
-		}
-		v.RecoveryCodes = int(left)
-		rows, err := q.ListSessionsOfPerson(c.Ctx(), sql.ListSessionsOfPersonParams{
-			PersonID: &p.ID,
-			Idle:     int32(account.Person.Idle().Seconds()),
-		})
-		for _, s := range rows {
-			v.Sessions = append(v.Sessions, pages.SessionLine{
-				ID: id.Session.Format(s.ID), Browser: browserName(s.Agent), Address: s.Address, Created: s.CreatedAt,
-				Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
-			})
-		}
+		v.Sessions, err = accounts.Sessions(c.Ctx(), q, user.ID)
 		return err
 	})
-	v.Shell = c.Shell("Account", "")
+	if v.Shell = c.Shell("Account", ""); a.operator() {
+		v.Shell = c.Shell("Your account", "account")
+	}
 	return v, err
 }
 
@@ -146,7 +124,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 		if err := accounts.DropLinks(c.Ctx(), q, p.ID, accounts.LinkEmail); err != nil {
 			return err
 		}
-		_, err = q.FindPerson(c.Ctx(), email)
+		_, err = accounts.Find(c.Ctx(), q, a.kind, email)
 		if err == nil || !db.IsMissing(err) {
 			return err
 		}
@@ -178,7 +156,7 @@ func (a *auth) alertRequested(c *handlers.Call, to string) error {
 		if err != nil || wait > 0 {
 			return err
 		}
-		p, err := q.GetPerson(c.Ctx(), c.Actor.Person.ID)
+		p, err := accounts.Get(c.Ctx(), q, a.kind, c.Actor.Person.ID)
 		if err != nil {
 			return err
 		}
@@ -219,11 +197,11 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	session, person, err := c.SignedInHere()
+	session, err := c.SignedInHere()
 	if err != nil {
 		return err
 	}
-	if session == nil || person.ID != changed {
+	if session == nil || session.User.ID != changed {
 		return c.Redirect("/sign-in?done=email")
 	}
 	if err := c.FlashTo(session, "Your new email address is confirmed. Use it to sign in from now on."); err != nil {
@@ -245,9 +223,8 @@ func (a *auth) setPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
-		to := accounts.NewPassword{Hash: hash, Keep: c.Actor.Session.ID, Address: c.Actor.Address}
-		was, err := accounts.ChangePassword(c.Ctx(), q, p.ID, to)
+	err = a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
+		was, err := accounts.ChangePassword(c.Ctx(), q, a.me(c), hash, c.Actor.Session.ID)
 		if err != nil {
 			return err
 		}
@@ -257,9 +234,6 @@ func (a *auth) setPassword(c *handlers.Call) error {
 		return err
 	}
 	c.Flash("Password changed. All other sessions were signed out.")
-	if err := c.RenewSession(account.Person, token); err != nil {
-		return err
-	}
 	return c.Redirect("/account")
 }
 
@@ -268,11 +242,11 @@ func (a *auth) endSession(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return ended(c, accounts.EndSessionOf(c.Ctx(), a.DB, c.Actor.Person.ID, sessionID, c.Actor.Address))
+	return ended(c, accounts.EndSessionOf(c.Ctx(), a.DB, a.me(c), sessionID))
 }
 
 func (a *auth) endOtherSessions(c *handlers.Call) error {
-	return ended(c, accounts.EndOtherSessions(c.Ctx(), a.DB, c.Actor.Person.ID, c.Actor.Session.ID, c.Actor.Address))
+	return ended(c, accounts.EndOtherSessions(c.Ctx(), a.DB, a.me(c), c.Actor.Session.ID))
 }
 
 func ended(c *handlers.Call, err error) error {
@@ -327,19 +301,13 @@ func (a *auth) confirm(c *handlers.Call) error {
 	if err == nil && p.TOTP {
 		err = a.takeCode(c, p.ID, form.Get("code"))
 	}
-	if e := fault.As(err); e != nil && e.Kind == fault.Limited {
-		return refuseAs(c, a.confirmForm(c, next), e)
-	}
 	if err != nil {
 		return refuse(c, a.confirmForm(c, next), err)
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
-		return accounts.Succeeded(c.Ctx(), q, "password", p.Email)
+	err = a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
+		return accounts.Succeeded(c.Ctx(), q, accounts.PasswordTries(a.kind), p.Email)
 	})
 	if err != nil {
-		return err
-	}
-	if err := c.RenewSession(account.Person, token); err != nil {
 		return err
 	}
 	return c.Redirect(next)

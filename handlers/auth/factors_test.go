@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/handlers/passkey"
+	"posthorn/domain/account"
 )
 
 // A passkey alone leaves the password sufficient, since another browser possibly lacks the passkey. If it is required,
@@ -73,9 +73,9 @@ func TestTheLastPasskeyTakesTheRequirementWithIt(t *testing.T) {
 	if n := one[int](w, "SELECT count(*) FROM recovery_codes"); n != 10 {
 		t.Errorf("%d recovery codes are left for the passkey", n)
 	}
-	b.post("/account/passkeys/remove", url.Values{"passkey": {passkey.Text([]byte("one"))}}).to("/account")
+	b.post("/account/passkeys/remove", url.Values{"passkey": {(&account.Passkey{Credential: []byte("one")}).FormID()}}).to("/account")
 	w.browser().post("/sign-in", form).to("/sign-in/code")
-	b.post("/account/passkeys/remove", url.Values{"passkey": {passkey.Text([]byte("two"))}}).to("/account")
+	b.post("/account/passkeys/remove", url.Values{"passkey": {(&account.Passkey{Credential: []byte("two")}).FormID()}}).to("/account")
 	w.browser().post("/sign-in", form).to(path + "/")
 	if n := one[int](w, "SELECT count(*) FROM recovery_codes"); n != 0 {
 		t.Errorf("%d recovery codes are left", n)

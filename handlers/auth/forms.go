@@ -3,7 +3,9 @@ package auth
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -26,6 +28,10 @@ func newPasswordField() components.FieldProps {
 	}
 }
 
+func nameField(label, value string) components.FieldProps {
+	return components.FieldProps{Name: "name", Label: label, Complete: "name", Value: value, Required: true, MaxLength: account.MaxName}
+}
+
 func codeField() components.FieldProps {
 	return components.FieldProps{
 		Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Mono: true, Width: "medium", Focus: true,
@@ -38,19 +44,13 @@ func show(c *handlers.Call, v pages.Form) error { return c.Render(http.StatusOK,
 
 // refuse shows a form again with its errors. Errors that are not about the input are returned.
 func refuse(c *handlers.Call, v pages.Form, err error) error {
-	wrong, err := handlers.WrongFields(err), handlers.NotInput(err)
-	if err != nil {
+	if err := handlers.NotInput(err); err != nil {
 		return err
 	}
-	return c.Render(http.StatusBadRequest, pages.FormPage(v.WithErrors(wrong)))
-}
-
-// refuseAs is refuse with the error's own status.
-func refuseAs(c *handlers.Call, v pages.Form, e *fault.Error) error {
-	if e.RetryAfter > 0 {
-		c.Writer.Header().Set("Retry-After", "60")
+	if wait := fault.As(err).RetryAfter; wait > 0 {
+		c.Writer.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
-	return c.Render(handlers.Status(e), pages.FormPage(v.WithErrors(map[string]string{"": e.Detail})))
+	return c.Render(handlers.Status(err), pages.FormPage(v.WithErrors(handlers.WrongFields(err))))
 }
 
 func nextQuery(next string) string {

@@ -6,7 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
+	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -19,32 +19,33 @@ var errInvitation = fault.New(fault.Gone, "invitation_gone", "This invitation wa
 
 // guest is somebody who opened an invitation.
 type guest struct {
-	invitation sql.FindInvitationRow
-	token      string
-	person     handlers.Person // the signed-in person; zero: nobody
-	known      bool            // the invited address has an account
+	accounts.Invited
+	token  string
+	person account.User // the signed-in person; zero: nobody
 }
 
-func (a *auth) guest(c *handlers.Call, token string) (g guest, err error) {
-	g.token = token
-	if _, g.person, err = c.SignedInHere(); err != nil {
-		return g, err
-	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		if g.invitation, err = q.FindInvitation(c.Ctx(), accounts.HashToken(token)); err != nil {
-			return err
-		}
-		_, err := q.FindPerson(c.Ctx(), g.invitation.Email)
-		g.known = err == nil
-		if db.IsMissing(err) {
-			err = nil
-		}
+// asGuest calls fn for somebody who can accept an invitation. Others learn who can, or sign in first.
+func (a *auth) asGuest(c *handlers.Call, token string, fn func(guest) error) error {
+	g := guest{token: token}
+	session, err := c.SignedInHere()
+	if err != nil {
 		return err
-	})
-	if db.IsMissing(err) || err == nil && g.invitation.Expired {
-		err = errInvitation
 	}
-	return g, err
+	if session != nil {
+		g.person = session.User
+	}
+	g.Invited, err = accounts.FindInvitation(c.Ctx(), a.DB, token)
+	switch {
+	case db.IsMissing(err):
+		return errInvitation
+	case err != nil:
+		return err
+	case g.person.ID.IsZero() && g.Known:
+		return c.Redirect("/sign-in" + nextQuery(g.path()))
+	case !g.person.ID.IsZero() && g.person.Email != g.Email:
+		return g.wrongAccount(c)
+	}
+	return fn(g)
 }
 
 func (g guest) path() string { return "/invitations/accept?token=" + url.QueryEscape(g.token) }
@@ -52,47 +53,35 @@ func (g guest) path() string { return "/invitations/accept?token=" + url.QueryEs
 // form is what the guest fills in. A holder of the link reads the mail of the invited address, so the page can say
 // whether that address has an account.
 func (g guest) form(c *handlers.Call) pages.Form {
-	i := g.invitation
 	v := pages.Form{
-		Shell: c.Shell("Invitation", ""), Title: "Join " + i.TenantName, Text: "You're invited as " + article(i.Role) + ".",
+		Shell: c.Shell("Invitation", ""), Title: "Join " + g.TenantName, Text: "You're invited as " + article(g.Role) + ".",
 		Action: "/invitations/accept", Hidden: map[string]string{"token": g.token}, Submit: "Join",
 	}
 	if g.person.ID.IsZero() {
-		v.Text = "You're invited as " + article(i.Role) + ". You will sign in with " + account.Shown(i.Email) + "."
-		v.Fields = []components.FieldProps{
-			{Name: "name", Label: "Your name", Complete: "name", Required: true, MaxLength: account.MaxName}, newPasswordField(),
-		}
+		v.Text = "You're invited as " + article(g.Role) + ". You will sign in with " + account.Shown(g.Email) + "."
+		v.Fields = []components.FieldProps{nameField("Your name", ""), newPasswordField()}
 	}
 	return v
 }
 
-func article(role string) string {
-	if role == "owner" || role == "admin" {
-		return "an " + role
+func article(role access.Role) string {
+	if role == access.Owner || role == access.Admin {
+		return "an " + string(role)
 	}
-	return "a " + role
+	return "a " + string(role)
 }
 
 // wrongAccount is the page for somebody who is signed in with another address than the invited one.
 func (g guest) wrongAccount(c *handlers.Call) error {
 	return c.Render(http.StatusForbidden, pages.FormPage(pages.Form{
 		Shell: c.Shell("Invitation", ""), Title: "This invitation is for another account",
-		Text:   "It was sent to " + account.MaskEmail(account.Shown(g.invitation.Email)) + ", and you're signed in as " + account.Shown(g.person.Email) + ". Sign out, then open the link in the email again.",
+		Text:   "It was sent to " + account.MaskEmail(account.Shown(g.Email)) + ", and you're signed in as " + account.Shown(g.person.Email) + ". Sign out, then open the link in the email again.",
 		Action: "/sign-out", Submit: "Sign out", Links: []pages.Link{{Label: "Stay signed in", Href: "/"}},
 	}))
 }
 
 func (a *auth) showInvitation(c *handlers.Call) error {
-	g, err := a.guest(c, c.Query("token"))
-	switch {
-	case err != nil:
-		return err
-	case g.person.ID.IsZero() && g.known:
-		return c.Redirect("/sign-in" + nextQuery(g.path()))
-	case !g.person.ID.IsZero() && g.person.Email != g.invitation.Email:
-		return g.wrongAccount(c)
-	}
-	return show(c, g.form(c))
+	return a.asGuest(c, c.Query("token"), func(g guest) error { return show(c, g.form(c)) })
 }
 
 func (a *auth) acceptInvitation(c *handlers.Call) error {
@@ -100,25 +89,19 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	g, err := a.guest(c, form.Get("token"))
-	switch {
-	case err != nil:
-		return err
-	case g.person.ID.IsZero() && g.known:
-		return c.Redirect("/sign-in" + nextQuery(g.path()))
-	case !g.person.ID.IsZero() && g.person.Email != g.invitation.Email:
-		return g.wrongAccount(c)
-	}
+	return a.asGuest(c, form.Get("token"), func(g guest) error { return a.accept(c, g, form) })
+}
+
+func (a *auth) accept(c *handlers.Call, g guest, form url.Values) (err error) {
 	accept := accounts.Acceptance{
-		Tenant: g.invitation.TenantID, Hash: accounts.HashToken(g.token), Address: c.Actor.Address,
-		Agent: c.Request.UserAgent(),
+		Tenant: g.Tenant, Hash: accounts.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
 	}
 	if g.person.ID.IsZero() {
 		view := g.form(c)
 		view.Fields[0].Value = form.Get("name")
 		name, wrongName := account.Name("name", form.Get("name"))
-		if err := join(wrongName, account.CheckPassword("password", form.Get("password"), g.invitation.Email, name,
-			g.invitation.TenantName)); err != nil {
+		wrongPassword := account.CheckPassword("password", form.Get("password"), g.Email, name, g.TenantName)
+		if err := join(wrongName, wrongPassword); err != nil {
 			return refuse(c, view, err)
 		}
 		accept.Name = name
@@ -140,5 +123,5 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 			return err
 		}
 	}
-	return c.Redirect("/t/" + id.Tenant.Format(g.invitation.TenantID))
+	return c.Redirect("/t/" + id.Tenant.Format(g.Tenant))
 }

@@ -7,7 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
@@ -34,14 +34,18 @@ func mailKey(kind mail.Kind, token string) string {
 	return string(kind) + ":" + hex.EncodeToString(accounts.HashToken(token)[:16])
 }
 
-// alert tells a person about a change of their account. An empty sentence means a new sign-in.
-func (a *auth) alert(c *handlers.Call, q *db.Tx, p sql.Person, what string) error {
+// alert tells a person about a change of their account. An empty sentence means a new sign-in. Operators get no such
+// mail: the platform's audit log has their changes.
+func (a *auth) alert(c *handlers.Call, q *db.Tx, p account.Account, what string) error {
 	return a.alertWith(c, q, p, what, "")
 }
 
 // alertWith is alert with advice for a person who did not make the change, and who can't reach its sessions and
 // password.
-func (a *auth) alertWith(c *handlers.Call, q *db.Tx, p sql.Person, what, advice string) error {
+func (a *auth) alertWith(c *handlers.Call, q *db.Tx, p account.Account, what, advice string) error {
+	if a.operator() {
+		return nil
+	}
 	link := a.BaseURL + "/account#sessions"
 	if advice != "" {
 		link = ""
@@ -51,7 +55,7 @@ func (a *auth) alertWith(c *handlers.Call, q *db.Tx, p sql.Person, what, advice 
 		Keys: a.Keys,
 		Data: mail.SignInAlertData{
 			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address,
-			Browser: browserName(c.Request.UserAgent()), Link: link, Advice: advice,
+			Browser: account.Browser(c.Request.UserAgent()), Link: link, Advice: advice,
 		},
 	})
 	return err

@@ -62,7 +62,7 @@ func (a *auth) createTenant(c *handlers.Call) error {
 		return err
 	}
 	if wait > 0 {
-		return refuseAs(c, newTenantForm(c, form.Get("name")), &fault.Error{
+		return refuse(c, newTenantForm(c, form.Get("name")), &fault.Error{
 			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You've created too many tenants. Wait an hour, then try again.", RetryAfter: wait,
 		})
 	}

@@ -1,14 +1,11 @@
 package auth
 
 import (
-	"errors"
 	"net/url"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
@@ -17,12 +14,17 @@ import (
 	"posthorn/views/pages"
 )
 
-// passkeyWay is the button that signs in with a passkey. Without a script, or without passkeys, there is none.
-func (a *auth) passkeyWay(label, action, next string) *pages.PasskeyWay {
+// passkeyWay is the button that authenticates with a passkey. A server without a host name has none.
+func (a *auth) passkeyWay(label, path, next string) *pages.PasskeyWay {
 	if a.passkeys == nil {
 		return nil
 	}
-	return &pages.PasskeyWay{Label: label, Action: action, Options: "/sign-in/passkey/options", Next: next}
+	return &pages.PasskeyWay{
+		Label:   label,
+		Action:  a.root + path,
+		Options: a.root + "/sign-in/passkey/options",
+		Next:    next,
+	}
 }
 
 // passkeyOptions starts a sign-in with a passkey.
@@ -33,11 +35,11 @@ func (a *auth) passkeyOptions(c *handlers.Call) error {
 	return a.passkeys.ForSignIn(c)
 }
 
-// verifyPasskey returns the person whose passkey a form shows. It rejects another person than the expected one; zero
+// verifyPasskey returns the account whose passkey a form shows. It rejects another account than the expected one; zero
 // expects nobody in particular.
-func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID) (p sql.Person, err error) {
+func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID) (who account.Account, err error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return p, err
+		return who, err
 	}
 	of, err := a.passkeys.Verify(c, form)
 	if err == nil && !expected.IsZero() && of != expected {
@@ -45,22 +47,23 @@ func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID
 	}
 	if err == nil {
 		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-			p, err = q.GetPerson(c.Ctx(), of)
+			who, err = accounts.Get(c.Ctx(), q, a.kind, of)
 			return err
 		})
 	}
-	if err == nil && p.DisabledAt != nil {
+	switch {
+	case err == nil && who.Disabled:
 		err = passkey.ErrRejected
+	case err == nil && !a.passwordsWork(who.Email):
+		return who, a.refuseSignIn(c, who.ID, errOnly)
 	}
 	if passkey.IsRejected(err) {
-		if e := a.refuseSignIn(c, expected); !errors.Is(e, errWrong) {
-			return p, e
-		}
+		return who, a.refuseSignIn(c, expected, err)
 	}
-	return p, err
+	return who, err
 }
 
-// signInPasskey signs in with a passkey, which is both factors: the person has the device, and the device has verified
+// signInPasskey signs in with a passkey, which is both factors: the user has the device, and the device has verified
 // them. After a password it stands in for the code.
 func (a *auth) signInPasskey(c *handlers.Call) error {
 	form, err := c.Form()
@@ -68,34 +71,31 @@ func (a *auth) signInPasskey(c *handlers.Call) error {
 		return err
 	}
 	next := handlers.Next(form.Get("next"), "")
-	pending, waiting, err := a.pending(c)
+	pending, err := a.pending(c)
 	if err != nil {
 		return err
 	}
 	var expected id.UUID
 	page := a.signInForm(c, "", next)
 	if pending != nil {
-		expected, page = waiting.ID, a.codeForm(c, next, waiting.TOTP)
+		expected, page = pending.User.ID, a.codeForm(c, next, pending.User.TOTP)
 	}
-	p, err := a.verifyPasskey(c, form, expected)
-	if e := fault.As(err); e != nil && (passkey.IsRejected(err) || e.Kind == fault.Limited) {
-		return refuseAs(c, page, e)
-	}
+	who, err := a.verifyPasskey(c, form, expected)
 	if err != nil {
-		return err
+		return refuse(c, page, err)
 	}
 	var token string
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		token, err = a.startSession(c, q, p, false)
+		token, err = a.startSession(c, q, who, false)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.SetSession(account.Person, token); err != nil {
+	if err := c.SetSession(a.kind, token); err != nil {
 		return err
 	}
-	return c.Redirect(handlers.Next(next, "/"))
+	return c.Redirect(handlers.Next(next, a.home))
 }
 
 // confirmPasskey authenticates the person again with a passkey.
@@ -105,31 +105,23 @@ func (a *auth) confirmPasskey(c *handlers.Call) error {
 		return err
 	}
 	next := handlers.Next(form.Get("next"), "/account")
-	_, err = a.verifyPasskey(c, form, c.Actor.Person.ID)
-	if e := fault.As(err); e != nil && (passkey.IsRejected(err) || e.Kind == fault.Limited) {
-		return refuseAs(c, a.confirmForm(c, next), e)
+	if _, err = a.verifyPasskey(c, form, c.Actor.Person.ID); err != nil {
+		return refuse(c, a.confirmForm(c, next), err)
 	}
-	if err != nil {
-		return err
-	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(*db.Tx) error { return nil })
-	if err != nil {
-		return err
-	}
-	if err := c.RenewSession(account.Person, token); err != nil {
+	if err := a.rotate(c, c.Actor.Session.ID, func(*db.Tx) error { return nil }); err != nil {
 		return err
 	}
 	return c.Redirect(next)
 }
 
 func (a *auth) newPasskeyOptions(c *handlers.Call) error {
-	return a.passkeys.ForNew(c, c.Actor.Person.ID, c.Actor.Person.Email)
+	return a.passkeys.ForNew(c, c.Actor.Session.User)
 }
 
 // passkeyName reads the name in a form; without one it is that of the browser.
 func passkeyName(c *handlers.Call, form url.Values) (string, error) {
 	if form.Get("name") == "" {
-		return browserName(c.Request.UserAgent()), nil
+		return account.Browser(c.Request.UserAgent()), nil
 	}
 	return account.Name("name", form.Get("name"))
 }
@@ -139,18 +131,15 @@ func (a *auth) addPasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	p := c.Actor.Person
 	name, err := passkeyName(c, form)
 	if err != nil {
 		return a.refusePasskey(c, err, form.Get("name"))
 	}
-	added, err := a.passkeys.Register(c, form, p.ID, p.Email)
+	added, err := a.passkeys.Register(c, form, c.Actor.Session.User)
 	if err == nil {
+		added.Name = name
 		err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-			who, err := accounts.AddPasskey(c.Ctx(), q, p.ID, accounts.NewPasskey{
-				ID:         added.ID,
-				Credential: added.Credential, Name: name, Address: c.Actor.Address,
-			})
+			who, err := accounts.AddPasskey(c.Ctx(), q, a.me(c), added)
 			if err != nil {
 				return err
 			}
@@ -160,8 +149,12 @@ func (a *auth) addPasskey(c *handlers.Call) error {
 	if err != nil {
 		return a.refusePasskey(c, err, form.Get("name"))
 	}
-	c.Flash("Passkey added. Use it the next time you sign in.")
-	return c.Redirect("/account#passkeys")
+	return a.passkeysChanged(c, "Passkey added. Use it the next time you sign in.")
+}
+
+func (a *auth) passkeysChanged(c *handlers.Call, text string) error {
+	c.Flash(text)
+	return c.Redirect(a.root + "/account#passkeys")
 }
 
 func (a *auth) refusePasskey(c *handlers.Call, err error, typed string) error {
@@ -177,11 +170,11 @@ func (a *auth) renamePasskey(c *handlers.Call) error {
 	if err != nil {
 		return a.refusePasskey(c, err, form.Get("name"))
 	}
-	if err := accounts.RenamePasskey(c.Ctx(), a.DB, c.Actor.Person.ID, passkey.Parse(form.Get("passkey")), name); err != nil {
+	credential := account.ParsePasskey(form.Get("passkey"))
+	if err := accounts.RenamePasskey(c.Ctx(), a.DB, c.Actor.Session.User.ID, credential, name); err != nil {
 		return err
 	}
-	c.Flash("Passkey renamed.")
-	return c.Redirect("/account#passkeys")
+	return a.passkeysChanged(c, "Passkey renamed.")
 }
 
 func (a *auth) removePasskey(c *handlers.Call) error {
@@ -190,7 +183,7 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		who, err := accounts.RemovePasskey(c.Ctx(), q, c.Actor.Person.ID, passkey.Parse(form.Get("passkey")), c.Actor.Address)
+		who, err := accounts.RemovePasskey(c.Ctx(), q, a.me(c), account.ParsePasskey(form.Get("passkey")))
 		if err != nil {
 			return err
 		}
@@ -199,15 +192,14 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Passkey removed. Delete it in your password manager or device too.")
-	return c.Redirect("/account#passkeys")
+	return a.passkeysChanged(c, "Passkey removed. Delete it in your password manager or device too.")
 }
 
 // requirePasskey makes sign-ins require a passkey after the password. The next page shows the recovery codes.
 func (a *auth) requirePasskey(c *handlers.Call) error {
 	shown, codes := credential.NewRecoveryCodes()
 	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		p, err := accounts.RequirePasskey(c.Ctx(), q, c.Actor.Person.ID, codes, c.Actor.Address)
+		p, err := accounts.RequirePasskey(c.Ctx(), q, a.me(c), codes)
 		if err != nil {
 			return err
 		}
@@ -216,21 +208,10 @@ func (a *auth) requirePasskey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return keepCodes(c, shown)
+	return a.keepCodes(c, c.Actor.Session.ID, shown)
 }
 
 // stopRequiringPasskey makes the password alone sufficient again.
 func (a *auth) stopRequiringPasskey(c *handlers.Call) error {
 	return a.stopFactor(c, accounts.StopRequiringPasskey, "/account#totp")
-}
-
-// passkeyLines lists the passkeys of an account, for its page.
-func passkeyLines(rows []sql.Passkey) []pages.PasskeyLine {
-	lines := make([]pages.PasskeyLine, len(rows))
-	for i, r := range rows {
-		lines[i] = pages.PasskeyLine{
-			ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt, Used: r.UsedAt,
-		}
-	}
-	return lines
 }

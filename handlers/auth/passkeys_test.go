@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"posthorn/db"
-	"posthorn/handlers/passkey"
+	"posthorn/domain/account"
 )
 
 // asked is a ceremony that a browser's script started.
@@ -61,7 +61,7 @@ func TestPasskeysAreChangedAfterARecentSignInAndByTheirOwnerAlone(t *testing.T) 
 	w.person("a@example.com")
 	victim := w.person("b@example.com")
 	w.sql("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, 'theirs', '{}', 'Theirs', now())", db.NewID(), victim)
-	theirs := url.Values{"passkey": {passkey.Text([]byte("theirs"))}, "name": {"Mine"}}
+	theirs := url.Values{"passkey": {(&account.Passkey{Credential: []byte("theirs")}).FormID()}, "name": {"Mine"}}
 	paths := []string{"/account/passkeys", "/account/passkeys/rename", "/account/passkeys/remove"}
 	for _, path := range paths {
 		w.browser().post(path, theirs).to("/sign-in")

@@ -3,9 +3,7 @@ package auth
 import (
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
-	"posthorn/domain/fault"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -35,14 +33,14 @@ func (a *auth) reset(c *handlers.Call) error {
 		return refuse(c, view, err)
 	}
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return refuseAs(c, view, fault.As(err))
+		return refuse(c, view, err)
 	}
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
 		}
-		person, err := q.FindPerson(c.Ctx(), email)
+		person, err := accounts.Find(c.Ctx(), q, a.kind, email)
 		if db.IsMissing(err) {
 			// The same work as for an account: a link that nobody gets, and a write in place of its mail.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
@@ -65,12 +63,12 @@ func (a *auth) reset(c *handlers.Call) error {
 }
 
 // mailReset sends a person a link to set a new password. silent creates the link and sends nothing.
-func (a *auth) mailReset(c *handlers.Call, q *db.Tx, p sql.Person, silent bool) error {
+func (a *auth) mailReset(c *handlers.Call, q *db.Tx, p account.Account, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 		Purpose: accounts.LinkReset, Person: &p.ID,
 		Email: p.Email, Life: account.ResetLife,
 	})
-	if err != nil || silent || p.DisabledAt != nil {
+	if err != nil || silent || p.Disabled {
 		return err
 	}
 	return a.mail(c, q, mail.ResetPassword, p.Email, token, mail.ResetPasswordData{
@@ -78,51 +76,60 @@ func (a *auth) mailReset(c *handlers.Call, q *db.Tx, p sql.Person, silent bool) 
 	})
 }
 
-func newPasswordForm(c *handlers.Call, token, email string) pages.Form {
-	return passwordForm(c, "/reset/new", token, "Set a new password", "For "+email+". All sessions of this account are signed out.")
+func (a *auth) newPasswordForm(c *handlers.Call, token, email string) pages.Form {
+	text := "For " + email + ". All sessions of this account are signed out."
+	if a.operator() {
+		text = "For signing in to the operator console as " + email + "."
+	}
+	return passwordForm(c, a.password, token, a.title, text)
+}
+
+// peekPassword reads a link that sets a password.
+func (a *auth) peekPassword(c *handlers.Call, token string) (accounts.Link, error) {
+	link, err := a.peek(c, accounts.PasswordLink(a.kind), token)
+	switch {
+	case err != nil:
+	case link.Owner.IsZero():
+		err = errLink
+	case !a.passwordsWork(link.Email):
+		err = errSetup
+	}
+	return link, err
 }
 
 func (a *auth) showNewPassword(c *handlers.Call) error {
-	link, err := a.peek(c, accounts.LinkReset, c.Query("token"))
+	link, err := a.peekPassword(c, c.Query("token"))
 	if err != nil {
 		return err
 	}
-	if link.PersonID == nil {
-		return errLink
-	}
-	return show(c, newPasswordForm(c, c.Query("token"), link.Email))
+	return show(c, a.newPasswordForm(c, c.Query("token"), link.Email))
 }
 
-// setNewPassword uses up the link and ends every session. The next sign-in asks for the second factor: a mail alone
-// never opens an account that has one.
+// setNewPassword uses up the link and ends every session. The next sign-in of a person asks for the second factor: a
+// mail alone never opens an account that has one. An operator, whose second factor the link turned off, sets up another
+// one next.
 func (a *auth) setNewPassword(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
-	link, err := a.peek(c, accounts.LinkReset, form.Get("token"))
+	link, err := a.peekPassword(c, form.Get("token"))
 	if err != nil {
 		return err
 	}
-	if link.PersonID == nil {
-		return errLink
-	}
 	if err := account.CheckPassword("password", form.Get("password"), link.Email); err != nil {
-		return refuse(c, newPasswordForm(c, form.Get("token"), link.Email), err)
+		return refuse(c, a.newPasswordForm(c, form.Get("token"), link.Email), err)
 	}
 	hash, err := a.passwords.Hash(c.Ctx(), form.Get("password"))
 	if err != nil {
 		return err
 	}
+	var who account.Account
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		p, err := accounts.ResetPassword(c.Ctx(), q, form.Get("token"), accounts.NewPassword{
-			Hash:    hash,
-			Address: c.Actor.Address,
-		})
-		if err != nil {
+		if who, err = accounts.ResetPassword(c.Ctx(), q, a.self(c, link.Owner), form.Get("token"), hash); err != nil {
 			return err
 		}
-		return a.alert(c, q, p, passwordChanged)
+		return a.alert(c, q, who, passwordChanged)
 	})
 	if db.IsMissing(err) {
 		err = errLink
@@ -130,7 +137,10 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.EndSession(account.Person); err != nil {
+	if a.operator() {
+		return a.begin(c, who, "")
+	}
+	if err := c.EndSession(a.kind); err != nil {
 		return err
 	}
 	return c.Redirect("/sign-in?done=password")

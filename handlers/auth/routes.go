@@ -7,7 +7,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/seal"
-	"posthorn/domain/account"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
 	"posthorn/handlers/openid"
@@ -30,30 +29,33 @@ type Deps struct {
 	Now   func() time.Time
 }
 
-// auth holds the handlers.
+// auth holds the handlers of one realm.
 type auth struct {
 	Deps
+	realm
+	console   Console // of operators
 	passwords *credential.Passwords
 	passkeys  *passkey.Service // nil: none on this host
 	addresses *handlers.Addresses
 }
 
-// Routes is the route table of accounts.
-func Routes(d Deps) []handlers.Route {
-	a := &auth{
-		Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now),
-		passkeys: passkey.New(d.DB, d.BaseURL, account.Person),
+func newAuth(d Deps, of realm) *auth {
+	return &auth{
+		Deps:      d,
+		realm:     of,
+		passwords: credential.NewPasswords(),
+		passkeys:  passkey.New(d.DB, d.BaseURL, of.kind),
+		addresses: handlers.NewAddresses(d.Now),
 	}
-	routes := []handlers.Route{
+}
+
+// Routes is the route table of people's accounts.
+func Routes(d Deps) []handlers.Route {
+	a := newAuth(d, people)
+	routes := append(
+		a.shared(own),
 		open("GET", "/", a.start),
-		open("GET", "/sign-in", a.showSignIn),
-		open("POST", "/sign-in", a.signIn),
-		open("GET", "/sign-in/code", a.showCode),
-		open("POST", "/sign-in/code", a.signInCode),
-		open("POST", "/sign-in/passkey/options", a.passkeyOptions),
-		withCredential(open("POST", "/sign-in/passkey", a.signInPasskey)),
 		open("GET", "/sign-in/lost-device", a.showLostDevice),
-		open("POST", "/sign-out", a.signOut),
 		open("GET", "/sign-up", a.showSignUp),
 		open("POST", "/sign-up", a.signUp),
 		open("GET", "/sign-up/sent", a.showSent),
@@ -62,8 +64,6 @@ func Routes(d Deps) []handlers.Route {
 		open("GET", "/reset", a.showReset),
 		open("POST", "/reset", a.reset),
 		open("GET", "/reset/sent", a.showSent),
-		open("GET", "/reset/new", a.showNewPassword),
-		open("POST", "/reset/new", a.setNewPassword),
 		open("GET", "/change-email", a.showChangeEmail),
 		open("POST", "/change-email", a.confirmEmail),
 		open("GET", "/invitations/accept", a.showInvitation),
@@ -72,41 +72,63 @@ func Routes(d Deps) []handlers.Route {
 
 		open("GET", "/sign-in/sso", a.showSSO),
 		waiting(open("POST", "/sign-in/sso", a.findSSO)),
-		waiting(changing(open("GET", "/sso/:"+ssoParam, a.startSSO))),
 		waiting(changing(open("GET", "/sso/:"+ssoParam+"/again", a.signInAgain))),
-		waiting(changing(open("GET", "/sso/:"+ssoParam+"/callback", a.finishSSO))),
-		waiting(open("POST", "/sso/:"+ssoParam+"/logout", a.endByProvider)),
 
 		anySession(own("GET", "/tenants", a.listTenants)),
 		own("GET", "/tenants/new", a.showNewTenant),
 		own("POST", "/tenants/new", a.createTenant),
-		own("GET", "/account", a.showAccount),
 		own("POST", "/account/name", a.rename),
 		own("GET", "/account/confirm", a.showConfirm),
 		own("POST", "/account/confirm", a.confirm),
 		withCredential(own("POST", "/account/confirm/passkey", a.confirmPasskey)),
-		fresh("POST", "/account/passkeys/options", a.newPasskeyOptions),
-		withCredential(fresh("POST", "/account/passkeys", a.addPasskey)),
-		fresh("POST", "/account/passkeys/rename", a.renamePasskey),
-		fresh("POST", "/account/passkeys/remove", a.removePasskey),
-		fresh("POST", "/account/passkeys/require", a.requirePasskey),
-		fresh("POST", "/account/passkeys/optional", a.stopRequiringPasskey),
-		own("GET", codesPage, a.showCodes),
+		fresh(own("POST", "/account/passkeys/require", a.requirePasskey)),
+		fresh(own("POST", "/account/passkeys/optional", a.stopRequiringPasskey)),
 		own("POST", "/account/sessions/:session_id/end", a.endSession),
 		own("POST", "/account/sessions/end-others", a.endOtherSessions),
-		fresh("POST", "/account/email", a.changeEmail),
-		fresh("POST", "/account/password", a.setPassword),
-		fresh("POST", "/account/totp/start", a.startTOTP),
-		fresh("GET", "/account/totp", a.showTOTP),
-		fresh("POST", "/account/totp", a.confirmTOTP),
-		fresh("POST", "/account/totp/off", a.stopTOTP),
-		fresh("POST", codesPage, a.renewRecoveryCodes),
-		fresh("POST", "/account/delete", a.deleteAccount),
-	}
+		fresh(own("POST", "/account/email", a.changeEmail)),
+		fresh(own("POST", "/account/password", a.setPassword)),
+		fresh(own("POST", "/account/totp/start", a.startTOTP)),
+		fresh(own("GET", a.totp, a.showTOTP)),
+		fresh(own("POST", a.totp, a.confirmTOTP)),
+		fresh(own("POST", "/account/totp/off", a.stopTOTP)),
+		fresh(own("POST", "/account/recovery-codes", a.renewRecoveryCodes)),
+		fresh(own("POST", "/account/delete", a.deleteAccount)),
+	)
+	routes = append(routes, a.ssoRoutes("/sso/:"+ssoParam)...)
 	if d.Local {
 		routes = append(routes, changing(open("GET", "/sign-in/link", a.openLocally)))
 	}
 	return routes
+}
+
+// shared are the routes that people and operators both have. own is a page of a signed-in user.
+func (a *auth) shared(own func(method, path string, h handlers.Handler) handlers.Route) []handlers.Route {
+	return []handlers.Route{
+		open("GET", a.root+"/sign-in", a.showSignIn),
+		open("POST", a.root+"/sign-in", a.signIn),
+		open("GET", a.root+"/sign-in/code", a.showCode),
+		open("POST", a.root+"/sign-in/code", a.signInCode),
+		open("POST", a.root+"/sign-in/passkey/options", a.passkeyOptions),
+		withCredential(open("POST", a.root+"/sign-in/passkey", a.signInPasskey)),
+		open("POST", a.root+"/sign-out", a.signOut),
+		open("GET", a.password, a.showNewPassword),
+		open("POST", a.password, a.setNewPassword),
+		own("GET", a.root+"/account", a.showAccount),
+		own("GET", a.codesPage(), a.showCodes),
+		fresh(own("POST", a.root+"/account/passkeys/options", a.newPasskeyOptions)),
+		fresh(withCredential(own("POST", a.root+"/account/passkeys", a.addPasskey))),
+		fresh(own("POST", a.root+"/account/passkeys/rename", a.renamePasskey)),
+		fresh(own("POST", a.root+"/account/passkeys/remove", a.removePasskey)),
+	}
+}
+
+// ssoRoutes are the routes of a sign-in at an identity provider.
+func (a *auth) ssoRoutes(path string) []handlers.Route {
+	return []handlers.Route{
+		waiting(changing(open("GET", path, a.startSSO))),
+		waiting(changing(open("GET", path+"/callback", a.finishSSO))),
+		waiting(open("POST", path+"/logout", a.endByProvider)),
+	}
 }
 
 // maxForm bounds the body of a form.
@@ -151,9 +173,8 @@ func anySession(r handlers.Route) handlers.Route {
 	return r
 }
 
-// fresh is a change of how the account is opened: the person must have signed in within the last minutes.
-func fresh(method, path string, h handlers.Handler) handlers.Route {
-	r := own(method, path, h)
+// fresh is a change of how the account is opened: its user must have signed in within the last minutes.
+func fresh(r handlers.Route) handlers.Route {
 	r.Access.Fresh = true
 	return r
 }

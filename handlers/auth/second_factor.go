@@ -7,7 +7,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -21,10 +20,18 @@ var errWrongCode = fault.InvalidField("code", "code_wrong", "This code is incorr
 
 func (a *auth) codeForm(c *handlers.Call, next string, app bool) pages.Form {
 	f := pages.Form{
-		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
-		Action: "/sign-in/code", Hidden: map[string]string{"next": next}, Submit: "Sign in", Fields: []components.FieldProps{codeField()},
+		Shell:   c.Shell("Second factor", ""),
+		Title:   "Second factor",
+		Text:    "Enter the six digits from your authenticator app, or a recovery code.",
+		Action:  a.root + "/sign-in/code",
+		Hidden:  map[string]string{"next": next},
+		Submit:  "Sign in",
+		Fields:  []components.FieldProps{codeField()},
 		Passkey: a.passkeyWay("Use a passkey instead", "/sign-in/passkey", next),
-		Links:   []pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
+		Links:   []pages.Link{{Label: "Start over", Href: a.root + "/sign-in"}},
+	}
+	if !a.operator() {
+		f.Links = append([]pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}}, f.Links...)
 	}
 	if !app {
 		f.Text = "Use your passkey. If you can't, enter a recovery code."
@@ -46,119 +53,93 @@ func (a *auth) showLostDevice(c *handlers.Call) error {
 	})
 }
 
-// pending is the session that waits for its second factor, or nil.
-func (a *auth) pending(c *handlers.Call) (*handlers.Session, handlers.Person, error) {
-	session, person, err := c.SignedIn()
-	if session != nil && !session.Pending {
-		session = nil
+// pending is the session that waits for its second factor, or nil. An operator without one has to set it up first.
+func (a *auth) pending(c *handlers.Call) (*account.Session, error) {
+	session, err := c.SignedInAs(a.kind)
+	if err != nil || session == nil || !session.Pending || a.operator() && !session.User.TOTP {
+		return nil, err
 	}
-	return session, person, err
+	return session, nil
 }
 
 func (a *auth) showCode(c *handlers.Call) error {
-	session, person, err := a.pending(c)
+	session, err := a.pending(c)
 	if err != nil {
 		return err
 	}
 	next := handlers.Next(c.Query("next"), "")
 	if session == nil {
-		return c.Redirect("/sign-in" + nextQuery(next))
+		return c.Redirect(a.root + "/sign-in" + nextQuery(next))
 	}
-	return show(c, a.codeForm(c, next, person.TOTP))
+	return show(c, a.codeForm(c, next, session.User.TOTP))
 }
 
-// signInCode finishes a sign-in with its second factor. The session gets a new token: the one before needed only the
-// password.
+// signInCode finishes a sign-in with its second factor.
 func (a *auth) signInCode(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
-	session, person, err := a.pending(c)
+	session, err := a.pending(c)
 	if err != nil {
 		return err
 	}
 	next := handlers.Next(form.Get("next"), "")
 	if session == nil {
-		return c.Redirect("/sign-in" + nextQuery(next))
+		return c.Redirect(a.root + "/sign-in" + nextQuery(next))
 	}
-	if err := a.takeCode(c, person.ID, form.Get("code")); err != nil {
-		if e := fault.As(err); e != nil && e.Kind == fault.Limited {
-			return refuseAs(c, a.codeForm(c, next, person.TOTP), e)
-		}
-		return refuse(c, a.codeForm(c, next, person.TOTP), err)
+	if err := a.takeCode(c, session.User.ID, form.Get("code")); err != nil {
+		return refuse(c, a.codeForm(c, next, session.User.TOTP), err)
 	}
-	token, err := a.rotate(c, session.ID, func(q *db.Tx) error {
-		p, err := q.GetPerson(c.Ctx(), person.ID)
+	err = a.rotate(c, session.ID, func(q *db.Tx) error {
+		who, err := accounts.Get(c.Ctx(), q, a.kind, session.User.ID)
 		if err != nil {
 			return err
 		}
-		return a.noteSignIn(c, q, p)
+		return a.noteSignIn(c, q, who)
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.RenewSession(account.Person, token); err != nil {
-		return err
-	}
-	return c.Redirect(handlers.Next(next, "/"))
-}
-
-// rotate gives a session a new token, after its person has authenticated again.
-func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*db.Tx) error) (token string, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		if err := also(q); err != nil {
-			return err
-		}
-		token, err = accounts.RotateSession(c.Ctx(), q, account.Person, session)
-		return err
-	})
-	return token, err
+	return c.Redirect(handlers.Next(next, a.home))
 }
 
 // takeCode uses up an authenticator code or a recovery code. A try counts before the code is checked.
-func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
-	wait, wrong := 0, false
+func (a *auth) takeCode(c *handlers.Call, of id.UUID, typed string) error {
+	wait, used := 0, false
 	err := a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
-		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "code", person.String()); err != nil || wait > 0 {
+		wait, err = accounts.Try(c.Ctx(), q, account.Codes, accounts.CodeTries(a.kind), of.String())
+		if err != nil || wait > 0 {
 			return err
 		}
-		p, err := q.GetPerson(c.Ctx(), person)
-		if err != nil {
+		if used, err = a.useCode(c, q, of, typed); err != nil {
 			return err
 		}
-		took, err := a.useCode(c, q, p, typed)
-		if err != nil {
-			return err
+		if !used {
+			return a.self(c, of).Audit(c.Ctx(), q, "sign_in.failed", map[string]string{"step": "second factor"})
 		}
-		if wrong = !took; wrong {
-			return accounts.AuditPerson(c.Ctx(), q, person, c.Actor.Address, "sign_in.failed", map[string]string{"step": "second factor"})
-		}
-		return accounts.Succeeded(c.Ctx(), q, "code", person.String())
+		return accounts.Succeeded(c.Ctx(), q, accounts.CodeTries(a.kind), of.String())
 	})
 	switch {
 	case err != nil:
 		return err
 	case wait > 0:
 		return tooManyTries(wait)
-	case wrong:
+	case !used:
 		return errWrongCode
 	}
 	return nil
 }
 
-func (a *auth) useCode(c *handlers.Call, q *db.Tx, p sql.Person, typed string) (bool, error) {
+func (a *auth) useCode(c *handlers.Call, q *db.Tx, of id.UUID, typed string) (bool, error) {
 	if code := credential.RecoveryCode(typed); code != "" {
-		used, err := accounts.UseRecoveryCode(c.Ctx(), q, p.ID, code)
-		if err != nil || !used {
-			return false, err
-		}
-		return true, accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "recovery_code.used", nil)
+		return accounts.UseRecoveryCode(c.Ctx(), q, a.self(c, of), code)
 	}
-	if p.TotpAt == nil {
-		return false, nil // there is no app: only a recovery code can be correct
+	who, err := accounts.Get(c.Ctx(), q, a.kind, of)
+	if err != nil || !who.TOTP {
+		return false, err // without an app, only a recovery code can be correct
 	}
-	seed, err := a.Keys.Open(p.Totp, id.UUID{}, p.ID)
+	seed, err := a.Keys.Open(who.Seed, id.UUID{}, of)
 	if err != nil {
 		return false, err
 	}
@@ -166,48 +147,85 @@ func (a *auth) useCode(c *handlers.Call, q *db.Tx, p sql.Person, typed string) (
 	if !ok {
 		return false, nil
 	}
-	return accounts.UseCode(c.Ctx(), q, p.ID, step)
+	return accounts.UseCode(c.Ctx(), q, a.self(c, of), step)
 }
 
-// startTOTP creates a seed and shows it. It has no effect until one of its codes was typed.
+// newSeed stores a new seed of an authenticator app. It has no effect until one of its codes was typed.
+func (a *auth) newSeed(c *handlers.Call, user account.User) ([]byte, error) {
+	seed := credential.NewSeed()
+	return seed, accounts.StartTOTP(c.Ctx(), a.DB, user, a.Keys.Seal(seed, id.UUID{}, user.ID))
+}
+
 func (a *auth) startTOTP(c *handlers.Call) error {
 	if c.Actor.Person.TOTP {
 		return c.Redirect("/account")
 	}
-	seed := a.Keys.Seal(credential.NewSeed(), id.UUID{}, c.Actor.Person.ID)
-	if err := accounts.StartTOTP(c.Ctx(), a.DB, c.Actor.Person.ID, seed); err != nil {
+	if _, err := a.newSeed(c, c.Actor.Person); err != nil {
 		return err
 	}
-	return c.Redirect("/account/totp")
+	return c.Redirect(a.totp)
 }
 
-func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p sql.Person, seed []byte, err error) {
+// enrolls is the session whose user can set up an authenticator app: a person on the account page, or an operator
+// before the first sign-in. It is nil if the app is set up already.
+func (a *auth) enrolls(c *handlers.Call) (session *account.Session, err error) {
+	if session = c.Actor.Session; a.operator() {
+		if session, err = c.SignedInAs(a.kind); err != nil || session == nil || !session.Pending {
+			return nil, err
+		}
+	}
+	if session.User.TOTP {
+		session = nil
+	}
+	return session, nil
+}
+
+// notEnrolling is where a user goes who can set up no authenticator app.
+func (a *auth) notEnrolling(c *handlers.Call) error {
+	if a.operator() {
+		return c.Redirect("/console/sign-in")
+	}
+	return c.Redirect("/account")
+}
+
+// setup is the page of a seed. An operator's is created with the first page.
+func (a *auth) setup(c *handlers.Call, user account.User) (v pages.SetupView, who account.Account, seed []byte, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		p, err = q.GetPerson(c.Ctx(), c.Actor.Person.ID)
+		who, err = accounts.Get(c.Ctx(), q, a.kind, user.ID)
 		return err
 	})
-	if err == nil && (p.Totp == nil || p.TotpAt != nil) {
+	switch {
+	case err != nil:
+	case who.TOTP || who.Seed == nil && !a.operator():
 		err = accounts.ErrNoSetup
+	case who.Seed == nil:
+		seed, err = a.newSeed(c, user)
+	default:
+		seed, err = a.Keys.Open(who.Seed, id.UUID{}, who.ID)
 	}
 	if err != nil {
-		return v, p, nil, err
+		return v, who, nil, err
 	}
-	if seed, err = a.Keys.Open(p.Totp, id.UUID{}, p.ID); err != nil {
-		return v, p, nil, err
-	}
-	size, path, err := credential.QR(seed, p.Email)
+	size, path, err := credential.QR(seed, who.Email)
 	v = pages.SetupView{
-		Shell: c.Shell("Second factor", ""), Action: "/account/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path},
-		Code: codeField(),
+		Shell:  c.Shell("Second factor", ""),
+		Action: a.totp,
+		Secret: credential.SeedText(seed),
+		QR:     pages.QR{Size: size, Path: path},
+		Code:   codeField(),
 	}
-	return v, p, seed, err
+	return v, who, seed, err
 }
 
 func (a *auth) showTOTP(c *handlers.Call) error {
-	if c.Actor.Person.TOTP {
-		return c.Redirect("/account") // it is on already
+	session, err := a.enrolls(c)
+	if err != nil {
+		return err
 	}
-	v, _, _, err := a.setup(c)
+	if session == nil {
+		return a.notEnrolling(c)
+	}
+	v, _, _, err := a.setup(c, session.User)
 	if err != nil {
 		return err
 	}
@@ -215,13 +233,21 @@ func (a *auth) showTOTP(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
-// confirmTOTP turns the second factor on with its first code. The next page shows the recovery codes.
+// confirmTOTP turns the authenticator app on with its first code, which also finishes the sign-in of an operator. The
+// next page shows the recovery codes.
 func (a *auth) confirmTOTP(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
-	v, p, seed, err := a.setup(c)
+	session, err := a.enrolls(c)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return a.notEnrolling(c)
+	}
+	v, who, seed, err := a.setup(c, session.User)
 	if err != nil {
 		return err
 	}
@@ -231,43 +257,48 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
 	shown, codes := credential.NewRecoveryCodes()
-	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{
-			Step: step, Codes: codes, Address: c.Actor.Address,
-		})
-		if err != nil {
+	confirm := func(q *db.Tx) error {
+		if err := accounts.ConfirmTOTP(c.Ctx(), q, a.self(c, who.ID), step, codes); err != nil {
 			return err
 		}
-		return a.alert(c, q, p, "The second factor of your account was turned on.")
-	})
+		if session.Pending {
+			return a.noteSignIn(c, q, who)
+		}
+		return a.alert(c, q, who, "The second factor of your account was turned on.")
+	}
+	if session.Pending {
+		err = a.rotate(c, session.ID, confirm)
+	} else {
+		err = a.DB.Account(c.Ctx(), confirm)
+	}
 	if err != nil {
 		return err
 	}
-	return keepCodes(c, shown)
+	return a.keepCodes(c, session.ID, shown)
 }
 
 // codesPage shows new recovery codes once.
-const codesPage = "/account/recovery-codes"
+func (a *auth) codesPage() string { return a.root + "/account/recovery-codes" }
 
-func keepCodes(c *handlers.Call, shown []string) error {
-	if err := c.KeepOnce(codesPage, shown); err != nil {
+func (a *auth) keepCodes(c *handlers.Call, session id.UUID, shown []string) error {
+	if err := c.KeepOnceFor(session, a.codesPage(), shown); err != nil {
 		return err
 	}
-	return c.Redirect(codesPage)
+	return c.Redirect(a.codesPage())
 }
 
-// showCodes shows new codes once. Opened again, it redirects to the account page, which shows how many are left.
+// showCodes shows new codes once. Opened again, it redirects to the page after it.
 func (a *auth) showCodes(c *handlers.Call) error {
 	var shown []string
-	found, err := c.TakeOnce(codesPage, &shown)
+	found, err := c.TakeOnce(a.codesPage(), &shown)
 	if err != nil {
 		return err
 	}
 	if !found {
-		return c.Redirect("/account")
+		return c.Redirect(a.codes)
 	}
 	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
-		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/account",
+		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: a.codes,
 	}))
 }
 
@@ -276,14 +307,14 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if !v.TOTP && !v.PasskeyRequired {
+	if !v.Factors.SecondFactor() {
 		return c.Redirect("/account")
 	}
 	shown, codes := credential.NewRecoveryCodes()
-	if err := accounts.RenewRecoveryCodes(c.Ctx(), a.DB, c.Actor.Person.ID, codes, c.Actor.Address); err != nil {
+	if err := accounts.RenewRecoveryCodes(c.Ctx(), a.DB, a.me(c), codes); err != nil {
 		return err
 	}
-	return keepCodes(c, shown)
+	return a.keepCodes(c, c.Actor.Session.ID, shown)
 }
 
 func (a *auth) stopTOTP(c *handlers.Call) error {
@@ -291,12 +322,12 @@ func (a *auth) stopTOTP(c *handlers.Call) error {
 }
 
 // stopping stops a second factor of a person, and reports whether there was one.
-type stopping func(ctx context.Context, q *db.Tx, person id.UUID, address string) (sql.Person, bool, error)
+type stopping func(ctx context.Context, q *db.Tx, self accounts.Self) (account.Account, bool, error)
 
 // stopFactor stops a second factor, and tells the person by mail if there was one.
 func (a *auth) stopFactor(c *handlers.Call, stop stopping, next string) error {
 	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		p, was, err := stop(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
+		p, was, err := stop(c.Ctx(), q, a.me(c))
 		if err != nil || !was {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/mail"
@@ -32,7 +31,7 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 		Action: "/sign-up", Submit: "Send link",
 		Fields: []components.FieldProps{
 			{Name: "tenant", Label: "Name of your organization", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
-			{Name: "name", Label: "Your name", Complete: "name", Value: name, Required: true, MaxLength: account.MaxName},
+			nameField("Your name", name),
 			e,
 		},
 		Links: []pages.Link{{Label: "Sign in instead", Href: "/sign-in"}},
@@ -60,7 +59,7 @@ func (a *auth) showSignUp(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
 	}
-	if session, _, err := c.SignedIn(); err != nil {
+	if session, err := c.SignedIn(); err != nil {
 		return err
 	} else if session != nil && !session.Pending {
 		return c.Redirect(newTenantPath)
@@ -87,7 +86,7 @@ func (a *auth) signUp(c *handlers.Call) error {
 		return refuse(c, view, err)
 	}
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return refuseAs(c, view, fault.As(err))
+		return refuse(c, view, err)
 	}
 	if err := a.mailSignUp(c, email, signUpData{Name: name, Tenant: tenant}); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 		if err != nil {
 			return err
 		}
-		person, err := q.FindPerson(c.Ctx(), email)
+		person, err := accounts.Find(c.Ctx(), q, a.kind, email)
 		switch {
 		case err == nil:
 			return a.mailAccountExists(c, q, person, data, wait > 0)
@@ -123,12 +122,12 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 
 // mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link that nobody
 // gets, so that it takes as long as signing up a new address.
-func (a *auth) mailAccountExists(c *handlers.Call, q *db.Tx, p sql.Person, data signUpData, silent bool) error {
+func (a *auth) mailAccountExists(c *handlers.Call, q *db.Tx, p account.Account, data signUpData, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
 		Purpose: accounts.LinkSignUp, Email: p.Email,
 		Data: data, Life: account.SignUpLife,
 	})
-	if err != nil || silent || p.DisabledAt != nil {
+	if err != nil || silent || p.Disabled {
 		return err
 	}
 	return a.mail(c, q, mail.AccountExists, p.Email, token, mail.AccountExistsData{
@@ -177,23 +176,20 @@ func (a *auth) showVerify(c *handlers.Call) error {
 	return show(c, verifyForm(c, c.Query("token"), link, data))
 }
 
-func verifyForm(c *handlers.Call, token string, link sql.OneTimeLink, data signUpData) pages.Form {
+func verifyForm(c *handlers.Call, token string, link accounts.Link, data signUpData) pages.Form {
 	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+account.Shown(link.Email)+".")
 }
 
-// peek returns the purpose of a link without using it up.
-func (a *auth) peek(c *handlers.Call, purpose, token string) (link sql.OneTimeLink, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: purpose})
-		return err
-	})
+// peek reads a link without using it up.
+func (a *auth) peek(c *handlers.Call, purpose, token string) (accounts.Link, error) {
+	link, err := accounts.PeekLink(c.Ctx(), a.DB, purpose, token)
 	if db.IsMissing(err) {
 		err = errLink
 	}
 	return link, err
 }
 
-func (a *auth) peekSignUp(c *handlers.Call, token string) (link sql.OneTimeLink, data signUpData, err error) {
+func (a *auth) peekSignUp(c *handlers.Call, token string) (link accounts.Link, data signUpData, err error) {
 	if link, err = a.peek(c, accounts.LinkSignUp, token); err == nil {
 		err = json.Unmarshal(link.Data, &data)
 	}

@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"posthorn/db/accounts"
@@ -18,7 +20,10 @@ import (
 // is signed in yet.
 const ssoParam = "sso_tenant"
 
-var errState = fault.New(fault.Gone, "sso_state_unknown", "This sign-in was started in another browser, is already finished, or has expired. Start again.")
+var (
+	errGroup = fault.New(fault.Forbidden, "sso_not_an_operator", "Your provider signed you in, but doesn't name you as an operator of this server. Ask its administrator.")
+	errState = fault.New(fault.Gone, "sso_state_unknown", "This sign-in was started in another browser, is already finished, or has expired. Start again.")
+)
 
 func (a *auth) ssoForm(c *handlers.Call, email, next string) pages.Form {
 	f := pages.Form{
@@ -42,7 +47,7 @@ func (a *auth) findSSO(c *handlers.Call) error {
 	}
 	typed, next := form.Get("email"), handlers.Next(form.Get("next"), "")
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return refuseAs(c, a.ssoForm(c, typed, next), fault.As(err))
+		return refuse(c, a.ssoForm(c, typed, next), err)
 	}
 	email, err := account.Email(typed)
 	if err != nil {
@@ -59,12 +64,12 @@ func (a *auth) findSSO(c *handlers.Call) error {
 	return a.leave(c, departure{tenant: tenant, hint: email, next: next})
 }
 
-// departure is a sign-in that goes to a tenant's provider.
+// departure is a sign-in that goes to a provider.
 type departure struct {
-	tenant id.UUID
-	hint   string // an address, or empty
+	tenant id.UUID // whose provider it is; zero: the operators'
+	hint   string  // an address, or empty
 	next   string
-	fresh  bool // the person must authenticate there again
+	fresh  bool // the user must authenticate there again
 }
 
 func (a *auth) startSSO(c *handlers.Call) error { return a.depart(c, false) }
@@ -73,33 +78,41 @@ func (a *auth) startSSO(c *handlers.Call) error { return a.depart(c, false) }
 func (a *auth) signInAgain(c *handlers.Call) error { return a.depart(c, true) }
 
 func (a *auth) depart(c *handlers.Call, fresh bool) error {
-	tenant, err := ssoTenant(c)
+	tenant, err := a.ssoTenant(c)
 	if err != nil {
-		return err
-	}
-	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return err
 	}
 	return a.leave(c, departure{tenant: tenant, next: handlers.Next(c.Query("next"), ""), fresh: fresh})
 }
 
-// ssoTenant reads the tenant in the path. A text that is no id is a tenant without a provider.
-func ssoTenant(c *handlers.Call) (id.UUID, error) {
-	tenant, err := id.Tenant.Parse(c.Param(ssoParam))
-	if err != nil {
-		return tenant, accounts.ErrSSOMissing
+// ssoTenant reads the tenant in the path, which the operators' provider does not have, and counts the try of the
+// address. A text that is no id is a tenant without a provider.
+func (a *auth) ssoTenant(c *handlers.Call) (tenant id.UUID, err error) {
+	if !a.operator() {
+		if tenant, err = id.Tenant.Parse(c.Param(ssoParam)); err != nil {
+			return tenant, accounts.ErrSSOMissing
+		}
 	}
-	return tenant, nil
+	return tenant, a.addresses.Take(c.Actor.Address)
 }
 
-// provider is a tenant's provider, ready for requests.
-func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
+// provider is the provider of a tenant or of the operators, ready for requests.
+func (a *auth) provider(c *handlers.Call, tenant id.UUID) (openid.Provider, error) {
+	if a.operator() {
+		return a.console.SSO.Provider, nil
+	}
+	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, tenant)
+	if err != nil {
+		return openid.Provider{}, err
+	}
 	p := openid.Provider{
-		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Callback: a.BaseURL +
-			handlers.SSOPath(conn.Tenant) + "/callback",
+		Issuer:    conn.Issuer,
+		ClientID:  conn.ClientID,
+		RoleClaim: conn.RoleClaim,
+		Callback:  a.BaseURL + handlers.SSOPath(tenant) + "/callback",
 	}
 	if conn.Secret != nil {
-		plain, err := a.Keys.Open(conn.Secret, conn.Tenant, conn.Tenant)
+		plain, err := a.Keys.Open(conn.Secret, tenant, tenant)
 		if err != nil {
 			return p, err
 		}
@@ -111,18 +124,18 @@ func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
 // leave sends the browser to a provider. The page does it by its Refresh header and also has a link: the content
 // security policy lets no form end on another site.
 func (a *auth) leave(c *handlers.Call, to departure) error {
-	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, to.tenant)
-	if err != nil {
-		return err
-	}
-	p, err := a.provider(conn)
+	p, err := a.provider(c, to.tenant)
 	if err != nil {
 		return err
 	}
 	browser := c.StartFlow()
 	state, err := accounts.StartSSO(c.Ctx(), a.DB, accounts.SSOFlow{
-		Browser: accounts.HashToken(browser), Tenant: to.tenant, Issuer: p.Issuer, ClientID: p.ClientID, Next: to.next,
-		Fresh: to.fresh,
+		Browser:  accounts.HashToken(browser),
+		Tenant:   to.tenant,
+		Issuer:   p.Issuer,
+		ClientID: p.ClientID,
+		Next:     to.next,
+		Fresh:    to.fresh,
 	})
 	if err != nil {
 		return err
@@ -131,16 +144,13 @@ func (a *auth) leave(c *handlers.Call, to departure) error {
 	if err != nil {
 		return a.failSSO(c, to.tenant, err)
 	}
-	return handlers.SendAway(c, there, "/sign-in")
+	return handlers.SendAway(c, there, a.root+"/sign-in")
 }
 
 // finishSSO handles a provider's redirect.
 func (a *auth) finishSSO(c *handlers.Call) error {
-	tenant, err := ssoTenant(c)
+	tenant, err := a.ssoTenant(c)
 	if err != nil {
-		return err
-	}
-	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return err
 	}
 	flow, err := accounts.TakeSSO(c.Ctx(), a.DB, c.Query("state"), c.Flow())
@@ -154,10 +164,13 @@ func (a *auth) finishSSO(c *handlers.Call) error {
 	if err != nil {
 		return a.failSSO(c, tenant, err)
 	}
-	if err := c.SetSession(account.Person, token); err != nil {
+	if err := c.SetSession(a.kind, token); err != nil {
 		return err
 	}
-	home := "/t/" + id.Tenant.Format(tenant)
+	home := a.home
+	if !a.operator() {
+		home = "/t/" + id.Tenant.Format(tenant)
+	}
 	if flow.Next != home && !strings.HasPrefix(flow.Next, home+"/") {
 		flow.Next = home
 	}
@@ -166,11 +179,7 @@ func (a *auth) finishSSO(c *handlers.Call) error {
 
 // arrive verifies the provider's response and starts the session.
 func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, err error) {
-	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, flow.Tenant)
-	if err != nil {
-		return "", err
-	}
-	p, err := a.provider(conn)
+	p, err := a.provider(c, flow.Tenant)
 	if err != nil {
 		return "", err
 	}
@@ -179,14 +188,55 @@ func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, er
 	if err != nil {
 		return "", err
 	}
-	if claims.Gap != "" {
-		a.Log.Warn("the provider did not tell the groups of somebody who signs in", "tenant", id.Tenant.Format(flow.Tenant),
-			"claim", p.RoleClaim, "gap", claims.Gap)
+	signIn := accounts.SSOSignIn{
+		Tenant:   flow.Tenant,
+		Issuer:   flow.Issuer,
+		ClientID: flow.ClientID,
+		Claims:   claims,
+		Address:  c.Actor.Address,
+		Agent:    c.Request.UserAgent(),
+		Now:      a.Now(),
 	}
-	return accounts.SignInBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
-		Tenant: flow.Tenant, Issuer: flow.Issuer, ClientID: flow.ClientID, Claims: claims, Address: c.Actor.Address,
-		Agent: c.Request.UserAgent(), Now: a.Now(),
-	})
+	named := p.RoleClaim != "" && slices.Contains(claims.Values, a.console.value())
+	if a.operator() {
+		if refused := operatorRefusal(claims, named || p.RoleClaim == ""); refused != nil {
+			return "", cmp.Or(a.auditRefusal(c, flow.Tenant, refused), refused)
+		}
+	}
+	if claims.Gap != "" {
+		a.Log.Warn("the provider did not tell the groups of somebody who signs in",
+			"tenant", tenantName(flow.Tenant), "claim", p.RoleClaim, "gap", claims.Gap)
+	}
+	if a.operator() {
+		return accounts.SignInOperatorBySSO(c.Ctx(), a.DB, signIn, sso.Config{}.VerifiedEmail(claims), named)
+	}
+	return accounts.SignInBySSO(c.Ctx(), a.DB, signIn)
+}
+
+// tenantName is a tenant in the log; empty: operators.
+func tenantName(tenant id.UUID) string {
+	if tenant.IsZero() {
+		return ""
+	}
+	return id.Tenant.Format(tenant)
+}
+
+// operatorRefusal rejects whom the provider does not name as an operator. Where it says that it left the groups out,
+// who is linked to an operator stays one. A claim that is simply absent rejects everybody: some providers send none for
+// a person whom they have removed from the last group.
+func operatorRefusal(claims sso.Claims, named bool) error {
+	switch {
+	case claims.Gap == sso.Absent:
+		return claims.Gap.Refusal()
+	case !named && claims.Gap == "":
+		return errGroup
+	}
+	return nil
+}
+
+// auditRefusal audits a sign-in that failed before its user was known.
+func (a *auth) auditRefusal(c *handlers.Call, tenant id.UUID, why error) error {
+	return accounts.RefuseSSO(c.Ctx(), a.DB, tenant, fault.As(why).Code, c.Actor.Address)
 }
 
 // failSSO shows why a provider's sign-in failed. The cause goes to the log, and a rejected token to the audit log.
@@ -196,33 +246,29 @@ func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
 		return err
 	}
 	if e.Cause != nil {
-		a.Log.Warn("single sign-on failed", "tenant", id.Tenant.Format(tenant), "code", e.Code, "error", e.Cause)
+		a.Log.Warn("single sign-on failed", "tenant", tenantName(tenant), "code", e.Code, "error", e.Cause)
 	}
 	if openid.Rejected(err) {
-		if err := accounts.RefuseSSO(c.Ctx(), a.DB, tenant, e.Code, c.Actor.Address); err != nil {
+		if err := a.auditRefusal(c, tenant, err); err != nil {
 			return err
 		}
 	}
+	links := []pages.Link{{Label: "Try again", Href: handlers.SSOPath(tenant)}, {Label: "Sign in with a password", Href: "/sign-in"}}
+	if a.operator() {
+		links = []pages.Link{{Label: "Try again", Href: "/console/sso"}, {Label: "Back to sign in", Href: "/console/sign-in"}}
+	}
 	return c.Render(handlers.Status(e), pages.FormPage(pages.Form{
-		Shell: c.Shell("Sign-in failed", ""), Title: "Sign-in failed", Wrong: e.Detail,
-		Links: []pages.Link{{Label: "Try again", Href: handlers.SSOPath(tenant)}, {Label: "Sign in with a password", Href: "/sign-in"}},
+		Shell: c.Shell("Sign-in failed", ""), Title: "Sign-in failed", Wrong: e.Detail, Links: links,
 	}))
 }
 
 // endByProvider accepts a provider's logout token (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
 func (a *auth) endByProvider(c *handlers.Call) error {
-	tenant, err := ssoTenant(c)
+	tenant, err := a.ssoTenant(c)
 	if err != nil {
 		return err
 	}
-	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return err
-	}
-	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, tenant)
-	if err != nil {
-		return err
-	}
-	p, err := a.provider(conn)
+	p, err := a.provider(c, tenant)
 	if err != nil {
 		return err
 	}

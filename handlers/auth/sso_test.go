@@ -13,6 +13,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/sso"
@@ -507,7 +508,7 @@ func TestAnOperatorsCommandUnlinksAMember(t *testing.T) {
 	b := w.browser()
 	c.signIn(b, ada).to(c.path)
 	by := db.Author{Kind: "command", ID: "root"}
-	n, err := accounts.UnlinkSSO(t.Context(), w.db, "ada@acme.test", "the realm was rebuilt", by)
+	n, err := accounts.UnlinkSSO(t.Context(), w.db, account.Person, "ada@acme.test", "the realm was rebuilt", by)
 	if err != nil || n != 1 {
 		t.Fatalf("unlinked in %d tenants: %v", n, err)
 	}
@@ -521,7 +522,7 @@ func TestAnOperatorsCommandUnlinksAMember(t *testing.T) {
 	// Who was removed is not let in by it.
 	owner := w.signedIn("owner@acme.test")
 	owner.post(c.path+"/members/"+w.members(c.tenant, "ada@acme.test")["ada@acme.test"]+"/remove", url.Values{}).to(c.path)
-	if n, err := accounts.UnlinkSSO(t.Context(), w.db, "ada@acme.test", "again", by); err != nil || n != 0 {
+	if n, err := accounts.UnlinkSSO(t.Context(), w.db, account.Person, "ada@acme.test", "again", by); err != nil || n != 0 {
 		t.Errorf("a removed member was unlinked in %d tenants: %v", n, err)
 	}
 	c.signIn(w.browser(), again).want(http.StatusForbidden, "You were removed")

@@ -86,6 +86,7 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	kit := handlers.New(cfg)
 	engine := kit.NewEngine()
 	kit.Mount(engine, auth.Routes(deps))
+	kit.Mount(engine, auth.ConsoleRoutes(deps, auth.Console{}))
 	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
 		DB: w.db, Keys: w.ring, BaseURL: cfg.BaseURL, Log: logger,
 		Now: w.clock.now,

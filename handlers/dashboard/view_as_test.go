@@ -43,7 +43,7 @@ func (o operator) author() db.Author {
 // looksAt lets the operator view a tenant's dashboard.
 func (o operator) looksAt(tn tenant) {
 	o.w.t.Helper()
-	_, err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{
+	err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{
 		Session: o.session, Operator: o.id,
 		Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost,
 	}, o.author())

@@ -19,6 +19,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
@@ -387,14 +388,13 @@ func (r *Router) recipient(ctx context.Context, token string) (email string, err
 	if !ok {
 		return "", nil
 	}
-	err = r.DB.Account(ctx, func(q *db.Tx) error {
-		row, err := q.GetPerson(ctx, person)
-		if email = row.Email; db.IsMissing(err) {
-			err = nil
-		}
-		return err
+	a, err := db.Read(ctx, r.DB.Account, func(q *db.Tx) (account.Account, error) {
+		return accounts.Get(ctx, q, account.Person, person)
 	})
-	return email, err
+	if db.IsMissing(err) {
+		err = nil
+	}
+	return a.Email, err
 }
 
 // signed reports whether this home has signed an unsubscribe link, for a tenant that has left it.
@@ -407,11 +407,7 @@ func (r *Router) signed(ctx context.Context, token string) (left bool, err error
 	if !ok {
 		return false, nil
 	}
-	err = r.DB.Console(ctx, func(q *db.Tx) error {
-		left, err = q.HasLeft(ctx, s.Tenant)
-		return err
-	})
-	return left, err
+	return accounts.HasLeft(ctx, r.DB, s.Tenant)
 }
 
 // has reports whether this home has something.
@@ -422,10 +418,7 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	case q.Key != "":
 		return r.Keys.HasKeyHash(ctx, q.Key)
 	case q.Token != "":
-		err = r.DB.Ingest(ctx, func(s *db.Tx) error {
-			found, err = s.HasToken(ctx, accounts.HashToken(q.Token))
-			return err
-		})
+		return accounts.HasToken(ctx, r.DB, q.Token)
 	case q.Domain != "":
 		_, err = accounts.TenantOfDomain(ctx, r.DB, q.Domain)
 		if found = err == nil; fault.Is(err, fault.ErrNotFound.Code) {
@@ -434,15 +427,9 @@ func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
 	case q.Signed != "":
 		return r.signed(ctx, q.Signed)
 	case q.Member:
-		err = r.DB.Console(ctx, func(s *db.Tx) error {
-			found, err = s.HasMember(ctx, q.Email)
-			return err
-		})
+		return accounts.HasMember(ctx, r.DB, q.Email)
 	case q.Email != "":
-		err = r.DB.Account(ctx, func(s *db.Tx) error {
-			found, err = s.HasPerson(ctx, q.Email)
-			return err
-		})
+		return accounts.HasPerson(ctx, r.DB, q.Email)
 	}
 	return found, err
 }

@@ -12,12 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"posthorn/db"
-	"posthorn/db/sql"
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
-	"posthorn/domain/incidents"
 )
 
 const (
@@ -123,25 +121,8 @@ func (r *Router) report(ctx context.Context, counts bool) (home.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin*3/4)
 	defer cancel()
 	out := home.Report{Release: r.Release}
-	var all home.Counts
-	err := r.DB.Console(ctx, func(q *db.Tx) (err error) {
-		if out.Workers, err = q.HomeWorkers(ctx, incidents.Silent.Seconds()); err != nil || !counts {
-			return err
-		}
-		row, err := q.HomeCounts(ctx, home.WaitingMost)
-		if err != nil {
-			return err
-		}
-		all.Tenants, all.Waiting = row.Tenants, row.Waiting
-		oldest, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{
-			SilentSeconds: incidents.Silent.Seconds(),
-			Most:          1,
-		})
-		for _, o := range oldest {
-			all.Oldest, all.OldestDue = o.Name, max(r.Now().Sub(o.ReadyAt), 0)
-		}
-		return err
-	})
+	workers, all, err := accounts.ReadHome(ctx, r.DB, r.Now(), counts)
+	out.Workers = workers
 	switch {
 	case err == nil:
 		out.Database = true
@@ -215,22 +196,14 @@ func (r *Router) Find(ctx context.Context, text string) (found []home.Found, sil
 
 // search finds tenants of this home for another.
 func (r *Router) search(ctx context.Context, text string) ([]home.Found, error) {
-	out := []home.Found{}
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return out, nil
+	if text = strings.TrimSpace(text); text == "" {
+		return []home.Found{}, nil
 	}
-	tenant, _ := id.Tenant.Parse(text) // an invalid id matches nothing
-	err := r.DB.Console(ctx, func(q *db.Tx) error {
-		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: foundMost})
-		for _, t := range rows {
-			out = append(out, home.Found{
-				Home: r.Self, ID: id.Tenant.Format(t.ID), Name: t.Name, External: t.ExternalID, State: t.State,
-			})
-		}
-		return err
-	})
-	return out, err
+	found, err := accounts.FindTenants(ctx, r.DB, text, foundMost)
+	for i := range found {
+		found[i].Home = r.Self
+	}
+	return found, err
 }
 
 // answer answers a question of another home.

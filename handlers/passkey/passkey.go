@@ -2,7 +2,6 @@
 package passkey
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -13,7 +12,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -73,14 +71,14 @@ func (o *owner) WebAuthnName() string                       { return o.name }
 func (o *owner) WebAuthnDisplayName() string                { return o.name }
 func (o *owner) WebAuthnCredentials() []webauthn.Credential { return o.credentials }
 
-func (s *Service) owner(of id.UUID, email string, rows []sql.Passkey) (*owner, error) {
-	o := &owner{handle: append([]byte(string(s.kind)+":"), of[:]...), name: email}
+func (s *Service) owner(user account.User, keys ...account.Passkey) (*owner, error) {
+	o := &owner{handle: append([]byte(string(s.kind)+":"), user.ID[:]...), name: user.Email}
 	if s.kind == account.Operator {
-		o.name = email + " (operator console)"
+		o.name += " (operator console)"
 	}
-	for _, row := range rows {
+	for _, key := range keys {
 		var c webauthn.Credential
-		if err := json.Unmarshal(row.Credential, &c); err != nil {
+		if err := json.Unmarshal(key.State, &c); err != nil {
 			return nil, err
 		}
 		o.credentials = append(o.credentials, c)
@@ -123,15 +121,15 @@ func (s *Service) ForSignIn(c *handlers.Call) error {
 }
 
 // ForNew responds with the options of a registration for an account.
-func (s *Service) ForNew(c *handlers.Call, of id.UUID, email string) error {
+func (s *Service) ForNew(c *handlers.Call, user account.User) error {
 	if s == nil {
 		return errNone
 	}
-	rows, err := accounts.Passkeys(c.Ctx(), s.db, of)
+	keys, err := accounts.Passkeys(c.Ctx(), s.db, user.ID)
 	if err != nil {
 		return err
 	}
-	who, err := s.owner(of, email, rows)
+	who, err := s.owner(user, keys...)
 	if err != nil {
 		return err
 	}
@@ -163,33 +161,27 @@ func (s *Service) session(c *handlers.Call, token string) (session webauthn.Sess
 	return session, json.Unmarshal(data, &session)
 }
 
-// Added is a registered passkey.
-type Added struct {
-	ID         []byte
-	Credential json.RawMessage
-}
-
 // Register verifies a form with a new passkey of an account.
-func (s *Service) Register(c *handlers.Call, form url.Values, of id.UUID, email string) (added Added, err error) {
+func (s *Service) Register(c *handlers.Call, form url.Values, user account.User) (p account.Passkey, err error) {
 	session, err := s.session(c, form.Get("token"))
 	if err != nil {
-		return added, err
+		return p, err
 	}
 	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(form.Get("credential")))
 	if err != nil {
-		return added, ErrRejected
+		return p, ErrRejected
 	}
-	who, err := s.owner(of, email, nil)
+	who, err := s.owner(user)
 	if err != nil {
-		return added, err
+		return p, err
 	}
 	credential, err := s.web.CreateCredential(who, session, parsed)
 	if err != nil {
-		return added, ErrRejected
+		return p, ErrRejected
 	}
-	added.ID = credential.ID
-	added.Credential, err = json.Marshal(credential)
-	return added, err
+	p.Credential = credential.ID
+	p.State, err = json.Marshal(credential)
+	return p, err
 }
 
 // Verify verifies a form with a sign-in and returns whose passkey it is. An unknown or removed passkey, and a copy of
@@ -203,15 +195,15 @@ func (s *Service) Verify(c *handlers.Call, form url.Values) (of id.UUID, err err
 	if err != nil {
 		return of, ErrRejected
 	}
-	row, err := accounts.FindPasskey(c.Ctx(), s.db, parsed.RawID, s.kind)
+	key, err := accounts.FindPasskey(c.Ctx(), s.db, parsed.RawID, s.kind)
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return of, ErrRejected
 	}
 	if err != nil {
 		return of, err
 	}
-	of = accounts.PasskeyOwner(row)
-	who, err := s.owner(of, "", []sql.Passkey{row})
+	of = key.Owner
+	who, err := s.owner(account.User{ID: of}, key)
 	if err != nil {
 		return of, err
 	}
@@ -224,19 +216,7 @@ func (s *Service) Verify(c *handlers.Call, form url.Values) (of id.UUID, err err
 	if err != nil {
 		return of, err
 	}
-	return of, accounts.UsePasskey(c.Ctx(), s.db, row.ID, data)
-}
-
-// Text is the id of a passkey in forms, and Parse reads it.
-func Text(credential []byte) string { return base64.RawURLEncoding.EncodeToString(credential) }
-
-// Parse reads what Text wrote. No passkey has any other text.
-func Parse(text string) []byte {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return nil
-	}
-	return raw
+	return of, accounts.UsePasskey(c.Ctx(), s.db, key.ID, data)
 }
 
 // IsRejected reports whether a person can try again.

@@ -70,7 +70,7 @@ func (s *status) show(c *handlers.Call) error {
 	case settings.SignedIn:
 		known := false
 		for _, kind := range []account.Kind{account.Person, account.Portal, account.Operator} {
-			session, _, err := c.SignedInAs(kind)
+			session, err := c.SignedInAs(kind)
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,8 @@
 package pages
 
 import (
-	"time"
-
+	"posthorn/domain/account"
+	"posthorn/domain/id"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -10,49 +10,39 @@ import (
 // TenantsView lists the tenants of a person.
 type TenantsView struct {
 	Shell   layout.Shell
-	Tenants []TenantLine
+	Tenants []account.Membership
 	Signup  bool // anybody can create one
 }
 
-// TenantLine is one of them.
-type TenantLine struct {
-	ID, Name, Role string
-	Suspended      bool
-}
-
-// AccountView is the page of a person's own account.
+// AccountView is the page of a user's own account.
 type AccountView struct {
 	Shell         layout.Shell
+	User          account.User
+	Session       id.UUID // of this request
 	Name, Email   components.FieldProps
 	Password      components.FieldProps
-	TOTP          bool
-	RecoveryCodes int // how many are left
-	Sessions      []SessionLine
-	Passkeys      []PasskeyLine
 	PasskeyName   components.FieldProps
 	MayAddPasskey bool // the server has a host name
+	Sessions      []account.Session
 
-	PasskeyRequired   bool // after the password
-	MayRequirePasskey bool
+	account.Security
 }
 
 // secondFactor names the second factor that is on, and how many recovery codes are left.
 func (v AccountView) secondFactor() string {
 	text := components.Many(int64(v.RecoveryCodes), "recovery code left.", "recovery codes left.")
-	if v.TOTP {
+	if v.Factors.App {
 		return text
 	}
 	return "Your passkey. " + text
 }
 
-// SessionLine is one browser with a session of the person.
-type SessionLine struct {
-	ID      string
-	Browser string
-	Address string
-	Created time.Time
-	Seen    time.Time
-	Own     bool // the session of this request
+// root is the beginning of the paths of the account's forms.
+func (v AccountView) root() string {
+	if v.User.Kind == account.Operator {
+		return "/console/account"
+	}
+	return "/account"
 }
 
 // SetupView is the setup of a second factor: a seed to scan or type.
@@ -79,7 +69,7 @@ type CodesView struct {
 
 // secondFactorOff is the address of the form that turns the second factor off.
 func secondFactorOff(v AccountView) string {
-	if v.TOTP {
+	if v.Factors.App {
 		return "/account/totp/off"
 	}
 	return "/account/passkeys/optional"
