@@ -40,7 +40,7 @@ var proofs = map[string]struct {
 	"docs/filters.md cel":       {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
 
 	"docs/declarative.md sh":                 {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
-	"docs/declarative.md yaml":               {1, "client/apply/decode_test.go TestTheFileOfThePageIsRead"},
+	"docs/declarative.md yaml":               {1, "web/cli/apply/decode_test.go TestTheFileOfThePageIsRead"},
 	"docs/ops/backup.md sh":                  {2, "web/e2e/restore_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
 	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/deploy.md sh":                  {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"posthorn/client"
-	"posthorn/client/cli"
 	"posthorn/tools/optest"
+	"posthorn/web/cli"
 )
 
 // newApplyDesk is a terminal with a platform key of an installation of its own.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // A team's continuous integration exports the catalogue, compares it, and writes types from it.

@@ -12,12 +12,12 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"posthorn/client/cli"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/web/cli"
 )
 
-// Exit codes. Those of the commands that speak to a server are client/cli's, which go on where these end.
+// Exit codes. Those of the commands that speak to a server are web/cli's, which go on where these end.
 const (
 	exitOK     = 0
 	exitFailed = 1 // something went wrong; the message says what to do

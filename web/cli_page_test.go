@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // TestTheCommandsOfThePageAreOnesThatThereAre parses the commands of the pages below.

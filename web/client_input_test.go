@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // A program that failed in front of a pipe, and a variable of the shell that is not set, are not data.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // desk is a person's terminal at a Posthorn that runs.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/web/cli"
 )
 
 type made struct {

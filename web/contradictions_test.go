@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/client"
-	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
@@ -25,6 +24,7 @@ import (
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/web/cli"
 )
 
 // situation is an endpoint in a condition with one delivery that waits for a reason.

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"posthorn/client"
-	"posthorn/client/cli"
 	"posthorn/db"
+	"posthorn/web/cli"
 	"posthorn/worker/maintenance"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // The command line lists dead letters alone, sends none of them twice unless it is told to, and says what it was given.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 type importedEntry struct {

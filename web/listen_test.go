@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"posthorn/client"
-	"posthorn/client/cli"
+	"posthorn/web/cli"
 )
 
 // heard is a line that listen printed for a program.

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
-	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/embedded"
 	"posthorn/domain/fault"
+	"posthorn/web/cli"
 )
 
 type (

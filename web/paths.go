@@ -4,10 +4,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"posthorn/client/cli"
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/mailbox"
+	"posthorn/web/cli"
 )
 
 type routesCommand struct {

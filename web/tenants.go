@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"posthorn/client/cli"
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
@@ -15,6 +14,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/web/cli"
 )
 
 // Defaults of a tenant made here; the API has the same.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"posthorn/client"
-	"posthorn/client/apply"
 	"posthorn/domain/desired"
+	"posthorn/web/cli/apply"
 )
 
 type applyCommand struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/client/apply"
+	"posthorn/web/cli/apply"
 )
 
 func source(text string) apply.Source {
@@ -28,7 +28,7 @@ func source(text string) apply.Source {
 // The file of docs/declarative.md is one that is read.
 func TestTheFileOfThePageIsRead(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/declarative.md")
+	page, err := os.ReadFile("../../../docs/declarative.md")
 	if err != nil {
 		t.Fatal(err)
 	}

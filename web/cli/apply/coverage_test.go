@@ -75,7 +75,7 @@ type apiContract struct {
 
 // contract is the API's contract.
 var contract = func() (c apiContract) {
-	text, err := os.ReadFile("../../handlers/api/openapi.yaml")
+	text, err := os.ReadFile("../../../handlers/api/openapi.yaml")
 	if err == nil {
 		err = yaml.Unmarshal(text, &c)
 	}
@@ -111,7 +111,7 @@ func TestEveryChangeThatTheAPIHasIsInTheFile(t *testing.T) {
 			there[operation.ID] = true
 			_, in := managed[operation.ID]
 			if reason := unmanaged[operation.ID]; in == (reason != "") {
-				t.Errorf("%s %s (%s): build it into domain/desired and client/apply, or write here and in docs/declarative.md why the file doesn't have it",
+				t.Errorf("%s %s (%s): build it into domain/desired and web/cli/apply, or write here and in docs/declarative.md why the file doesn't have it",
 					strings.ToUpper(method), path, operation.ID)
 			}
 		}
