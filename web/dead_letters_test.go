@@ -54,7 +54,7 @@ func TestTheCommandLineReplaysADeadLetterOnce(t *testing.T) {
 		"dlq replay " + endpoint.ID:       {cli.ExitUsage, "is the id of an endpoint"},
 		"deliveries get " + event.ID:      {cli.ExitUsage, "is the id of an event"},
 	} {
-		if r := d.run(line); r.code != want.code || !strings.Contains(r.stderr, want.said) {
+		if r := d.run(line); r.code != want.code || strings.Count(r.stderr, want.said) != 1 {
 			t.Errorf("posthorn %s: exit code %d, %s%s; want %d and %q", line, r.code, r.stdout, r.stderr, want.code, want.said)
 		}
 	}

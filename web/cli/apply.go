@@ -118,7 +118,7 @@ func (c applyCommand) run(ctx context.Context, e *Env, plan *apply.Plan) error {
 		return c.store(m)
 	})
 	if made > 0 && c.SecretsFile == "" {
-		e.notef("%d endpoints without a secret in the file got one. Rotate it to see it, or use --secrets-file next time.\n", made)
+		e.notef("%s without a secret in the file got one. Rotate it to see it, or use --secrets-file next time.\n", plural(made, "endpoint"))
 	}
 	if err != nil && done > 0 {
 		e.notef("%d of %d changes were done. Run the same command again after fixing what follows: it does the rest.\n", done, len(plan.Changes))
@@ -255,8 +255,8 @@ func (c exportCommand) Run(ctx context.Context, e *Env) error {
 		return fail(ExitFailed, "%v", err)
 	}
 	if len(out.Variables) > 0 {
-		e.notef("%d secrets are references to variables. Set these before you apply the file elsewhere, or keep what a server has with --keep-secrets:\n  %s\n",
-			len(out.Variables), strings.Join(out.Variables, "\n  "))
+		e.notef("%s. Set each variable before you apply the file elsewhere, or keep what a server has with --keep-secrets:\n  %s\n",
+			plural(len(out.Variables), "secret is a reference to a variable", "secrets are references to variables"), strings.Join(out.Variables, "\n  "))
 	}
 	return err
 }

@@ -14,22 +14,15 @@ type deliveryAttemptCommand struct {
 }
 
 // Run shows one attempt with the request that it sent.
-func (c deliveryAttemptCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.known(e)
-	if err != nil {
-		return err
-	}
+func (c deliveryAttemptCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	attempt := c.Attempt
 	if !strings.HasPrefix(attempt, "att_") {
+		var err error
 		if attempt, err = c.numbered(ctx, sdk); err != nil {
 			return err
 		}
 	}
-	a, err := sdk.GetAttempt(ctx, c.ID, attempt)
-	if err != nil {
-		return err
-	}
-	return c.show(e, a, func() { e.attemptWithRequest(a) })
+	return of(sdk.GetAttempt(ctx, c.ID, attempt)).print(c.shared, e, e.attemptWithRequest)
 }
 
 // numbered is the id of the attempt with the number that was given, or of the last one.

@@ -28,11 +28,7 @@ type catalogueExportCommand struct {
 }
 
 // Run prints the document, which is JSON.
-func (c catalogueExportCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c catalogueExportCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	format := client.ExportCatalogueParamsFormat(c.Format)
 	document, err := sdk.ExportCatalogue(ctx, client.ExportCatalogueParams{Format: &format})
 	if err != nil {
@@ -148,7 +144,7 @@ func (s shared) entries(ctx context.Context, e *Env, from string) ([]catalogue.E
 
 // live reads the event types of the server.
 func (s shared) live(ctx context.Context, e *Env) (entries []catalogue.Entry, err error) {
-	sdk, err := s.connect(e)
+	sdk, err := s.ProvideClient(e)
 	if err != nil {
 		return nil, err
 	}

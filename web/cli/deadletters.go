@@ -16,18 +16,13 @@ type deadCommands struct {
 	ReplayAll deadReplayAllCommand `cmd:"" help:"Replay all dead letters that the flags select, at their endpoints' own rates."`
 }
 
-type deadListCommand struct {
-	shared
-	window
-	selection
-}
+type deadListCommand struct{ deliveryList }
 
 // Run lists dead letters.
-func (c deadListCommand) Run(ctx context.Context, e *Env) error {
-	return deliveryList{
-		shared: c.shared, window: c.window, selection: c.selection,
-		status: string(client.ListDeliveriesParamsStatusDeadLetter), empty: "No dead letters.",
-	}.print(ctx, e)
+func (c deadListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	params := c.params()
+	params.Status = new(client.ListDeliveriesParamsStatusDeadLetter)
+	return c.print(ctx, e, sdk, params, "No dead letters.")
 }
 
 type deadReplayCommand struct {
@@ -38,37 +33,48 @@ type deadReplayCommand struct {
 }
 
 // Run replays deliveries one by one, and continues after one that is rejected.
-func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	var first error
-	keep := func(id string, err error) {
-		line, _, _ := Explain(err)
-		e.notef("%s: %s\n", id, line)
-		if first == nil {
-			first = err
-		}
-	}
+func (c deadReplayCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	sent, failures := 0, []failedReplay{}
 	for _, given := range c.IDs {
 		ids, err := c.meant(ctx, sdk, given)
 		if err != nil {
-			keep(given, err)
-			continue
+			failures = append(failures, failedReplay{given, err})
 		}
 		for _, id := range ids {
 			d, err := replayOne(ctx, sdk, id, c.Reason, c.Again)
 			if err != nil {
-				keep(id, err)
+				failures = append(failures, failedReplay{id, err})
 				continue
 			}
+			sent++
 			if err := c.show(e, d, func() { e.printf("%s is sent again as %s.\n", id, d.ID) }); err != nil {
 				return err
 			}
 		}
 	}
-	return first
+	return e.failedReplays(failures, sent)
+}
+
+// failedReplay is an id on the command line, or the delivery of an event, that was not replayed.
+type failedReplay struct {
+	id  string
+	err error
+}
+
+// failedReplays is the error of the command: the only one that there is, or how many failed, after a line about each.
+func (e *Env) failedReplays(failures []failedReplay, sent int) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	_, code, known := Explain(failures[0].err)
+	if len(failures)+sent == 1 || !known {
+		return failures[0].err
+	}
+	for _, f := range failures {
+		line, _, _ := Explain(f.err)
+		e.notef("%s: %s\n", f.id, line)
+	}
+	return fail(code, "%d of %d were not sent again.", len(failures), len(failures)+sent)
 }
 
 // meant are the deliveries of an id on the command line: the delivery itself, or the dead letters of an event.
@@ -140,15 +146,12 @@ type deadReplayAllCommand struct {
 }
 
 // Run starts a bulk job on the server, which continues without this command.
-func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c deadReplayAllCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	body := client.ReplaysInput{Reason: given(c.Reason), Filter: client.BulkFilter{
 		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: given(c.Endpoint),
 		Type: given(c.Type), Channel: given(c.Channel),
 	}}
+	var err error
 	if body.Filter.Since, err = moment("--since", c.Since, e.Now()); err != nil {
 		return err
 	}
@@ -160,11 +163,9 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if c.DryRun {
 		body.DryRun = &c.DryRun
-		estimate, err := sdk.CreateReplaysBulkEstimate(ctx, body)
-		if err != nil {
-			return err
-		}
-		return c.show(e, estimate, func() { e.printf("%s would be sent again.\n", count(estimate.Expected, estimate.ExpectedExact)) })
+		return of(sdk.CreateReplaysBulkEstimate(ctx, body)).print(c.shared, e, func(estimate client.BulkEstimate) {
+			e.printf("%s would be sent again.\n", count(estimate.Expected, estimate.ExpectedExact))
+		})
 	}
 	job, err := sdk.CreateReplays(ctx, body)
 	if err != nil {

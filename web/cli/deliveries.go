@@ -21,86 +21,60 @@ type deliveryCommands struct {
 
 // selection are the flags that narrow a list of deliveries.
 type selection struct {
-	Endpoint string  `help:"Only deliveries to this endpoint." placeholder:"EP"`
-	Type     string  `help:"Only events of this type." placeholder:"TYPE"`
-	Channel  string  `help:"Only events of this channel." placeholder:"CHANNEL"`
-	wait     *string // the reason why they wait
+	Endpoint string `help:"Only deliveries to this endpoint." placeholder:"EP"`
+	Type     string `help:"Only events of this type." placeholder:"TYPE"`
+	Channel  string `help:"Only events of this channel." placeholder:"CHANNEL"`
 }
 
 func (s selection) params() client.ListDeliveriesParams {
-	return client.ListDeliveriesParams{
-		Wait: (*client.WaitReason)(s.wait), Endpoint: given(s.Endpoint),
-		Type: given(s.Type), Channel: given(s.Channel),
-	}
+	return client.ListDeliveriesParams{Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
 }
 
-type deliveryListCommand struct {
+// deliveryList are the flags of a command that lists deliveries.
+type deliveryList struct {
 	shared
 	window
 	selection
+}
+
+func (c deliveryList) print(ctx context.Context, e *Env, sdk *client.Client, params client.ListDeliveriesParams, empty string) error {
+	var err error
+	if params.Since, params.Until, err = c.bounds(e); err != nil {
+		return err
+	}
+	params.Limit = c.pageSize()
+	list := deliveryColumns
+	list.limit, list.empty = c.Limit, empty
+	return list.collect(c.shared, e, sdk.Deliveries(ctx, params))
+}
+
+var deliveryColumns = listing[client.Delivery]{
+	head: []string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"},
+	row: func(d client.Delivery) []string {
+		return []string{d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
+	},
+}
+
+type deliveryListCommand struct {
+	deliveryList
 	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,dead_letter,canceled,all_failed" default:""`
 	WaitsFor string `placeholder:"REASON" help:"Only deliveries that wait for this reason, such as breaker or rate_limit."`
 	Archived bool   `help:"Only archived deliveries."`
 }
 
 // Run lists deliveries.
-func (c deliveryListCommand) Run(ctx context.Context, e *Env) error {
+func (c deliveryListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	params := c.params()
+	if c.Status != "" {
+		params.Status = new(client.ListDeliveriesParamsStatus(c.Status))
+	}
 	if c.WaitsFor != "" {
-		c.selection.wait = &c.WaitsFor
+		params.Wait = new(client.WaitReason(c.WaitsFor))
 	}
-	return deliveryList{c.shared, c.window, c.selection, c.Status, c.Archived, "No such deliveries."}.print(ctx, e)
-}
-
-type deliveryList struct {
-	shared
-	window
-	selection
-	status   string
-	archived bool
-	empty    string // says that there are none
-}
-
-func (l deliveryList) print(ctx context.Context, e *Env) error {
-	sdk, err := l.connect(e)
-	if err != nil {
-		return err
+	if c.Archived {
+		params.Archived = &c.Archived
 	}
-	params := l.params()
-	params.Limit = l.pageSize()
-	if params.Since, params.Until, err = l.bounds(e); err != nil {
-		return err
-	}
-	if l.status != "" {
-		params.Status = new(client.ListDeliveriesParamsStatus(l.status))
-	}
-	if l.archived {
-		params.Archived = &l.archived
-	}
-	rows, err := collect(sdk.Deliveries(ctx, params), l.Limit)
-	if err != nil {
-		return err
-	}
-	return l.show(e, rows, func() {
-		if len(rows) == 0 {
-			e.notef("%s\n", l.empty)
-			return
-		}
-		e.deliveries(rows)
-		if len(rows) == l.Limit {
-			e.notef("The first %d; --limit shows more.\n", l.Limit)
-		}
-	})
-}
-
-func (e *Env) deliveries(list []client.Delivery) {
-	rows := make([][]string, len(list))
-	for i, d := range list {
-		rows[i] = []string{
-			d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d),
-			local(d.CreatedAt),
-		}
-	}
-	e.table([]string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"}, rows)
+	return c.print(ctx, e, sdk, params, "No such deliveries.")
 }
 
 // lastOf is the result of the last attempt, in a word.
@@ -117,27 +91,19 @@ type oneDelivery struct {
 	ID string `arg:"" name:"delivery" help:"The delivery's id (dlv_...)."`
 }
 
-// known connects, and explains an id that is none of a delivery.
-func (c oneDelivery) known(e *Env) (*client.Client, error) {
+// ProvideClient explains an id that is not a delivery's.
+func (c oneDelivery) ProvideClient(e *Env) (*client.Client, error) {
 	if err := wantDelivery(c.ID); err != nil {
 		return nil, err
 	}
-	return c.connect(e)
+	return c.shared.ProvideClient(e)
 }
 
 type deliveryGetCommand struct{ oneDelivery }
 
 // Run shows a delivery.
-func (c deliveryGetCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.known(e)
-	if err != nil {
-		return err
-	}
-	d, err := sdk.GetDelivery(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(e, d, func() { e.delivery(d) })
+func (c deliveryGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.GetDelivery(ctx, c.ID)).print(c.shared, e, e.delivery)
 }
 
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
@@ -206,32 +172,22 @@ type (
 )
 
 // Run sends a delivery at once.
-func (c deliveryRetryCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(e, "%s is sent as soon as its endpoint allows it.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.RetryDelivery(ctx, c.ID) })
-}
-
-// Run cancels a delivery.
-func (c deliveryCancelCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(e, "%s is canceled.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.CancelDelivery(ctx, c.ID) })
-}
-
-// Run replays a delivery.
-func (c deliveryReplayCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(e, "%s is the new delivery.\n", func(sdk *client.Client) (client.Delivery, error) {
-		return replayOne(ctx, sdk, c.ID, c.Reason, c.Again)
+func (c deliveryRetryCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.RetryDelivery(ctx, c.ID)).print(c.shared, e, func(d client.Delivery) {
+		e.printf("%s is sent as soon as its endpoint allows it.\n", d.ID)
 	})
 }
 
-func (c oneDelivery) act(e *Env, sentence string, do func(*client.Client) (client.Delivery, error)) error {
-	sdk, err := c.known(e)
-	if err != nil {
-		return err
-	}
-	d, err := do(sdk)
-	if err != nil {
-		return err
-	}
-	return c.show(e, d, func() { e.printf(sentence, d.ID) })
+// Run cancels a delivery.
+func (c deliveryCancelCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.CancelDelivery(ctx, c.ID)).print(c.shared, e, func(d client.Delivery) { e.printf("%s is canceled.\n", d.ID) })
+}
+
+// Run replays a delivery.
+func (c deliveryReplayCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(replayOne(ctx, sdk, c.ID, c.Reason, c.Again)).print(c.shared, e, func(d client.Delivery) {
+		e.printf("%s is the new delivery.\n", d.ID)
+	})
 }
 
 type testCommand struct {
@@ -242,11 +198,7 @@ type testCommand struct {
 }
 
 // Run sends a test event and waits for its result. A response that is no success is exit code 1.
-func (c testCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c testCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	body := client.TestInput{Type: &c.EventType}
 	if c.Data != nil {
 		text, err := input(ctx, e, *c.Data, withoutData)

@@ -119,18 +119,22 @@ func unreachable(err error) string {
 	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
 		server = u.Scheme + "://" + u.Host
 	}
-	why := request.Err.Error()
+	return fmt.Sprintf("The server %s can't be reached: %s. Check that it runs, and the address in POSTHORN_URL or `posthorn login`.", server, cause(request))
+}
+
+// cause is why a request got no response, for a person.
+func cause(request *url.Error) string {
 	var name *net.DNSError
 	var call *os.SyscallError
 	switch {
 	case errors.As(request.Err, &name) && name.IsNotFound:
-		why = "there is no host of this name"
+		return "there is no host of this name"
 	case errors.As(request.Err, &call):
-		why = call.Err.Error()
+		return call.Err.Error()
 	case request.Timeout():
-		why = "it did not respond in time"
+		return "it did not respond in time"
 	}
-	return fmt.Sprintf("The server %s can't be reached: %s. Check that it runs, and the address in POSTHORN_URL or `posthorn login`.", server, why)
+	return request.Err.Error()
 }
 
 func exitCode(status int) int {
@@ -153,8 +157,8 @@ type shared struct {
 	Tenant string `help:"With a platform's key: the tenant to act in (or POSTHORN_TENANT)." placeholder:"TEN"`
 }
 
-// connect makes the client that a command speaks through.
-func (s shared) connect(e *Env) (*client.Client, error) {
+// ProvideClient makes the client that a command speaks through. Kong calls it for a Run with such a parameter.
+func (s shared) ProvideClient(e *Env) (*client.Client, error) {
 	account, err := e.account()
 	if err != nil {
 		return nil, err
@@ -198,6 +202,23 @@ func (s shared) show(e *Env, v any, forPeople func()) error {
 	}
 	forPeople()
 	return nil
+}
+
+// response is the object that an operation returned.
+type response[T any] struct {
+	object T
+	err    error
+}
+
+// of takes what a method of the SDK returns.
+func of[T any](object T, err error) response[T] { return response[T]{object, err} }
+
+// print prints the object as JSON, or for a person.
+func (r response[T]) print(s shared, e *Env, forPeople func(T)) error {
+	if r.err != nil {
+		return r.err
+	}
+	return s.show(e, r.object, func() { forPeople(r.object) })
 }
 
 // sleep pauses, and reports whether the pause ended before the context.

@@ -37,11 +37,7 @@ type endpointListCommand struct {
 }
 
 // Run lists endpoints.
-func (c endpointListCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	params := client.ListEndpointsParams{Limit: window{Limit: c.Limit}.pageSize()}
 	if c.Status != "" {
 		params.Status = new(client.EndpointStatus(c.Status))
@@ -55,7 +51,7 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env) error {
 		row: func(v client.Endpoint) []string {
 			return []string{v.ID, string(v.Condition.State), strings.Join(v.EventTypes, ","), v.URL}
 		},
-	}.print(c.shared, e, sdk.Endpoints(ctx, params))
+	}.collect(c.shared, e, sdk.Endpoints(ctx, params))
 }
 
 // one are the flags of a command about one endpoint.
@@ -67,21 +63,8 @@ type one struct {
 type endpointGetCommand struct{ one }
 
 // Run shows an endpoint.
-func (c endpointGetCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.GetEndpoint(ctx, c.ID) })
-}
-
-// act does something to an endpoint and shows it afterwards.
-func (c one) act(_ context.Context, e *Env, do func(*client.Client) (client.Endpoint, error)) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	endpoint, err := do(sdk)
-	if err != nil {
-		return err
-	}
-	return c.show(e, endpoint, func() { e.endpoint(endpoint) })
+func (c endpointGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.GetEndpoint(ctx, c.ID)).print(c.shared, e, e.endpoint)
 }
 
 func (e *Env) endpoint(v client.Endpoint) {
@@ -136,18 +119,18 @@ func verification(v client.Endpoint) string {
 		last.State == client.VerificationStateSuperseded {
 		return ""
 	}
-	text := string(last.State) + ", " + strconv.Itoa(last.Tries) + " tries"
-	if last.Tries == 1 {
-		text = string(last.State) + ", 1 try"
-	}
+	text := string(last.State) + ", " + plural(last.Tries, "try", "tries")
 	if last.LastDetail != "" {
 		text += ": " + oneLine(last.LastDetail, 300)
 	}
 	return text
 }
 
-// commands are what an endpoint's owner can do about its condition.
+// commands are what an endpoint's owner can do about its condition. While it is verified, that is to wait.
 func commands(v client.Endpoint) []string {
+	if last, err := v.LastVerification.Get(); err == nil && last.State == client.VerificationStatePending {
+		return []string{"Wait for the verification: posthorn endpoints get " + v.ID}
+	}
 	var out []string
 	for _, a := range v.Condition.Actions {
 		if command := condition.Action(a).Command(v.ID); command != "" {
@@ -305,11 +288,7 @@ type endpointCreateCommand struct {
 }
 
 // Run creates an endpoint.
-func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	fields, err := c.fields(ctx, e)
 	if err != nil {
 		return err
@@ -339,11 +318,7 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	made, err := sdk.CreateEndpoint(ctx, body)
-	if err != nil {
-		return err
-	}
-	return c.show(e, made, func() {
+	return of(sdk.CreateEndpoint(ctx, body)).print(c.shared, e, func(made client.EndpointCreated) {
 		e.pairs("Endpoint", made.ID, "URL", made.URL, "Status", string(made.Status), "Secret", made.Secret, "Public key", optional(made.PublicKey))
 		next := "The verification is being sent; `posthorn endpoints get %s` shows how it went."
 		if c.Later {
@@ -361,7 +336,7 @@ type endpointUpdateCommand struct {
 }
 
 // Run changes an endpoint.
-func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
+func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	fields, err := c.fields(ctx, e)
 	if err != nil {
 		return err
@@ -379,19 +354,13 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) {
-		return sdk.UpdateEndpoint(ctx, c.ID, body)
-	})
+	return of(sdk.UpdateEndpoint(ctx, c.ID, body)).print(c.shared, e, e.endpoint)
 }
 
 type endpointDeleteCommand struct{ one }
 
 // Run deletes an endpoint.
-func (c endpointDeleteCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c endpointDeleteCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	if err := sdk.DeleteEndpoint(ctx, c.ID); err != nil {
 		return err
 	}
@@ -408,31 +377,22 @@ type (
 )
 
 // Run pauses an endpoint.
-func (c endpointPauseCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.PauseEndpoint(ctx, c.ID) })
+func (c endpointPauseCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.PauseEndpoint(ctx, c.ID)).print(c.shared, e, e.endpoint)
 }
 
 // Run resumes an endpoint.
-func (c endpointResumeCommand) Run(ctx context.Context, e *Env) error {
+func (c endpointResumeCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	var in client.ResumeInput
 	if c.DropHeld {
-		drop := client.ResumeInputHeldDrop
-		in.Held = &drop
+		in.Held = new(client.ResumeInputHeldDrop)
 	}
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.ResumeEndpoint(ctx, c.ID, in) })
+	return of(sdk.ResumeEndpoint(ctx, c.ID, in)).print(c.shared, e, e.endpoint)
 }
 
 // Run sends an endpoint's verification.
-func (c endpointVerifyCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	v, err := sdk.VerifyEndpoint(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(e, v, func() {
+func (c endpointVerifyCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.VerifyEndpoint(ctx, c.ID)).print(c.shared, e, func(client.Verification) {
 		e.printf("A verification is on its way; `posthorn endpoints get %s` shows the response.\n", c.ID)
 	})
 }
@@ -440,26 +400,19 @@ func (c endpointVerifyCommand) Run(ctx context.Context, e *Env) error {
 type secretListCommand struct{ one }
 
 // Run lists secrets.
-func (c secretListCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c secretListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	page, err := sdk.ListSecrets(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(e, page.Data, func() {
-		rows := make([][]string, len(page.Data))
-		for i, s := range page.Data {
+	return listing[client.Secret]{
+		empty: "No secrets.",
+		head:  []string{"SECRET", "TYPE", "ENDS IN", "NOW", "CREATED", "EXPIRES"},
+		row: func(s client.Secret) []string {
 			signing := ""
 			if s.Signing {
 				signing = "signs"
 			}
-			rows[i] = []string{s.ID, string(s.Type), "…" + s.Hint, signing, local(s.CreatedAt), optional(s.ExpiresAt)}
-		}
-		e.table([]string{"SECRET", "TYPE", "ENDS IN", "NOW", "CREATED", "EXPIRES"}, rows)
-	})
+			return []string{s.ID, string(s.Type), "…" + s.Hint, signing, local(s.CreatedAt), optional(s.ExpiresAt)}
+		},
+	}.print(c.shared, e, page.Data, err)
 }
 
 type secretRotateCommand struct {
@@ -469,12 +422,8 @@ type secretRotateCommand struct {
 }
 
 // Run rotates the secret.
-func (c secretRotateCommand) Run(ctx context.Context, e *Env) error {
+func (c secretRotateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	overlap, err := span("--overlap", c.Overlap)
-	if err != nil {
-		return err
-	}
-	sdk, err := c.connect(e)
 	if err != nil {
 		return err
 	}
@@ -486,11 +435,7 @@ func (c secretRotateCommand) Run(ctx context.Context, e *Env) error {
 		}
 		body.Secret = new(string(secret))
 	}
-	made, err := sdk.RotateSecret(ctx, c.ID, body)
-	if err != nil {
-		return err
-	}
-	return c.show(e, made, func() {
+	return of(sdk.RotateSecret(ctx, c.ID, body)).print(c.shared, e, func(made client.SecretCreated) {
 		e.pairs("Secret", made.Secret, "Public key", optional(made.PublicKey))
 		e.notef("Shown this once. The old one goes on signing for %s.\n", c.Overlap)
 	})
@@ -499,14 +444,6 @@ func (c secretRotateCommand) Run(ctx context.Context, e *Env) error {
 type secretSwitchCommand struct{ one }
 
 // Run signs with the newest secret.
-func (c secretSwitchCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	s, err := sdk.SwitchSecret(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	return c.show(e, s, func() { e.printf("%s signs now.\n", s.ID) })
+func (c secretSwitchCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.SwitchSecret(ctx, c.ID)).print(c.shared, e, func(s client.Secret) { e.printf("%s signs now.\n", s.ID) })
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"posthorn/client"
@@ -23,11 +22,7 @@ type emitCommand struct {
 }
 
 // Run emits the event and shows where it went.
-func (c emitCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c emitCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	data, err := c.data(ctx, e)
 	if err != nil {
 		return err
@@ -43,16 +38,8 @@ func (c emitCommand) Run(ctx context.Context, e *Env) error {
 	if event.DeliverAt, err = ahead("--deliver-at", c.DeliverAt, e.Now()); err != nil {
 		return err
 	}
-	accepted, err := sdk.Emit(ctx, event)
-	if err != nil {
-		return err
-	}
-	return c.show(e, accepted, func() {
-		goes := strconv.Itoa(accepted.Deliveries) + " endpoints"
-		if accepted.Deliveries == 1 {
-			goes = "1 endpoint"
-		}
-		e.printf("%s goes to %s\n", accepted.ID, goes)
+	return of(sdk.Emit(ctx, event)).print(c.shared, e, func(accepted client.Accepted) {
+		e.printf("%s goes to %s\n", accepted.ID, plural(accepted.Deliveries, "endpoint"))
 		if accepted.Warnings != nil {
 			for _, w := range *accepted.Warnings {
 				e.notef("Warning: %s: %s\n", w.Field, w.Detail)
@@ -103,12 +90,9 @@ type eventListCommand struct {
 }
 
 // Run lists events.
-func (c eventListCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	params := client.ListEventsParams{Limit: c.pageSize(), Type: given(c.Type), Channel: given(c.Channel)}
+	var err error
 	if params.Since, params.Until, err = c.bounds(e); err != nil {
 		return err
 	}
@@ -118,7 +102,7 @@ func (c eventListCommand) Run(ctx context.Context, e *Env) error {
 		row: func(v client.Event) []string {
 			return []string{v.ID, v.Type, local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
 		},
-	}.print(c.shared, e, sdk.Events(ctx, params))
+	}.collect(c.shared, e, sdk.Events(ctx, params))
 }
 
 type eventGetCommand struct {
@@ -127,11 +111,7 @@ type eventGetCommand struct {
 }
 
 // Run shows an event.
-func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c eventGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	event, err := sdk.GetEvent(ctx, c.ID)
 	if err != nil {
 		return err
@@ -156,7 +136,7 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if len(deliveries) > 0 {
 		e.printf("\n")
-		e.deliveries(deliveries)
+		deliveryColumns.table(e, deliveries)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"time"
 
 	"posthorn/client"
@@ -16,29 +16,15 @@ type historyCommands struct {
 type historyListCommand struct{ shared }
 
 // Run lists days in storage.
-func (c historyListCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c historyListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	list, err := sdk.ListHistory(ctx)
-	if err != nil {
-		return err
-	}
-	return c.show(e, list.Data, func() {
-		if len(list.Data) == 0 {
-			e.printf("No days are in storage.\n")
-			return
-		}
-		rows := make([][]string, len(list.Data))
-		for i, d := range list.Data {
-			rows[i] = []string{
-				d.Day, string(d.State), strconv.FormatInt(d.Events, 10), strconv.FormatInt(d.Deliveries, 10),
-				strconv.FormatInt(d.Attempts, 10),
-			}
-		}
-		e.table([]string{"DAY", "STATE", "EVENTS", "DELIVERIES", "ATTEMPTS"}, rows)
-	})
+	return listing[client.HistoryDay]{
+		empty: "No days are in storage.",
+		head:  []string{"DAY", "STATE", "EVENTS", "DELIVERIES", "ATTEMPTS"},
+		row: func(d client.HistoryDay) []string {
+			return []string{d.Day, string(d.State), fmt.Sprint(d.Events), fmt.Sprint(d.Deliveries), fmt.Sprint(d.Attempts)}
+		},
+	}.print(c.shared, e, list.Data, err)
 }
 
 type historyRestoreCommand struct {
@@ -52,13 +38,9 @@ type historyRestoreCommand struct {
 const restoreLook = time.Second
 
 // Run brings days back and waits for them.
-func (c historyRestoreCommand) Run(ctx context.Context, e *Env) error {
+func (c historyRestoreCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	if c.All == (len(c.Days) > 0) {
 		return fail(ExitUsage, "Name the days, such as 2031-03-30, or give --all.")
-	}
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
 	}
 	days := c.Days
 	if c.All {
@@ -107,11 +89,9 @@ func (c historyRestoreCommand) wait(ctx context.Context, e *Env, sdk *client.Cli
 		case delayed != "":
 			return fail(ExitUnavailable, "%s could not be brought back. It is tried again by itself; the operators can see why.", delayed)
 		case !e.Now().Before(until):
-			return fail(ExitUnavailable, "%d days are still on their way. `posthorn history list` shows them.", left)
+			return fail(ExitUnavailable, "%s not back yet. `posthorn history list` shows them.", plural(left, "day is", "days are"))
 		}
-		select {
-		case <-time.After(restoreLook):
-		case <-ctx.Done():
+		if !sleep(ctx, restoreLook) {
 			return ctx.Err()
 		}
 	}

@@ -60,11 +60,12 @@ type forwarded struct {
 }
 
 // Run forwards deliveries until the context ends. A line "r" on stdin sends the latest again, "r 3" the third.
-func (c listenCommand) Run(ctx context.Context, e *Env) error {
+func (c listenCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	f, body, err := c.prepare(ctx, e)
 	if err != nil {
 		return err
 	}
+	f.sdk = sdk
 	since, err := moment("--since", c.Since, e.Now())
 	if err != nil {
 		return err
@@ -147,8 +148,7 @@ func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.
 	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
-	f.sdk, err = c.connect(e)
-	return f, body, err
+	return f, body, nil
 }
 
 // ask requests stored events again.
@@ -285,9 +285,10 @@ func (f *forwarder) send(ctx context.Context, h client.Handout, o *outcome) (a c
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err
+			o.Error = cause(failed)
+		} else {
+			o.Error = err.Error()
 		}
-		o.Error = err.Error()
 		a.Failure, a.Error = new(failureOf(err)), new(cut(o.Error, 300))
 		return a
 	}

@@ -43,28 +43,21 @@ func (c recovery) body(now time.Time) (client.RecoverInput, error) {
 
 // The two methods of the SDK for one operation: one reads an estimate, the other a job.
 type (
-	estimateCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkEstimate,
-		error)
-	startCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkJob, error)
+	estimateCall func(context.Context, client.EndpointID, client.RecoverInput) (client.BulkEstimate, error)
+	startCall    func(context.Context, client.EndpointID, client.RecoverInput) (client.BulkJob, error)
 )
 
-func (c recovery) run(ctx context.Context, e *Env, noun string, estimate estimateCall, start startCall) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c recovery) run(ctx context.Context, e *Env, sdk *client.Client, noun string, estimate estimateCall, start startCall) error {
 	in, err := c.body(e.Now())
 	if err != nil {
 		return err
 	}
 	if c.DryRun {
-		found, err := estimate(sdk, ctx, c.ID, in)
-		if err != nil {
-			return err
-		}
-		return c.show(e, found, func() { e.printf("%s %s would be sent.\n", count(found.Expected, found.ExpectedExact), noun) })
+		return of(estimate(ctx, c.ID, in)).print(c.shared, e, func(found client.BulkEstimate) {
+			e.printf("%s %s would be sent.\n", count(found.Expected, found.ExpectedExact), noun)
+		})
 	}
-	job, err := start(sdk, ctx, c.ID, in)
+	job, err := start(ctx, c.ID, in)
 	if err != nil {
 		return err
 	}
@@ -74,13 +67,13 @@ func (c recovery) run(ctx context.Context, e *Env, noun string, estimate estimat
 type recoverCommand struct{ recovery }
 
 // Run sends an endpoint again what failed.
-func (c recoverCommand) Run(ctx context.Context, e *Env) error {
-	return c.run(ctx, e, "failed deliveries", (*client.Client).RecoverEndpointBulkEstimate, (*client.Client).RecoverEndpoint)
+func (c recoverCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return c.run(ctx, e, sdk, "failed deliveries", sdk.RecoverEndpointBulkEstimate, sdk.RecoverEndpoint)
 }
 
 type replayMissingCommand struct{ recovery }
 
 // Run sends an endpoint the events that it never received.
-func (c replayMissingCommand) Run(ctx context.Context, e *Env) error {
-	return c.run(ctx, e, "missing events", (*client.Client).ReplayMissingBulkEstimate, (*client.Client).ReplayMissing)
+func (c replayMissingCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return c.run(ctx, e, sdk, "missing events", sdk.ReplayMissingBulkEstimate, sdk.ReplayMissing)
 }

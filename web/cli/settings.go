@@ -17,16 +17,8 @@ type settingsCommands struct {
 type settingsGetCommand struct{ shared }
 
 // Run shows the tenant's settings.
-func (c settingsGetCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
-	t, err := sdk.GetOwnTenant(ctx)
-	if err != nil {
-		return err
-	}
-	return c.show(e, t, func() { e.tenant(t) })
+func (c settingsGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.GetOwnTenant(ctx)).print(c.shared, e, e.tenant)
 }
 
 type settingsUpdateCommand struct {
@@ -38,7 +30,7 @@ type settingsUpdateCommand struct {
 }
 
 // Run changes the tenant's settings.
-func (c settingsUpdateCommand) Run(ctx context.Context, e *Env) error {
+func (c settingsUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	fields := map[string]any{}
 	if c.RetryPolicy == "none" {
 		fields["retry_policy"] = nil
@@ -53,19 +45,11 @@ func (c settingsUpdateCommand) Run(ctx context.Context, e *Env) error {
 	if len(fields) == 0 {
 		return fail(ExitUsage, "Nothing to change: give --retry-policy, --retry-delays, --retry-jitter or --retention-days.")
 	}
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
 	body, err := typed[client.TenantPatch](fields)
 	if err != nil {
 		return err
 	}
-	t, err := sdk.UpdateOwnTenant(ctx, body)
-	if err != nil {
-		return err
-	}
-	return c.show(e, t, func() { e.tenant(t) })
+	return of(sdk.UpdateOwnTenant(ctx, body)).print(c.shared, e, e.tenant)
 }
 
 func (e *Env) tenant(t client.Tenant) {

@@ -23,11 +23,7 @@ const (
 
 // Run prints a line whenever a delivery appears or changes, until the context ends. It shows older deliveries when
 // they change.
-func (c deliveryTailCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
+func (c deliveryTailCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	seen := map[string]string{}
 	for first := true; ; first = false {
 		now, err := c.look(ctx, sdk, e.Now().Add(-tailWindow))

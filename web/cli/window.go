@@ -101,15 +101,20 @@ func collect[T any](walk iter.Seq2[T, error], limit int) ([]T, error) {
 
 // listing says how a list is printed.
 type listing[T any] struct {
-	limit int
+	limit int    // 0: all rows are shown
 	empty string // says how to get the first row
 	head  []string
 	row   func(T) []string
 }
 
-// print prints a list's rows.
-func (l listing[T]) print(s shared, e *Env, walk iter.Seq2[T, error]) error {
+// collect prints the first rows of a list that is read page by page.
+func (l listing[T]) collect(s shared, e *Env, walk iter.Seq2[T, error]) error {
 	rows, err := collect(walk, l.limit)
+	return l.print(s, e, rows, err)
+}
+
+// print prints rows that were read without an error.
+func (l listing[T]) print(s shared, e *Env, rows []T, err error) error {
 	if err != nil {
 		return err
 	}
@@ -118,13 +123,25 @@ func (l listing[T]) print(s shared, e *Env, walk iter.Seq2[T, error]) error {
 			e.notef("%s\n", l.empty)
 			return
 		}
-		cells := make([][]string, len(rows))
-		for i, r := range rows {
-			cells[i] = l.row(r)
-		}
-		e.table(l.head, cells)
+		l.table(e, rows)
 		if len(rows) == l.limit {
 			e.notef("The first %d; --limit shows more.\n", l.limit)
 		}
 	})
+}
+
+func (l listing[T]) table(e *Env, rows []T) {
+	cells := make([][]string, len(rows))
+	for i, r := range rows {
+		cells[i] = l.row(r)
+	}
+	e.table(l.head, cells)
+}
+
+// plural is a number with its noun: the second one, or the first with an s, unless the number is 1.
+func plural(n int, one string, many ...string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + append(many, one+"s")[0]
 }
