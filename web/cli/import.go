@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"posthorn/client"
+	"posthorn/web/cli/importer"
 )
 
 type importCommands struct {
@@ -21,12 +23,9 @@ type importCommand struct {
 	DryRun bool   `help:"Print what would be done, and do nothing."`
 }
 
-// importChunk is how many entries go in one request.
-const importChunk = 200
-
 // Run imports everything, and shows the result of each entry. An entry that the server rejects does not stop the
 // others, and makes the exit code 1.
-func (c importCommand) Run(ctx context.Context, e *Env) error {
+func (c importCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	file := "@" + c.File
 	if c.File == "-" {
 		file = "-"
@@ -43,13 +42,9 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 	if list, err = typed[client.ImportInput](raw); err != nil {
 		return err
 	}
-	sdk, err := c.connect(e)
-	if err != nil {
-		return err
-	}
 	done := []client.ImportResult{}
 	refused := 0
-	for part := range chunks(list) {
+	for part := range importer.Chunks(list) {
 		part.DryRun = &c.DryRun
 		did, err := sdk.ImportAll(ctx, part)
 		if err != nil {
@@ -63,26 +58,6 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 		return fail(ExitFailed, "%d of %d were rejected.", refused, len(done))
 	}
 	return err
-}
-
-// chunks cuts an import into requests, the event types first: endpoints can name them.
-func chunks(list client.ImportInput) func(func(client.ImportInput) bool) {
-	return func(yield func(client.ImportInput) bool) {
-		if n := len(list.EventTypes) + len(list.Endpoints); n > 0 && n <= importChunk {
-			yield(list)
-			return
-		}
-		for types := range slices.Chunk(list.EventTypes, importChunk) {
-			if !yield(client.ImportInput{EventTypes: types}) {
-				return
-			}
-		}
-		for endpoints := range slices.Chunk(list.Endpoints, importChunk) {
-			if !yield(client.ImportInput{Endpoints: endpoints}) {
-				return
-			}
-		}
-	}
 }
 
 func (c importCommand) print(e *Env, done []client.ImportResult) {
@@ -103,4 +78,109 @@ func (c importCommand) print(e *Env, done []client.ImportResult) {
 	} else if slices.ContainsFunc(done, func(one client.ImportResult) bool { return one.Secret != nil }) {
 		e.notef("Endpoints without a secret in the file got a new one: --json would have shown it, `posthorn endpoints secret rotate` makes another.\n")
 	}
+}
+
+// moveFlags are the flags of every command that copies what another sender's server holds.
+type moveFlags struct {
+	JSON     bool      `help:"Print JSON for a program."`
+	Verified bool      `help:"The endpoints are in use: they are active immediately, without a verification."`
+	CutOver  time.Time `placeholder:"TIME" help:"Before this time endpoints are created paused and drop what is emitted. After it, each tenant's endpoints are disabled there and resumed here. Needs --verified."`
+	Back     bool      `help:"Undo the cut-over: pause here, and enable there, what the cut-over moved."`
+	Secrets  string    `placeholder:"FILE" help:"A JSON object of the secrets that the other server does not show, by the endpoint's id there."`
+	DryRun   bool      `help:"Say what would be made of each endpoint, and do nothing."`
+}
+
+// ProvideClient makes a client without a tenant: it acts in each that is copied.
+func (f moveFlags) ProvideClient(e *Env) (*client.Client, error) {
+	return shared{JSON: f.JSON}.ProvideClient(e)
+}
+
+// run copies the tenants that only names, or all. A problem with one makes the exit code 1.
+func (f moveFlags) run(ctx context.Context, e *Env, sdk *client.Client, from importer.Sender, only []string) error {
+	if !f.CutOver.IsZero() && !f.Verified {
+		return fail(ExitUsage, "--cut-over needs --verified: an endpoint that has yet to be verified can't take over at a given time.")
+	}
+	secrets, err := readSecrets(ctx, f.Secrets)
+	if err != nil {
+		return err
+	}
+	done, err := importer.Run(ctx, from, sdk, importer.Options{
+		Only:     only,
+		Verified: f.Verified,
+		CutOver:  f.CutOver,
+		Back:     f.Back,
+		Secrets:  secrets,
+		DryRun:   f.DryRun,
+		Now:      e.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	return f.report(e, done)
+}
+
+// readSecrets reads the file of --secrets.
+func readSecrets(ctx context.Context, file string) (map[string]string, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := readFile(ctx, file)
+	if err != nil {
+		return nil, fail(ExitUsage, "The file of --secrets can't be read: %v", err)
+	}
+	var out map[string]string
+	if json.Unmarshal(text, &out) != nil {
+		return nil, fail(ExitUsage, `The file of --secrets is not a JSON object of texts, such as {"ep_1": "whsec_..."}.`)
+	}
+	return out, nil
+}
+
+type importSvixCommand struct {
+	moveFlags
+	URL   string   `required:"" placeholder:"URL" help:"The Svix server, such as https://api.eu.svix.com."`
+	Token string   `required:"" env:"SVIX_TOKEN" placeholder:"TOKEN" help:"Its token (or SVIX_TOKEN)."`
+	App   []string `placeholder:"UID" help:"Only these applications."`
+}
+
+// Run copies applications as tenants, by their uid.
+func (c importSvixCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return c.run(ctx, e, sdk, importer.Svix(c.URL, c.Token), c.App)
+}
+
+type importConvoyCommand struct {
+	moveFlags
+	URL     string   `required:"" placeholder:"URL" help:"The Convoy server, such as https://us.getconvoy.cloud."`
+	Token   string   `required:"" env:"CONVOY_API_KEY" placeholder:"KEY" help:"An API key of the project (or CONVOY_API_KEY)."`
+	Project string   `required:"" placeholder:"ID" help:"The project."`
+	Only    []string `placeholder:"ID" help:"Only these owners of endpoints."`
+}
+
+// Run copies the project's endpoints. Those with an owner_id become endpoints of a tenant of that name, the others of
+// a tenant with the project's id.
+func (c importConvoyCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return c.run(ctx, e, sdk, importer.Convoy(c.URL, c.Token, c.Project, e.Now()), c.Only)
+}
+
+type importOutpostCommand struct {
+	moveFlags
+	URL    string   `required:"" placeholder:"URL" help:"The base of its API, such as http://outpost:3333/api/v1."`
+	Token  string   `required:"" env:"OUTPOST_API_KEY" placeholder:"KEY" help:"Its admin API key (or OUTPOST_API_KEY)."`
+	Only   []string `name:"only" placeholder:"ID" help:"Only these tenants."`
+	Config string   `placeholder:"FILE" help:"Its environment variables, NAME=value a line. Left out, they are read from its API, which self-hosted servers don't have: then the defaults count."`
+}
+
+// Run copies tenants and their webhook destinations.
+func (c importOutpostCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	var config []byte
+	var err error
+	if c.Config != "" {
+		if config, err = readFile(ctx, c.Config); err != nil {
+			return fail(ExitUsage, "The file of --config can't be read: %v", err)
+		}
+	}
+	from, err := importer.Outpost(ctx, c.URL, c.Token, config, c.Only)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, e, sdk, from, c.Only)
 }

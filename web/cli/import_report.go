@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"posthorn/web/cli/importer"
 )
 
 // report prints what became of each tenant; a dry run prints what would become of each endpoint.
-func (f moveFlags) report(e *Env, done []movedTenant) error {
+func (f moveFlags) report(e *Env, done []importer.Result) error {
 	failed := 0
 	for _, a := range done {
 		if len(a.Problems) > 0 {
@@ -27,7 +29,7 @@ func (f moveFlags) report(e *Env, done []movedTenant) error {
 	return err
 }
 
-func (e *Env) moved(done []movedTenant) {
+func (e *Env) moved(done []importer.Result) {
 	rows := make([][]string, len(done))
 	for i, a := range done {
 		what := strings.Join(a.Problems, "; ")
@@ -49,7 +51,7 @@ func (e *Env) moved(done []movedTenant) {
 	}
 }
 
-func (e *Env) wouldMove(done []movedTenant) {
+func (e *Env) wouldMove(done []importer.Result) {
 	var rows [][]string
 	tenants, endpoints := 0, 0
 	for _, a := range done {
@@ -63,7 +65,7 @@ func (e *Env) wouldMove(done []movedTenant) {
 			}
 			detail := strings.Join(entry.Notes, " ")
 			if entry.URL != "" {
-				detail = fmt.Sprintf("%s, %s, %s. %s", withoutQuery(entry.URL), strings.Join(entry.EventTypes, " "), entry.State, detail)
+				detail = fmt.Sprintf("%s, %s, %s. %s", importer.WithoutQuery(entry.URL), strings.Join(entry.EventTypes, " "), entry.State, detail)
 			}
 			rows = append(rows, []string{
 				a.Tenant, entry.Kind, entry.Name, strings.ReplaceAll(entry.Action, "_", " "),
@@ -72,14 +74,5 @@ func (e *Env) wouldMove(done []movedTenant) {
 		}
 	}
 	e.table([]string{"TENANT", "WHAT", "NAME", "WOULD BE", ""}, rows)
-	e.notef("%d tenants, %d endpoints. Nothing was done.\n", tenants, endpoints)
-}
-
-// withoutQuery is an address without the values of its query, which can be secrets.
-func withoutQuery(address string) string {
-	before, _, found := strings.Cut(address, "?")
-	if found {
-		before += "?..."
-	}
-	return before
+	e.notef("%s, %s. Nothing was done.\n", plural(tenants, "tenant"), plural(endpoints, "endpoint"))
 }

@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"context"
@@ -16,11 +16,11 @@ const (
 )
 
 // waits reports whether the cut-over is still to come.
-func (m *move) waits() bool { return !m.CutOver.IsZero() && m.now.Before(m.CutOver) }
+func (m *move) waits() bool { return !m.CutOver.IsZero() && m.Now.Before(m.CutOver) }
 
 // state adds to an entry the state in which the endpoint is created, and returns it. Nothing is delivered twice while
 // both senders run: before the cut-over the endpoint is paused from its creation on, and drops what is emitted.
-func (m *move) state(fields map[string]any, x foreignEndpoint, here client.Endpoint) string {
+func (m *move) state(fields map[string]any, x endpoint, here client.Endpoint) string {
 	if mark := here.Metadata[cutOverMark]; mark != "" {
 		kept := map[string]string{}
 		if there, ok := fields["metadata"].(map[string]string); ok {
@@ -53,9 +53,9 @@ func (m *move) state(fields map[string]any, x foreignEndpoint, here client.Endpo
 }
 
 // eachHere does something to every endpoint that is here.
-func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEndpoint, here map[string]client.Endpoint,
-	out *movedTenant,
-	do func(context.Context, foreignTenant, foreignEndpoint, client.Endpoint) (bool, error),
+func (m *move) eachHere(ctx context.Context, t tenant, there []endpoint, here map[string]client.Endpoint,
+	out *Result,
+	do func(context.Context, tenant, endpoint, client.Endpoint) (bool, error),
 ) error {
 	if len(here) == 0 && m.CutOver.IsZero() {
 		return nil // all that exists was created a moment ago, in the state that it is to have
@@ -81,7 +81,7 @@ func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEnd
 
 // settle pauses an endpoint that is disabled there or whose cut-over is still to come, and makes the cut-over when it
 // is time. What is emitted is held from before the other sender stops until this one starts, so that nothing is lost.
-func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool,
+func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool,
 	err error,
 ) {
 	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
@@ -113,7 +113,7 @@ func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e
 
 // takeBack undoes the cut-over of an endpoint. It is enabled there before it is paused here: an event that is emitted
 // to both within that moment can arrive twice, and none is lost.
-func (m *move) takeBack(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool,
+func (m *move) takeBack(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool,
 	err error,
 ) {
 	tenant := m.to.Tenant(t.external)

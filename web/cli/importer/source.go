@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type source struct {
 // newSource is a source at an address, for as many requests at once as an import makes.
 func newSource(name, address, token string) *source {
 	pool := http.DefaultTransport.(*http.Transport).Clone()
-	pool.MaxIdleConnsPerHost = importWorkers
+	pool.MaxIdleConnsPerHost = workers
 	return &source{
 		name: name, base: strings.TrimRight(address, "/"), token: token,
 		http: &http.Client{
@@ -62,11 +62,11 @@ func pages[T any](s *source, path string, read func(start string) (rows []T, nex
 		case next == "":
 			return out, nil
 		case seen[next]:
-			return nil, fail(ExitFailed, "The list %s of %s does not end: it names the same page %q twice.", path, s.name, next)
+			return nil, failf("The list %s of %s does not end: it names the same page %q twice.", path, s.name, next)
 		case empty == maxEmptyPages:
-			return nil, fail(ExitFailed, "The list %s of %s does not end: %d pages in a row are empty.", path, s.name, empty)
+			return nil, failf("The list %s of %s does not end: %d pages in a row are empty.", path, s.name, empty)
 		case len(out) > maxListed:
-			return nil, fail(ExitFailed, "The list %s of %s has no end, or more than %d entries, which is the maximum.", path, s.name, maxListed)
+			return nil, failf("The list %s of %s has no end, or more than %d entries, which is the maximum.", path, s.name, maxListed)
 		}
 		seen[next], start = true, next
 	}
@@ -110,7 +110,9 @@ func (s *source) do(ctx context.Context, method, path string, body, into any) er
 		if err == nil || pause < 0 || try == sourceTries {
 			return err
 		}
-		if !sleep(ctx, min(max(pause, time.Duration(1<<try)*25*time.Millisecond), longestPause)) {
+		select {
+		case <-time.After(min(max(pause, time.Duration(1<<try)*25*time.Millisecond), longestPause)):
+		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
@@ -157,13 +159,22 @@ func (s *source) once(ctx context.Context, method, path string, body []byte, int
 		return 0, nil
 	case res.StatusCode/100 == 3:
 		refused.text += fmt.Sprintf(", a redirect to %s. Redirects are not followed, because the token would go there too. If that address is right, import from it.",
-			withoutQuery(oneLine(res.Header.Get("Location"), 200)))
+			WithoutQuery(res.Header.Get("Location")))
 		return -1, refused
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 &&
 		res.StatusCode != http.StatusNotImplemented:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		return time.Duration(seconds) * time.Second, refused
 	}
-	refused.text += ": " + oneLine(string(text), 200)
+	refused.text += fmt.Sprintf(": %.200s", strings.Join(strings.Fields(string(text)), " "))
 	return -1, refused
+}
+
+// WithoutQuery is an address without the values of its query, which can be secrets.
+func WithoutQuery(address string) string {
+	before, _, found := strings.Cut(address, "?")
+	if found {
+		before += "?..."
+	}
+	return before
 }

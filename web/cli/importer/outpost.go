@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"context"
@@ -10,45 +10,30 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"posthorn/client"
 )
 
-// importOutpostCommand copies what an Outpost server holds.
-type importOutpostCommand struct {
-	moveFlags
-	URL    string   `required:"" placeholder:"URL" help:"The base of its API, such as http://outpost:3333/api/v1."`
-	Token  string   `required:"" env:"OUTPOST_API_KEY" placeholder:"KEY" help:"Its admin API key (or OUTPOST_API_KEY)."`
-	Only   []string `name:"only" placeholder:"ID" help:"Only these tenants."`
-	Config string   `placeholder:"FILE" help:"Its environment variables, NAME=value a line. Left out, they are read from its API, which self-hosted servers don't have: then the defaults count."`
-}
-
-// Run copies tenants and their webhook destinations.
-func (c importOutpostCommand) Run(ctx context.Context, e *Env) error {
-	from := &outpostSender{source: newSource("Outpost", c.URL, c.Token), only: c.Only}
-	config, err := from.config(ctx, c.Config)
+// Outpost is an Outpost server, managed or self-hosted, of which webhook destinations are copied. How it signs is a
+// setting of the whole server: environ is its environment, NAME=value a line; nil reads it from the API of a managed
+// one.
+func Outpost(ctx context.Context, server, token string, environ []byte, only []string) (Sender, error) {
+	s := &outpostSender{source: newSource("Outpost", server, token), only: only}
+	config, err := s.config(ctx, environ)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if from.wire, err = outpostWire(config); err != nil {
-		return err
-	}
-	from.prefix = outpostPrefix(config)
-	from.retries = outpostRetries(config)
-	return c.run(ctx, e, from, c.Only)
+	s.prefix, s.retries = outpostPrefix(config), outpostRetries(config)
+	s.wire, err = outpostWire(config)
+	return s, err
 }
 
-// outpostSender is an Outpost server, managed or self-hosted. How it signs is a setting of the whole server.
 type outpostSender struct {
 	*source
 	only    []string
 	wire    map[string]any // format and wire of every endpoint
 	prefix  string         // of its headers
 	retries map[string]any
-	once    sync.Once
-	types   []client.EventTypeInput
-	err     error
 }
 
 // The objects of Outpost's API, as far as they are copied.
@@ -83,10 +68,10 @@ func (t *outpostTopics) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// config is the server's configuration by Outpost's own names: of a file, or what the API of a managed server shows.
-func (s *outpostSender) config(ctx context.Context, file string) (map[string]string, error) {
+// config is the server's configuration by Outpost's own names.
+func (s *outpostSender) config(ctx context.Context, environ []byte) (map[string]string, error) {
 	config := map[string]string{}
-	if file == "" {
+	if environ == nil {
 		err := s.get(ctx, "/config", &config)
 		if answeredWith(err, http.StatusNotFound) || answeredWith(err, http.StatusNotImplemented) ||
 			answeredWith(err, http.StatusMethodNotAllowed) {
@@ -94,11 +79,7 @@ func (s *outpostSender) config(ctx context.Context, file string) (map[string]str
 		}
 		return config, err
 	}
-	text, err := readFile(ctx, file)
-	if err != nil {
-		return nil, fail(ExitUsage, "The file of --config can't be read: %v", err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(environ)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
 		name, value, found := strings.Cut(line, "=")
 		if !found || strings.HasPrefix(line, "#") {
@@ -112,8 +93,8 @@ func (s *outpostSender) config(ctx context.Context, file string) (map[string]str
 	return config, nil
 }
 
-func (s *outpostSender) tenants(ctx context.Context) ([]foreignTenant, error) {
-	out, err := pages(s.source, "/tenants", func(next string) (out []foreignTenant, more string, err error) {
+func (s *outpostSender) tenants(ctx context.Context) ([]tenant, error) {
+	out, err := pages(s.source, "/tenants", func(next string) (out []tenant, more string, err error) {
 		query := url.Values{"limit": {"100"}, "dir": {"asc"}}
 		if next != "" {
 			query.Set("next", next)
@@ -139,14 +120,14 @@ func (s *outpostSender) tenants(ctx context.Context) ([]foreignTenant, error) {
 	case answeredWith(err, http.StatusNotImplemented) && len(s.only) > 0:
 		return s.named(ctx)
 	case answeredWith(err, http.StatusNotImplemented):
-		return nil, fail(ExitFailed, "This Outpost can't list its tenants: its Redis lacks RediSearch. Name them, each with --only ID.")
+		return nil, failf("This Outpost can't list its tenants: its Redis lacks RediSearch. Name them, each with --only ID.")
 	}
 	return out, err
 }
 
 // named reads the tenants that --only names.
-func (s *outpostSender) named(ctx context.Context) ([]foreignTenant, error) {
-	out := make([]foreignTenant, len(s.only))
+func (s *outpostSender) named(ctx context.Context) ([]tenant, error) {
+	out := make([]tenant, len(s.only))
 	for i, tenant := range s.only {
 		var t outpostTenant
 		if err := s.get(ctx, "/tenants/"+url.PathEscape(tenant), &t); err != nil {
@@ -157,44 +138,39 @@ func (s *outpostSender) named(ctx context.Context) ([]foreignTenant, error) {
 	return out, nil
 }
 
-func (t outpostTenant) tenant() foreignTenant {
-	out := foreignTenant{id: t.ID, external: t.ID, title: t.ID}
+func (t outpostTenant) tenant() tenant {
+	out := tenant{id: t.ID, external: t.ID, title: t.ID}
 	if name := t.Metadata["name"]; name != "" {
 		out.title = name
 	}
 	return out
 }
 
-func (s *outpostSender) contents(ctx context.Context, t foreignTenant) (out contents, err error) {
-	s.once.Do(func() {
-		var topics []string
-		if s.err = s.get(ctx, "/topics", &topics); s.err != nil {
-			return
+func (s *outpostSender) eventTypes(ctx context.Context) (types []client.EventTypeInput, err error) {
+	var topics []string
+	err = s.get(ctx, "/topics", &topics)
+	for _, name := range topics {
+		if name != "*" {
+			types = append(types, client.EventTypeInput{Name: name})
 		}
-		for _, name := range topics {
-			if name != "*" {
-				s.types = append(s.types, client.EventTypeInput{Name: name})
-			}
-		}
-	})
-	if s.err != nil {
-		return out, s.err
 	}
-	out.types = s.types
+	return types, err
+}
+
+func (s *outpostSender) endpoints(ctx context.Context, t tenant) ([]endpoint, error) {
 	var there []outpostDestination
-	if err := s.get(ctx, "/tenants/"+url.PathEscape(t.id)+"/destinations", &there); err != nil {
-		return out, err
+	err := s.get(ctx, "/tenants/"+url.PathEscape(t.id)+"/destinations", &there)
+	out := make([]endpoint, len(there))
+	for i, d := range there {
+		out[i] = s.endpoint(d)
 	}
-	for _, d := range there {
-		out.endpoints = append(out.endpoints, s.endpoint(d))
-	}
-	return out, nil
+	return out, err
 }
 
 // endpoint is a destination as Posthorn imports it.
-func (s *outpostSender) endpoint(d outpostDestination) foreignEndpoint {
-	out := foreignEndpoint{id: d.ID, external: d.ID, disabled: d.DisabledAt != nil, secret: d.Credentials["secret"]}
-	leave := func(format string, args ...any) foreignEndpoint {
+func (s *outpostSender) endpoint(d outpostDestination) endpoint {
+	out := endpoint{id: d.ID, external: d.ID, disabled: d.DisabledAt != nil, secret: d.Credentials["secret"]}
+	leave := func(format string, args ...any) endpoint {
 		out.notes = append(out.notes, fmt.Sprintf(format, args...))
 		return out
 	}
@@ -215,15 +191,8 @@ func (s *outpostSender) endpoint(d outpostDestination) foreignEndpoint {
 	for name, value := range d.DeliveryMetadata {
 		headers[s.prefix+name] = value
 	}
-	fields := maps.Clone(s.wire)
-	fields["url"], fields["event_types"] = d.Config["url"], []string(d.Topics)
-	fields["verification"], fields["retry_client_errors"], fields["retry_policy"] = "simple", true, s.retries
-	if len(headers) > 0 {
-		fields["custom_headers"] = headers
-	}
-	if len(d.Metadata) > 0 {
-		fields["metadata"] = d.Metadata
-	}
+	fields := with(settings(d.Config["url"], d.Topics, s.retries), headers, d.Metadata)
+	maps.Copy(fields, s.wire)
 	if filter != "" {
 		fields["filter"] = filter
 	}
@@ -231,12 +200,12 @@ func (s *outpostSender) endpoint(d outpostDestination) foreignEndpoint {
 	return out
 }
 
-func (s *outpostSender) enable(ctx context.Context, t foreignTenant, endpoint string, on bool) error {
+func (s *outpostSender) enable(ctx context.Context, t tenant, endpoint string, on bool) error {
 	action := "/disable"
 	if on {
 		action = "/enable"
 	}
-	return s.put(ctx, "/tenants/"+url.PathEscape(t.id)+"/destinations/"+url.PathEscape(endpoint)+action)
+	return s.do(ctx, http.MethodPut, "/tenants/"+url.PathEscape(t.id)+"/destinations/"+url.PathEscape(endpoint)+action, nil, nil)
 }
 
 // outpostOperators are the operators of Outpost's filters that have one in CEL.
@@ -296,13 +265,4 @@ func outpostRetries(config map[string]string) map[string]any {
 		return otherwise
 	}
 	return doubling(number("RETRY_INTERVAL_SECONDS", 30), number("MAX_RETRY_LIMIT", 10), 86400)
-}
-
-// doubling is a retry policy whose pauses double up to a longest one, in seconds.
-func doubling(first, times, longest int) map[string]any {
-	var pauses []int
-	for pause := max(first, 1); len(pauses) < min(times, 20); pause = min(2*pause, longest) {
-		pauses = append(pauses, min(pause, longest))
-	}
-	return delays(pauses...)
 }

@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"regexp"
@@ -40,11 +40,11 @@ func outpostWire(config map[string]string) (map[string]any, error) {
 	}
 	signature := header("SIGNATURE", "signature")
 	if signature == "" {
-		return nil, fail(ExitFailed, "This Outpost signs nothing: its signature header is off. Turn it on, or import the endpoints with `posthorn import FILE`.")
+		return nil, failf("This Outpost signs nothing: its signature header is off. Turn it on, or import the endpoints with `posthorn import FILE`.")
 	}
 	algorithm := setting("SIGNATURE_ALGORITHM", "hmac-sha256")
 	if algorithm == "hmac-md5" {
-		return nil, fail(ExitFailed, "This Outpost signs with HMAC-MD5, which Posthorn does not. Let it sign with hmac-sha256 before you move.")
+		return nil, failf("This Outpost signs with HMAC-MD5, which Posthorn does not. Let it sign with hmac-sha256 before you move.")
 	}
 	value, err := outpostTemplate(setting("SIGNATURE_HEADER_TEMPLATE", `v0={{.Signatures | join ","}}`), setting("SIGNATURE_ENCODING", "hex"))
 	if err != nil {
@@ -88,7 +88,7 @@ func outpostTemplate(text, encoding string) (string, error) {
 		return placeholder
 	})
 	if unknown != "" {
-		return "", fail(ExitFailed, "Outpost's template %s has no equivalent: %s. Sign with another template there, or import the endpoints with `posthorn import FILE`.", text, unknown)
+		return "", failf("Outpost's template %s has no equivalent: %s. Sign with another template there, or import the endpoints with `posthorn import FILE`.", text, unknown)
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // sources are the senders of every importer, reading from one address.
-func sources(at string) map[string]sender {
-	return map[string]sender{
-		"svix":    &svixSender{source: newSource("Svix", at, "TOKEN")},
-		"convoy":  &convoySender{source: newSource("Convoy", at, "TOKEN"), root: "/api/v1/projects/p", project: "p"},
+func sources(at string) map[string]Sender {
+	return map[string]Sender{
+		"svix":    Svix(at, "TOKEN"),
+		"convoy":  Convoy(at, "TOKEN", "p", time.Now()),
 		"outpost": &outpostSender{source: newSource("Outpost", at, "TOKEN")},
 	}
 }
@@ -31,7 +32,7 @@ func TestAnImporterFollowsNoRedirect(t *testing.T) {
 			if _, err := from.tenants(t.Context()); err == nil || !strings.Contains(err.Error(), elsewhere.URL+"/x?...") {
 				t.Errorf("%s, %d: %v", name, status, err)
 			}
-			if err := from.enable(t.Context(), foreignTenant{id: "a"}, "b", true); err == nil {
+			if err := from.enable(t.Context(), tenant{id: "a"}, "b", true); err == nil {
 				t.Errorf("%s, %d: a change followed the redirect", name, status)
 			}
 		}

@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"context"
@@ -6,31 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"posthorn/client"
 )
 
-// importSvixCommand copies what a Svix server holds.
-type importSvixCommand struct {
-	moveFlags
-	URL   string   `required:"" placeholder:"URL" help:"The Svix server, such as https://api.eu.svix.com."`
-	Token string   `required:"" env:"SVIX_TOKEN" placeholder:"TOKEN" help:"Its token (or SVIX_TOKEN)."`
-	App   []string `placeholder:"UID" help:"Only these applications."`
-}
+// Svix is a Svix server, hosted or open source. Its applications become tenants, by their uid.
+func Svix(url, token string) Sender { return svixSender{newSource("Svix", url, token)} }
 
-// Run copies applications as tenants, by their uid.
-func (c importSvixCommand) Run(ctx context.Context, e *Env) error {
-	return c.run(ctx, e, &svixSender{source: newSource("Svix", c.URL, c.Token)}, c.App)
-}
-
-// svixSender is a Svix server, hosted or open source.
-type svixSender struct {
-	*source
-	once  sync.Once
-	types []client.EventTypeInput
-	err   error
-}
+type svixSender struct{ *source }
 
 // The objects of Svix's API, as far as they are copied. Fields that were renamed have both names.
 type (
@@ -73,37 +56,26 @@ func uidOr(uid *string, id string) string {
 	return id
 }
 
-func (s *svixSender) tenants(ctx context.Context) ([]foreignTenant, error) {
+func (s svixSender) tenants(ctx context.Context) ([]tenant, error) {
 	apps, err := svixPages[svixApplication](ctx, s.source, "/api/v1/app")
-	out := make([]foreignTenant, len(apps))
+	out := make([]tenant, len(apps))
 	for i, a := range apps {
-		out[i] = foreignTenant{id: a.ID, external: uidOr(a.UID, a.ID), title: a.Name}
+		out[i] = tenant{id: a.ID, external: uidOr(a.UID, a.ID), title: a.Name}
 	}
 	return out, err
 }
 
-func (s *svixSender) contents(ctx context.Context, t foreignTenant) (out contents, err error) {
-	s.once.Do(func() { s.types, s.err = s.eventTypes(ctx) })
-	if s.err != nil {
-		return out, s.err
-	}
-	out.types = s.types
+func (s svixSender) endpoints(ctx context.Context, t tenant) ([]endpoint, error) {
 	there, err := svixPages[svixEndpoint](ctx, s.source, "/api/v1/app/"+url.PathEscape(t.id)+"/endpoint")
-	if err != nil {
-		return out, err
+	out := make([]endpoint, len(there))
+	for i := 0; i < len(there) && err == nil; i++ {
+		out[i], err = s.endpoint(ctx, t, there[i])
 	}
-	for _, x := range there {
-		found, err := s.endpoint(ctx, t, x)
-		if err != nil {
-			return out, err
-		}
-		out.endpoints = append(out.endpoints, found)
-	}
-	return out, nil
+	return out, err
 }
 
 // eventTypes are Svix's, which belong to all applications. A schema describes, as in Svix, and checks nothing.
-func (s *svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, error) {
+func (s svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, error) {
 	found, err := svixPages[svixEventType](ctx, s.source, "/api/v1/event-type?with_content=true&include_archived=true")
 	out := make([]client.EventTypeInput, len(found))
 	for i, t := range found {
@@ -124,9 +96,9 @@ func (s *svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, e
 }
 
 // endpoint reads an endpoint with its secret and its headers.
-func (s *svixSender) endpoint(ctx context.Context, t foreignTenant, x svixEndpoint) (foreignEndpoint, error) {
+func (s svixSender) endpoint(ctx context.Context, t tenant, x svixEndpoint) (endpoint, error) {
 	path := svixEndpointPath(t, x.ID)
-	out := foreignEndpoint{id: x.ID, external: uidOr(x.UID, x.ID), disabled: x.Disabled}
+	out := endpoint{id: x.ID, external: uidOr(x.UID, x.ID), disabled: x.Disabled}
 	var secret struct {
 		Key string `json:"key"`
 	}
@@ -150,10 +122,8 @@ func (s *svixSender) endpoint(ctx context.Context, t foreignTenant, x svixEndpoi
 
 // fields is an endpoint as Posthorn imports it: rendered, signed and retried as by Svix.
 func (x svixEndpoint) fields(headers svixHeaders) map[string]any {
-	in := map[string]any{
-		"url": x.URL, "description": x.Description, "preset": "svix", "verification": "simple", "retry_client_errors": true, "event_types": []string{"*"},
-		"rate_limit": x.RateLimit, "retry_policy": delays(5, 300, 1800, 7200, 18000, 36000, 36000),
-	}
+	in := settings(x.URL, []string{"*"}, delays(5, 300, 1800, 7200, 18000, 36000, 36000))
+	in["description"], in["preset"], in["rate_limit"] = x.Description, "svix", x.RateLimit
 	if x.ThrottleRate != nil {
 		in["rate_limit"] = *x.ThrottleRate
 	}
@@ -165,25 +135,14 @@ func (x svixEndpoint) fields(headers svixHeaders) map[string]any {
 	if len(x.Channels) > 0 {
 		in["channels"] = x.Channels
 	}
-	if len(headers.Headers) > 0 {
-		in["custom_headers"] = headers.Headers
-	}
-	if len(x.Metadata) > 0 {
-		in["metadata"] = x.Metadata
-	}
-	return in
+	return with(in, headers.Headers, x.Metadata)
 }
 
-// delays is a retry policy of fixed pauses, in seconds: at most 20 of them.
-func delays(seconds ...int) map[string]any {
-	return map[string]any{"name": "custom", "delays": seconds[:min(len(seconds), 20)]}
-}
-
-func svixEndpointPath(t foreignTenant, endpoint string) string {
+func svixEndpointPath(t tenant, endpoint string) string {
 	return "/api/v1/app/" + url.PathEscape(t.id) + "/endpoint/" + url.PathEscape(endpoint)
 }
 
-func (s *svixSender) enable(ctx context.Context, t foreignTenant, endpoint string, on bool) error {
+func (s svixSender) enable(ctx context.Context, t tenant, endpoint string, on bool) error {
 	return s.do(ctx, http.MethodPatch, svixEndpointPath(t, endpoint), map[string]bool{"disabled": !on}, nil)
 }
 

@@ -1,4 +1,4 @@
-package cli
+package importer
 
 import (
 	"cmp"
@@ -14,32 +14,22 @@ import (
 	"posthorn/client"
 )
 
-// importConvoyCommand copies what a project of a Convoy server holds.
-type importConvoyCommand struct {
-	moveFlags
-	URL     string   `required:"" placeholder:"URL" help:"The Convoy server, such as https://us.getconvoy.cloud."`
-	Token   string   `required:"" env:"CONVOY_API_KEY" placeholder:"KEY" help:"An API key of the project (or CONVOY_API_KEY)."`
-	Project string   `required:"" placeholder:"ID" help:"The project."`
-	Only    []string `placeholder:"ID" help:"Only these owners of endpoints."`
-}
-
-// Run copies the project's endpoints. Those with an owner_id become endpoints of a tenant of that name, the others of
-// a tenant with the project's id.
-func (c importConvoyCommand) Run(ctx context.Context, e *Env) error {
-	from := &convoySender{
-		source: newSource("Convoy", c.URL, c.Token), root: "/api/v1/projects/" + url.PathEscape(c.Project), project: c.Project,
-		now: e.Now(),
+// Convoy is a project of a Convoy server. Endpoints with an owner_id belong to a tenant of that name, the others to a
+// tenant with the project's id.
+func Convoy(server, token, project string, now time.Time) Sender {
+	return &convoySender{
+		source:  newSource("Convoy", server, token),
+		root:    "/api/v1/projects/" + url.PathEscape(project),
+		project: project,
+		now:     now,
 	}
-	return c.run(ctx, e, from, c.Only)
 }
 
-// convoySender is a project of a Convoy server.
 type convoySender struct {
 	*source
 	root, project string
 	now           time.Time
 	config        convoyConfig
-	types         []client.EventTypeInput
 	owners        map[string][]convoyEndpoint
 	subscriptions map[string][]convoySubscription // by endpoint
 }
@@ -130,7 +120,7 @@ func convoyPages[T any](ctx context.Context, s *convoySender, path string) ([]T,
 }
 
 // tenants reads the whole project: Convoy lists endpoints, not their owners.
-func (s *convoySender) tenants(ctx context.Context) ([]foreignTenant, error) {
+func (s *convoySender) tenants(ctx context.Context) ([]tenant, error) {
 	project, err := convoyRead[struct {
 		Name   string       `json:"name"`
 		Config convoyConfig `json:"config"`
@@ -139,9 +129,6 @@ func (s *convoySender) tenants(ctx context.Context) ([]foreignTenant, error) {
 		return nil, err
 	}
 	s.config = project.Config
-	if err := s.readTypes(ctx); err != nil {
-		return nil, err
-	}
 	endpoints, err := convoyPages[convoyEndpoint](ctx, s, "/endpoints")
 	if err != nil {
 		return nil, err
@@ -156,21 +143,21 @@ func (s *convoySender) tenants(ctx context.Context) ([]foreignTenant, error) {
 			s.subscriptions[x.Endpoint.UID] = append(s.subscriptions[x.Endpoint.UID], x)
 		}
 	}
-	var out []foreignTenant
+	var out []tenant
 	for _, x := range endpoints {
 		owner, title := x.Owner, x.Owner
 		if owner == "" {
 			owner, title = s.project, cmp.Or(project.Name, s.project)
 		}
 		if s.owners[owner] == nil {
-			out = append(out, foreignTenant{id: owner, external: owner, title: title})
+			out = append(out, tenant{id: owner, external: owner, title: title})
 		}
 		s.owners[owner] = append(s.owners[owner], x)
 	}
 	return out, nil
 }
 
-func (s *convoySender) readTypes(ctx context.Context) error {
+func (s *convoySender) eventTypes(ctx context.Context) (types []client.EventTypeInput, err error) {
 	found, err := convoyRead[[]struct {
 		Name        string  `json:"name"`
 		Description string  `json:"description"`
@@ -178,31 +165,28 @@ func (s *convoySender) readTypes(ctx context.Context) error {
 	}](ctx, s, "/event-types")
 	for _, t := range found {
 		if t.Name != "*" { // stands for all
-			s.types = append(s.types, client.EventTypeInput{
-				Name: t.Name, Description: &t.Description, Deprecated: new(t.Deprecated != nil),
-			})
+			types = append(types, client.EventTypeInput{Name: t.Name, Description: &t.Description, Deprecated: new(t.Deprecated != nil)})
 		}
 	}
-	return err
+	return types, err
 }
 
-func (s *convoySender) contents(_ context.Context, t foreignTenant) (contents, error) {
-	out := contents{types: s.types}
+func (s *convoySender) endpoints(_ context.Context, t tenant) (out []endpoint, err error) {
 	for _, x := range s.owners[t.id] {
-		out.endpoints = append(out.endpoints, s.endpoint(x))
+		out = append(out, s.endpoint(x))
 	}
 	return out, nil
 }
 
 // endpoint is an endpoint with its subscriptions, as Posthorn imports it.
-func (s *convoySender) endpoint(x convoyEndpoint) foreignEndpoint {
-	out := foreignEndpoint{id: x.UID, external: x.UID, disabled: x.Status != "active"}
+func (s *convoySender) endpoint(x convoyEndpoint) endpoint {
+	out := endpoint{id: x.UID, external: x.UID, disabled: x.Status != "active"}
 	for _, secret := range x.Secrets {
 		if secret.ExpiresAt == nil || secret.ExpiresAt.IsZero() || secret.ExpiresAt.After(s.now) {
 			out.secret = secret.Value // the last is the one that it signs with
 		}
 	}
-	types, note := s.eventTypes(x)
+	types, note := s.receives(x)
 	if note == "" {
 		note = x.unknown()
 	}
@@ -215,10 +199,9 @@ func (s *convoySender) endpoint(x convoyEndpoint) foreignEndpoint {
 		out.notes = append(out.notes, err.Error())
 		return out
 	}
-	out.fields = map[string]any{
-		"url": x.URL, "description": cmp.Or(x.Description, x.Name), "event_types": types, "format": "template", "prefix": "Convoy", "wire": wire,
-		"verification": "simple", "retry_client_errors": true, "retry_policy": s.retries(), "rate_limit": nil,
-	}
+	out.fields = settings(x.URL, types, s.retries())
+	out.fields["description"], out.fields["rate_limit"] = cmp.Or(x.Description, x.Name), nil
+	out.fields["format"], out.fields["prefix"], out.fields["wire"] = "template", "Convoy", wire
 	if x.Timeout > 0 {
 		out.fields["timeout_seconds"] = min(x.Timeout, 30)
 	}
@@ -248,8 +231,8 @@ func (x convoyEndpoint) unknown() string {
 	return ""
 }
 
-// eventTypes are those of all subscriptions of an endpoint. note says what of them has no equivalent.
-func (s *convoySender) eventTypes(x convoyEndpoint) (types []string, note string) {
+// receives are the event types of all subscriptions of an endpoint. note says what of them has no equivalent.
+func (s *convoySender) receives(x convoyEndpoint) (types []string, note string) {
 	for _, sub := range s.subscriptions[x.UID] {
 		if sub.Function != "" {
 			return nil, "A subscription of it transforms what it is sent, which Posthorn does not. Emit what its receiver expects, and add it with `posthorn import FILE`."
@@ -303,7 +286,7 @@ func (s *convoySender) retries() map[string]any {
 }
 
 // enable pauses an endpoint or takes the pause back: Convoy has one call for both, so it is asked first.
-func (s *convoySender) enable(ctx context.Context, _ foreignTenant, endpoint string, on bool) error {
+func (s *convoySender) enable(ctx context.Context, _ tenant, endpoint string, on bool) error {
 	path := "/endpoints/" + url.PathEscape(endpoint)
 	x, err := convoyRead[convoyEndpoint](ctx, s, path)
 	if err != nil || (x.Status == "active") == on {
