@@ -28,7 +28,7 @@ func (c *Client) Emit(ctx context.Context, e Emission) (Accepted, error) {
 	e.withKey()
 	r := newRequest(http.MethodPost, "/events")
 	r.body, r.safe = e, true
-	return answer[Accepted](ctx, c, r)
+	return result[Accepted](ctx, c, r)
 }
 
 func (e *Emission) withKey() {
@@ -97,7 +97,7 @@ func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, 
 		}
 		r := newRequest(http.MethodPost, "/events/batch")
 		r.body, r.safe = map[string]any{"events": items}, true
-		got, err := answer[BatchResult](ctx, c, r)
+		got, err := result[BatchResult](ctx, c, r)
 		if err != nil {
 			return results, err
 		}

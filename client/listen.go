@@ -36,11 +36,11 @@ const streamSilence = 45 * time.Second
 func (c *Client) Listen(ctx context.Context, endpointID string, l Listening) error {
 	s := &listening{Listening: l, client: c, endpoint: endpointID}
 	for try := 0; ; try++ {
-		began, err := s.stream(ctx)
+		started, err := s.stream(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil // the normal end
-		case began:
+		case started:
 			try = 0
 		}
 		if err != nil && !s.waitable(err) {
@@ -62,7 +62,7 @@ type listening struct {
 }
 
 // stream handles the deliveries of one stream. began says that the server accepted the stream.
-func (s *listening) stream(ctx context.Context) (began bool, err error) {
+func (s *listening) stream(ctx context.Context) (started bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silence := time.AfterFunc(streamSilence, cancel)
@@ -71,13 +71,13 @@ func (s *listening) stream(ctx context.Context) (began bool, err error) {
 	if s.last != "" {
 		params.LastEventID = &s.last
 	}
-	answer, err := s.client.StreamListener(ctx, s.endpoint, params)
+	response, err := s.client.StreamListener(ctx, s.endpoint, params)
 	if err != nil {
-		return false, gone(err)
+		return false, listenerGone(err)
 	}
-	defer func() { _ = answer.Body.Close() }()
+	defer func() { _ = response.Body.Close() }()
 	s.back()
-	in := bufio.NewReaderSize(answer.Body, 64<<10)
+	in := bufio.NewReaderSize(response.Body, 64<<10)
 	for {
 		e, err := readEvent(in, func() { silence.Reset(streamSilence) })
 		if err != nil {
@@ -119,7 +119,7 @@ func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
 		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
 			return nil // it was canceled, or sent out again since
 		case !s.waitable(err):
-			return gone(err)
+			return listenerGone(err)
 		}
 		if !s.client.wait(ctx, backoff(try, 5*time.Second)) {
 			return nil
@@ -149,7 +149,7 @@ func (s *listening) back() {
 	s.away = false
 }
 
-func gone(err error) error {
+func listenerGone(err error) error {
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return ErrListenerGone

@@ -5058,7 +5058,7 @@ func (c *Client) GetAnalytics(ctx context.Context, params GetAnalyticsParams) (A
 	r.setQuery("type", params.Type)
 	r.setQuery("endpoint", params.Endpoint)
 	r.setQuery("format", params.Format)
-	return answer[Analytics](ctx, c, r)
+	return result[Analytics](ctx, c, r)
 }
 
 // ListAuditLog: list the audit log.
@@ -5072,7 +5072,7 @@ func (c *Client) ListAuditLog(ctx context.Context, params ListAuditLogParams) (A
 	r.setQuery("since", params.Since)
 	r.setQuery("until", params.Until)
 	r.setQuery("action", params.Action)
-	return answer[AuditPage](ctx, c, r)
+	return result[AuditPage](ctx, c, r)
 }
 
 // ListBulkJobs: list bulk jobs.
@@ -5083,7 +5083,7 @@ func (c *Client) ListBulkJobs(ctx context.Context, params ListBulkJobsParams) (B
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[BulkJobPage](ctx, c, r)
+	return result[BulkJobPage](ctx, c, r)
 }
 
 // GetBulkJob: read a bulk job and its progress.
@@ -5091,7 +5091,7 @@ func (c *Client) ListBulkJobs(ctx context.Context, params ListBulkJobsParams) (B
 // GET /bulk-jobs/{job_id}, scope webhooks:read
 func (c *Client) GetBulkJob(ctx context.Context, jobID JobID) (BulkJob, error) {
 	r := newRequest(http.MethodGet, "/bulk-jobs/%s", jobID)
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
 // CancelBulkJob: cancel a bulk job.
@@ -5102,7 +5102,7 @@ func (c *Client) GetBulkJob(ctx context.Context, jobID JobID) (BulkJob, error) {
 func (c *Client) CancelBulkJob(ctx context.Context, jobID JobID, body ReasonInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/bulk-jobs/%s/cancel", jobID)
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
 // GetCatalogue: read the platform's public catalog.
@@ -5113,7 +5113,7 @@ func (c *Client) CancelBulkJob(ctx context.Context, jobID JobID, body ReasonInpu
 // GET /catalogue, scope webhooks:read
 func (c *Client) GetCatalogue(ctx context.Context) (Catalogue, error) {
 	r := newRequest(http.MethodGet, "/catalogue")
-	return answer[Catalogue](ctx, c, r)
+	return result[Catalogue](ctx, c, r)
 }
 
 // ExportCatalogue: export the event types as OpenAPI, AsyncAPI, or JSON Schema.
@@ -5126,7 +5126,7 @@ func (c *Client) GetCatalogue(ctx context.Context) (Catalogue, error) {
 func (c *Client) ExportCatalogue(ctx context.Context, params ExportCatalogueParams) (CatalogueDocument, error) {
 	r := newRequest(http.MethodGet, "/catalogue/export")
 	r.setQuery("format", params.Format)
-	return answer[CatalogueDocument](ctx, c, r)
+	return result[CatalogueDocument](ctx, c, r)
 }
 
 // ListDeliveries: list deliveries.
@@ -5148,7 +5148,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 	r.setQuery("wait", params.Wait)
 	r.setQuery("job", params.Job)
 	r.setQuery("archived", params.Archived)
-	return answer[DeliveryPage](ctx, c, r)
+	return result[DeliveryPage](ctx, c, r)
 }
 
 // ActOnDeliveries: retry, cancel, or archive many deliveries.
@@ -5161,14 +5161,14 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 func (c *Client) ActOnDeliveries(ctx context.Context, body BulkActionInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/deliveries/bulk")
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
-// ActOnDeliveriesBulkEstimate: retry, cancel, or archive many deliveries; reads the answer BulkEstimate, which the contract gives where ActOnDeliveries has BulkJob.
+// ActOnDeliveriesBulkEstimate: retry, cancel, or archive many deliveries; reads the response BulkEstimate, which the contract gives where ActOnDeliveries has BulkJob.
 func (c *Client) ActOnDeliveriesBulkEstimate(ctx context.Context, body BulkActionInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/deliveries/bulk")
 	r.body = body
-	return answer[BulkEstimate](ctx, c, r)
+	return result[BulkEstimate](ctx, c, r)
 }
 
 // GetDelivery: read a delivery with its attempts.
@@ -5176,7 +5176,7 @@ func (c *Client) ActOnDeliveriesBulkEstimate(ctx context.Context, body BulkActio
 // GET /deliveries/{delivery_id}, scope webhooks:read
 func (c *Client) GetDelivery(ctx context.Context, deliveryID DeliveryID) (DeliveryWithAttempts, error) {
 	r := newRequest(http.MethodGet, "/deliveries/%s", deliveryID)
-	return answer[DeliveryWithAttempts](ctx, c, r)
+	return result[DeliveryWithAttempts](ctx, c, r)
 }
 
 // ArchiveDelivery: archive a delivery.
@@ -5184,7 +5184,7 @@ func (c *Client) GetDelivery(ctx context.Context, deliveryID DeliveryID) (Delive
 // POST /deliveries/{delivery_id}/archive, scope webhooks:write
 func (c *Client) ArchiveDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/archive", deliveryID)
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // GetAttempt: read one attempt with the request that was sent.
@@ -5196,7 +5196,7 @@ func (c *Client) ArchiveDelivery(ctx context.Context, deliveryID DeliveryID) (De
 // GET /deliveries/{delivery_id}/attempts/{attempt_id}, scope webhooks:read
 func (c *Client) GetAttempt(ctx context.Context, deliveryID DeliveryID, attemptID AttemptID) (AttemptWithRequest, error) {
 	r := newRequest(http.MethodGet, "/deliveries/%s/attempts/%s", deliveryID, attemptID)
-	return answer[AttemptWithRequest](ctx, c, r)
+	return result[AttemptWithRequest](ctx, c, r)
 }
 
 // CancelDelivery: cancel a delivery.
@@ -5206,7 +5206,7 @@ func (c *Client) GetAttempt(ctx context.Context, deliveryID DeliveryID, attemptI
 // POST /deliveries/{delivery_id}/cancel, scope webhooks:write
 func (c *Client) CancelDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/cancel", deliveryID)
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // ReplayDelivery: replay a delivery.
@@ -5218,7 +5218,7 @@ func (c *Client) CancelDelivery(ctx context.Context, deliveryID DeliveryID) (Del
 func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body ReplayInput) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/replay", deliveryID)
 	r.body = body
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // RetryDelivery: retry a delivery now.
@@ -5228,7 +5228,7 @@ func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body
 // POST /deliveries/{delivery_id}/retry-now, scope webhooks:write
 func (c *Client) RetryDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/retry-now", deliveryID)
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // UnarchiveDelivery: unarchive a delivery.
@@ -5236,7 +5236,7 @@ func (c *Client) RetryDelivery(ctx context.Context, deliveryID DeliveryID) (Deli
 // POST /deliveries/{delivery_id}/unarchive, scope webhooks:write
 func (c *Client) UnarchiveDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/unarchive", deliveryID)
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // ListEndpoints: list endpoints.
@@ -5249,7 +5249,7 @@ func (c *Client) ListEndpoints(ctx context.Context, params ListEndpointsParams) 
 	r.setQuery("order", params.Order)
 	r.setQuery("status", params.Status)
 	r.setQuery("condition", params.Condition)
-	return answer[EndpointPage](ctx, c, r)
+	return result[EndpointPage](ctx, c, r)
 }
 
 // CreateEndpoint: create an endpoint.
@@ -5263,7 +5263,7 @@ func (c *Client) ListEndpoints(ctx context.Context, params ListEndpointsParams) 
 func (c *Client) CreateEndpoint(ctx context.Context, body EndpointInput) (EndpointCreated, error) {
 	r := newRequest(http.MethodPost, "/endpoints")
 	r.body = body
-	return answer[EndpointCreated](ctx, c, r)
+	return result[EndpointCreated](ctx, c, r)
 }
 
 // DeleteEndpoint: delete an endpoint.
@@ -5281,7 +5281,7 @@ func (c *Client) DeleteEndpoint(ctx context.Context, endpointID EndpointID) erro
 // GET /endpoints/{endpoint_id}, scope webhooks:read
 func (c *Client) GetEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
 	r := newRequest(http.MethodGet, "/endpoints/%s", endpointID)
-	return answer[Endpoint](ctx, c, r)
+	return result[Endpoint](ctx, c, r)
 }
 
 // UpdateEndpoint: change an endpoint.
@@ -5295,7 +5295,7 @@ func (c *Client) GetEndpoint(ctx context.Context, endpointID EndpointID) (Endpoi
 func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body EndpointPatch) (Endpoint, error) {
 	r := newRequest(http.MethodPatch, "/endpoints/%s", endpointID)
 	r.body = body
-	return answer[Endpoint](ctx, c, r)
+	return result[Endpoint](ctx, c, r)
 }
 
 // DryRunFilter: try a filter on past events.
@@ -5308,7 +5308,7 @@ func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body
 func (c *Client) DryRunFilter(ctx context.Context, endpointID EndpointID, body DryRunInput) (DryRun, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/filter/dry-run", endpointID)
 	r.body = body
-	return answer[DryRun](ctx, c, r)
+	return result[DryRun](ctx, c, r)
 }
 
 // GetInbox: read a test inbox's response setting.
@@ -5316,7 +5316,7 @@ func (c *Client) DryRunFilter(ctx context.Context, endpointID EndpointID, body D
 // GET /endpoints/{endpoint_id}/inbox, scope webhooks:read
 func (c *Client) GetInbox(ctx context.Context, endpointID EndpointID) (Inbox, error) {
 	r := newRequest(http.MethodGet, "/endpoints/%s/inbox", endpointID)
-	return answer[Inbox](ctx, c, r)
+	return result[Inbox](ctx, c, r)
 }
 
 // UpdateInbox: change a test inbox's response.
@@ -5327,7 +5327,7 @@ func (c *Client) GetInbox(ctx context.Context, endpointID EndpointID) (Inbox, er
 func (c *Client) UpdateInbox(ctx context.Context, endpointID EndpointID, body InboxPatch) (Inbox, error) {
 	r := newRequest(http.MethodPatch, "/endpoints/%s/inbox", endpointID)
 	r.body = body
-	return answer[Inbox](ctx, c, r)
+	return result[Inbox](ctx, c, r)
 }
 
 // EmptyInbox: clear a test inbox.
@@ -5345,7 +5345,7 @@ func (c *Client) EmptyInbox(ctx context.Context, endpointID EndpointID) error {
 // GET /endpoints/{endpoint_id}/inbox/requests, scope events:read
 func (c *Client) ListInboxRequests(ctx context.Context, endpointID EndpointID) (InboxRequestPage, error) {
 	r := newRequest(http.MethodGet, "/endpoints/%s/inbox/requests", endpointID)
-	return answer[InboxRequestPage](ctx, c, r)
+	return result[InboxRequestPage](ctx, c, r)
 }
 
 // PauseEndpoint: pause an endpoint.
@@ -5355,7 +5355,7 @@ func (c *Client) ListInboxRequests(ctx context.Context, endpointID EndpointID) (
 // POST /endpoints/{endpoint_id}/pause, scope webhooks:write
 func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/pause", endpointID)
-	return answer[Endpoint](ctx, c, r)
+	return result[Endpoint](ctx, c, r)
 }
 
 // RecoverEndpoint: recover an endpoint's failed deliveries.
@@ -5368,14 +5368,14 @@ func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endp
 func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/recover", endpointID)
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
-// RecoverEndpointBulkEstimate: recover an endpoint's failed deliveries; reads the answer BulkEstimate, which the contract gives where RecoverEndpoint has BulkJob.
+// RecoverEndpointBulkEstimate: recover an endpoint's failed deliveries; reads the response BulkEstimate, which the contract gives where RecoverEndpoint has BulkJob.
 func (c *Client) RecoverEndpointBulkEstimate(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/recover", endpointID)
 	r.body = body
-	return answer[BulkEstimate](ctx, c, r)
+	return result[BulkEstimate](ctx, c, r)
 }
 
 // ReplayMissing: send missing events to an endpoint.
@@ -5387,14 +5387,14 @@ func (c *Client) RecoverEndpointBulkEstimate(ctx context.Context, endpointID End
 func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/replay-missing", endpointID)
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
-// ReplayMissingBulkEstimate: send missing events to an endpoint; reads the answer BulkEstimate, which the contract gives where ReplayMissing has BulkJob.
+// ReplayMissingBulkEstimate: send missing events to an endpoint; reads the response BulkEstimate, which the contract gives where ReplayMissing has BulkJob.
 func (c *Client) ReplayMissingBulkEstimate(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/replay-missing", endpointID)
 	r.body = body
-	return answer[BulkEstimate](ctx, c, r)
+	return result[BulkEstimate](ctx, c, r)
 }
 
 // ResumeEndpoint: resume an endpoint.
@@ -5409,7 +5409,7 @@ func (c *Client) ReplayMissingBulkEstimate(ctx context.Context, endpointID Endpo
 func (c *Client) ResumeEndpoint(ctx context.Context, endpointID EndpointID, body ResumeInput) (Endpoint, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/resume", endpointID)
 	r.body = body
-	return answer[Endpoint](ctx, c, r)
+	return result[Endpoint](ctx, c, r)
 }
 
 // RotateSecret: rotate an endpoint's secret.
@@ -5422,7 +5422,7 @@ func (c *Client) ResumeEndpoint(ctx context.Context, endpointID EndpointID, body
 func (c *Client) RotateSecret(ctx context.Context, endpointID EndpointID, body RotateInput) (SecretCreated, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/rotate-secret", endpointID)
 	r.body = body
-	return answer[SecretCreated](ctx, c, r)
+	return result[SecretCreated](ctx, c, r)
 }
 
 // ListSecrets: list an endpoint's active secrets.
@@ -5432,7 +5432,7 @@ func (c *Client) RotateSecret(ctx context.Context, endpointID EndpointID, body R
 // GET /endpoints/{endpoint_id}/secrets, scope webhooks:read
 func (c *Client) ListSecrets(ctx context.Context, endpointID EndpointID) (SecretPage, error) {
 	r := newRequest(http.MethodGet, "/endpoints/%s/secrets", endpointID)
-	return answer[SecretPage](ctx, c, r)
+	return result[SecretPage](ctx, c, r)
 }
 
 // SwitchSecret: sign with the newest secret now.
@@ -5442,7 +5442,7 @@ func (c *Client) ListSecrets(ctx context.Context, endpointID EndpointID) (Secret
 // POST /endpoints/{endpoint_id}/switch-secret, scope webhooks:write
 func (c *Client) SwitchSecret(ctx context.Context, endpointID EndpointID) (Secret, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/switch-secret", endpointID)
-	return answer[Secret](ctx, c, r)
+	return result[Secret](ctx, c, r)
 }
 
 // TestEndpoint: send a test event to an endpoint.
@@ -5454,7 +5454,7 @@ func (c *Client) SwitchSecret(ctx context.Context, endpointID EndpointID) (Secre
 func (c *Client) TestEndpoint(ctx context.Context, endpointID EndpointID, body TestInput) (TestAccepted, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/test", endpointID)
 	r.body = body
-	return answer[TestAccepted](ctx, c, r)
+	return result[TestAccepted](ctx, c, r)
 }
 
 // VerifyEndpoint: verify an endpoint.
@@ -5464,7 +5464,7 @@ func (c *Client) TestEndpoint(ctx context.Context, endpointID EndpointID, body T
 // POST /endpoints/{endpoint_id}/verify, scope webhooks:write
 func (c *Client) VerifyEndpoint(ctx context.Context, endpointID EndpointID) (Verification, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/verify", endpointID)
-	return answer[Verification](ctx, c, r)
+	return result[Verification](ctx, c, r)
 }
 
 // ListEventTypes: list event types.
@@ -5477,7 +5477,7 @@ func (c *Client) ListEventTypes(ctx context.Context, params ListEventTypesParams
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[EventTypePage](ctx, c, r)
+	return result[EventTypePage](ctx, c, r)
 }
 
 // CreateEventType: create an event type.
@@ -5486,7 +5486,7 @@ func (c *Client) ListEventTypes(ctx context.Context, params ListEventTypesParams
 func (c *Client) CreateEventType(ctx context.Context, body EventTypeInput) (EventType, error) {
 	r := newRequest(http.MethodPost, "/event-types")
 	r.body = body
-	return answer[EventType](ctx, c, r)
+	return result[EventType](ctx, c, r)
 }
 
 // ImportEventTypes: import many event types.
@@ -5498,7 +5498,7 @@ func (c *Client) CreateEventType(ctx context.Context, body EventTypeInput) (Even
 func (c *Client) ImportEventTypes(ctx context.Context, body EventTypeImport) (EventTypeImported, error) {
 	r := newRequest(http.MethodPost, "/event-types/import")
 	r.body = body
-	return answer[EventTypeImported](ctx, c, r)
+	return result[EventTypeImported](ctx, c, r)
 }
 
 // DeleteEventType: delete an event type.
@@ -5516,7 +5516,7 @@ func (c *Client) DeleteEventType(ctx context.Context, name string) error {
 // GET /event-types/{name}, scope webhooks:read
 func (c *Client) GetEventType(ctx context.Context, name string) (EventType, error) {
 	r := newRequest(http.MethodGet, "/event-types/%s", name)
-	return answer[EventType](ctx, c, r)
+	return result[EventType](ctx, c, r)
 }
 
 // UpdateEventType: change an event type.
@@ -5527,7 +5527,7 @@ func (c *Client) GetEventType(ctx context.Context, name string) (EventType, erro
 func (c *Client) UpdateEventType(ctx context.Context, name string, body EventTypePatch) (EventType, error) {
 	r := newRequest(http.MethodPatch, "/event-types/%s", name)
 	r.body = body
-	return answer[EventType](ctx, c, r)
+	return result[EventType](ctx, c, r)
 }
 
 // ListEvents: list events.
@@ -5546,7 +5546,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 	r.setQuery("channel", params.Channel)
 	r.setQuery("trace_id", params.TraceID)
 	r.setQuery("event_id", params.EventID)
-	return answer[EventPage](ctx, c, r)
+	return result[EventPage](ctx, c, r)
 }
 
 // EmitEvent: emit an event.
@@ -5560,7 +5560,7 @@ func (c *Client) EmitEvent(ctx context.Context, params EmitEventParams, body Emi
 	r.setHeader("Idempotency-Key", params.IdempotencyKey)
 	r.setHeader("traceparent", params.Traceparent)
 	r.body = body
-	return answer[Accepted](ctx, c, r)
+	return result[Accepted](ctx, c, r)
 }
 
 // EmitEvents: emit up to 1,000 events.
@@ -5573,7 +5573,7 @@ func (c *Client) EmitEvent(ctx context.Context, params EmitEventParams, body Emi
 func (c *Client) EmitEvents(ctx context.Context, body Batch) (BatchResult, error) {
 	r := newRequest(http.MethodPost, "/events/batch")
 	r.body = body
-	return answer[BatchResult](ctx, c, r)
+	return result[BatchResult](ctx, c, r)
 }
 
 // GetEvent: read an event with its data.
@@ -5581,7 +5581,7 @@ func (c *Client) EmitEvents(ctx context.Context, body Batch) (BatchResult, error
 // GET /events/{event_id}, scope events:read
 func (c *Client) GetEvent(ctx context.Context, eventID EventID) (EventWithData, error) {
 	r := newRequest(http.MethodGet, "/events/%s", eventID)
-	return answer[EventWithData](ctx, c, r)
+	return result[EventWithData](ctx, c, r)
 }
 
 // ListEventDeliveries: list the deliveries of an event.
@@ -5592,7 +5592,7 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[DeliveryPage](ctx, c, r)
+	return result[DeliveryPage](ctx, c, r)
 }
 
 // ExpungeEvent: delete an event's data.
@@ -5605,7 +5605,7 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 func (c *Client) ExpungeEvent(ctx context.Context, eventID EventID, body ExpungeEventInput) (EventExpunged, error) {
 	r := newRequest(http.MethodPost, "/events/%s/expunge", eventID)
 	r.body = body
-	return answer[EventExpunged](ctx, c, r)
+	return result[EventExpunged](ctx, c, r)
 }
 
 // ReplayEvent: replay an event.
@@ -5618,7 +5618,7 @@ func (c *Client) ExpungeEvent(ctx context.Context, eventID EventID, body Expunge
 func (c *Client) ReplayEvent(ctx context.Context, eventID EventID, body EventReplayInput) (EventReplayed, error) {
 	r := newRequest(http.MethodPost, "/events/%s/replay", eventID)
 	r.body = body
-	return answer[EventReplayed](ctx, c, r)
+	return result[EventReplayed](ctx, c, r)
 }
 
 // ExplainEvent: explain the routing of an event.
@@ -5630,7 +5630,7 @@ func (c *Client) ReplayEvent(ctx context.Context, eventID EventID, body EventRep
 // GET /events/{event_id}/routing, scope webhooks:read
 func (c *Client) ExplainEvent(ctx context.Context, eventID EventID) (EventRouting, error) {
 	r := newRequest(http.MethodGet, "/events/%s/routing", eventID)
-	return answer[EventRouting](ctx, c, r)
+	return result[EventRouting](ctx, c, r)
 }
 
 // CreateExpunge: delete the data of matching events.
@@ -5643,14 +5643,14 @@ func (c *Client) ExplainEvent(ctx context.Context, eventID EventID) (EventRoutin
 func (c *Client) CreateExpunge(ctx context.Context, body ExpungeInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/expunges")
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
-// CreateExpungeBulkEstimate: delete the data of matching events; reads the answer BulkEstimate, which the contract gives where CreateExpunge has BulkJob.
+// CreateExpungeBulkEstimate: delete the data of matching events; reads the response BulkEstimate, which the contract gives where CreateExpunge has BulkJob.
 func (c *Client) CreateExpungeBulkEstimate(ctx context.Context, body ExpungeInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/expunges")
 	r.body = body
-	return answer[BulkEstimate](ctx, c, r)
+	return result[BulkEstimate](ctx, c, r)
 }
 
 // GetHealth: read the health of the tenant's endpoints.
@@ -5663,7 +5663,7 @@ func (c *Client) CreateExpungeBulkEstimate(ctx context.Context, body ExpungeInpu
 // GET /health, scope webhooks:read
 func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	r := newRequest(http.MethodGet, "/health")
-	return answer[Health](ctx, c, r)
+	return result[Health](ctx, c, r)
 }
 
 // ListHistory: list days of history in storage.
@@ -5673,7 +5673,7 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 // GET /history, scope webhooks:read
 func (c *Client) ListHistory(ctx context.Context) (HistoryList, error) {
 	r := newRequest(http.MethodGet, "/history")
-	return answer[HistoryList](ctx, c, r)
+	return result[HistoryList](ctx, c, r)
 }
 
 // RestoreHistory: bring a day of history back.
@@ -5683,7 +5683,7 @@ func (c *Client) ListHistory(ctx context.Context) (HistoryList, error) {
 // POST /history/{day}/restore, scope webhooks:write
 func (c *Client) RestoreHistory(ctx context.Context, day string) (HistoryDay, error) {
 	r := newRequest(http.MethodPost, "/history/%s/restore", day)
-	return answer[HistoryDay](ctx, c, r)
+	return result[HistoryDay](ctx, c, r)
 }
 
 // ImportAll: import event types and endpoints with their secrets.
@@ -5696,7 +5696,7 @@ func (c *Client) RestoreHistory(ctx context.Context, day string) (HistoryDay, er
 func (c *Client) ImportAll(ctx context.Context, body ImportInput) (Imported, error) {
 	r := newRequest(http.MethodPost, "/import")
 	r.body = body
-	return answer[Imported](ctx, c, r)
+	return result[Imported](ctx, c, r)
 }
 
 // GetInboxRequest: read a request of a test inbox.
@@ -5704,7 +5704,7 @@ func (c *Client) ImportAll(ctx context.Context, body ImportInput) (Imported, err
 // GET /inbox-requests/{inbox_request_id}, scope events:read
 func (c *Client) GetInboxRequest(ctx context.Context, inboxRequestID InboxRequestID) (InboxRequest, error) {
 	r := newRequest(http.MethodGet, "/inbox-requests/%s", inboxRequestID)
-	return answer[InboxRequest](ctx, c, r)
+	return result[InboxRequest](ctx, c, r)
 }
 
 // CreateInbox: create a test inbox.
@@ -5717,7 +5717,7 @@ func (c *Client) GetInboxRequest(ctx context.Context, inboxRequestID InboxReques
 func (c *Client) CreateInbox(ctx context.Context, body InboxInput) (EndpointCreated, error) {
 	r := newRequest(http.MethodPost, "/inboxes")
 	r.body = body
-	return answer[EndpointCreated](ctx, c, r)
+	return result[EndpointCreated](ctx, c, r)
 }
 
 // ListInvitations: list open invitations.
@@ -5730,7 +5730,7 @@ func (c *Client) ListInvitations(ctx context.Context, params ListInvitationsPara
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[InvitationPage](ctx, c, r)
+	return result[InvitationPage](ctx, c, r)
 }
 
 // CreateInvitation: create an invitation.
@@ -5741,7 +5741,7 @@ func (c *Client) ListInvitations(ctx context.Context, params ListInvitationsPara
 func (c *Client) CreateInvitation(ctx context.Context, body InvitationInput) (Invitation, error) {
 	r := newRequest(http.MethodPost, "/invitations")
 	r.body = body
-	return answer[Invitation](ctx, c, r)
+	return result[Invitation](ctx, c, r)
 }
 
 // RevokeInvitation: revoke an invitation.
@@ -5762,7 +5762,7 @@ func (c *Client) ListKeys(ctx context.Context, params ListKeysParams) (KeyPage, 
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[KeyPage](ctx, c, r)
+	return result[KeyPage](ctx, c, r)
 }
 
 // CreateKey: create an API key.
@@ -5773,7 +5773,7 @@ func (c *Client) ListKeys(ctx context.Context, params ListKeysParams) (KeyPage, 
 func (c *Client) CreateKey(ctx context.Context, body KeyInput) (KeyCreated, error) {
 	r := newRequest(http.MethodPost, "/keys")
 	r.body = body
-	return answer[KeyCreated](ctx, c, r)
+	return result[KeyCreated](ctx, c, r)
 }
 
 // RevokeKey: revoke an API key.
@@ -5791,7 +5791,7 @@ func (c *Client) RevokeKey(ctx context.Context, keyID KeyID) error {
 // GET /keys/{key_id}, scope keys:write
 func (c *Client) GetKey(ctx context.Context, keyID KeyID) (Key, error) {
 	r := newRequest(http.MethodGet, "/keys/%s", keyID)
-	return answer[Key](ctx, c, r)
+	return result[Key](ctx, c, r)
 }
 
 // CreateListener: create a listener.
@@ -5806,7 +5806,7 @@ func (c *Client) GetKey(ctx context.Context, keyID KeyID) (Key, error) {
 func (c *Client) CreateListener(ctx context.Context, body ListenerInput) (EndpointCreated, error) {
 	r := newRequest(http.MethodPost, "/listeners")
 	r.body = body
-	return answer[EndpointCreated](ctx, c, r)
+	return result[EndpointCreated](ctx, c, r)
 }
 
 // AnswerDelivery: report the result of a delivery.
@@ -5819,7 +5819,7 @@ func (c *Client) CreateListener(ctx context.Context, body ListenerInput) (Endpoi
 func (c *Client) AnswerDelivery(ctx context.Context, endpointID EndpointID, body ListenerAnswer) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/listeners/%s/answers", endpointID)
 	r.body = body
-	return answer[Delivery](ctx, c, r)
+	return result[Delivery](ctx, c, r)
 }
 
 // StreamListener: stream a listener's deliveries.
@@ -5846,7 +5846,7 @@ func (c *Client) ListMembers(ctx context.Context, params ListMembersParams) (Mem
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[MemberPage](ctx, c, r)
+	return result[MemberPage](ctx, c, r)
 }
 
 // RemoveMember: remove a member.
@@ -5864,7 +5864,7 @@ func (c *Client) RemoveMember(ctx context.Context, memberID MemberID) error {
 // GET /members/{member_id}, scope members:write
 func (c *Client) GetMember(ctx context.Context, memberID MemberID) (Member, error) {
 	r := newRequest(http.MethodGet, "/members/%s", memberID)
-	return answer[Member](ctx, c, r)
+	return result[Member](ctx, c, r)
 }
 
 // UpdateMember: change a member's role.
@@ -5875,7 +5875,7 @@ func (c *Client) GetMember(ctx context.Context, memberID MemberID) (Member, erro
 func (c *Client) UpdateMember(ctx context.Context, memberID MemberID, body MemberPatch) (Member, error) {
 	r := newRequest(http.MethodPatch, "/members/%s", memberID)
 	r.body = body
-	return answer[Member](ctx, c, r)
+	return result[Member](ctx, c, r)
 }
 
 // ListNotices: list notices.
@@ -5892,7 +5892,7 @@ func (c *Client) ListNotices(ctx context.Context, params ListNoticesParams) (Not
 	r.setQuery("since", params.Since)
 	r.setQuery("until", params.Until)
 	r.setQuery("kind", params.Kind)
-	return answer[NoticePage](ctx, c, r)
+	return result[NoticePage](ctx, c, r)
 }
 
 // ListRejectedEvents: list rejected outbox events.
@@ -5906,7 +5906,7 @@ func (c *Client) ListRejectedEvents(ctx context.Context, params ListRejectedEven
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[RejectedEventPage](ctx, c, r)
+	return result[RejectedEventPage](ctx, c, r)
 }
 
 // DiscardRejectedEvent: discard a rejected event.
@@ -5926,7 +5926,7 @@ func (c *Client) DiscardRejectedEvent(ctx context.Context, rejectedID RejectedID
 // POST /outbox/rejected/{rejected_id}/retry, scope events:write
 func (c *Client) RetryRejectedEvent(ctx context.Context, rejectedID RejectedID) (RejectedRetried, error) {
 	r := newRequest(http.MethodPost, "/outbox/rejected/%s/retry", rejectedID)
-	return answer[RejectedRetried](ctx, c, r)
+	return result[RejectedRetried](ctx, c, r)
 }
 
 // GetPlatform: read the platform's settings.
@@ -5934,7 +5934,7 @@ func (c *Client) RetryRejectedEvent(ctx context.Context, rejectedID RejectedID) 
 // GET /platform, scope tenants:write
 func (c *Client) GetPlatform(ctx context.Context) (Platform, error) {
 	r := newRequest(http.MethodGet, "/platform")
-	return answer[Platform](ctx, c, r)
+	return result[Platform](ctx, c, r)
 }
 
 // UpdatePlatform: change the platform's settings.
@@ -5943,7 +5943,7 @@ func (c *Client) GetPlatform(ctx context.Context) (Platform, error) {
 func (c *Client) UpdatePlatform(ctx context.Context, body PlatformPatch) (Platform, error) {
 	r := newRequest(http.MethodPatch, "/platform")
 	r.body = body
-	return answer[Platform](ctx, c, r)
+	return result[Platform](ctx, c, r)
 }
 
 // ListPauses: list pauses.
@@ -5953,7 +5953,7 @@ func (c *Client) UpdatePlatform(ctx context.Context, body PlatformPatch) (Platfo
 // GET /platform/pauses, scope tenants:write
 func (c *Client) ListPauses(ctx context.Context) (PauseList, error) {
 	r := newRequest(http.MethodGet, "/platform/pauses")
-	return answer[PauseList](ctx, c, r)
+	return result[PauseList](ctx, c, r)
 }
 
 // PauseDispatch: pause deliveries.
@@ -5964,7 +5964,7 @@ func (c *Client) ListPauses(ctx context.Context) (PauseList, error) {
 func (c *Client) PauseDispatch(ctx context.Context, body PauseInput) (Pause, error) {
 	r := newRequest(http.MethodPost, "/platform/pauses")
 	r.body = body
-	return answer[Pause](ctx, c, r)
+	return result[Pause](ctx, c, r)
 }
 
 // ResumeDispatch: end a pause.
@@ -5975,7 +5975,7 @@ func (c *Client) PauseDispatch(ctx context.Context, body PauseInput) (Pause, err
 func (c *Client) ResumeDispatch(ctx context.Context, pauseID string, body ReasonInput) (Pause, error) {
 	r := newRequest(http.MethodPost, "/platform/pauses/%s/resume", pauseID)
 	r.body = body
-	return answer[Pause](ctx, c, r)
+	return result[Pause](ctx, c, r)
 }
 
 // ListPortalLinks: list portal links.
@@ -5986,7 +5986,7 @@ func (c *Client) ListPortalLinks(ctx context.Context, params ListPortalLinksPara
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[PortalLinkPage](ctx, c, r)
+	return result[PortalLinkPage](ctx, c, r)
 }
 
 // CreatePortalLink: create a portal link.
@@ -5999,7 +5999,7 @@ func (c *Client) ListPortalLinks(ctx context.Context, params ListPortalLinksPara
 func (c *Client) CreatePortalLink(ctx context.Context, body PortalLinkInput) (PortalLinkCreated, error) {
 	r := newRequest(http.MethodPost, "/portal-links")
 	r.body = body
-	return answer[PortalLinkCreated](ctx, c, r)
+	return result[PortalLinkCreated](ctx, c, r)
 }
 
 // RevokePortalLink: revoke a portal link.
@@ -6022,14 +6022,14 @@ func (c *Client) RevokePortalLink(ctx context.Context, portalLinkID PortalLinkID
 func (c *Client) CreateReplays(ctx context.Context, body ReplaysInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/replays")
 	r.body = body
-	return answer[BulkJob](ctx, c, r)
+	return result[BulkJob](ctx, c, r)
 }
 
-// CreateReplaysBulkEstimate: replay many deliveries; reads the answer BulkEstimate, which the contract gives where CreateReplays has BulkJob.
+// CreateReplaysBulkEstimate: replay many deliveries; reads the response BulkEstimate, which the contract gives where CreateReplays has BulkJob.
 func (c *Client) CreateReplaysBulkEstimate(ctx context.Context, body ReplaysInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/replays")
 	r.body = body
-	return answer[BulkEstimate](ctx, c, r)
+	return result[BulkEstimate](ctx, c, r)
 }
 
 // GetOwnTenant: read your tenant.
@@ -6039,7 +6039,7 @@ func (c *Client) CreateReplaysBulkEstimate(ctx context.Context, body ReplaysInpu
 // GET /tenant
 func (c *Client) GetOwnTenant(ctx context.Context) (Tenant, error) {
 	r := newRequest(http.MethodGet, "/tenant")
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // UpdateOwnTenant: change your tenant.
@@ -6048,7 +6048,7 @@ func (c *Client) GetOwnTenant(ctx context.Context) (Tenant, error) {
 func (c *Client) UpdateOwnTenant(ctx context.Context, body TenantPatch) (Tenant, error) {
 	r := newRequest(http.MethodPatch, "/tenant")
 	r.body = body
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // ListTenants: list tenants.
@@ -6059,7 +6059,7 @@ func (c *Client) ListTenants(ctx context.Context, params ListTenantsParams) (Ten
 	r.setQuery("limit", params.Limit)
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
-	return answer[TenantPage](ctx, c, r)
+	return result[TenantPage](ctx, c, r)
 }
 
 // CreateTenant: create a tenant.
@@ -6070,7 +6070,7 @@ func (c *Client) ListTenants(ctx context.Context, params ListTenantsParams) (Ten
 func (c *Client) CreateTenant(ctx context.Context, body TenantInput) (TenantCreated, error) {
 	r := newRequest(http.MethodPost, "/tenants")
 	r.body = body
-	return answer[TenantCreated](ctx, c, r)
+	return result[TenantCreated](ctx, c, r)
 }
 
 // DeleteTenant: delete a tenant.
@@ -6091,7 +6091,7 @@ func (c *Client) DeleteTenant(ctx context.Context, tenantID TenantID) error {
 // GET /tenants/{tenant_id}, scope tenants:write
 func (c *Client) GetTenant(ctx context.Context, tenantID TenantID) (Tenant, error) {
 	r := newRequest(http.MethodGet, "/tenants/%s", tenantID)
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // UpdateTenant: change a tenant.
@@ -6100,7 +6100,7 @@ func (c *Client) GetTenant(ctx context.Context, tenantID TenantID) (Tenant, erro
 func (c *Client) UpdateTenant(ctx context.Context, tenantID TenantID, body TenantPatch) (Tenant, error) {
 	r := newRequest(http.MethodPatch, "/tenants/%s", tenantID)
 	r.body = body
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // PutTenant: create or change a tenant by external id.
@@ -6112,7 +6112,7 @@ func (c *Client) UpdateTenant(ctx context.Context, tenantID TenantID, body Tenan
 func (c *Client) PutTenant(ctx context.Context, tenantID TenantID, body TenantPatch) (Tenant, error) {
 	r := newRequest(http.MethodPut, "/tenants/%s", tenantID)
 	r.body = body
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // ExportTenant: export a tenant.
@@ -6137,7 +6137,7 @@ func (c *Client) ExportTenant(ctx context.Context, tenantID TenantID, body Reaso
 // GET /tenants/{tenant_id}/limits, scope tenants:write
 func (c *Client) GetTenantLimits(ctx context.Context, tenantID TenantID) (TenantLimits, error) {
 	r := newRequest(http.MethodGet, "/tenants/%s/limits", tenantID)
-	return answer[TenantLimits](ctx, c, r)
+	return result[TenantLimits](ctx, c, r)
 }
 
 // UpdateTenantLimits: change a tenant's limits.
@@ -6148,7 +6148,7 @@ func (c *Client) GetTenantLimits(ctx context.Context, tenantID TenantID) (Tenant
 func (c *Client) UpdateTenantLimits(ctx context.Context, tenantID TenantID, body TenantLimitsPatch) (TenantLimits, error) {
 	r := newRequest(http.MethodPatch, "/tenants/%s/limits", tenantID)
 	r.body = body
-	return answer[TenantLimits](ctx, c, r)
+	return result[TenantLimits](ctx, c, r)
 }
 
 // ResumeTenant: resume a suspended tenant.
@@ -6157,7 +6157,7 @@ func (c *Client) UpdateTenantLimits(ctx context.Context, tenantID TenantID, body
 func (c *Client) ResumeTenant(ctx context.Context, tenantID TenantID, body ReasonInput) (Tenant, error) {
 	r := newRequest(http.MethodPost, "/tenants/%s/resume", tenantID)
 	r.body = body
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // RemoveTenantSSO: remove a tenant's single sign-on.
@@ -6177,7 +6177,7 @@ func (c *Client) RemoveTenantSSO(ctx context.Context, tenantID TenantID) error {
 // GET /tenants/{tenant_id}/sso, scope tenants:write
 func (c *Client) GetTenantSSO(ctx context.Context, tenantID TenantID) (SSO, error) {
 	r := newRequest(http.MethodGet, "/tenants/%s/sso", tenantID)
-	return answer[SSO](ctx, c, r)
+	return result[SSO](ctx, c, r)
 }
 
 // UpdateTenantSSO: change a tenant's single sign-on.
@@ -6191,7 +6191,7 @@ func (c *Client) GetTenantSSO(ctx context.Context, tenantID TenantID) (SSO, erro
 func (c *Client) UpdateTenantSSO(ctx context.Context, tenantID TenantID, body SSOPatch) (SSO, error) {
 	r := newRequest(http.MethodPatch, "/tenants/%s/sso", tenantID)
 	r.body = body
-	return answer[SSO](ctx, c, r)
+	return result[SSO](ctx, c, r)
 }
 
 // SuspendTenant: suspend a tenant.
@@ -6202,7 +6202,7 @@ func (c *Client) UpdateTenantSSO(ctx context.Context, tenantID TenantID, body SS
 func (c *Client) SuspendTenant(ctx context.Context, tenantID TenantID, body ReasonInput) (Tenant, error) {
 	r := newRequest(http.MethodPost, "/tenants/%s/suspend", tenantID)
 	r.body = body
-	return answer[Tenant](ctx, c, r)
+	return result[Tenant](ctx, c, r)
 }
 
 // GetUsage: read the tenant's limits and usage.
@@ -6212,5 +6212,5 @@ func (c *Client) SuspendTenant(ctx context.Context, tenantID TenantID, body Reas
 // GET /usage, scope events:read
 func (c *Client) GetUsage(ctx context.Context) (Usage, error) {
 	r := newRequest(http.MethodGet, "/usage")
-	return answer[Usage](ctx, c, r)
+	return result[Usage](ctx, c, r)
 }

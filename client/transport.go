@@ -82,11 +82,11 @@ func (r *request) text(name string, v reflect.Value) (string, bool) {
 	return fmt.Sprint(v.Interface()), true
 }
 
-// maxAnswer bounds how many bytes of a response are read: more than any page of the API.
-const maxAnswer = 64 << 20
+// maxResponse bounds how many bytes of a response are read: more than any page of the API.
+const maxResponse = 64 << 20
 
-// answer sends a request and reads a JSON response.
-func answer[T any](ctx context.Context, c *Client, r *request) (T, error) {
+// result sends a request and reads a JSON response.
+func result[T any](ctx context.Context, c *Client, r *request) (T, error) {
 	var into T
 	body, err := c.send(ctx, r)
 	if err != nil {
@@ -150,12 +150,12 @@ func (c *Client) once(ctx context.Context, r *request, encoded []byte) ([]byte, 
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("posthorn: %s %s: %w", r.method, r.path, err)
-	case len(body) > maxAnswer:
-		return nil, fmt.Errorf("posthorn: the response to %s %s has more than %d bytes", r.method, r.path, maxAnswer)
+	case len(body) > maxResponse:
+		return nil, fmt.Errorf("posthorn: the response to %s %s has more than %d bytes", r.method, r.path, maxResponse)
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return nil, refusal(res.StatusCode, res.Header, body)
 	}

@@ -56,13 +56,13 @@ func (v Verifier) Verify(header http.Header, body []byte) error {
 	if err == nil {
 		err = wire.Verify(header.Get, body, v.Secrets, now(), tolerance)
 	}
-	known := fault.As(err)
-	if known == nil {
+	failure := fault.As(err)
+	if failure == nil {
 		return err
 	}
-	e := &SignatureError{Code: known.Code, Detail: known.Detail}
-	if len(known.Fields) > 0 && known.Code != signature.CodeSecretRefused && known.Code != signature.CodeFormatUnknown {
-		e.Header = known.Fields[0].Name
+	e := &SignatureError{Code: failure.Code, Detail: failure.Detail}
+	if len(failure.Fields) > 0 && failure.Code != signature.CodeSecretRefused && failure.Code != signature.CodeFormatUnknown {
+		e.Header = failure.Fields[0].Name
 	}
 	return e
 }
@@ -121,15 +121,15 @@ const defaultMaxBody = 2 << 20
 
 // Read reads a request's body, verifies it, and parses the event. Deliveries are at least once: act on each ID once.
 func (v Verifier) Read(r *http.Request) (Webhook, error) {
-	most := v.MaxBody
-	if most <= 0 {
-		most = defaultMaxBody
+	limit := v.MaxBody
+	if limit <= 0 {
+		limit = defaultMaxBody
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return Webhook{}, &SignatureError{Code: "body_too_large", Detail: fmt.Sprintf("The body has more than %d bytes.", most)}
+		return Webhook{}, &SignatureError{Code: "body_too_large", Detail: fmt.Sprintf("The body has more than %d bytes.", limit)}
 	case err != nil:
 		return Webhook{}, fmt.Errorf("posthorn: read the webhook: %w", err)
 	}

@@ -152,7 +152,7 @@ func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return fail(ExitUsage, "%s", strings.TrimPrefix(err.Error(), "posthorn: "))
 	}
-	who, err := whose(ctx, sdk)
+	who, err := keyOwner(ctx, sdk)
 	if err != nil {
 		return err
 	}
@@ -164,8 +164,8 @@ func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// whose describes whom a key belongs to.
-func whose(ctx context.Context, c *client.Client) (string, error) {
+// keyOwner describes whom a key belongs to.
+func keyOwner(ctx context.Context, c *client.Client) (string, error) {
 	tenant, err := c.GetOwnTenant(ctx)
 	if client.Code(err) == "tenant_required" {
 		return "the platform; name a tenant with --tenant", nil

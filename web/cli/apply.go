@@ -92,11 +92,11 @@ func (c applyCommand) confirm(ctx context.Context, e *Env) error {
 		return nil
 	}
 	e.notef("Do this? [y/N] ")
-	answer, err := readLine(ctx, bufio.NewReader(e.Stdin))
+	reply, err := readLine(ctx, bufio.NewReader(e.Stdin))
 	if err != nil {
 		return err
 	}
-	if !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+	if !strings.EqualFold(reply, "y") && !strings.EqualFold(reply, "yes") {
 		return fail(ExitFailed, "Nothing was changed.")
 	}
 	return nil
@@ -165,9 +165,9 @@ func (c applyCommand) end(e *Env, plan *apply.Plan, applied bool) error {
 
 // invalid gives errors about a file the exit code of bad input.
 func invalid(err error) error {
-	var wrong *apply.InvalidError
-	if errors.As(err, &wrong) {
-		return fail(ExitUsage, "%s", wrong.Error())
+	var invalidFile *apply.InvalidError
+	if errors.As(err, &invalidFile) {
+		return fail(ExitUsage, "%s", invalidFile.Error())
 	}
 	if own := new(client.Error); err != nil && !errors.As(err, &own) && unreachable(err) == "" &&
 		!errors.Is(err, context.Canceled) {

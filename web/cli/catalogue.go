@@ -174,17 +174,17 @@ func entryOf(text []byte) (catalogue.Entry, error) {
 		Versions                 map[string]catalogue.Version
 	}
 	err := json.Unmarshal(text, &t)
-	given := func(v json.RawMessage) json.RawMessage {
+	present := func(v json.RawMessage) json.RawMessage {
 		if string(v) == "null" {
 			return nil
 		}
 		return v
 	}
 	for name, v := range t.Versions {
-		t.Versions[name] = catalogue.Version{Schema: given(v.Schema), Example: given(v.Example)}
+		t.Versions[name] = catalogue.Version{Schema: present(v.Schema), Example: present(v.Example)}
 	}
 	return catalogue.Entry{
-		Name: t.Name, Description: t.Description, Group: t.Group, Schema: given(t.Schema), Example: given(t.Example),
+		Name: t.Name, Description: t.Description, Group: t.Group, Schema: present(t.Schema), Example: present(t.Example),
 		Deprecated: t.Deprecated, Versions: t.Versions,
 	}, err
 }

@@ -35,10 +35,10 @@ type deadReplayCommand struct {
 // Run replays deliveries one by one, and continues after one that is rejected.
 func (c deadReplayCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	sent, failures := 0, []failedReplay{}
-	for _, given := range c.IDs {
-		ids, err := c.meant(ctx, sdk, given)
+	for _, named := range c.IDs {
+		ids, err := c.targets(ctx, sdk, named)
 		if err != nil {
-			failures = append(failures, failedReplay{given, err})
+			failures = append(failures, failedReplay{named, err})
 		}
 		for _, id := range ids {
 			d, err := replayOne(ctx, sdk, id, c.Reason, c.Again)
@@ -66,8 +66,8 @@ func (e *Env) failedReplays(failures []failedReplay, sent int) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	_, code, known := Explain(failures[0].err)
-	if len(failures)+sent == 1 || !known {
+	_, code, explained := Explain(failures[0].err)
+	if len(failures)+sent == 1 || !explained {
 		return failures[0].err
 	}
 	for _, f := range failures {
@@ -77,13 +77,13 @@ func (e *Env) failedReplays(failures []failedReplay, sent int) error {
 	return fail(code, "%d of %d were not sent again.", len(failures), len(failures)+sent)
 }
 
-// meant are the deliveries of an id on the command line: the delivery itself, or the dead letters of an event.
-func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given string) ([]string, error) {
-	if !strings.HasPrefix(given, "evt_") {
-		return []string{given}, wantDelivery(given)
+// targets are the deliveries of an id on the command line: the delivery itself, or the dead letters of an event.
+func (c deadReplayCommand) targets(ctx context.Context, sdk *client.Client, named string) ([]string, error) {
+	if !strings.HasPrefix(named, "evt_") {
+		return []string{named}, wantDelivery(named)
 	}
 	var ids []string
-	for d, err := range sdk.EventDeliveries(ctx, given, client.ListEventDeliveriesParams{}) {
+	for d, err := range sdk.EventDeliveries(ctx, named, client.ListEventDeliveriesParams{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given 
 		}
 	}
 	if len(ids) == 0 {
-		return nil, fail(ExitNotFound, "The event has no dead letters. `posthorn events get %s` shows its deliveries; --again replays dead letters that were replayed before.", given)
+		return nil, fail(ExitNotFound, "The event has no dead letters. `posthorn events get %s` shows its deliveries; --again replays dead letters that were replayed before.", named)
 	}
 	return ids, nil
 }
@@ -100,7 +100,7 @@ func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given 
 // replayOne replays a delivery. For one that was replayed before, it names the replay, and the flag that replays it
 // again.
 func replayOne(ctx context.Context, sdk *client.Client, id, reason string, again bool) (client.Delivery, error) {
-	in := client.ReplayInput{Reason: given(reason)}
+	in := client.ReplayInput{Reason: nonEmpty(reason)}
 	if again {
 		in.Again = &again
 	}
@@ -120,8 +120,8 @@ func replayOne(ctx context.Context, sdk *client.Client, id, reason string, again
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // wantDelivery says what was given if it is the id of something else.
-func wantDelivery(given string) error {
-	kind, _, found := strings.Cut(given, "_")
+func wantDelivery(named string) error {
+	kind, _, found := strings.Cut(named, "_")
 	names := map[string]string{"evt": "an event", "ep": "an endpoint", "job": "a bulk job", "ten": "a tenant", "att": "an attempt"}
 	name := names[kind]
 	if !found || name == "" {
@@ -129,9 +129,9 @@ func wantDelivery(given string) error {
 	}
 	hint := ""
 	if kind == "ep" {
-		hint = fmt.Sprintf(" `posthorn dlq replay-all --endpoint %s` replays all dead letters of an endpoint.", given)
+		hint = fmt.Sprintf(" `posthorn dlq replay-all --endpoint %s` replays all dead letters of an endpoint.", named)
 	}
-	return fail(ExitUsage, "%s is the id of %s. Give the id of a delivery (dlv_...).%s", given, name, hint)
+	return fail(ExitUsage, "%s is the id of %s. Give the id of a delivery (dlv_...).%s", named, name, hint)
 }
 
 type deadReplayAllCommand struct {
@@ -147,9 +147,9 @@ type deadReplayAllCommand struct {
 
 // Run starts a bulk job on the server, which continues without this command.
 func (c deadReplayAllCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	body := client.ReplaysInput{Reason: given(c.Reason), Filter: client.BulkFilter{
-		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: given(c.Endpoint),
-		Type: given(c.Type), Channel: given(c.Channel),
+	body := client.ReplaysInput{Reason: nonEmpty(c.Reason), Filter: client.BulkFilter{
+		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: nonEmpty(c.Endpoint),
+		Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel),
 	}}
 	var err error
 	if body.Filter.Since, err = moment("--since", c.Since, e.Now()); err != nil {
@@ -197,8 +197,8 @@ func count(n int, exact bool) string {
 }
 
 // waitFor reads a job until it has ended.
-func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, most time.Duration) (client.BulkJob, error) {
-	waiting, cancel := context.WithTimeout(ctx, most)
+func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, limit time.Duration) (client.BulkJob, error) {
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		switch job.State {
@@ -206,7 +206,7 @@ func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, most t
 			return job, nil
 		}
 		if !sleep(waiting, 200*time.Millisecond) {
-			return job, fail(ExitUnavailable, "%s goes on, and is not done after %s.", job.ID, most)
+			return job, fail(ExitUnavailable, "%s goes on, and is not done after %s.", job.ID, limit)
 		}
 		var err error
 		if job, err = sdk.GetBulkJob(ctx, job.ID); err != nil {

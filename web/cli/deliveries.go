@@ -27,7 +27,7 @@ type selection struct {
 }
 
 func (s selection) params() client.ListDeliveriesParams {
-	return client.ListDeliveriesParams{Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
+	return client.ListDeliveriesParams{Endpoint: nonEmpty(s.Endpoint), Type: nonEmpty(s.Type), Channel: nonEmpty(s.Channel)}
 }
 
 // deliveryList are the flags of a command that lists deliveries.

@@ -296,9 +296,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if c.URL != "" {
 		fields["url"] = c.URL
 	}
-	if given, err := c.lay(ctx, e, fields); err != nil {
+	if isKafka, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
-	} else if given {
+	} else if isKafka {
 		if !named(fields) {
 			return fail(ExitUsage, "A Kafka endpoint needs its bootstrap servers and its topic: --kafka HOST:PORT --topic NAME.")
 		}
@@ -344,7 +344,7 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if c.URL != "" {
 		fields["url"] = c.URL
 	}
-	if _, err := c.lay(ctx, e, fields); err != nil {
+	if _, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
 	}
 	if len(fields) == 0 {

@@ -28,7 +28,7 @@ func (c emitCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error 
 		return err
 	}
 	event := client.Emission{Type: c.Type, Data: data}
-	event.Key, event.Version, event.IdempotencyKey = given(c.Key), given(c.Version), given(c.IdempotencyKey)
+	event.Key, event.Version, event.IdempotencyKey = nonEmpty(c.Key), nonEmpty(c.Version), nonEmpty(c.IdempotencyKey)
 	if len(c.Channel) > 0 {
 		event.Channels = &c.Channel
 	}
@@ -50,29 +50,29 @@ func (c emitCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error 
 
 // data is the event's data. Without any, a person gets {}, and a program reads stdin.
 func (c emitCommand) data(ctx context.Context, e *Env) (json.RawMessage, error) {
-	given := "-"
+	source := "-"
 	switch {
 	case c.Data != nil:
-		given = *c.Data
+		source = *c.Data
 	case e.InTerminal:
-		given = "{}"
+		source = "{}"
 	}
-	text, err := input(ctx, e, given, withoutData)
+	text, err := input(ctx, e, source, withoutData)
 	if err != nil {
 		return nil, err
 	}
-	return text, notJSON(given, text)
+	return text, notJSON(source, text)
 }
 
 // notJSON says that data is not JSON, and how a shell takes JSON that was typed.
-func notJSON(given string, text []byte) error {
+func notJSON(source string, text []byte) error {
 	switch {
 	case json.Valid(text):
 		return nil
-	case given == "-":
+	case source == "-":
 		return fail(ExitUsage, "The data in stdin is not JSON.")
-	case strings.HasPrefix(given, "@"):
-		return fail(ExitUsage, "The data in %s is not JSON.", given[1:])
+	case strings.HasPrefix(source, "@"):
+		return fail(ExitUsage, "The data in %s is not JSON.", source[1:])
 	}
 	return fail(ExitUsage, "The data is not JSON. In a shell, quote it: '{\"order_id\":\"ord_1\"}'.")
 }
@@ -91,7 +91,7 @@ type eventListCommand struct {
 
 // Run lists events.
 func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	params := client.ListEventsParams{Limit: c.pageSize(), Type: given(c.Type), Channel: given(c.Channel)}
+	params := client.ListEventsParams{Limit: c.pageSize(), Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel)}
 	var err error
 	if params.Since, params.Until, err = c.bounds(e); err != nil {
 		return err
@@ -149,8 +149,8 @@ func ignoreScope(err error) error {
 	return err
 }
 
-// given is an optional flag.
-func given(value string) *string {
+// nonEmpty is an optional flag: nil for an empty one.
+func nonEmpty(value string) *string {
 	if value == "" {
 		return nil
 	}

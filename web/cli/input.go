@@ -28,20 +28,20 @@ const (
 
 // input is a text on the command line, from @FILE, or, as -, from stdin. An empty one is an error: a program that
 // failed in front of a pipe, or a variable that is not set, must not pass for data.
-func input(ctx context.Context, e *Env, given, ifEmpty string) ([]byte, error) {
-	name, text := "the value", []byte(given)
+func input(ctx context.Context, e *Env, value, ifEmpty string) ([]byte, error) {
+	name, text := "the value", []byte(value)
 	var err error
-	if path, isFile := strings.CutPrefix(given, "@"); isFile {
+	if path, isFile := strings.CutPrefix(value, "@"); isFile {
 		name = path
 		text, err = readFile(ctx, path)
-	} else if given == "-" {
+	} else if value == "-" {
 		name = "stdin"
 		text, err = readStdin(ctx, e)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if given == "-" || given != "" && given[0] == '@' {
+	if value == "-" || value != "" && value[0] == '@' {
 		text = bytes.TrimSpace(text)
 	}
 	if len(bytes.TrimSpace(text)) == 0 {

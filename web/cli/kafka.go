@@ -21,8 +21,8 @@ func named(fields map[string]any) bool {
 	return connection["bootstrap_servers"] != nil && connection["topic"] != nil
 }
 
-// lay writes the flags over a body's connection, and reports whether any was given.
-func (t topic) lay(ctx context.Context, e *Env, fields map[string]any) (bool, error) {
+// set writes the flags over a body's connection, and reports whether any was given.
+func (t topic) set(ctx context.Context, e *Env, fields map[string]any) (bool, error) {
 	if len(t.Kafka) == 0 && t.Topic == "" && t.CA == nil && t.SASL == "" && t.User == "" && t.Password == nil {
 		return false, nil
 	}
@@ -37,13 +37,13 @@ func (t topic) lay(ctx context.Context, e *Env, fields map[string]any) (bool, er
 	if t.Topic != "" {
 		connection["topic"] = t.Topic
 	}
-	if err := t.layCertificates(ctx, e, connection); err != nil {
+	if err := t.setCertificates(ctx, e, connection); err != nil {
 		return true, err
 	}
-	return true, t.layLogin(ctx, e, connection)
+	return true, t.setLogin(ctx, e, connection)
 }
 
-func (t topic) layCertificates(ctx context.Context, e *Env, connection map[string]any) error {
+func (t topic) setCertificates(ctx context.Context, e *Env, connection map[string]any) error {
 	switch {
 	case t.CA == nil:
 		return nil
@@ -56,7 +56,7 @@ func (t topic) layCertificates(ctx context.Context, e *Env, connection map[strin
 	return err
 }
 
-func (t topic) layLogin(ctx context.Context, e *Env, connection map[string]any) error {
+func (t topic) setLogin(ctx context.Context, e *Env, connection map[string]any) error {
 	switch {
 	case t.SASL == "none":
 		connection["sasl"] = nil

@@ -256,9 +256,9 @@ func (f *forwarder) forward(ctx context.Context, h client.Handout) client.Listen
 		Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType,
 		Attempt: h.Attempt, Replayed: h.Replayed,
 	}
-	began := f.env.Now()
+	started := f.env.Now()
 	a := f.send(ctx, h, &o)
-	o.Millis = int(f.env.Now().Sub(began).Milliseconds())
+	o.Millis = int(f.env.Now().Sub(started).Milliseconds())
 	a.DurationMs = o.Millis
 	good := o.Status >= 200 && o.Status <= 299
 	if err := f.command.show(f.env, o, func() { f.print(o, good) }); err != nil {
@@ -306,9 +306,9 @@ func (f *forwarder) send(ctx context.Context, h client.Handout, o *outcome) (a c
 }
 
 // cut shortens a text to at most n bytes of valid UTF-8.
-func cut(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
+func cut(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit]
 	}
 	return strings.ToValidUTF8(text, "")
 }

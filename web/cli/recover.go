@@ -20,7 +20,7 @@ type recovery struct {
 }
 
 func (c recovery) body(now time.Time) (client.RecoverInput, error) {
-	in := client.RecoverInput{Type: given(c.Type), Reason: given(c.Reason)}
+	in := client.RecoverInput{Type: nonEmpty(c.Type), Reason: nonEmpty(c.Reason)}
 	since, err := moment("--since", c.Since, now)
 	if err != nil {
 		return in, err

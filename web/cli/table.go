@@ -149,10 +149,10 @@ func optional[T any](n client.Nullable[T]) string {
 }
 
 // oneLine is a text without line breaks, cut so that it does not fill the screen.
-func oneLine(s string, most int) string {
+func oneLine(s string, limit int) string {
 	s = characters.Visible(strings.Join(strings.Fields(s), " "))
-	if utf8.RuneCountInString(s) <= most {
+	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
-	return string([]rune(s)[:most-1]) + "…"
+	return string([]rune(s)[:limit-1]) + "…"
 }
