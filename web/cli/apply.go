@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"posthorn/client"
-	"posthorn/domain/desired"
 	"posthorn/web/cli/apply"
+	"posthorn/web/cli/desired"
 )
 
 type applyCommand struct {

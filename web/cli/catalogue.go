@@ -13,7 +13,8 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/catalogue"
-	"posthorn/domain/codegen"
+	"posthorn/web/cli/codegen"
+	"posthorn/web/cli/compat"
 )
 
 type catalogueCommands struct {
@@ -72,9 +73,9 @@ func (c catalogueDiffCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	found := catalogue.Compare(old, current)
+	found := compat.Compare(old, current)
 	if found == nil {
-		found = []catalogue.Finding{}
+		found = []compat.Finding{}
 	}
 	err = c.show(e, found, func() {
 		for _, f := range found {
@@ -95,7 +96,7 @@ func (c catalogueDiffCommand) Run(ctx context.Context, e *Env) error {
 			e.printf("No differences.\n")
 		}
 	})
-	if err == nil && catalogue.Incompatible(found) {
+	if err == nil && compat.Incompatible(found) {
 		return fail(ExitDiffers, "The change is incompatible: receivers that were written for the old catalog can fail. A new payload version keeps them working.")
 	}
 	return err

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"posthorn/domain/desired"
+	"posthorn/web/cli/desired"
 )
 
 // managed are the operations of the API that change what a file can have, and the kind of it.

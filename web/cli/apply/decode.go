@@ -19,7 +19,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/compare"
-	"posthorn/domain/desired"
+	"posthorn/web/cli/desired"
 )
 
 // Problem is one thing that is wrong with a file.

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"posthorn/client"
-	"posthorn/domain/desired"
 	"posthorn/domain/inbox"
 	"posthorn/domain/retry"
+	"posthorn/web/cli/desired"
 )
 
 // Exported is a file that was made from a server.

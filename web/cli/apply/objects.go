@@ -8,8 +8,8 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/account"
-	"posthorn/domain/desired"
 	"posthorn/domain/inbox"
+	"posthorn/web/cli/desired"
 )
 
 // top reads the file's top level.

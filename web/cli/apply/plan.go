@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"posthorn/client"
-	"posthorn/domain/desired"
+	"posthorn/web/cli/desired"
 )
 
 // Options are how a plan is made.

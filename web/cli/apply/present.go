@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"posthorn/client"
-	"posthorn/domain/desired"
 	"posthorn/domain/signature"
+	"posthorn/web/cli/desired"
 )
 
 // Server is what a file is compared with and applied to.

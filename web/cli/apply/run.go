@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"posthorn/client"
-	"posthorn/domain/desired"
+	"posthorn/web/cli/desired"
 )
 
 // Made is a secret that the server made. It is shown this once.

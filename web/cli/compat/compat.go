@@ -1,6 +1,8 @@
-package catalogue
+// Package compat compares two catalogues of event types as a receiver meets them.
+package compat
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"posthorn/domain/catalogue"
 )
 
 // Finding is one difference between two catalogues, as a receiver meets it.
@@ -23,8 +27,8 @@ type Finding struct {
 // Compare lists the differences between two catalogues: incompatible ones first, then by type. A receiver was written
 // for the old one, so a change is compatible where all data that fits the new schema fits what the old one promised.
 // What can't be compared, such as two patterns, counts as incompatible.
-func Compare(old, current []Entry) []Finding {
-	before, after := map[string]Entry{}, map[string]Entry{}
+func Compare(old, current []catalogue.Entry) []Finding {
+	before, after := map[string]catalogue.Entry{}, map[string]catalogue.Entry{}
 	for _, e := range old {
 		before[e.Name] = e
 	}
@@ -42,7 +46,7 @@ func Compare(old, current []Entry) []Finding {
 			found = append(found, Finding{Type: name, Detail: "The event type is deprecated now."})
 		}
 		found = append(found, compareSchemas(name, "", a.Schema, b.Schema)...)
-		for _, version := range VersionNames(a.Versions) {
+		for _, version := range catalogue.VersionNames(a.Versions) {
 			v, there := b.Versions[version]
 			if !there {
 				found = append(found, Finding{Type: name, Version: version, Detail: "The version was removed.", Breaking: true})
@@ -50,7 +54,7 @@ func Compare(old, current []Entry) []Finding {
 			}
 			found = append(found, compareSchemas(name, version, a.Versions[version].Schema, v.Schema)...)
 		}
-		for _, version := range VersionNames(b.Versions) {
+		for _, version := range catalogue.VersionNames(b.Versions) {
 			if _, there := a.Versions[version]; !there {
 				found = append(found, Finding{Type: name, Version: version, Detail: "The version is new."})
 			}
@@ -95,7 +99,11 @@ func schemaOf(text json.RawMessage) (any, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return true, nil
 	}
-	return exactJSON(text)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber() // numbers stay as they are written
+	var v any
+	err := dec.Decode(&v)
+	return v, err
 }
 
 // comparison compares two schemas from the top down.

@@ -1,23 +1,23 @@
-package export_test
+package account_test
 
 import (
 	"testing"
 	"time"
 
-	"posthorn/domain/export"
+	"posthorn/domain/account"
 )
 
-func TestAnExportStandsForADay(t *testing.T) {
+func TestAnExportIsCurrentForADay(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2031, 3, 30, 12, 0, 0, 0, time.UTC)
-	if export.Stands(nil, now) {
-		t.Error("none stands for something")
+	if account.ExportIsCurrent(nil, now) {
+		t.Error("no export is current")
 	}
 	for age, want := range map[time.Duration]bool{
 		0: true, time.Hour: true, 24*time.Hour - time.Nanosecond: true, 24 * time.Hour: false, 48 * time.Hour: false,
 		-time.Nanosecond: false, -time.Hour: false,
 	} {
-		if sent := now.Add(-age); export.Stands(&sent, now) != want {
+		if sent := now.Add(-age); account.ExportIsCurrent(&sent, now) != want {
 			t.Errorf("one of %s ago: %t", age, !want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"posthorn/domain/desired"
+	"posthorn/web/cli/desired"
 )
 
 func object(kind desired.Kind, name string, fields map[string]any) desired.Object {

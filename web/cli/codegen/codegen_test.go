@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"posthorn/domain/catalogue"
-	"posthorn/domain/codegen"
+	"posthorn/web/cli/codegen"
 )
 
 // entries have everything that a generator has to deal with.
@@ -131,7 +131,7 @@ func tool(t *testing.T, path ...string) string {
 
 func TestTypeScriptCompiles(t *testing.T) {
 	t.Parallel()
-	tsc := tool(t, "..", "..", "client", "typescript", "node_modules", ".bin", "tsc")
+	tsc := tool(t, "..", "..", "..", "client", "typescript", "node_modules", ".bin", "tsc")
 	dir := t.TempDir()
 	write(t, dir, "events.ts", generate(t, codegen.TypeScript))
 	write(t, dir, "use.ts", `import type { EventVersions, OrderCompleted, WebhookEvent } from "./events";
@@ -156,7 +156,7 @@ order.status = "lost";
 
 func TestPythonIsCheckedAndRuns(t *testing.T) {
 	t.Parallel()
-	python := tool(t, "..", "..", "client", "python", ".venv", "bin", "python")
+	python := tool(t, "..", "..", "..", "client", "python", ".venv", "bin", "python")
 	dir := t.TempDir()
 	write(t, dir, "events.py", generate(t, codegen.Python))
 	write(t, dir, "use.py", `import json
