@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -32,6 +33,7 @@ const (
 	ByArchived Filter = "archived"
 	ByJob      Filter = "job"
 	ByAction   Filter = "action"
+	ByCode     Filter = "code" // of an error
 	ByWait     Filter = "wait"
 	ByState    Filter = "condition"
 	BySearch   Filter = "q" // any text
@@ -155,7 +157,11 @@ func (r *pageReader) parameter(name, value string) error {
 	case "after", "before":
 		r.position(name, value)
 	case "status":
+		before := len(r.wrong)
 		p.Status = oneOf(r, "status", value, p.list.Statuses)
+		if len(r.wrong) > before && slices.Contains(p.list.Statuses, delivery.Delivered.String()) {
+			r.wrong[before].Detail += delivery.StatusHint(value)
+		}
 	case string(ByEndpoint):
 		return r.endpoint(value)
 	default:
@@ -229,6 +235,7 @@ var filters = map[Filter]func(r *pageReader, value string){
 		}
 	},
 	ByHost:   func(r *pageReader, value string) { r.page.Host = r.text("host", strings.ToLower(value)) },
+	ByCode:   func(r *pageReader, value string) { r.page.Code = r.text("code", value) },
 	BySearch: func(r *pageReader, value string) { r.page.Search = r.text("q", value) },
 	ByArchived: func(r *pageReader, value string) {
 		r.page.Archived = oneOf(r, "archived", value, []string{"true", "false"}) == "true"

@@ -62,6 +62,7 @@ type Page struct {
 	Wait      condition.Reason // why a delivery waits
 	Condition condition.State  // of an endpoint
 	Action    string
+	Code      string
 	Archived  bool
 	Chosen    map[string]string // the words of the list's choices
 	Given     url.Values        // the filters as they were given, also invalid ones

@@ -137,3 +137,24 @@ func TestPagesLeadToEachOther(t *testing.T) {
 		t.Errorf("a list that is read one way leads back to its start, not to %q (%v)", v.Newer, err)
 	}
 }
+
+func TestAWordOfAnotherSystemIsAnsweredWithOurs(t *testing.T) {
+	t.Parallel()
+	deliveries := List{Name: "deliveries", Statuses: []string{"delivered", "retrying", "failed"}}
+	for word, hint := range map[string]string{
+		"success":            "For success use delivered.",
+		"pending_retry":      "For pending_retry use retrying.",
+		"permanently_failed": "For permanently_failed use failed.",
+		"retried":            "For retried use failed.",
+		"all":                "Leave status out to list all deliveries.",
+		"lost":               "status must be one of delivered, retrying, failed.",
+	} {
+		_, err := pageAt(t, deliveries, "status="+word)
+		if wrong := WrongFields(err)["status"]; !strings.HasSuffix(wrong, hint) {
+			t.Errorf("%s: %q", word, wrong)
+		}
+	}
+	if _, err := pageAt(t, pageOfTest, "status=success"); strings.Contains(WrongFields(err)["status"], "delivered") {
+		t.Errorf("a list without this status recommends it: %v", err)
+	}
+}

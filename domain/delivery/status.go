@@ -34,6 +34,26 @@ func ParseStatus(text string) (Status, bool) {
 	return Status(i), i >= 0
 }
 
+// foreignStatuses are the words of other systems for a status here (docs/migrate.md).
+var foreignStatuses = map[string]string{
+	"success":            Delivered.String(),
+	"succeeded":          Delivered.String(),
+	"pending_retry":      Retrying.String(),
+	"permanently_failed": Failed.String(),
+	"retried":            Failed.String(),
+}
+
+// StatusHint is a sentence about a word of another system for a status; empty if it is unknown.
+func StatusHint(word string) string {
+	if word == "all" {
+		return " Leave status out to list all deliveries."
+	}
+	if own := foreignStatuses[word]; own != "" {
+		return " For " + word + " use " + own + "."
+	}
+	return ""
+}
+
 // Reason is why a delivery failed permanently or was canceled, stored as smallint: the numbers never change.
 type Reason int16
 
