@@ -83,17 +83,17 @@ FROM (
 ORDER BY o.ready_at;
 
 -- name: ConsoleBacklogs :many
--- Whose the first 200,000 waiting deliveries are, and how many of them are ready: sent as fast as the endpoints' limits and the workers
--- allow. Who has most of those comes first.
+-- Whose the first 200,000 waiting deliveries are, and how many of them are ready: nothing but the
+-- platform keeps them. Who has most of those comes first.
 WITH waiting AS MATERIALIZED (
 	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS sendable
 	FROM (SELECT w.tenant_id, w.endpoint_id, w.state FROM queue w LIMIT 200000) q GROUP BY 1, 2
 )
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
-	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.sendable) FILTER (WHERE l.ready), 0)::bigint AS ready
+	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.sendable) FILTER (WHERE l.due), 0)::bigint AS ready
 	FROM waiting w LEFT JOIN (
-		SELECT s.endpoint_id, s.ready FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
+		SELECT s.endpoint_id, s.due FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
 		CROSS JOIN LATERAL posthorn.lane_states(x.tenant_id, @silent_seconds)
 			AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	) l ON l.endpoint_id = w.endpoint_id

@@ -174,20 +174,20 @@ WHERE tenant_id = @tenant_id AND id = @id AND status IN ('unverified', 'disabled
 RETURNING *;
 
 -- name: PendingByAge :many
--- How many deliveries wait, by age and by reason (domain/condition), how many of them are ready, and how long the oldest has been due that
--- nothing but the platform keeps; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
+-- How many deliveries wait, by age and by reason (domain/condition), how many of them nothing but the platform keeps (ready), and how
+-- long the oldest of those has been due; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
 -- The states of lanes are computed before the join (OFFSET 0), once each.
 -- Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
 -- each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
-SELECT o.bucket, o.reason::text AS reason, sum(o.n)::bigint AS n, sum(o.ready)::bigint AS ready,
+SELECT o.bucket, o.reason::text AS reason, sum(o.n)::bigint AS n, sum(o.due)::bigint AS ready,
 	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), o.since))
 		FILTER (WHERE o.due > 0)), 0)::double precision AS lag_seconds
 FROM (
 	SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
-		q.reason, q.endpoint_id, q.since, count(*) AS n, count(*) FILTER (WHERE q.ready) AS ready, count(*) FILTER (WHERE q.due) AS due,
+		q.reason, q.endpoint_id, q.since, count(*) AS n, count(*) FILTER (WHERE q.due) AS due,
 		min(q.due_at) FILTER (WHERE q.due) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.due AND q.due_at IS NULL) AS oldest
 	FROM (
-		SELECT w.endpoint_id, w.delivery_id, w.due_at, l.since, w.state = 0 AND l.ready AS ready, w.state = 0 AND l.due AS due,
+		SELECT w.endpoint_id, w.delivery_id, w.due_at, l.since, w.state = 0 AND l.due AS due,
 			CASE WHEN l.endpoint_id IS NULL THEN '' ELSE posthorn.row_waits(w.state, w.due_at, w.asked, l.condition, l.waits, l.not_before) END AS reason
 		FROM queue w LEFT JOIN (
 			SELECT s.* FROM posthorn.lane_states(NULL, @silent_seconds)

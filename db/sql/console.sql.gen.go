@@ -94,9 +94,9 @@ WITH waiting AS MATERIALIZED (
 )
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
-	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.sendable) FILTER (WHERE l.ready), 0)::bigint AS ready
+	SELECT w.tenant_id, sum(w.n)::bigint AS n, coalesce(sum(w.sendable) FILTER (WHERE l.due), 0)::bigint AS ready
 	FROM waiting w LEFT JOIN (
-		SELECT s.endpoint_id, s.ready FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
+		SELECT s.endpoint_id, s.due FROM (SELECT DISTINCT x.tenant_id FROM waiting x) x
 		CROSS JOIN LATERAL posthorn.lane_states(x.tenant_id, $1)
 			AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	) l ON l.endpoint_id = w.endpoint_id
@@ -119,8 +119,8 @@ type ConsoleBacklogsRow struct {
 	AllReady int64
 }
 
-// Whose the first 200,000 waiting deliveries are, and how many of them are ready: sent as fast as the endpoints' limits and the workers
-// allow. Who has most of those comes first.
+// Whose the first 200,000 waiting deliveries are, and how many of them are ready: nothing but the
+// platform keeps them. Who has most of those comes first.
 func (q *Queries) ConsoleBacklogs(ctx context.Context, arg ConsoleBacklogsParams) ([]ConsoleBacklogsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Most)
 	if err != nil {

@@ -54,7 +54,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
 		}),
 		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_size", Help: "Events in the outbox, and deliveries that are sent as soon as their endpoints' limits and the workers allow; counted up to 300,000.",
+			Name: "outbox_size", Help: "Events in the outbox, and deliveries that wait for nothing but a worker; counted up to 300,000.",
 		}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "outbox_lag_seconds", Help: "How long the oldest of them has waited for the platform alone.",
