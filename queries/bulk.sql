@@ -13,11 +13,13 @@ SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id = @id;
 -- name: CountOpenBulkJobs :one
 SELECT count(*) FROM bulk_jobs WHERE tenant_id = @tenant_id AND state IN ('queued', 'running');
 
--- name: ListBulkJobsDown :many
-SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
-
--- name: ListBulkJobsUp :many
-SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
+-- name: ListBulkJobs :many
+SELECT * FROM bulk_jobs b WHERE b.tenant_id = @tenant_id AND b.id IN (
+	(SELECT j.id FROM bulk_jobs j WHERE @newest::boolean AND j.tenant_id = @tenant_id AND j.id < @after ORDER BY j.id DESC LIMIT @most)
+	UNION ALL
+	(SELECT j.id FROM bulk_jobs j WHERE NOT @newest::boolean AND j.tenant_id = @tenant_id AND j.id > @after ORDER BY j.id LIMIT @most)
+)
+ORDER BY CASE WHEN @newest::boolean THEN b.id END DESC, b.id;
 
 -- name: DueBulkJobs :many
 -- Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of

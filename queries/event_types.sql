@@ -23,14 +23,12 @@ SELECT name, versions FROM event_types
 WHERE tenant_id = @tenant_id AND versions IS NOT NULL AND schema_check <> 'off'
 ORDER BY name COLLATE "C" LIMIT @most;
 
--- name: ListEventTypesUp :many
--- Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language.
-SELECT * FROM event_types WHERE tenant_id = @tenant_id AND name COLLATE "C" > @after::text
-ORDER BY name COLLATE "C" LIMIT @most;
-
--- name: ListEventTypesDown :many
-SELECT * FROM event_types WHERE tenant_id = @tenant_id AND (name COLLATE "C" < @after::text OR @after::text = '')
-ORDER BY name COLLATE "C" DESC LIMIT @most;
+-- name: ListEventTypes :many
+-- Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language. A tenant
+-- has few types: all are read and sorted.
+SELECT * FROM event_types
+WHERE tenant_id = @tenant_id AND (@after::text = '' OR (name COLLATE "C" < @after) = @descending::boolean AND name <> @after)
+ORDER BY (CASE WHEN @descending THEN name END) COLLATE "C" DESC, name COLLATE "C" LIMIT @most;
 
 -- name: CountEventTypes :one
 SELECT count(*) FROM event_types WHERE tenant_id = @tenant_id;

@@ -7,41 +7,47 @@ SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at A
 -- name: EventExists :one
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id);
 
--- name: ScanEventsDown :many
--- A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
--- rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is
--- returned too, matching or not, so that the caller knows where to go on.
-SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
-		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false))
-			AND (@trace_id::text = '' OR coalesce(substr(e.traceparent, 4, 32) = @trace_id, false)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+-- name: ScanEvents :one
+-- The first @most of the events whose ids lie between low and high, of those that match. A filter that matches rarely
+-- must not read months of events for one page: at most @scan rows are looked at; reached is the last of them.
+WITH page AS (
+	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
+	WHERE @newest::boolean AND e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
-	ORDER BY e.created_at DESC, e.id DESC
-	LIMIT @scan::int
-) looked
-WHERE matches OR place = @scan::int
-ORDER BY created_at DESC, id DESC
-LIMIT @most::int;
+	ORDER BY e.created_at DESC, e.id DESC LIMIT @scan::int)
+	UNION ALL
+	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
+	WHERE NOT @newest::boolean AND e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at AND @high_at
+		AND (e.created_at, e.id) > (@low_at, @low) AND (e.created_at, e.id) < (@high_at, @high)
+	ORDER BY e.created_at, e.id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((array_agg(id ORDER BY CASE WHEN @newest::boolean THEN id END, id DESC))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce((array_agg(id ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id)
+		FILTER (WHERE (@type::text = '' OR type = @type OR right(@type, 2) = '.*' AND starts_with(type, left(@type, -1)))
+			AND (@channel::text = '' OR coalesce(@channel = ANY(channels), false))
+			AND (@trace_id::text = '' OR coalesce(substr(traceparent, 4, 32) = @trace_id, false))))[1:@most::int], '{}')::uuid[] AS ids
+FROM page;
 
--- name: ScanEventsUp :many
--- The same, oldest first.
-SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
-		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false))
-			AND (@trace_id::text = '' OR coalesce(substr(e.traceparent, 4, 32) = @trace_id, false)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
-		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
-	ORDER BY e.created_at, e.id
-	LIMIT @scan::int
-) looked
-WHERE matches OR place = @scan::int
-ORDER BY created_at, id
-LIMIT @most::int;
+-- name: EventsOfExternalID :many
+-- The same of those with the producer's own id, which are few. Days from before there were such ids are left out: they
+-- have no index for them.
+SELECT e.id FROM events e
+WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
+	AND e.created_at >= greatest(@low_at::timestamptz, posthorn.event_ids_since()) AND e.created_at <= @high_at::timestamptz
+	AND e.id > @low::uuid AND e.id < @high::uuid
+	AND (@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1)))
+	AND (@channel::text = '' OR @channel = ANY(e.channels))
+	AND (@trace_id::text = '' OR substr(e.traceparent, 4, 32) = @trace_id)
+ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT @most::int;
+
+-- name: EventsByID :many
+-- Events by id, created between two moments; their data only where it is asked for.
+SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
+	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;
 
 -- name: RoutesOfEvent :many
 -- The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
@@ -91,23 +97,15 @@ WHERE matches
 ORDER BY created_at DESC, id DESC
 LIMIT @most::int;
 
--- name: SampledEvents :many
--- Events by id, created between two moments, newest first.
-SELECT e.id, e.type, e.channels, e.version, e.data
-FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
-JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
-	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
-ORDER BY e.created_at DESC, e.id DESC;
-
 -- name: BoundStatements :exec
 -- How long a statement of this transaction can run, in milliseconds.
 SELECT set_config('statement_timeout', (@ms::int)::text, true);
 
 -- name: SearchEvents :one
--- Of the newest events below a point, those whose ordering key or trace is a text, or whose data holds some bytes. At most @scan
--- events are read; reached is the oldest of them.
+-- Of the newest events below a point, those whose type, ordering key or trace is a text, or whose data holds some bytes.
+-- At most @scan events are read; reached is the oldest of them.
 WITH page AS (
-	SELECT e.id, e.key, e.traceparent, e.data FROM events e
+	SELECT e.id, e.type, e.key, e.traceparent, e.data FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) < (@high_at, @high::uuid)
 	ORDER BY e.created_at DESC, e.id DESC
@@ -115,24 +113,10 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = @key::text OR substr(traceparent, 4, 32) = @key
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE @text::text IN (type, key, substr(traceparent, 4, 32))
 		OR @in_data::boolean AND position(@needle::bytea IN data) > 0), '{}')::uuid[] AS ids
 FROM page;
-
--- name: FoundEvents :many
--- Events by id, created between two moments, newest first; their data only where it is asked for.
-SELECT e.id, e.type, e.key, e.channels, e.traceparent, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data
-FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
-JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
-	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
-ORDER BY e.created_at DESC, e.id DESC;
 
 -- name: EventOfIdempotencyKey :one
 -- The event that was emitted under an idempotency key of the transaction's tenant, while the key is kept; else no row.
 SELECT found::uuid AS id FROM posthorn.event_of_key(@key) AS found WHERE found IS NOT NULL;
-
--- name: EventsOfExternalID :many
--- Those with the producer's own id, newest first. Days from before there were such ids are left out: they have no index for them.
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent FROM events
-WHERE tenant_id = @tenant_id AND external_id = @external_id::text AND created_at >= greatest(@since::timestamptz, posthorn.event_ids_since()) AND created_at <= @until::timestamptz
-ORDER BY created_at DESC, id DESC LIMIT @most::int;

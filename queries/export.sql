@@ -3,7 +3,8 @@
 
 -- name: ExportEvents :many
 -- At most @most of them with at most @bytes of data together, but always one.
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id, y.traceparent FROM (
+SELECT y.tenant_id, y.created_at, y.id, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.routing_version,
+	y.traceparent, y.external_id FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.* FROM events e
 		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
@@ -30,7 +31,7 @@ ORDER BY delivery_id, created_at, id;
 -- name: ExportRejected :many
 -- What was emitted in SQL and became no event: bounded as ExportEvents does. Data over the limit of an event is left
 -- out.
-SELECT y.id, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
+SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
 		WHERE r.tenant_id = @tenant_id AND r.id > @after ORDER BY r.id LIMIT @most::int

@@ -27,7 +27,8 @@ DELETE FROM inbox_requests r WHERE r.tenant_id = @tenant_id AND r.endpoint_id = 
 
 -- name: ListInboxRequests :many
 -- Newest first. What is too old is not shown, swept or not. The body is read one at a time.
-SELECT id, received_at, method, body_bytes, challenge, answer, good, code, secret_hint FROM inbox_requests
+SELECT tenant_id, endpoint_id, id, received_at, method, ''::text AS head, NULL::bytea AS body, body_bytes, challenge, answer, good, code, detail, secret_hint
+FROM inbox_requests
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND received_at > now() - make_interval(secs => @kept_seconds::float8)
 ORDER BY id DESC LIMIT @most;
 

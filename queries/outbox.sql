@@ -29,21 +29,19 @@ FROM (SELECT id FROM outbox ORDER BY id LIMIT 100000) o;
 -- name: CountRejected :one
 SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) r;
 
--- name: RejectedDown :many
--- Of one tenant, newest first, without their data.
-SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
-WHERE tenant_id = @tenant_id AND id < @before ORDER BY id DESC LIMIT @most;
-
--- name: RejectedUp :many
-SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
-WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
-
--- name: RejectedCrossTenant :many
--- For the console: of all tenants, or one, newest first, without their data. An unknown tenant has no name.
-SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
+-- name: ListRejected :many
+-- Of one tenant or, for the console, of all, without their data. An unknown tenant has no name.
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.key, r.idempotency_key,
+	r.code, r.detail, r.rejected_at, NULL::bytea AS data
 FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
-WHERE r.id < @before AND (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) AND (@code::text = '' OR r.code = @code)
-ORDER BY r.id DESC LIMIT @most;
+WHERE (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) AND r.id IN (
+	(SELECT x.id FROM outbox_rejected x WHERE @newest::boolean AND x.id < @after AND (@code::text = '' OR x.code = @code)
+		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id DESC LIMIT @most)
+	UNION ALL
+	(SELECT x.id FROM outbox_rejected x WHERE NOT @newest::boolean AND x.id > @after AND (@code::text = '' OR x.code = @code)
+		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id LIMIT @most)
+)
+ORDER BY CASE WHEN @newest::boolean THEN r.id END DESC, r.id;
 
 -- name: RejectedByReason :many
 -- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever

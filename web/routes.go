@@ -11,8 +11,9 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
+	"posthorn/db/events"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
+	"posthorn/domain/catalogue"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
@@ -139,7 +140,9 @@ func catalogueOf(d *db.DB) docs.Catalogue {
 	if d == nil {
 		return nil
 	}
-	return func(ctx context.Context) ([]sql.EventType, bool, error) { return accounts.PublicCatalogue(ctx, d) }
+	return func(ctx context.Context) ([]catalogue.Entry, bool, error) {
+		return events.PublicCatalogue(ctx, d)
+	}
 }
 
 // newInbox is the receiver of test inboxes alone, for the deliveries of a worker in this process.

@@ -47,11 +47,12 @@ func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
 // bulk starts a job.
 func (h *house) bulk(tenant id.UUID, n deliveries.NewBulkJob) (job sql.BulkJob) {
 	h.t.Helper()
-	h.as(tenant, func(q *sql.Queries) (err error) {
-		job, err = deliveries.StartBulkJob(h.t.Context(), q, tenant, db.Author{Kind: "command"}, n)
+	h.as(tenant, func(q *sql.Queries) error {
+		made, err := deliveries.StartBulkJob(h.t.Context(), q, tenant, db.Author{Kind: "command"}, n)
+		job.TenantID, job.ID = made.TenantID, made.ID
 		return err
 	})
-	return job
+	return h.job(job)
 }
 
 func (h *house) job(of sql.BulkJob) (job sql.BulkJob) {
@@ -209,11 +210,11 @@ func (h *house) resumeDropping(tenant, ep id.UUID) (job sql.BulkJob) {
 		if _, _, err := endpoints.SetState(h.t.Context(), q, h.ring, tenant, ep, endpoint.Resume); err != nil {
 			return err
 		}
-		var err error
-		job, err = deliveries.DropHeld(h.t.Context(), q, tenant, ep, db.Author{Kind: "command"}, "")
+		made, err := deliveries.DropHeld(h.t.Context(), q, tenant, ep, db.Author{Kind: "command"}, "")
+		job.TenantID, job.ID = made.TenantID, made.ID
 		return err
 	})
-	return job
+	return h.job(job)
 }
 
 // Events are emitted before the pause, during it and after it, without a break. Deliveries to an ordered endpoint wait

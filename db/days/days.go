@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/history"
 	"posthorn/domain/id"
 	"posthorn/domain/reconcile"
+	"posthorn/domain/show"
 )
 
 // Day is a day of a tenant. At is its first moment, UTC.
@@ -481,12 +482,68 @@ func OfTenant(ctx context.Context, d *db.DB, tenant id.UUID) (has, moved bool, e
 	return has, moved, err
 }
 
+// List returns a page of the days of a tenant that are in the store or were, newest first. Positions are dates.
+func List(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[history.Day], error) {
+	before := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if r.After != nil {
+		before, _ = time.Parse(time.DateOnly, string(r.After)) // as Cut wrote it
+	}
+	rows, err := q.ListHistory(ctx, sql.ListHistoryParams{TenantID: tenant, Before: before, Most: int32(r.Limit + 1)})
+	page := show.Cut(rows, r.Limit, func(row sql.HistoryDay) []byte { return []byte(row.Day.Format(time.DateOnly)) })
+	return show.Each(page, dayOf), err
+}
+
+// InStorage lists the days of a tenant between two moments whose rows are not all in the tables, newest first.
+func InStorage(ctx context.Context, q *sql.Queries, tenant id.UUID, since, until time.Time) ([]history.Day, error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if since.Before(floor) {
+		since = floor
+	}
+	rows, err := q.DaysInStorage(ctx, sql.DaysInStorageParams{
+		TenantID: tenant,
+		Since:    since.UTC(),
+		Until:    until.UTC(),
+		Most:     history.MostDays,
+	})
+	found := make([]history.Day, len(rows))
+	for i, row := range rows {
+		found[i] = history.Day{
+			At:      row.Day,
+			State:   history.State(row.State),
+			Delayed: row.Delayed,
+			Counts:  history.Counts{Events: row.Events, Deliveries: row.Deliveries},
+		}
+	}
+	return found, err
+}
+
 // Ask requests that a day is restored, or stays restored for longer, with an entry in the audit log. A day that is not
 // in the store is fault.ErrNotFound.
-func Ask(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, by db.Author) (sql.HistoryDay, error) {
+func Ask(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, by db.Author) (history.Day, error) {
 	row, err := q.AskHistory(ctx, sql.AskHistoryParams{TenantID: tenant, Day: day})
 	if err != nil {
-		return row, err
+		return history.Day{}, err
 	}
-	return row, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "history.restored", Kind: "day", Object: day.Format(time.DateOnly)})
+	return dayOf(row), db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant,
+		Action: "history.restored",
+		Kind:   "day",
+		Object: day.Format(time.DateOnly),
+	})
+}
+
+func dayOf(row sql.HistoryDay) history.Day {
+	day := history.Day{
+		At:       row.Day,
+		State:    history.State(row.State),
+		Bytes:    row.Bytes,
+		StoredAt: db.OrZero(row.StoredAt),
+		AskedAt:  db.OrZero(row.BackAt),
+		Delayed:  row.FailedAt != nil,
+	}
+	_ = json.Unmarshal(row.Counts, &day.Counts) // written by Posthorn
+	return day
 }

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // NewBulkJob describes an action on many deliveries or events. The filter has been validated.
@@ -41,8 +42,12 @@ const openJobs = 100
 var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
 	fmt.Sprintf("A tenant can have up to %d bulk jobs in progress. Wait until one finishes, or cancel one.", openJobs))
 
-// EstimateBulk counts what a job would do. It changes the planner settings of its transaction.
+// EstimateBulk counts what a job would do. It returns not found if the job names an endpoint that the tenant never had,
+// or a deleted one to which it would send. It changes the planner settings of its transaction.
 func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
+	if err := knowEndpoint(ctx, q, tenant, n); err != nil {
+		return e, err
+	}
 	w, err := newBulkWork(ctx, q, tenant, n.Kind, n.Filter, id.Last.Time())
 	if err != nil {
 		return e, err
@@ -88,36 +93,41 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 }
 
 // StartBulkJob stores a job with its estimate, and wakes the workers.
-func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob,
-	error,
-) {
+func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (show.Job, error) {
 	e, err := EstimateBulk(ctx, q, tenant, n) // before any lock: it can take a second
 	if err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	if open, err := q.CountOpenBulkJobs(ctx, tenant); err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	} else if open >= openJobs {
-		return sql.BulkJob{}, errOpenJobs
+		return show.Job{}, errOpenJobs
 	}
 	return insertBulkJob(ctx, q, tenant, by, n, e)
 }
 
-func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob,
-	e Estimate,
-) (sql.BulkJob, error) {
+func insertBulkJob(
+	ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate,
+) (show.Job, error) {
 	filter, err := n.Filter.Store()
 	if err != nil {
-		return sql.BulkJob{}, fmt.Errorf("encode filter: %w", err)
+		return show.Job{}, fmt.Errorf("encode filter: %w", err)
 	}
 	jobID := db.NewID()
 	row := sql.InsertBulkJobParams{
-		TenantID: tenant, ID: jobID, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact,
-		AskedKind: by.Kind, AskedBy: by.ID,
-		Reason: n.Reason, CreatedAt: jobID.Time(),
+		TenantID:  tenant,
+		ID:        jobID,
+		Kind:      n.Kind,
+		Filter:    filter,
+		Expected:  e.Count,
+		Exact:     e.Exact,
+		AskedKind: by.Kind,
+		AskedBy:   by.ID,
+		Reason:    n.Reason,
+		CreatedAt: jobID.Time(),
 	}
 	if n.Pace > 0 {
 		pace := int32(n.Pace)
@@ -125,12 +135,12 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 	}
 	job, err := q.InsertBulkJob(ctx, row)
 	if err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	if err := auditJob(ctx, q, by.Because(n.Reason), "bulk_job.start", job, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
-	return job, q.NotifyJobs(ctx)
+	return jobOf(job), q.NotifyJobs(ctx)
 }
 
 // auditJob writes an entry about a job and its settings.
@@ -147,19 +157,20 @@ func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, 
 }
 
 // CancelBulkJob ends a job after its current chunk. What the job did before remains.
-func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author) (sql.BulkJob, error) {
+func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author) (show.Job, error) {
 	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: jobID})
 	if err != nil {
-		return job, err
+		return show.Job{}, err
 	}
 	if job.State.Over() {
-		return job, bulk.RefuseCancelJob(job.State)
+		return show.Job{}, bulk.RefuseCancelJob(job.State)
 	}
 	job.State = bulk.Canceled
 	if err := abandon(ctx, q, &job); err != nil {
-		return job, err
+		return show.Job{}, err
 	}
-	return endBulkJob(ctx, q, by, "bulk_job.cancel", job)
+	job, err = endBulkJob(ctx, q, by, "bulk_job.cancel", job)
+	return jobOf(job), err
 }
 
 // abandon undoes the preparations for the part that a job will not do.
@@ -194,25 +205,57 @@ func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 	}
 }
 
-// BulkJobList asks for a page of a tenant's jobs by id, beyond the row After.
-type BulkJobList struct {
-	Ascending bool
-	After     id.UUID // the edge where the list starts
-	Most      int
+// BulkJobs returns a page of a tenant's jobs.
+func BulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Job], error) {
+	rows, err := q.ListBulkJobs(ctx, sql.ListBulkJobsParams{
+		TenantID: tenant,
+		Newest:   !r.Ascending,
+		After:    r.Edge(),
+		Most:     int32(r.Limit + 1),
+	})
+	return show.Each(show.CutByID(rows, r.Limit, func(j sql.BulkJob) id.UUID { return j.ID }), jobOf), err
 }
 
-// ListBulkJobs returns a page of a tenant's jobs.
-func ListBulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, l BulkJobList) ([]sql.BulkJob, error) {
-	ask := sql.ListBulkJobsDownParams{TenantID: tenant, After: l.After, Most: int32(l.Most)}
-	if l.Ascending {
-		return q.ListBulkJobsUp(ctx, sql.ListBulkJobsUpParams(ask))
+// ReadBulkJob reads a job with the outcome of its deliveries. It changes the planner settings of its transaction.
+func ReadBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID) (show.Job, error) {
+	row, err := q.GetBulkJob(ctx, sql.GetBulkJobParams{TenantID: tenant, ID: jobID})
+	if err != nil {
+		return show.Job{}, err
 	}
-	return q.ListBulkJobsDown(ctx, ask)
+	job := jobOf(row)
+	job.Outcome, err = bulkOutcome(ctx, q, row)
+	return job, err
 }
 
-// KnowEndpoint returns not found if a job names an endpoint that the tenant never had, or a deleted one to which the
+func jobOf(row sql.BulkJob) show.Job {
+	job := show.Job{
+		ID:        row.ID,
+		TenantID:  row.TenantID,
+		Kind:      row.Kind,
+		State:     row.State,
+		Expected:  row.Expected,
+		Exact:     row.Exact,
+		Done:      row.Done,
+		Skipped:   bulk.ReadSkipped(row.Skipped),
+		Reason:    row.Reason,
+		Failure:   row.Failure,
+		AskedKind: row.AskedKind,
+		AskedBy:   row.AskedBy,
+		CreatedAt: row.CreatedAt,
+		StartedAt: db.OrZero(row.StartedAt),
+		EndedAt:   db.OrZero(row.EndedAt),
+	}
+	if row.Pace != nil {
+		job.Pace = int(*row.Pace)
+	}
+	job.Filter, _ = bulk.ReadFilter(row.Filter) // as stored
+	job.Filter.Below = 0
+	return job
+}
+
+// knowEndpoint returns not found if a job names an endpoint that the tenant never had, or a deleted one to which the
 // job would send. Deliveries of a deleted endpoint can still be archived.
-func KnowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) error {
+func knowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) error {
 	if n.Filter.Endpoint == "" {
 		return nil
 	}

@@ -9,25 +9,24 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // DropHeld drops the queued deliveries of an endpoint, in the transaction that resumes it. From that commit on the
 // lane's owner sends none of them, and a job cancels them, while newer events are delivered.
-func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob,
-	error,
-) {
+func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (show.Job, error) {
 	below, err := q.MarkDropped(ctx, sql.MarkDroppedParams{TenantID: tenant, EndpointID: ep})
 	if err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	if err := q.PlanByIndex(ctx); err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	n, err := q.CountDropped(ctx, sql.CountDroppedParams{
 		TenantID: tenant, EndpointID: ep, Below: below, Most: estimateMost + 1,
 	})
 	if err != nil {
-		return sql.BulkJob{}, err
+		return show.Job{}, err
 	}
 	job := NewBulkJob{
 		Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below}, Reason: reason,

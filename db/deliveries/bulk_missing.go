@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/events"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 )
 
 // missing finds past events that an endpoint never got but matches now: the endpoint is new, or its subscription is
@@ -68,26 +70,22 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 	if err != nil {
 		return part, err
 	}
-	wanted := make([]sql.ScanEventsUpRow, 0, len(rows))
+	wanted := make([]show.Event, 0, len(rows))
 	for _, e := range rows {
-		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), db.TextOf(e.Version)); takes &&
-			e.Type != endpoint.TestType {
+		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), e.Version); takes && e.Type != endpoint.TestType {
 			wanted = append(wanted, e)
 		}
 	}
 	if wanted, err = w.never(ctx, m.endpoint, wanted); err != nil {
 		return part, err
 	}
-	return part, w.readData(ctx, &part, wanted, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
-		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), db.TextOf(e.Version)); !takes {
+	return part, w.readData(ctx, &part, wanted, func(e show.Event, data sql.EventsDataRow) bool {
+		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), e.Version); !takes {
 			return true
 		}
-		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type}
+		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type, due: e.DeliverAt}
 		if key := orderKey(m.ordering, data.Key); key != nil {
 			again.orderKey = *key
-		}
-		if e.DeliverAt != nil {
-			again.due = *e.DeliverAt
 		}
 		part.again = append(part.again, again)
 		return true
@@ -95,7 +93,7 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 }
 
 // never leaves out the events of which an endpoint has or had a delivery.
-func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEventsUpRow) ([]sql.ScanEventsUpRow, error) {
+func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []show.Event) ([]show.Event, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -128,11 +126,11 @@ const dataBudget = 8 << 20
 
 // readData reads the data of events, in order, and passes each to take, until take returns false. It counts expunged
 // ones as left alone. If the data exceeds dataBudget, the chunk ends there.
-func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow,
-	take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool,
+func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []show.Event,
+	take func(show.Event, sql.EventsDataRow) bool,
 ) error {
 	ids := make([]id.UUID, len(events))
-	of := make(map[id.UUID]sql.ScanEventsUpRow, len(events))
+	of := make(map[id.UUID]show.Event, len(events))
 	for i, e := range events {
 		ids[i], of[e.ID] = e.ID, e
 	}
@@ -164,7 +162,7 @@ func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.Sc
 
 // scanEvents reads the next events that the filter's type, channel and times select, oldest first, and records how far
 // it got.
-func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]sql.ScanEventsUpRow, error) {
+func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]show.Event, error) {
 	since, until := w.floor, w.ceiling
 	if w.filter.Since != nil && w.filter.Since.After(since) {
 		since = *w.filter.Since
@@ -183,18 +181,26 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 		if slice <= lastSlice {
 			look = whole.slice(slice, time.Time{}, true)
 		}
-		rows, err := w.q.ScanEventsUp(ctx, sql.ScanEventsUpParams{
-			Type: w.filter.Type, Channel: w.filter.Channel, TenantID: w.tenant, LowAt: look.low.Time(),
-			HighAt: look.high.Time(), Low: look.low, High: look.high, Scan: int32(most), Most: int32(most),
+		found, err := w.q.ScanEvents(ctx, sql.ScanEventsParams{
+			Type:     w.filter.Type,
+			Channel:  w.filter.Channel,
+			TenantID: w.tenant,
+			LowAt:    look.low.Time(),
+			HighAt:   look.high.Time(),
+			Low:      look.low,
+			High:     look.high,
+			Scan:     int32(most),
+			Most:     int32(most),
 		})
 		if err != nil {
 			return nil, err
 		}
-		if n := len(rows); n > 0 && rows[n-1].Place == int64(most) {
-			part.position = rows[n-1].ID
-			if !rows[n-1].Matches {
-				rows = rows[:n-1]
-			}
+		rows, err := events.ReadAll(ctx, w.q, w.tenant, found.Ids, false)
+		if err != nil {
+			return nil, err
+		}
+		if found.Scanned == int32(most) {
+			part.position = found.Reached
 			return rows, nil
 		}
 		part.position, part.end = look.high, look == whole

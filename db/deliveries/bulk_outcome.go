@@ -12,9 +12,9 @@ import (
 // outcomeMost is how many of a job's deliveries are read.
 const outcomeMost = 10_000
 
-// BulkOutcome returns the outcomes of the deliveries that a job created. It is nil for a job that creates none, and for
+// bulkOutcome returns the outcomes of the deliveries that a job created. It is nil for a job that creates none, and for
 // a job of an older version that did not record them. It changes the planner settings of its transaction.
-func BulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Outcome, error) {
+func bulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Outcome, error) {
 	if !job.Kind.Sends() {
 		return nil, nil
 	}

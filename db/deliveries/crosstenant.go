@@ -5,9 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // CrossTenant asks for a page of the deliveries of all tenants, newest first. Zero values of filters select all.
@@ -255,64 +257,78 @@ func readCrossTenant(ctx context.Context, q *sql.Queries, found sql.ScanAllDeliv
 	return slices.DeleteFunc(out, func(d State) bool { return !l.takes(d) }), nil
 }
 
-// CrossTenantEvents asks for a page of the events of all tenants, newest first.
+// CrossTenantEvents narrows a list of the events of all tenants.
 type CrossTenantEvents struct {
-	Tenant       *id.UUID
-	Type         string
-	Since, Until time.Time
-	After        id.UUID
-	Most         int
+	Tenant id.UUID // zero: all of them
+	Type   string
 }
 
-// ListCrossTenantEvents reads a page of the events of all tenants, and where the next page starts. It changes the
-// planner settings of its transaction.
-func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEvents) (page []sql.ScanAllEventsRow,
-	next *id.UUID, err error,
-) {
+// ListCrossTenantEvents reads a page of the events of all tenants, newest first. It changes the planner settings of its
+// transaction.
+func ListCrossTenantEvents(
+	ctx context.Context, q *sql.Queries, f CrossTenantEvents, r show.Range,
+) (page show.Page[show.Event], err error) {
 	floor, err := q.OldestShown(ctx)
 	if err != nil {
-		return nil, nil, err
+		return page, err
 	}
 	if err := q.PlanByIndex(ctx); err != nil {
-		return nil, nil, err
+		return page, err
 	}
-	list := ListOptions{Since: l.Since, Until: l.Until, After: l.After}
+	list := ListOptions{Since: r.Since, Until: r.Until, After: r.AfterID()}
 	parts := list.window(floor).ranges()
-	scan := l.Most + 1
-	if l.Type != "" {
+	scan := r.Limit + 1
+	if f.Type != "" {
 		scan = crossTenantScan
 	}
 	for {
 		part := parts.next()
 		rows, err := q.ScanAllEvents(ctx, sql.ScanAllEventsParams{
-			TenantID: l.Tenant, Type: l.Type, Low: part.low, High: part.high, LowAt: part.low.Time(),
-			HighAt: part.high.Time(), Scan: int32(scan), Most: int32(scan + 1),
+			TenantID: idOrNull(f.Tenant),
+			Type:     f.Type,
+			Low:      part.low,
+			High:     part.high,
+			LowAt:    part.low.Time(),
+			HighAt:   part.high.Time(),
+			Scan:     int32(scan),
+			Most:     int32(scan + 1),
 		})
 		if err != nil {
-			return nil, nil, err
+			return page, err
 		}
 		var looked int64
-		for _, r := range rows {
-			if r.ID.IsZero() {
-				looked = r.Place
+		for _, row := range rows {
+			if row.ID.IsZero() {
+				looked = row.Place
 				continue
 			}
-			if r.Matches {
-				page = append(page, r)
+			if row.Matches && len(page.Rows) == r.Limit {
+				page.Next = page.Rows[r.Limit-1].ID[:]
+				return page, nil
 			}
-			if len(page) > l.Most {
-				return page[:l.Most], &page[l.Most-1].ID, nil
+			if row.Matches {
+				page.Rows = append(page.Rows, show.Event{
+					ID:        row.ID,
+					TenantID:  row.TenantID,
+					Tenant:    row.TenantName,
+					Type:      row.Type,
+					Channels:  row.Channels,
+					CreatedAt: row.ID.Time(),
+					DeliverAt: db.OrZero(row.DeliverAt),
+				})
 			}
 			// If a tenant has more events than were read, the page ends at the last one that was read.
-			if r.Place == int64(scan) {
-				return page, &r.ID, nil
+			if row.Place == int64(scan) {
+				page.Next = row.ID[:]
+				return page, nil
 			}
 		}
 		if part == parts.window {
-			return page, nil, nil
+			return page, nil
 		}
 		if !parts.after(part, looked) {
-			return page, &part.low, nil
+			page.Next = part.low[:]
+			return page, nil
 		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/events"
 	"posthorn/db/sql"
-	"posthorn/domain/export"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // How much of a tenant an export holds in memory. An event's data has at most 1 MiB, the stored part of a response 16
@@ -72,12 +74,12 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 // StandingExport returns when the last export was sent that still contains everything the tenant has now; nil: there is
 // none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
-	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts +
+	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (account.ExportLasts +
 		db.ClockSkew).Seconds()})
 	if db.IsNoRows(err) {
 		return nil, nil
 	}
-	if err != nil || !export.Stands(&last.At, last.Now) {
+	if err != nil || !account.ExportIsCurrent(&last.At, last.Now) {
 		return nil, err
 	}
 	return &last.At, nil
@@ -120,41 +122,54 @@ func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
 }
 
 // Events passes on the tenant's events, oldest first, in parts with bounded data.
-func (e *Export) Events(ctx context.Context, take func([]sql.ExportEventsRow) error) error {
+func (e *Export) Events(ctx context.Context, take func([]show.Event) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
-		var rows []sql.ExportEventsRow
+		var found []show.Event
 		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
-			rows, err = q.ExportEvents(ctx, sql.ExportEventsParams{
-				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(),
-				Most: exportRows, Bytes: exportBytes,
+			rows, err := q.ExportEvents(ctx, sql.ExportEventsParams{
+				TenantID: e.Tenant.ID,
+				Low:      w.low,
+				LowAt:    w.low.Time(),
+				High:     w.high,
+				HighAt:   w.high.Time(),
+				Most:     exportRows,
+				Bytes:    exportBytes,
 			})
+			for _, row := range rows {
+				found = append(found, events.Of(sql.Event(row)))
+			}
 			return err
 		})
-		if err != nil || len(rows) == 0 {
+		if err != nil || len(found) == 0 {
 			return last, err
 		}
-		return rows[len(rows)-1].ID, take(rows)
+		return found[len(found)-1].ID, take(found)
 	})
 }
 
 // Rejected passes on the rejected events that the tenant emitted in SQL, oldest first, in parts with bounded data.
-func (e *Export) Rejected(ctx context.Context, take func([]sql.ExportRejectedRow) error) error {
+func (e *Export) Rejected(ctx context.Context, take func([]show.Rejected) error) error {
 	for after := (id.UUID{}); ; {
-		var rows []sql.ExportRejectedRow
-		err := e.Read(ctx, func(ctx context.Context, q *sql.Queries) (err error) {
-			rows, err = q.ExportRejected(ctx, sql.ExportRejectedParams{
-				TenantID: e.Tenant.ID, After: after,
-				Most: exportRows, Bytes: exportBytes,
+		var found []show.Rejected
+		err := e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
+			rows, err := q.ExportRejected(ctx, sql.ExportRejectedParams{
+				TenantID: e.Tenant.ID,
+				After:    after,
+				Most:     exportRows,
+				Bytes:    exportBytes,
 			})
+			for _, row := range rows {
+				found = append(found, rejectedOf(sql.ListRejectedRow(row)))
+			}
 			return err
 		})
-		if err != nil || len(rows) == 0 {
+		if err != nil || len(found) == 0 {
 			return err
 		}
-		if err := take(rows); err != nil {
+		if err := take(found); err != nil {
 			return err
 		}
-		after = rows[len(rows)-1].ID
+		after = found[len(found)-1].ID
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // Expunged is the result of destroying the data of events.
@@ -42,6 +43,24 @@ func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, 
 		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(eventID), Reason: reason,
 		Details: map[string]int{"canceled": done.Canceled, "answers": done.Cleared},
 	})
+}
+
+// ExpungeRequest is who had the data of one event destroyed, and when.
+type ExpungeRequest struct {
+	By db.Author // with the reason
+	At time.Time
+}
+
+// ReadExpunge reads the request to destroy the data of one event alone, if there was one.
+func ReadExpunge(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (r ExpungeRequest, found bool, err error) {
+	row, err := q.ExpungeSaid(ctx, sql.ExpungeSaidParams{TenantID: &tenant, Object: id.Event.Format(eventID)})
+	if db.IsMissing(err) {
+		return r, false, nil
+	}
+	return ExpungeRequest{
+		By: db.Author{Kind: row.ActorKind, ID: row.ActorID, Reason: row.Reason},
+		At: row.At,
+	}, true, err
 }
 
 // ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows remain: an event, its
@@ -184,7 +203,7 @@ func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bu
 	if err != nil {
 		return part, err
 	}
-	return part, w.readData(ctx, &part, events, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
+	return part, w.readData(ctx, &part, events, func(e show.Event, data sql.EventsDataRow) bool {
 		matches, err := match.Match(filter.NewInput(e.Type, data.Data, e.Channels))
 		if err != nil || !matches {
 			return true

@@ -6,25 +6,51 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
-// ListRejected returns a page of the rejected events that a tenant emitted in SQL, beyond the row after: the zero id at
-// the start of the list.
-func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, ascending bool,
-	most int,
-) ([]sql.RejectedDownRow, error) {
-	if !ascending {
-		if after.IsZero() {
-			after = id.Last
-		}
-		return q.RejectedDown(ctx, sql.RejectedDownParams{TenantID: tenant, Before: after, Most: int32(most)})
+// RejectedFilter narrows a list of rejected events.
+type RejectedFilter struct {
+	Tenant id.UUID // zero: of all tenants, for the console
+	Code   string  // empty: any
+}
+
+// ListRejected returns a page of the rejected events that were emitted in SQL, without their data.
+func ListRejected(ctx context.Context, q *sql.Queries, f RejectedFilter, r show.Range) (show.Page[show.Rejected], error) {
+	rows, err := q.ListRejected(ctx, sql.ListRejectedParams{
+		Tenant: idOrNull(f.Tenant),
+		Code:   f.Code,
+		Newest: !r.Ascending,
+		After:  r.Edge(),
+		Most:   int32(r.Limit + 1),
+	})
+	return show.Each(show.CutByID(rows, r.Limit, func(e sql.ListRejectedRow) id.UUID { return e.ID }), rejectedOf), err
+}
+
+func rejectedOf(row sql.ListRejectedRow) show.Rejected {
+	return show.Rejected{
+		ID:             row.ID,
+		TenantID:       row.TenantID,
+		Tenant:         row.Tenant,
+		Type:           row.Type,
+		Key:            db.TextOf(row.Key),
+		IdempotencyKey: db.TextOf(row.IdempotencyKey),
+		Size:           int(row.Size),
+		Code:           row.Code,
+		Detail:         row.Detail,
+		RejectedAt:     row.RejectedAt,
+		Data:           row.Data,
 	}
-	rows, err := q.RejectedUp(ctx, sql.RejectedUpParams{TenantID: tenant, After: after, Most: int32(most)})
-	out := make([]sql.RejectedDownRow, len(rows))
+}
+
+// RejectedReasons counts the rejected events of all tenants, the most frequent reasons first.
+func RejectedReasons(ctx context.Context, q *sql.Queries, limit int) ([]show.RejectedReason, error) {
+	rows, err := q.RejectedByReason(ctx, int32(limit))
+	reasons := make([]show.RejectedReason, len(rows))
 	for i, r := range rows {
-		out[i] = sql.RejectedDownRow(r)
+		reasons[i] = show.RejectedReason(r)
 	}
-	return out, err
+	return reasons, err
 }
 
 // RetryRejected returns a rejected event to the outbox's relay, in the caller's transaction, and audits it.
@@ -50,7 +76,10 @@ func DiscardRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUI
 
 func rejectedAudit(action string, tenant, eventID id.UUID, code string) db.Audited {
 	return db.Audited{
-		Tenant: &tenant, Action: action, Kind: "event", Object: id.Event.Format(eventID),
+		Tenant:  &tenant,
+		Action:  action,
+		Kind:    "event",
+		Object:  id.Event.Format(eventID),
 		Details: map[string]string{"code": code},
 	}
 }

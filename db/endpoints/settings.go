@@ -17,7 +17,7 @@ func readSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	if err != nil {
 		return endpoint.Settings{}, err
 	}
-	s := BareSettings(e)
+	s := bareSettings(e)
 	s.Headers = headers
 	if s.Connection, err = openConnection(e, ring); err != nil || len(e.AlsoSecret) == 0 {
 		return s, err
@@ -84,8 +84,8 @@ func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
 	return h, nil
 }
 
-// BareSettings returns the settings of a stored endpoint without the sealed ones.
-func BareSettings(e sql.Endpoint) endpoint.Settings {
+// bareSettings returns the settings of a stored endpoint without the sealed ones.
+func bareSettings(e sql.Endpoint) endpoint.Settings {
 	s := endpoint.Settings{
 		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes,
 		Channels: e.Channels,

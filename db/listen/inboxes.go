@@ -169,24 +169,54 @@ func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
 	})
 }
 
-// InboxRequests returns an inbox's recent requests, newest first, without the bodies.
-func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Inbox,
-	[]sql.ListInboxRequestsRow, error,
-) {
+// ReadInbox returns an inbox's response.
+func ReadInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (inbox.Answer, error) {
 	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
-	if err != nil {
-		return box, nil, err
-	}
-	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{
-		TenantID: tenant, EndpointID: endpointID,
-		KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept,
-	})
-	return box, rows, err
+	return inbox.Answer(box.Answer), err
 }
 
-// ReadInboxRequest reads one request with its body.
-func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (sql.InboxRequestRow, error) {
-	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{
-		TenantID: tenant, ID: requestID, KeptSeconds: inbox.KeptFor.Seconds(),
+// InboxRequests returns an inbox's response and its recent requests, newest first, without headers and bodies.
+func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (inbox.Answer, []inbox.Received, error) {
+	answer, err := ReadInbox(ctx, q, tenant, endpointID)
+	if err != nil {
+		return answer, nil, err
+	}
+	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{
+		TenantID:    tenant,
+		EndpointID:  endpointID,
+		KeptSeconds: inbox.KeptFor.Seconds(),
+		Most:        inbox.Kept,
 	})
+	received := make([]inbox.Received, len(rows))
+	for i, row := range rows {
+		received[i] = receivedOf(sql.InboxRequestRow(row))
+	}
+	return answer, received, err
+}
+
+// ReadInboxRequest reads one complete request.
+func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (inbox.Received, error) {
+	row, err := q.GetInboxRequest(ctx, sql.GetInboxRequestParams{
+		TenantID:    tenant,
+		ID:          requestID,
+		KeptSeconds: inbox.KeptFor.Seconds(),
+	})
+	return receivedOf(row), err
+}
+
+func receivedOf(row sql.InboxRequestRow) inbox.Received {
+	return inbox.Received{
+		ID:         row.ID,
+		At:         row.ReceivedAt,
+		Method:     row.Method,
+		Challenge:  row.Challenge,
+		Answer:     inbox.Answer(row.Answer),
+		Good:       row.Good,
+		Code:       row.Code,
+		Detail:     row.Detail,
+		SecretHint: row.SecretHint,
+		Head:       row.Head,
+		Body:       row.Body,
+		Bytes:      int(row.BodyBytes),
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
-	"posthorn/domain/export"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -25,12 +25,12 @@ func DeleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, 
 }
 
 // DeleteExported is DeleteTenant for a caller who must have exported the tenant's data first. If no current export
-// exists, it returns export.ErrNone.
+// exists, it returns account.ErrNoExport.
 func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) error {
 	return deleteTenant(ctx, d, tenant, reason, by, func(q *sql.Queries) error {
 		sent, err := deliveries.StandingExport(ctx, q, tenant)
 		if err == nil && sent == nil {
-			err = export.ErrNone
+			err = account.ErrNoExport
 		}
 		return err
 	})

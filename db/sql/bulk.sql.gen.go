@@ -845,70 +845,29 @@ func (q *Queries) InsertReplays(ctx context.Context, arg InsertReplaysParams) er
 	return err
 }
 
-const ListBulkJobsDown = `-- name: ListBulkJobsDown :many
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
+const ListBulkJobs = `-- name: ListBulkJobs :many
+SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs b WHERE b.tenant_id = $1 AND b.id IN (
+	(SELECT j.id FROM bulk_jobs j WHERE $2::boolean AND j.tenant_id = $1 AND j.id < $3 ORDER BY j.id DESC LIMIT $4)
+	UNION ALL
+	(SELECT j.id FROM bulk_jobs j WHERE NOT $2::boolean AND j.tenant_id = $1 AND j.id > $3 ORDER BY j.id LIMIT $4)
+)
+ORDER BY CASE WHEN $2::boolean THEN b.id END DESC, b.id
 `
 
-type ListBulkJobsDownParams struct {
+type ListBulkJobsParams struct {
 	TenantID id.UUID
+	Newest   bool
 	After    id.UUID
 	Most     int32
 }
 
-func (q *Queries) ListBulkJobsDown(ctx context.Context, arg ListBulkJobsDownParams) ([]BulkJob, error) {
-	rows, err := q.db.Query(ctx, ListBulkJobsDown, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []BulkJob{}
-	for rows.Next() {
-		var i BulkJob
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.Kind,
-			&i.Filter,
-			&i.State,
-			&i.Expected,
-			&i.Exact,
-			&i.Done,
-			&i.Skipped,
-			&i.Position,
-			&i.Pace,
-			&i.Horizon,
-			&i.AskedKind,
-			&i.AskedBy,
-			&i.Reason,
-			&i.Failure,
-			&i.Tries,
-			&i.DueAt,
-			&i.CreatedAt,
-			&i.StartedAt,
-			&i.EndedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListBulkJobsUp = `-- name: ListBulkJobsUp :many
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3
-`
-
-type ListBulkJobsUpParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-func (q *Queries) ListBulkJobsUp(ctx context.Context, arg ListBulkJobsUpParams) ([]BulkJob, error) {
-	rows, err := q.db.Query(ctx, ListBulkJobsUp, arg.TenantID, arg.After, arg.Most)
+func (q *Queries) ListBulkJobs(ctx context.Context, arg ListBulkJobsParams) ([]BulkJob, error) {
+	rows, err := q.db.Query(ctx, ListBulkJobs,
+		arg.TenantID,
+		arg.Newest,
+		arg.After,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

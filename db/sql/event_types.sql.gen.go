@@ -106,63 +106,28 @@ func (q *Queries) InsertEventType(ctx context.Context, arg InsertEventTypeParams
 	return result.RowsAffected(), nil
 }
 
-const ListEventTypesDown = `-- name: ListEventTypesDown :many
-SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND (name COLLATE "C" < $2::text OR $2::text = '')
-ORDER BY name COLLATE "C" DESC LIMIT $3
+const ListEventTypes = `-- name: ListEventTypes :many
+SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types
+WHERE tenant_id = $1 AND ($2::text = '' OR (name COLLATE "C" < $2) = $3::boolean AND name <> $2)
+ORDER BY (CASE WHEN $3 THEN name END) COLLATE "C" DESC, name COLLATE "C" LIMIT $4
 `
 
-type ListEventTypesDownParams struct {
-	TenantID id.UUID
-	After    string
-	Most     int32
+type ListEventTypesParams struct {
+	TenantID   id.UUID
+	After      string
+	Descending bool
+	Most       int32
 }
 
-func (q *Queries) ListEventTypesDown(ctx context.Context, arg ListEventTypesDownParams) ([]EventType, error) {
-	rows, err := q.db.Query(ctx, ListEventTypesDown, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []EventType{}
-	for rows.Next() {
-		var i EventType
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.Name,
-			&i.Description,
-			&i.CreatedAt,
-			&i.TypeGroup,
-			&i.Schema,
-			&i.Example,
-			&i.SchemaCheck,
-			&i.Deprecated,
-			&i.Versions,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListEventTypesUp = `-- name: ListEventTypesUp :many
-SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND name COLLATE "C" > $2::text
-ORDER BY name COLLATE "C" LIMIT $3
-`
-
-type ListEventTypesUpParams struct {
-	TenantID id.UUID
-	After    string
-	Most     int32
-}
-
-// Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language.
-func (q *Queries) ListEventTypesUp(ctx context.Context, arg ListEventTypesUpParams) ([]EventType, error) {
-	rows, err := q.db.Query(ctx, ListEventTypesUp, arg.TenantID, arg.After, arg.Most)
+// Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language. A tenant
+// has few types: all are read and sorted.
+func (q *Queries) ListEventTypes(ctx context.Context, arg ListEventTypesParams) ([]EventType, error) {
+	rows, err := q.db.Query(ctx, ListEventTypes,
+		arg.TenantID,
+		arg.After,
+		arg.Descending,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

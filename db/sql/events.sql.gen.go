@@ -51,64 +51,133 @@ func (q *Queries) EventOfIdempotencyKey(ctx context.Context, key string) (id.UUI
 	return id, err
 }
 
+const EventsByID = `-- name: EventsByID :many
+SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
+	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
+`
+
+type EventsByIDParams struct {
+	WithData bool
+	Ids      []id.UUID
+	Created  []time.Time
+	TenantID id.UUID
+	First    time.Time
+	Last     time.Time
+}
+
+type EventsByIDRow struct {
+	TenantID       id.UUID
+	CreatedAt      time.Time
+	ID             id.UUID
+	Type           string
+	Data           []byte
+	Key            *string
+	Channels       []string
+	Version        *string
+	OccurredAt     *time.Time
+	DeliverAt      *time.Time
+	RoutingVersion int64
+	Traceparent    *string
+	ExternalID     *string
+}
+
+// Events by id, created between two moments; their data only where it is asked for.
+func (q *Queries) EventsByID(ctx context.Context, arg EventsByIDParams) ([]EventsByIDRow, error) {
+	rows, err := q.db.Query(ctx, EventsByID,
+		arg.WithData,
+		arg.Ids,
+		arg.Created,
+		arg.TenantID,
+		arg.First,
+		arg.Last,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EventsByIDRow{}
+	for rows.Next() {
+		var i EventsByIDRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.CreatedAt,
+			&i.ID,
+			&i.Type,
+			&i.Data,
+			&i.Key,
+			&i.Channels,
+			&i.Version,
+			&i.OccurredAt,
+			&i.DeliverAt,
+			&i.RoutingVersion,
+			&i.Traceparent,
+			&i.ExternalID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const EventsOfExternalID = `-- name: EventsOfExternalID :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent FROM events
-WHERE tenant_id = $1 AND external_id = $2::text AND created_at >= greatest($3::timestamptz, posthorn.event_ids_since()) AND created_at <= $4::timestamptz
-ORDER BY created_at DESC, id DESC LIMIT $5::int
+SELECT e.id FROM events e
+WHERE e.tenant_id = $1 AND e.external_id = $2::text
+	AND e.created_at >= greatest($3::timestamptz, posthorn.event_ids_since()) AND e.created_at <= $4::timestamptz
+	AND e.id > $5::uuid AND e.id < $6::uuid
+	AND ($7::text = '' OR e.type = $7 OR right($7, 2) = '.*' AND starts_with(e.type, left($7, -1)))
+	AND ($8::text = '' OR $8 = ANY(e.channels))
+	AND ($9::text = '' OR substr(e.traceparent, 4, 32) = $9)
+ORDER BY CASE WHEN $10::boolean THEN e.id END DESC, e.id LIMIT $11::int
 `
 
 type EventsOfExternalIDParams struct {
 	TenantID   id.UUID
 	ExternalID string
-	Since      time.Time
-	Until      time.Time
+	LowAt      time.Time
+	HighAt     time.Time
+	Low        id.UUID
+	High       id.UUID
+	Type       string
+	Channel    string
+	TraceID    string
+	Newest     bool
 	Most       int32
 }
 
-type EventsOfExternalIDRow struct {
-	ID          id.UUID
-	CreatedAt   time.Time
-	Type        string
-	Key         *string
-	Channels    []string
-	Version     *string
-	OccurredAt  *time.Time
-	DeliverAt   *time.Time
-	ExternalID  *string
-	Traceparent *string
-}
-
-// Those with the producer's own id, newest first. Days from before there were such ids are left out: they have no index for them.
-func (q *Queries) EventsOfExternalID(ctx context.Context, arg EventsOfExternalIDParams) ([]EventsOfExternalIDRow, error) {
+// The same of those with the producer's own id, which are few. Days from before there were such ids are left out: they
+// have no index for them.
+func (q *Queries) EventsOfExternalID(ctx context.Context, arg EventsOfExternalIDParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, EventsOfExternalID,
 		arg.TenantID,
 		arg.ExternalID,
-		arg.Since,
-		arg.Until,
+		arg.LowAt,
+		arg.HighAt,
+		arg.Low,
+		arg.High,
+		arg.Type,
+		arg.Channel,
+		arg.TraceID,
+		arg.Newest,
 		arg.Most,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []EventsOfExternalIDRow{}
+	items := []id.UUID{}
 	for rows.Next() {
-		var i EventsOfExternalIDRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.CreatedAt,
-			&i.Type,
-			&i.Key,
-			&i.Channels,
-			&i.Version,
-			&i.OccurredAt,
-			&i.DeliverAt,
-			&i.ExternalID,
-			&i.Traceparent,
-		); err != nil {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -157,67 +226,6 @@ func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliverie
 	for rows.Next() {
 		var i FirstDeliveriesOfEventRow
 		if err := rows.Scan(&i.EndpointID, &i.ID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const FoundEvents = `-- name: FoundEvents :many
-SELECT e.id, e.type, e.key, e.channels, e.traceparent, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data
-FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
-JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
-	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
-ORDER BY e.created_at DESC, e.id DESC
-`
-
-type FoundEventsParams struct {
-	WithData bool
-	Ids      []id.UUID
-	Created  []time.Time
-	TenantID id.UUID
-	First    time.Time
-	Last     time.Time
-}
-
-type FoundEventsRow struct {
-	ID          id.UUID
-	Type        string
-	Key         *string
-	Channels    []string
-	Traceparent *string
-	Data        []byte
-}
-
-// Events by id, created between two moments, newest first; their data only where it is asked for.
-func (q *Queries) FoundEvents(ctx context.Context, arg FoundEventsParams) ([]FoundEventsRow, error) {
-	rows, err := q.db.Query(ctx, FoundEvents,
-		arg.WithData,
-		arg.Ids,
-		arg.Created,
-		arg.TenantID,
-		arg.First,
-		arg.Last,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []FoundEventsRow{}
-	for rows.Next() {
-		var i FoundEventsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Key,
-			&i.Channels,
-			&i.Traceparent,
-			&i.Data,
-		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -402,248 +410,71 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 	return items, nil
 }
 
-const SampledEvents = `-- name: SampledEvents :many
-SELECT e.id, e.type, e.channels, e.version, e.data
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
-JOIN events e ON e.tenant_id = $3 AND e.created_at = u.created_at AND e.id = u.id
-	AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-ORDER BY e.created_at DESC, e.id DESC
+const ScanEvents = `-- name: ScanEvents :one
+WITH page AS (
+	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
+	WHERE $1::boolean AND e.tenant_id = $6 AND e.created_at BETWEEN $7::timestamptz AND $8::timestamptz
+		AND (e.created_at, e.id) > ($7, $9::uuid) AND (e.created_at, e.id) < ($8, $10::uuid)
+	ORDER BY e.created_at DESC, e.id DESC LIMIT $11::int)
+	UNION ALL
+	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
+	WHERE NOT $1::boolean AND e.tenant_id = $6 AND e.created_at BETWEEN $7 AND $8
+		AND (e.created_at, e.id) > ($7, $9) AND (e.created_at, e.id) < ($8, $10)
+	ORDER BY e.created_at, e.id LIMIT $11)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((array_agg(id ORDER BY CASE WHEN $1::boolean THEN id END, id DESC))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce((array_agg(id ORDER BY CASE WHEN $1::boolean THEN id END DESC, id)
+		FILTER (WHERE ($2::text = '' OR type = $2 OR right($2, 2) = '.*' AND starts_with(type, left($2, -1)))
+			AND ($3::text = '' OR coalesce($3 = ANY(channels), false))
+			AND ($4::text = '' OR coalesce(substr(traceparent, 4, 32) = $4, false))))[1:$5::int], '{}')::uuid[] AS ids
+FROM page
 `
 
-type SampledEventsParams struct {
-	Ids      []id.UUID
-	Created  []time.Time
-	TenantID id.UUID
-	First    time.Time
-	Last     time.Time
-}
-
-type SampledEventsRow struct {
-	ID       id.UUID
-	Type     string
-	Channels []string
-	Version  *string
-	Data     []byte
-}
-
-// Events by id, created between two moments, newest first.
-func (q *Queries) SampledEvents(ctx context.Context, arg SampledEventsParams) ([]SampledEventsRow, error) {
-	rows, err := q.db.Query(ctx, SampledEvents,
-		arg.Ids,
-		arg.Created,
-		arg.TenantID,
-		arg.First,
-		arg.Last,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []SampledEventsRow{}
-	for rows.Next() {
-		var i SampledEventsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Channels,
-			&i.Version,
-			&i.Data,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ScanEventsDown = `-- name: ScanEventsDown :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
-		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false))
-			AND ($3::text = '' OR coalesce(substr(e.traceparent, 4, 32) = $3, false)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
-		AND (e.created_at, e.id) > ($5, $7::uuid) AND (e.created_at, e.id) < ($6, $8::uuid)
-	ORDER BY e.created_at DESC, e.id DESC
-	LIMIT $9::int
-) looked
-WHERE matches OR place = $9::int
-ORDER BY created_at DESC, id DESC
-LIMIT $10::int
-`
-
-type ScanEventsDownParams struct {
+type ScanEventsParams struct {
+	Newest   bool
 	Type     string
 	Channel  string
 	TraceID  string
+	Most     int32
 	TenantID id.UUID
 	LowAt    time.Time
 	HighAt   time.Time
 	Low      id.UUID
 	High     id.UUID
 	Scan     int32
-	Most     int32
 }
 
-type ScanEventsDownRow struct {
-	ID          id.UUID
-	CreatedAt   time.Time
-	Type        string
-	Key         *string
-	Channels    []string
-	Version     *string
-	OccurredAt  *time.Time
-	DeliverAt   *time.Time
-	ExternalID  *string
-	Traceparent *string
-	Place       int64
-	Matches     bool
+type ScanEventsRow struct {
+	Scanned int32
+	Reached id.UUID
+	Ids     []id.UUID
 }
 
-// A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
-// rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is
-// returned too, matching or not, so that the caller knows where to go on.
-func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) ([]ScanEventsDownRow, error) {
-	rows, err := q.db.Query(ctx, ScanEventsDown,
+// The first @most of the events whose ids lie between low and high, of those that match. A filter that matches rarely
+// must not read months of events for one page: at most @scan rows are looked at; reached is the last of them.
+func (q *Queries) ScanEvents(ctx context.Context, arg ScanEventsParams) (ScanEventsRow, error) {
+	row := q.db.QueryRow(ctx, ScanEvents,
+		arg.Newest,
 		arg.Type,
 		arg.Channel,
 		arg.TraceID,
+		arg.Most,
 		arg.TenantID,
 		arg.LowAt,
 		arg.HighAt,
 		arg.Low,
 		arg.High,
 		arg.Scan,
-		arg.Most,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ScanEventsDownRow{}
-	for rows.Next() {
-		var i ScanEventsDownRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.CreatedAt,
-			&i.Type,
-			&i.Key,
-			&i.Channels,
-			&i.Version,
-			&i.OccurredAt,
-			&i.DeliverAt,
-			&i.ExternalID,
-			&i.Traceparent,
-			&i.Place,
-			&i.Matches,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ScanEventsUp = `-- name: ScanEventsUp :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
-		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false))
-			AND ($3::text = '' OR coalesce(substr(e.traceparent, 4, 32) = $3, false)))::boolean AS matches
-	FROM events e
-	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
-		AND (e.created_at, e.id) > ($5, $7::uuid) AND (e.created_at, e.id) < ($6, $8::uuid)
-	ORDER BY e.created_at, e.id
-	LIMIT $9::int
-) looked
-WHERE matches OR place = $9::int
-ORDER BY created_at, id
-LIMIT $10::int
-`
-
-type ScanEventsUpParams struct {
-	Type     string
-	Channel  string
-	TraceID  string
-	TenantID id.UUID
-	LowAt    time.Time
-	HighAt   time.Time
-	Low      id.UUID
-	High     id.UUID
-	Scan     int32
-	Most     int32
-}
-
-type ScanEventsUpRow struct {
-	ID          id.UUID
-	CreatedAt   time.Time
-	Type        string
-	Key         *string
-	Channels    []string
-	Version     *string
-	OccurredAt  *time.Time
-	DeliverAt   *time.Time
-	ExternalID  *string
-	Traceparent *string
-	Place       int64
-	Matches     bool
-}
-
-// The same, oldest first.
-func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]ScanEventsUpRow, error) {
-	rows, err := q.db.Query(ctx, ScanEventsUp,
-		arg.Type,
-		arg.Channel,
-		arg.TraceID,
-		arg.TenantID,
-		arg.LowAt,
-		arg.HighAt,
-		arg.Low,
-		arg.High,
-		arg.Scan,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ScanEventsUpRow{}
-	for rows.Next() {
-		var i ScanEventsUpRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.CreatedAt,
-			&i.Type,
-			&i.Key,
-			&i.Channels,
-			&i.Version,
-			&i.OccurredAt,
-			&i.DeliverAt,
-			&i.ExternalID,
-			&i.Traceparent,
-			&i.Place,
-			&i.Matches,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	var i ScanEventsRow
+	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
+	return i, err
 }
 
 const SearchEvents = `-- name: SearchEvents :one
 WITH page AS (
-	SELECT e.id, e.key, e.traceparent, e.data FROM events e
+	SELECT e.id, e.type, e.key, e.traceparent, e.data FROM events e
 	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
 		AND (e.created_at, e.id) < ($6, $7::uuid)
 	ORDER BY e.created_at DESC, e.id DESC
@@ -651,13 +482,13 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = $1::text OR substr(traceparent, 4, 32) = $1
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE $1::text IN (type, key, substr(traceparent, 4, 32))
 		OR $2::boolean AND position($3::bytea IN data) > 0), '{}')::uuid[] AS ids
 FROM page
 `
 
 type SearchEventsParams struct {
-	Key      string
+	Text     string
 	InData   bool
 	Needle   []byte
 	TenantID id.UUID
@@ -673,11 +504,11 @@ type SearchEventsRow struct {
 	Ids     []id.UUID
 }
 
-// Of the newest events below a point, those whose ordering key or trace is a text, or whose data holds some bytes. At most @scan
-// events are read; reached is the oldest of them.
+// Of the newest events below a point, those whose type, ordering key or trace is a text, or whose data holds some bytes.
+// At most @scan events are read; reached is the oldest of them.
 func (q *Queries) SearchEvents(ctx context.Context, arg SearchEventsParams) (SearchEventsRow, error) {
 	row := q.db.QueryRow(ctx, SearchEvents,
-		arg.Key,
+		arg.Text,
 		arg.InData,
 		arg.Needle,
 		arg.TenantID,

@@ -119,7 +119,8 @@ func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesPara
 
 const ExportEvents = `-- name: ExportEvents :many
 
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id, y.traceparent FROM (
+SELECT y.tenant_id, y.created_at, y.id, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.routing_version,
+	y.traceparent, y.external_id FROM (
 	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.traceparent, x.external_id, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id FROM events e
 		WHERE e.tenant_id = $1 AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz
@@ -142,24 +143,10 @@ type ExportEventsParams struct {
 	Bytes    int64
 }
 
-type ExportEventsRow struct {
-	ID          id.UUID
-	CreatedAt   time.Time
-	Type        string
-	Data        []byte
-	Key         *string
-	Channels    []string
-	Version     *string
-	OccurredAt  *time.Time
-	DeliverAt   *time.Time
-	ExternalID  *string
-	Traceparent *string
-}
-
 // What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
 // interval that prunes partitions; what hides things in lists, as being archived, hides nothing here.
 // At most @most of them with at most @bytes of data together, but always one.
-func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]ExportEventsRow, error) {
+func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]Event, error) {
 	rows, err := q.db.Query(ctx, ExportEvents,
 		arg.TenantID,
 		arg.LowAt,
@@ -173,12 +160,13 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ExportEventsRow{}
+	items := []Event{}
 	for rows.Next() {
-		var i ExportEventsRow
+		var i Event
 		if err := rows.Scan(
-			&i.ID,
+			&i.TenantID,
 			&i.CreatedAt,
+			&i.ID,
 			&i.Type,
 			&i.Data,
 			&i.Key,
@@ -186,8 +174,9 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 			&i.Version,
 			&i.OccurredAt,
 			&i.DeliverAt,
-			&i.ExternalID,
+			&i.RoutingVersion,
 			&i.Traceparent,
+			&i.ExternalID,
 		); err != nil {
 			return nil, err
 		}
@@ -200,7 +189,7 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 }
 
 const ExportRejected = `-- name: ExportRejected :many
-SELECT y.id, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= $1::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
+SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= $1::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
 	SELECT x.id, x.tenant_id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.idempotency_key, x.code, x.detail, x.rejected_at, x.external_id, x.size, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id, octet_length(r.data)::int AS size FROM outbox_rejected r
 		WHERE r.tenant_id = $2 AND r.id > $3 ORDER BY r.id LIMIT $4::int
@@ -220,6 +209,8 @@ type ExportRejectedParams struct {
 
 type ExportRejectedRow struct {
 	ID             id.UUID
+	TenantID       id.UUID
+	Tenant         string
 	Type           string
 	Size           int32
 	Key            *string
@@ -248,6 +239,8 @@ func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) 
 		var i ExportRejectedRow
 		if err := rows.Scan(
 			&i.ID,
+			&i.TenantID,
+			&i.Tenant,
 			&i.Type,
 			&i.Size,
 			&i.Key,

@@ -199,7 +199,8 @@ func (q *Queries) InsertInboxRequest(ctx context.Context, arg InsertInboxRequest
 }
 
 const ListInboxRequests = `-- name: ListInboxRequests :many
-SELECT id, received_at, method, body_bytes, challenge, answer, good, code, secret_hint FROM inbox_requests
+SELECT tenant_id, endpoint_id, id, received_at, method, ''::text AS head, NULL::bytea AS body, body_bytes, challenge, answer, good, code, detail, secret_hint
+FROM inbox_requests
 WHERE tenant_id = $1 AND endpoint_id = $2 AND received_at > now() - make_interval(secs => $3::float8)
 ORDER BY id DESC LIMIT $4
 `
@@ -212,14 +213,19 @@ type ListInboxRequestsParams struct {
 }
 
 type ListInboxRequestsRow struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
 	ID         id.UUID
 	ReceivedAt time.Time
 	Method     string
+	Head       string
+	Body       []byte
 	BodyBytes  int32
 	Challenge  bool
 	Answer     string
 	Good       bool
 	Code       string
+	Detail     string
 	SecretHint string
 }
 
@@ -239,14 +245,19 @@ func (q *Queries) ListInboxRequests(ctx context.Context, arg ListInboxRequestsPa
 	for rows.Next() {
 		var i ListInboxRequestsRow
 		if err := rows.Scan(
+			&i.TenantID,
+			&i.EndpointID,
 			&i.ID,
 			&i.ReceivedAt,
 			&i.Method,
+			&i.Head,
+			&i.Body,
 			&i.BodyBytes,
 			&i.Challenge,
 			&i.Answer,
 			&i.Good,
 			&i.Code,
+			&i.Detail,
 			&i.SecretHint,
 		); err != nil {
 			return nil, err

@@ -48,6 +48,81 @@ func (q *Queries) DiscardRejected(ctx context.Context, arg DiscardRejectedParams
 	return code, err
 }
 
+const ListRejected = `-- name: ListRejected :many
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.key, r.idempotency_key,
+	r.code, r.detail, r.rejected_at, NULL::bytea AS data
+FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
+WHERE ($1::uuid IS NULL OR r.tenant_id = $1) AND r.id IN (
+	(SELECT x.id FROM outbox_rejected x WHERE $2::boolean AND x.id < $3 AND ($4::text = '' OR x.code = $4)
+		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id DESC LIMIT $5)
+	UNION ALL
+	(SELECT x.id FROM outbox_rejected x WHERE NOT $2::boolean AND x.id > $3 AND ($4::text = '' OR x.code = $4)
+		AND ($1::uuid IS NULL OR x.tenant_id = $1) ORDER BY x.id LIMIT $5)
+)
+ORDER BY CASE WHEN $2::boolean THEN r.id END DESC, r.id
+`
+
+type ListRejectedParams struct {
+	Tenant *id.UUID
+	Newest bool
+	After  id.UUID
+	Code   string
+	Most   int32
+}
+
+type ListRejectedRow struct {
+	ID             id.UUID
+	TenantID       id.UUID
+	Tenant         string
+	Type           string
+	Size           int32
+	Key            *string
+	IdempotencyKey *string
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+	Data           []byte
+}
+
+// Of one tenant or, for the console, of all, without their data. An unknown tenant has no name.
+func (q *Queries) ListRejected(ctx context.Context, arg ListRejectedParams) ([]ListRejectedRow, error) {
+	rows, err := q.db.Query(ctx, ListRejected,
+		arg.Tenant,
+		arg.Newest,
+		arg.After,
+		arg.Code,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListRejectedRow{}
+	for rows.Next() {
+		var i ListRejectedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Tenant,
+			&i.Type,
+			&i.Size,
+			&i.Key,
+			&i.IdempotencyKey,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const NotifyOutbox = `-- name: NotifyOutbox :exec
 SELECT pg_notify('posthorn_outbox', '')
 `
@@ -148,169 +223,6 @@ func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedB
 			&i.N,
 			&i.Oldest,
 			&i.Newest,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const RejectedCrossTenant = `-- name: RejectedCrossTenant :many
-SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
-FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
-WHERE r.id < $1 AND ($2::uuid IS NULL OR r.tenant_id = $2) AND ($3::text = '' OR r.code = $3)
-ORDER BY r.id DESC LIMIT $4
-`
-
-type RejectedCrossTenantParams struct {
-	Before id.UUID
-	Tenant *id.UUID
-	Code   string
-	Most   int32
-}
-
-type RejectedCrossTenantRow struct {
-	ID         id.UUID
-	TenantID   id.UUID
-	Tenant     string
-	Type       string
-	Size       int32
-	Code       string
-	Detail     string
-	RejectedAt time.Time
-}
-
-// For the console: of all tenants, or one, newest first, without their data. An unknown tenant has no name.
-func (q *Queries) RejectedCrossTenant(ctx context.Context, arg RejectedCrossTenantParams) ([]RejectedCrossTenantRow, error) {
-	rows, err := q.db.Query(ctx, RejectedCrossTenant,
-		arg.Before,
-		arg.Tenant,
-		arg.Code,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RejectedCrossTenantRow{}
-	for rows.Next() {
-		var i RejectedCrossTenantRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Tenant,
-			&i.Type,
-			&i.Size,
-			&i.Code,
-			&i.Detail,
-			&i.RejectedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const RejectedDown = `-- name: RejectedDown :many
-SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
-WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
-`
-
-type RejectedDownParams struct {
-	TenantID id.UUID
-	Before   id.UUID
-	Most     int32
-}
-
-type RejectedDownRow struct {
-	ID             id.UUID
-	Type           string
-	Size           int32
-	Key            *string
-	IdempotencyKey *string
-	Code           string
-	Detail         string
-	RejectedAt     time.Time
-}
-
-// Of one tenant, newest first, without their data.
-func (q *Queries) RejectedDown(ctx context.Context, arg RejectedDownParams) ([]RejectedDownRow, error) {
-	rows, err := q.db.Query(ctx, RejectedDown, arg.TenantID, arg.Before, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RejectedDownRow{}
-	for rows.Next() {
-		var i RejectedDownRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Size,
-			&i.Key,
-			&i.IdempotencyKey,
-			&i.Code,
-			&i.Detail,
-			&i.RejectedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const RejectedUp = `-- name: RejectedUp :many
-SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
-WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3
-`
-
-type RejectedUpParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-type RejectedUpRow struct {
-	ID             id.UUID
-	Type           string
-	Size           int32
-	Key            *string
-	IdempotencyKey *string
-	Code           string
-	Detail         string
-	RejectedAt     time.Time
-}
-
-func (q *Queries) RejectedUp(ctx context.Context, arg RejectedUpParams) ([]RejectedUpRow, error) {
-	rows, err := q.db.Query(ctx, RejectedUp, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RejectedUpRow{}
-	for rows.Next() {
-		var i RejectedUpRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Size,
-			&i.Key,
-			&i.IdempotencyKey,
-			&i.Code,
-			&i.Detail,
-			&i.RejectedAt,
 		); err != nil {
 			return nil, err
 		}

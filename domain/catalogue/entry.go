@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"posthorn/domain/characters"
@@ -33,7 +34,7 @@ const (
 	maxExample     = 64 << 10 // bytes
 )
 
-// Entry is one event type. JSON that is not given is nil.
+// Entry is one event type. JSON that is not given is nil, and the times of one that is not stored are zero.
 type Entry struct {
 	Name        string
 	Description string
@@ -43,6 +44,8 @@ type Entry struct {
 	Check       Mode
 	Deprecated  bool
 	Versions    map[string]Version
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
 }
 
 // Version is what one payload version of a type says instead of the type itself.

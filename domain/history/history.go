@@ -50,6 +50,17 @@ type Counts struct {
 	Types         map[string]int64 `json:"by_type,omitempty"`     // events
 }
 
+// Day is a day of a tenant that is in the store, or was. Times that it does not have are zero.
+type Day struct {
+	At       time.Time // its first moment, UTC
+	State    State
+	Counts   Counts
+	Bytes    int64 // of its objects
+	StoredAt time.Time
+	AskedAt  time.Time // when somebody asked to bring it back
+	Delayed  bool      // the last try to move it failed
+}
+
 // Add adds another part's.
 func (c *Counts) Add(o Counts) {
 	c.Events += o.Events

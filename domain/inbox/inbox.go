@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
 
@@ -141,6 +142,22 @@ func Head(h http.Header, hidden func(name string) bool) string {
 		}
 	}
 	return b.String()
+}
+
+// Received is a request that an inbox received, with the result of its signature check.
+type Received struct {
+	ID         id.UUID
+	At         time.Time
+	Method     string
+	Challenge  bool   // a verification
+	Answer     Answer // the inbox's response to deliveries at the time
+	Good       bool   // the signature
+	Code       string // why the signature is rejected; empty for a good one
+	Detail     string
+	SecretHint string // of the secret that it verifies with
+	Head       string // lines of name and value; empty in lists
+	Body       []byte // its start; nil in lists
+	Bytes      int    // of the whole body
 }
 
 // Verdict is whether a request's signature is good, and by which secret.

@@ -17,6 +17,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -266,41 +267,48 @@ func attemptLine(t sql.Attempt) console.AttemptLine {
 	return l
 }
 
+// eventList is the list of the events of all tenants.
+var eventList = handlers.List{Name: "events", Rows: pageRows, Of: id.Event, Filters: []handlers.Filter{
+	handlers.ByTenant,
+	handlers.ByType,
+	handlers.BySince,
+	handlers.ByUntil,
+}}
+
 // listEvents shows the events of all tenants.
 func (a *admin) listEvents(c *handlers.Call) error {
-	e := readCrossTenant(c, id.Event)
-	v := console.EventsView{Filter: e.filter, Wrong: e.wrong}
-	status := http.StatusBadRequest
-	if len(v.Wrong) == 0 {
-		status = http.StatusOK
-		var rows []sql.ScanAllEventsRow
-		var next *id.UUID
-		err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-			rows, next, err = deliveries.ListCrossTenantEvents(c.Ctx(), q,
-				deliveries.CrossTenantEvents{
-					Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until,
-					After: e.after, Most: pageRows,
-				})
+	p, err := c.Page(eventList)
+	v := console.EventsView{Filter: console.CrossTenantFilter{
+		Tenant: p.Given.Get("tenant"),
+		Type:   p.Given.Get("type"),
+		Since:  p.Given.Get("since"),
+		Until:  p.Given.Get("until"),
+	}}
+	if v.Wrong, err = handlers.FormErrors(err); err != nil {
+		return err
+	}
+	if v.Wrong == nil {
+		err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
+			found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[show.Event], error) {
+				return deliveries.ListCrossTenantEvents(c.Ctx(), q, deliveries.CrossTenantEvents{Tenant: p.Tenant, Type: p.Type}, r)
+			})
+			v.Rows, v.Newer, v.Older, v.Short = found.Rows, found.Newer, found.Older, found.Short
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			l := console.EventLine{
-				ID: id.Event.Format(r.ID), Type: r.Type, Channels: r.Channels, Created: r.ID.Time(),
-				Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID),
-			}
-			l.Path = l.TenantPath + "/events/" + l.ID
-			if r.DeliverAt != nil {
-				l.Due = *r.DeliverAt
-			}
-			v.Rows = append(v.Rows, l)
-		}
-		v.Next, v.Short = further(c, id.Event, next), next != nil && len(rows) < pageRows
 	}
 	v.Shell = c.Shell("Events", "events")
-	return c.Render(status, console.Events(v))
+	return c.Render(filterStatus(v.Wrong), console.Events(v))
+}
+
+// filterStatus is the HTTP status of a list: 400 if its filter is invalid.
+func filterStatus(wrong map[string]string) int {
+	if wrong != nil {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 // showEvent shows the deliveries of an event, without its data.
@@ -313,35 +321,21 @@ func (a *admin) showEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e sql.Event
-	var owner sql.Tenant
-	var page deliveries.CrossTenantPage
+	var v console.EventView
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
+		if v.Event, err = deliveries.ReadEventOfTenant(c.Ctx(), q, tenant, eventID); err != nil {
 			return err
 		}
-		if e, err = endpoints.ReadEvent(c.Ctx(), q, tenant, eventID); err != nil {
-			return err
+		page, err := deliveries.DeliveriesOf(c.Ctx(), q, tenant, eventID, pageRows)
+		v.More = page.Next != nil
+		for _, d := range page.Rows {
+			v.Rows = append(v.Rows, deliveryLine(d, page.Labels[d.EndpointID]))
 		}
-		page, err = deliveries.DeliveriesOf(c.Ctx(), q, tenant, eventID, pageRows)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := console.EventView{
-		Line: console.EventLine{
-			ID: id.Event.Format(eventID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt,
-			Tenant: owner.Name, TenantPath: tenantPath(tenant),
-		},
-		Size: len(e.Data), Gone: e.Data == nil, More: page.Next != nil,
-	}
-	if e.DeliverAt != nil {
-		v.Line.Due = *e.DeliverAt
-	}
-	for _, d := range page.Rows {
-		v.Rows = append(v.Rows, deliveryLine(d, page.Labels[d.EndpointID]))
-	}
-	v.Shell = c.Shell(e.Type, "events")
+	v.Shell = c.Shell(v.Event.Type, "events")
 	return c.Render(http.StatusOK, console.Event(v))
 }

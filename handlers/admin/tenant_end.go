@@ -9,7 +9,6 @@ import (
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
-	"posthorn/domain/export"
 	"posthorn/domain/fault"
 	"posthorn/domain/words"
 	"posthorn/handlers"
@@ -63,8 +62,8 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	}
 	if wrong == nil {
 		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.tenant, w.reason, c.Author()); errors.Is(err,
-			export.ErrNone) {
-			wrong = export.ErrNone
+			account.ErrNoExport) {
+			wrong = account.ErrNoExport
 		} else if err != nil {
 			return gone(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
+	"posthorn/db/events"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -73,7 +74,7 @@ func (a *api) readAttempt(c *handlers.Call, q *db.Tx, of, attemptID id.UUID) (m 
 	if m.settings, err = endpoints.OpenSettings(m.endpoint, a.Keys); err != nil {
 		return m, err
 	}
-	m.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, d.EventID)
+	m.event, err = events.ReadRow(c.Ctx(), q, c.Actor.Tenant, d.EventID)
 	if db.IsMissing(err) { // a replay outlives its event: the delivery still has the type
 		m.event, err = sql.Event{Type: d.EventType}, nil
 	}

@@ -24,7 +24,7 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 		Most: int32(p.Limit + 1),
 	}
 	if p.Action != "" {
-		ask.Scan = maxScan
+		ask.Scan = 10_000
 	}
 	var rows []sql.ScanAuditDownRow
 	err = c.Tx(func(q *db.Tx) error {

@@ -11,11 +11,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -119,12 +119,9 @@ func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *stri
 
 // startBulk creates a job, or responds with an estimate.
 func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) error {
-	var job sql.BulkJob
+	var job show.Job
 	var estimate deliveries.Estimate
 	err := c.Tx(func(q *db.Tx) (err error) {
-		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, n); err != nil {
-			return err
-		}
 		if dryRun {
 			estimate, err = deliveries.EstimateBulk(c.Ctx(), q, c.Actor.Tenant, n)
 			return err
@@ -149,20 +146,18 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after := p.Edge()
-	var rows []sql.BulkJob
+	var found show.Page[show.Job]
 	err = c.Tx(func(q *db.Tx) error {
-		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{
-			Ascending: p.Ascending,
-			After:     after, Most: p.Limit + 1,
-		})
+		found, err = deliveries.BulkJobs(c.Ctx(), q, c.Actor.Tenant, p.Range)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(j sql.BulkJob) []byte { return j.ID[:] })
-	return c.Answer(http.StatusOK, BulkJobPage{Data: views(rows, bulkJobView), NextCursor: cursorOrNull(next)})
+	return c.Answer(http.StatusOK, BulkJobPage{
+		Data:       views(found.Rows, bulkJobView),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
 func (a *api) getBulkJob(c *handlers.Call) error {
@@ -170,26 +165,15 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var job sql.BulkJob
-	var outcome *bulk.Outcome
+	var job show.Job
 	err = c.Tx(func(q *db.Tx) error {
-		if job, err = q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID}); err != nil {
-			return err
-		}
-		outcome, err = deliveries.BulkOutcome(c.Ctx(), q, job)
+		job, err = deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := bulkJobView(job)
-	if o := outcome; o != nil {
-		v.Outcome.Set(BulkOutcome{
-			Made: int(o.Made), Delivered: int(o.Delivered), Failed: int(o.Failed), Canceled: int(o.Canceled),
-			Waiting: int(o.Waiting), Exact: o.Exact,
-		})
-	}
-	return c.Answer(http.StatusOK, v)
+	return c.Answer(http.StatusOK, bulkJobView(job))
 }
 
 func (a *api) cancelBulkJob(c *handlers.Call) error {
@@ -201,7 +185,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var job sql.BulkJob
+	var job show.Job
 	err = c.Tx(func(q *db.Tx) error {
 		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
 		return err
@@ -212,24 +196,41 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, bulkJobView(job))
 }
 
-func bulkJobView(j sql.BulkJob) BulkJob {
+func bulkJobView(j show.Job) BulkJob {
 	v := BulkJob{
-		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected),
-		ExpectedExact: j.Exact, Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)),
-		Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
-		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
-		CreatedAt: Time(j.CreatedAt), StartedAt: orNullAt(j.StartedAt), EndedAt: orNullAt(j.EndedAt),
+		ID:            id.Job.Format(j.ID),
+		Kind:          BulkKind(j.Kind),
+		State:         BulkState(j.State),
+		Expected:      int(j.Expected),
+		ExpectedExact: j.Exact,
+		Done:          int(j.Done),
+		Skipped:       skippedView(j.Skipped),
+		Pace:          nullable.NewNullNullable[int](),
+		Reason:        j.Reason,
+		AskedBy:       BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy},
+		Failure:       orNullText(j.Failure),
+		CreatedAt:     Time(j.CreatedAt),
+		StartedAt:     orNullTime(j.StartedAt),
+		EndedAt:       orNullTime(j.EndedAt),
+		Outcome:       nullable.NewNullNullable[BulkOutcome](),
 	}
-	v.Outcome.SetNull()
-	filter, _ := bulk.ReadFilter(j.Filter) // as stored
-	filter.Below = 0
 	v.Filter, _ = json.Marshal(struct {
 		bulk.Filter
 		Since *Time `json:"since,omitempty"`
 		Until *Time `json:"until,omitempty"`
-	}{filter, (*Time)(filter.Since), (*Time)(filter.Until)})
-	if j.Pace != nil {
-		v.Pace = nullable.NewNullableWithValue(int(*j.Pace))
+	}{j.Filter, (*Time)(j.Filter.Since), (*Time)(j.Filter.Until)})
+	if j.Pace > 0 {
+		v.Pace = nullable.NewNullableWithValue(j.Pace)
+	}
+	if o := j.Outcome; o != nil {
+		v.Outcome.Set(BulkOutcome{
+			Made:      int(o.Made),
+			Delivered: int(o.Delivered),
+			Failed:    int(o.Failed),
+			Canceled:  int(o.Canceled),
+			Waiting:   int(o.Waiting),
+			Exact:     o.Exact,
+		})
 	}
 	return v
 }

@@ -5,8 +5,7 @@ import (
 	"net/http"
 
 	"posthorn/db"
-	"posthorn/db/accounts"
-	"posthorn/db/endpoints"
+	"posthorn/db/events"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -16,7 +15,7 @@ var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform d
 
 // getCatalogue responds with the platform's own catalog if it is public.
 func (a *api) getCatalogue(c *handlers.Call) error {
-	types, on, err := accounts.PublicCatalogue(c.Ctx(), a.DB)
+	types, on, err := events.PublicCatalogue(c.Ctx(), a.DB)
 	switch {
 	case err != nil:
 		return err
@@ -38,7 +37,7 @@ func (a *api) exportCatalogue(c *handlers.Call) error {
 	}
 	var document []byte
 	err = c.Tx(func(q *db.Tx) error {
-		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, catalogue.Document(p.Chosen["format"]))
+		document, err = events.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, catalogue.Document(p.Chosen["format"]))
 		return err
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -65,7 +66,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var job sql.BulkJob
+	var job show.Job
 	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *db.Tx) error {
 		if drop {
 			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), reason)

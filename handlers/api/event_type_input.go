@@ -5,19 +5,27 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 )
 
 // entry is a new event type as the request describes it.
 func (in EventTypeInput) entry() catalogue.Entry {
 	e := catalogue.Entry{Name: in.Name, Check: catalogue.Off}
-	EventTypePatch{
-		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
-		SchemaCheck: in.SchemaCheck, Deprecated: in.Deprecated, Versions: in.Versions,
-	}.apply(&e)
+	in.patch().apply(&e)
 	return e
+}
+
+// patch is the input for a new event type as a change.
+func (in EventTypeInput) patch() EventTypePatch {
+	return EventTypePatch{
+		Description: in.Description,
+		Group:       in.Group,
+		Schema:      in.Schema,
+		Example:     in.Example,
+		SchemaCheck: in.SchemaCheck,
+		Deprecated:  in.Deprecated,
+		Versions:    in.Versions,
+	}
 }
 
 // apply changes the given fields of an entry.
@@ -54,14 +62,19 @@ func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
 	}
 }
 
-func eventTypeView(t sql.EventType) EventType {
+func eventTypeView(e catalogue.Entry) EventType {
 	out := EventType{
-		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck),
-		Deprecated: t.Deprecated,
-		Versions:   map[string]EventTypeVersion{}, CreatedAt: Time(t.CreatedAt), UpdatedAt: Time(t.UpdatedAt),
+		Name:        e.Name,
+		Description: e.Description,
+		Group:       e.Group,
+		Schema:      jsonOrNull(e.Schema),
+		Example:     jsonOrNull(e.Example),
+		SchemaCheck: SchemaCheck(e.Check),
+		Deprecated:  e.Deprecated,
+		Versions:    map[string]EventTypeVersion{},
+		CreatedAt:   Time(e.CreatedAt),
+		UpdatedAt:   Time(e.UpdatedAt),
 	}
-	e, _ := endpoints.EventTypeEntry(t) // an entry that can't be read is shown without its versions
-	out.Schema, out.Example = jsonOrNull(e.Schema), jsonOrNull(e.Example)
 	for name, v := range e.Versions {
 		out.Versions[name] = EventTypeVersion{Schema: jsonOrNull(v.Schema), Example: jsonOrNull(v.Example)}
 	}

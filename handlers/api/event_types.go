@@ -4,9 +4,10 @@ import (
 	"net/http"
 
 	"posthorn/db"
-	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/events"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -19,20 +20,19 @@ func (a *api) createEventType(c *handlers.Call) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	var row sql.EventType
 	err := c.Tx(func(q *db.Tx) (err error) {
-		row, err = a.catalogue(c).Create(c.Ctx(), q, e)
+		e, err = a.catalogue(c).Create(c.Ctx(), q, e)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusCreated, eventTypeView(row))
+	return c.Answer(http.StatusCreated, eventTypeView(e))
 }
 
 // catalogue changes the event types of the caller's tenant.
-func (a *api) catalogue(c *handlers.Call) endpoints.Catalogue {
-	return endpoints.Catalogue{Tenant: c.Actor.Tenant, Most: a.Settings.TypesPerTenant, By: c.Author()}
+func (a *api) catalogue(c *handlers.Call) events.Catalogue {
+	return events.Catalogue{Tenant: c.Actor.Tenant, Limit: a.Settings.TypesPerTenant, By: c.Author()}
 }
 
 func (a *api) listEventTypes(c *handlers.Call) error {
@@ -40,21 +40,18 @@ func (a *api) listEventTypes(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []sql.EventType
-	err = c.Tx(func(q *db.Tx) (err error) {
-		ask := sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: string(p.After), Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListEventTypesUp(c.Ctx(), ask)
-		} else {
-			rows, err = q.ListEventTypesDown(c.Ctx(), sql.ListEventTypesDownParams(ask))
-		}
+	var found show.Page[catalogue.Entry]
+	err = c.Tx(func(q *db.Tx) error {
+		found, err = events.Types(c.Ctx(), q, c.Actor.Tenant, p.Range)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(t sql.EventType) []byte { return []byte(t.Name) })
-	return c.Answer(http.StatusOK, EventTypePage{Data: views(rows, eventTypeView), NextCursor: cursorOrNull(next)})
+	return c.Answer(http.StatusOK, EventTypePage{
+		Data:       views(found.Rows, eventTypeView),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
 // typeName reads the event type in the path. A malformed name becomes a name that no type has: whatever else is wrong
@@ -69,15 +66,15 @@ func typeName(c *handlers.Call) string {
 
 func (a *api) getEventType(c *handlers.Call) error {
 	name := typeName(c)
-	var row sql.EventType
+	var e catalogue.Entry
 	err := c.Tx(func(q *db.Tx) (err error) {
-		row, err = q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		e, err = events.ReadType(c.Ctx(), q, c.Actor.Tenant, name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, eventTypeView(row))
+	return c.Answer(http.StatusOK, eventTypeView(e))
 }
 
 func (a *api) updateEventType(c *handlers.Call) error {
@@ -86,15 +83,15 @@ func (a *api) updateEventType(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var row sql.EventType
+	var e catalogue.Entry
 	err := c.Tx(func(q *db.Tx) (err error) {
-		row, _, err = a.catalogue(c).Edit(c.Ctx(), q, name, in.apply)
+		e, _, err = a.catalogue(c).Edit(c.Ctx(), q, name, in.apply)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, eventTypeView(row))
+	return c.Answer(http.StatusOK, eventTypeView(e))
 }
 
 func (a *api) deleteEventType(c *handlers.Call) error {

@@ -3,16 +3,15 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"posthorn/db"
-	"posthorn/db/deliveries"
 	"posthorn/db/emit"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/trace"
 	"posthorn/handlers"
 )
@@ -200,93 +199,52 @@ func refusedItem(err error) ItemResult {
 	return out
 }
 
-// maxScan bounds how many rows a filtered page examines.
-const maxScan = 10_000
+// eventList is the list of events.
+var eventList = handlers.List{Name: "events", Filters: []handlers.Filter{
+	handlers.BySince,
+	handlers.ByUntil,
+	handlers.ByType,
+	handlers.ByChannel,
+	handlers.ByTrace,
+	handlers.ByEventID,
+}}
 
-// listEvents responds with a page. With a rare filter, a page ends when enough rows were examined.
 func (a *api) listEvents(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByTrace, handlers.ByEventID,
-	}})
+	p, err := c.Page(eventList)
 	if err != nil {
 		return err
 	}
-	if p.EventID != "" {
-		return a.eventsOfID(c, p)
-	}
-	rows, scan, err := a.scanEvents(c, p)
-	if err != nil {
-		return err
-	}
-	found, next := looked(rows, p, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) {
-		return r.ID, r.Place,
-			r.Matches
-	})
-	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
-}
-
-// eventsOfID responds with the events that have the producer's own id: one, unless the producer used it twice.
-func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
-	var found []sql.ScanEventsDownRow
-	err := c.Tx(func(q *db.Tx) error {
-		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-		if err != nil {
-			return err
-		}
-		low, high := p.Between(floor, a.Now())
-		rows, err := q.EventsOfExternalID(c.Ctx(), sql.EventsOfExternalIDParams{
-			TenantID: c.Actor.Tenant, ExternalID: p.EventID, Since: low.Time(), Until: high.Time(),
-			Most: int32(p.Limit),
-		})
-		for _, r := range rows {
-			if deliveries.MatchesEvent(p.Type, p.Channel, r.Type, r.Channels) &&
-				(p.TraceID == "" || trace.ID(r.Traceparent) == p.TraceID) {
-				found = append(found, sql.ScanEventsDownRow{
-					ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels,
-					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID,
-					Traceparent: r.Traceparent,
-				})
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if p.Ascending {
-		slices.Reverse(found)
-	}
-	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull("")})
-}
-
-// scanEvents reads one row more than the page holds, or up to maxScan rows. scan is the number.
-func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEventsDownRow, scan int32, err error) {
-	scan = int32(p.Limit + 1)
-	if p.Type != "" || p.Channel != "" || p.TraceID != "" {
-		scan = maxScan
-	}
+	var found show.Page[show.Event]
 	err = c.Tx(func(q *db.Tx) error {
-		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-		if err != nil {
-			return err
-		}
-		low, high := p.Between(floor, a.Now())
-		ask := sql.ScanEventsDownParams{
-			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
-			Type: p.Type, Channel: p.Channel, TraceID: p.TraceID, Scan: scan, Most: int32(p.Limit + 1),
-		}
-		rows, err = deliveries.ScanEvents(c.Ctx(), q, ask, p.Ascending)
+		found, err = events.List(c.Ctx(), q, c.Actor.Tenant, events.Filter{
+			Type:       p.Type,
+			Channel:    p.Channel,
+			TraceID:    p.TraceID,
+			ExternalID: p.EventID,
+		}, p.Range, a.Now())
 		return err
 	})
-	return rows, scan, err
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, EventPage{
+		Data:       views(found.Rows, eventView),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
-func eventView(e sql.ScanEventsDownRow) Event {
+func eventView(e show.Event) Event {
 	return Event{
-		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key),
-		Channels: orEmpty(e.Channels),
-		Version:  orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt),
-		EventID: orNull(e.ExternalID), TraceID: orNullText(trace.ID(e.Traceparent)),
+		ID:         id.Event.Format(e.ID),
+		Type:       e.Type,
+		CreatedAt:  Time(e.CreatedAt),
+		Key:        orNullText(e.Key),
+		Channels:   orEmpty(e.Channels),
+		Version:    orNullText(e.Version),
+		OccurredAt: orNullTime(e.OccurredAt),
+		DeliverAt:  orNullTime(e.DeliverAt),
+		EventID:    orNullText(e.ExternalID),
+		TraceID:    orNullText(e.TraceID),
 	}
 }
 
@@ -296,18 +254,9 @@ func (a *api) getEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e sql.Event
+	var e show.Event
 	err = c.Tx(func(q *db.Tx) error {
-		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-		if err != nil {
-			return err
-		}
-		if eventID.Time().Before(floor) {
-			return fault.ErrNotFound
-		}
-		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{
-			TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID,
-		})
+		e, err = events.Read(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})
 	if err != nil {
@@ -323,11 +272,8 @@ func (a *api) getEvent(c *handlers.Call) error {
 
 // eventText is an event with its data as it was received, byte for byte. encoding/json would rewrite the data, so the
 // text is built here.
-func eventText(e sql.Event) ([]byte, error) {
-	head, err := json.Marshal(eventView(sql.ScanEventsDownRow{
-		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
-		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt, ExternalID: e.ExternalID, Traceparent: e.Traceparent,
-	}))
+func eventText(e show.Event) ([]byte, error) {
+	head, err := json.Marshal(eventView(e))
 	if err != nil {
 		return nil, err
 	}

@@ -10,15 +10,19 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/days"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
+	"posthorn/db/events"
 	"posthorn/db/sql"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -174,6 +178,31 @@ func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context,
 	}
 }
 
+// exportList writes a list, oldest first, page by page.
+func exportList[T, V any](
+	x *export, read func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[T], error), view func(T) V,
+) error {
+	r := show.Range{Limit: exportPage, Ascending: true}
+	for {
+		var page show.Page[T]
+		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
+			page, err = read(ctx, q, r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, row := range page.Rows {
+			if err := x.line(view(row)); err != nil {
+				return err
+			}
+		}
+		if r.After = page.Next; r.After == nil {
+			return nil
+		}
+	}
+}
+
 func (x *export) tenant() error {
 	var shown []Tenant
 	var used accounts.Usage
@@ -227,28 +256,22 @@ func (x *export) portalLinks() error {
 }
 
 func (x *export) bulkJobs() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.BulkJob, error) {
-		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{
-			Ascending: true, After: after, Most: exportPage,
-		})
-	}, func(j sql.BulkJob) id.UUID { return j.ID }, bulkJobView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.Job], error) {
+		return deliveries.BulkJobs(ctx, q, x.Tenant.ID, r)
+	}, bulkJobView)
 }
 
 // history lists the days whose rows are in no other file, newest first.
 func (x *export) history() error {
-	return exportPages(x, x.At.AddDate(1, 0, 0), func(ctx context.Context, q *db.Tx,
-		before time.Time,
-	) ([]sql.HistoryDay, error) {
-		return q.ListHistory(ctx, sql.ListHistoryParams{TenantID: x.Tenant.ID, Before: before, Most: exportPage})
-	}, func(r sql.HistoryDay) time.Time { return r.Day }, historyView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[history.Day], error) {
+		return days.List(ctx, q, x.Tenant.ID, r)
+	}, historyView)
 }
 
 func (x *export) eventTypes() error {
-	return exportPages(x, "", func(ctx context.Context, q *db.Tx, after string) ([]sql.EventType, error) {
-		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{
-			TenantID: x.Tenant.ID, After: after, Most: exportPage,
-		})
-	}, func(t sql.EventType) string { return t.Name }, eventTypeView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[catalogue.Entry], error) {
+		return events.Types(ctx, q, x.Tenant.ID, r)
+	}, eventTypeView)
 }
 
 func (x *export) endpoints() error {
@@ -264,12 +287,9 @@ func (x *export) endpoints() error {
 }
 
 func (x *export) events() error {
-	return x.Events(x.call.Ctx(), func(rows []sql.ExportEventsRow) error {
+	return x.Events(x.call.Ctx(), func(rows []show.Event) error {
 		for _, e := range rows {
-			text, err := eventText(sql.Event{
-				ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Data: e.Data, Key: e.Key, Channels: e.Channels,
-				Version: e.Version, OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
-			})
+			text, err := eventText(e)
 			if err != nil {
 				return err
 			}
@@ -297,12 +317,9 @@ type exportedRejected struct {
 }
 
 func (x *export) rejected() error {
-	return x.Rejected(x.call.Ctx(), func(rows []sql.ExportRejectedRow) error {
+	return x.Rejected(x.call.Ctx(), func(rows []show.Rejected) error {
 		for _, r := range rows {
-			if err := x.line(exportedRejected{rejectedView(sql.RejectedDownRow{
-				ID: r.ID, Type: r.Type, Size: r.Size, Key: r.Key, IdempotencyKey: r.IdempotencyKey, Code: r.Code,
-				Detail: r.Detail, RejectedAt: r.RejectedAt,
-			}), r.Data}); err != nil {
+			if err := x.line(exportedRejected{rejectedView(r), r.Data}); err != nil {
 				return err
 			}
 		}

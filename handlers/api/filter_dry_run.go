@@ -7,11 +7,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -34,27 +35,27 @@ func (a *api) dryRunFilter(c *handlers.Call) error {
 		return err
 	}
 	var rule routing.Rule
-	var events []sql.SampledEventsRow
+	var past []show.Event
 	var whole bool
 	err = c.Tx(func(q *db.Tx) error {
-		e, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
+		settings, err := endpoints.ReadBareSettings(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		if rule, err = in.rule(endpoints.BareSettings(e)); err != nil {
+		if rule, err = in.rule(settings); err != nil {
 			return err
 		}
 		patterns := rule.EventTypes
 		if in.AllTypes != nil && *in.AllTypes {
 			patterns = []string{"*"}
 		}
-		events, whole, err = endpoints.SampleEvents(c.Ctx(), q, c.Actor.Tenant, patterns, limit, a.Now())
+		past, whole, err = events.Sample(c.Ctx(), q, c.Actor.Tenant, patterns, limit, a.Now())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, a.dryRun(rule, events, whole))
+	return c.Answer(http.StatusOK, a.dryRun(rule, past, whole))
 }
 
 // rule is the tried subscription: the given fields over the saved ones.
@@ -84,7 +85,7 @@ func (in DryRunInput) limit() (int, error) {
 	return *in.Limit, nil
 }
 
-func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole bool) DryRun {
+func (a *api) dryRun(rule routing.Rule, events []show.Event, whole bool) DryRun {
 	route := routing.Compile(rule)
 	end := a.Now().Add(dryRunTime)
 	out := DryRun{Data: make([]DryRunVerdict, 0, len(events)), Complete: whole}
@@ -93,11 +94,7 @@ func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole boo
 			out.Complete = false
 			break
 		}
-		past := routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data}
-		if e.Version != nil {
-			past.Version = *e.Version
-		}
-		v := route.Evaluate(past)
+		v := route.Evaluate(routing.Event{Type: e.Type, Channels: e.Channels, Version: e.Version, Data: e.Data})
 		one := DryRunVerdict{
 			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched,
 			Unsure: v.Unsure, Detail: v.Detail,

@@ -1,15 +1,15 @@
 package api
 
 import (
-	"encoding/json"
+	"maps"
 	"net/http"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/days"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -17,49 +17,49 @@ func (a *api) listHistory(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "history", Whole: true}); err != nil {
 		return err
 	}
-	out := HistoryList{Data: []HistoryDay{}}
-	if err := c.Tx(func(q *db.Tx) error {
-		rows, err := q.ListHistory(c.Ctx(), sql.ListHistoryParams{
-			TenantID: c.Actor.Tenant, Before: a.Now().AddDate(1, 0, 0), Most: history.MostDays,
-		})
-		for _, r := range rows {
-			out.Data = append(out.Data, historyView(r))
-		}
+	var found show.Page[history.Day]
+	err := c.Tx(func(q *db.Tx) (err error) {
+		found, err = days.List(c.Ctx(), q, c.Actor.Tenant, show.Range{Limit: history.MostDays})
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, out)
+	return c.Answer(http.StatusOK, HistoryList{Data: views(found.Rows, historyView)})
 }
 
 func (a *api) restoreHistory(c *handlers.Call) error {
-	day, malformed := time.Parse(time.DateOnly, c.Param("day"))
+	at, malformed := time.Parse(time.DateOnly, c.Param("day"))
 	if err := c.NoBody(); err != nil {
 		return err
 	}
 	if malformed != nil {
 		return fault.ErrNotFound
 	}
-	var row sql.HistoryDay
-	if err := c.Tx(func(q *db.Tx) (err error) {
-		row, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, day, c.Author())
+	var day history.Day
+	err := c.Tx(func(q *db.Tx) (err error) {
+		day, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, at, c.Author())
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusAccepted, historyView(row))
+	return c.Answer(http.StatusAccepted, historyView(day))
 }
 
-func historyView(r sql.HistoryDay) HistoryDay {
-	var counts history.Counts
-	_ = json.Unmarshal(r.Counts, &counts) // written by Posthorn
-	if counts.States == nil {
-		counts.States = map[string]int64{}
-	}
+func historyView(d history.Day) HistoryDay {
+	states := map[string]int64{} // never null
+	maps.Copy(states, d.Counts.States)
 	return HistoryDay{
-		Day: r.Day.Format(time.DateOnly), State: HistoryState(r.State), Events: counts.Events,
-		Deliveries: counts.Deliveries, Attempts: counts.Attempts,
-		ByStatus: counts.States, Bytes: r.Bytes, StoredAt: orNullAt(r.StoredAt), RequestedAt: orNullAt(r.BackAt),
-		Delayed: r.FailedAt != nil,
+		Day:         d.At.Format(time.DateOnly),
+		State:       HistoryState(d.State),
+		Events:      d.Counts.Events,
+		Deliveries:  d.Counts.Deliveries,
+		Attempts:    d.Counts.Attempts,
+		ByStatus:    states,
+		Bytes:       d.Bytes,
+		StoredAt:    orNullTime(d.StoredAt),
+		RequestedAt: orNullTime(d.AskedAt),
+		Delayed:     d.Delayed,
 	}
 }

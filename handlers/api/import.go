@@ -12,7 +12,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -109,15 +108,12 @@ func (im *importing) eventType(q *db.Tx, t EventTypeInput, r *ImportResult) erro
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	_, err := q.GetEventType(im.call.Ctx(), sql.GetEventTypeParams{TenantID: im.call.Actor.Tenant, Name: t.Name})
+	_, changed, err := im.catalogue(im.call).Edit(im.call.Ctx(), q, t.Name, t.patch().apply)
 	if db.IsMissing(err) {
-		_, err = im.catalogue(im.call).Create(im.call.Ctx(), q, e)
 		r.Action = "created"
-		return err
-	} else if err != nil {
+		_, err = im.catalogue(im.call).Create(im.call.Ctx(), q, e)
 		return err
 	}
-	_, changed, err := im.catalogue(im.call).Edit(im.call.Ctx(), q, t.Name, t.patch().apply)
 	if r.Action = "unchanged"; changed {
 		r.Action = "updated"
 	}
@@ -150,10 +146,7 @@ func (im *importing) endpoint(q *db.Tx, name string, body []byte, r *ImportResul
 		return err
 	}
 	in.ExternalID = nullable.NewNullableWithValue(name)
-	there, err := q.ImportedEndpoint(im.call.Ctx(), sql.ImportedEndpointParams{
-		TenantID:   im.call.Actor.Tenant,
-		ExternalID: name,
-	})
+	there, err := endpoints.OfExternalID(im.call.Ctx(), q, im.call.Actor.Tenant, name)
 	switch {
 	case db.IsMissing(err):
 		var random [32]byte
@@ -188,12 +181,4 @@ func (im *importing) change(q *db.Tx, endpointID id.UUID, in EndpointInput, r *I
 		r.Action = "updated"
 	}
 	return err
-}
-
-// patch is the input for a new event type as a change.
-func (in EventTypeInput) patch() EventTypePatch {
-	return EventTypePatch{
-		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example,
-		SchemaCheck: in.SchemaCheck, Deprecated: in.Deprecated, Versions: in.Versions,
-	}
 }

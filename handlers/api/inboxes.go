@@ -8,7 +8,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -63,15 +62,15 @@ func (a *api) getInbox(c *handlers.Call) error {
 }
 
 func (a *api) showInbox(c *handlers.Call, endpointID id.UUID) error {
-	var box sql.Inbox
+	var answer inbox.Answer
 	err := c.Tx(func(q *db.Tx) (err error) {
-		box, err = q.GetInbox(c.Ctx(), sql.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: endpointID})
+		answer, err = listen.ReadInbox(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, Inbox{EndpointID: id.Endpoint.Format(endpointID), Answer: InboxAnswer(box.Answer)})
+	return c.Answer(http.StatusOK, Inbox{EndpointID: id.Endpoint.Format(endpointID), Answer: InboxAnswer(answer)})
 }
 
 func (a *api) updateInbox(c *handlers.Call) error {
@@ -104,20 +103,15 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "inbox requests", Whole: true}); err != nil {
 		return err
 	}
-	var rows []sql.ListInboxRequestsRow
+	var received []inbox.Received
 	err = c.Tx(func(q *db.Tx) (err error) {
-		_, rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		_, received, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r sql.ListInboxRequestsRow) InboxRequest {
-		return inboxRequestView(sql.InboxRequestRow{
-			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge,
-			Answer: r.Answer, Good: r.Good, Code: r.Code, SecretHint: r.SecretHint,
-		})
-	}), NextCursor: cursorOrNull("")})
+	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(received, inboxRequestView), NextCursor: cursorOrNull("")})
 }
 
 func (a *api) getInboxRequest(c *handlers.Call) error {
@@ -125,17 +119,18 @@ func (a *api) getInboxRequest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.InboxRequestRow
+	var r inbox.Received
 	err = c.Tx(func(q *db.Tx) (err error) {
-		row, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, requestID)
+		r, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, requestID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := inboxRequestView(row)
-	body := strings.ToValidUTF8(string(row.Body), "\uFFFD")
-	v.Headers, v.Body = &row.Head, &body
+	v := inboxRequestView(r)
+	body := strings.ToValidUTF8(string(r.Body), "\uFFFD")
+	v.Headers = &r.Head
+	v.Body = &body
 	return c.Answer(http.StatusOK, v)
 }
 
@@ -156,12 +151,18 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func inboxRequestView(r sql.InboxRequestRow) InboxRequest {
+func inboxRequestView(r inbox.Received) InboxRequest {
 	v := InboxRequest{
-		ID: id.Received.Format(r.ID), ReceivedAt: Time(r.ReceivedAt), Method: r.Method, Verification: r.Challenge,
-		Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
+		ID:           id.Received.Format(r.ID),
+		ReceivedAt:   Time(r.At),
+		Method:       r.Method,
+		Verification: r.Challenge,
+		Answer:       InboxAnswer(r.Answer),
+		BodyBytes:    r.Bytes,
 	}
-	v.Signature.Good, v.Signature.Code, v.Signature.Detail = r.Good, orNullText(r.Code), orNullText(r.Detail)
+	v.Signature.Good = r.Good
+	v.Signature.Code = orNullText(r.Code)
+	v.Signature.Detail = orNullText(r.Detail)
 	v.Signature.SecretHint = orNullText(r.SecretHint)
 	return v
 }

@@ -6,8 +6,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -17,26 +17,32 @@ func (a *api) listRejected(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after := p.AfterID()
-	var rows []sql.RejectedDownRow
+	var found show.Page[show.Rejected]
 	err = c.Tx(func(q *db.Tx) error {
-		rows, err = deliveries.ListRejected(c.Ctx(), q, c.Actor.Tenant, after, p.Ascending, p.Limit+1)
+		found, err = deliveries.ListRejected(c.Ctx(), q, deliveries.RejectedFilter{Tenant: c.Actor.Tenant}, p.Range)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(r sql.RejectedDownRow) []byte { return r.ID[:] })
-	return c.Answer(http.StatusOK, RejectedEventPage{Data: views(rows, rejectedView), NextCursor: cursorOrNull(next)})
+	return c.Answer(http.StatusOK, RejectedEventPage{
+		Data:       views(found.Rows, rejectedView),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
-func rejectedView(r sql.RejectedDownRow) RejectedEvent {
-	v := RejectedEvent{
-		ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail,
-		RejectedAt: Time(r.RejectedAt), CreatedAt: Time(r.ID.Time()),
-		Key: orNull(r.Key), IdempotencyKey: orNull(r.IdempotencyKey),
+func rejectedView(r show.Rejected) RejectedEvent {
+	return RejectedEvent{
+		ID:             id.Event.Format(r.ID),
+		Type:           r.Type,
+		Size:           r.Size,
+		Code:           r.Code,
+		Detail:         r.Detail,
+		RejectedAt:     Time(r.RejectedAt),
+		CreatedAt:      Time(r.ID.Time()),
+		Key:            orNullText(r.Key),
+		IdempotencyKey: orNullText(r.IdempotencyKey),
 	}
-	return v
 }
 
 // retryRejected returns a rejected event to the relay, after its cause was fixed.

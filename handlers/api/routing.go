@@ -4,11 +4,11 @@ import (
 	"net/http"
 
 	"posthorn/db"
-	"posthorn/db/endpoints"
-	"posthorn/domain/egress"
+	"posthorn/db/events"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -18,30 +18,41 @@ func (a *api) explainEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var read endpoints.RoutedEvent
+	var r show.Routed
 	err = c.Tx(func(q *db.Tx) error {
-		read, err = endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
+		r, err = events.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	x := read.Explain()
 	out := EventRouting{
-		EventID: id.Event.Format(eventID), Type: read.Type, CreatedAt: Time(read.CreatedAt), Expunged: read.Data == nil,
-		Direct:  x.Direct,
-		Matched: x.Matched, Summary: x.Summary, Data: make([]RoutingVerdict, len(x.Verdicts)), Truncated: read.More,
+		EventID:   id.Event.Format(eventID),
+		Type:      r.Type,
+		CreatedAt: Time(r.CreatedAt),
+		Expunged:  r.Data == nil,
+		Direct:    r.Direct,
+		Matched:   r.Matched,
+		Summary:   r.Summary,
+		Data:      make([]RoutingVerdict, len(r.Verdicts)),
+		Truncated: r.More,
 	}
-	for i, v := range x.Verdicts {
-		out.Data[i] = verdictView(read.Endpoints[i], v)
+	for i, v := range r.Verdicts {
+		out.Data[i] = verdictView(r.Endpoints[i], v)
 	}
 	return c.Answer(http.StatusOK, out)
 }
 
-func verdictView(e endpoints.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
+func verdictView(e show.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
 	out := RoutingVerdict{
-		EndpointID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Gone: e.Gone,
-		Matched: v.Matched, Held: v.Held, Unsure: v.Unsure, Detail: v.Detail,
+		EndpointID:  id.Endpoint.Format(e.ID),
+		URL:         e.MaskedURL(),
+		Description: e.Description,
+		Gone:        e.Deleted,
+		Matched:     v.Matched,
+		Held:        v.Held,
+		Unsure:      v.Unsure,
+		Detail:      v.Detail,
 	}
 	out.Clause.SetNull()
 	if v.Clause != filter.ClauseNone {
@@ -52,8 +63,8 @@ func verdictView(e endpoints.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
 		out.Status.Set(EndpointStatus(e.Status))
 	}
 	out.DeliveryID.SetNull()
-	if e.Delivery != nil {
-		out.DeliveryID.Set(id.Delivery.Format(*e.Delivery))
+	if !e.DeliveryID.IsZero() {
+		out.DeliveryID.Set(id.Delivery.Format(e.DeliveryID))
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -58,7 +59,7 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	low, high := p.Between(time.Unix(0, 0), a.Now())
 	scan := int32(rows + 1)
 	if p.Action != "" {
-		scan = maxScan
+		scan = 10_000
 	}
 	var found []sql.ScanAuditDownRow
 	var names map[string]string
@@ -75,11 +76,10 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	if err != nil {
 		return err
 	}
-	page, next := looked(found, scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) {
-		return r.ID, r.Place,
-			r.Matches
+	page := show.Scanned(found, rows, int(scan), func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) {
+		return r.ID, r.Place, r.Matches
 	})
-	for _, r := range page {
+	for _, r := range page.Rows {
 		row := auditRow(r, v.Root)
 		row.Name = pages.ObjectName(r.ObjectKind, r.ObjectID, names, r.Details)
 		if name := pages.ActorName(r.ActorKind, names[r.ActorID]); name != "" {
@@ -92,8 +92,8 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	if !next.IsZero() {
-		v.Older, v.Short = ask.at(v.Root+"/audit-log", "after", id.Audit.Format(next)), len(page) < rows
+	if page.Next != nil {
+		v.Older, v.Short = ask.at(v.Root+"/audit-log", "after", id.Audit.Format(id.UUID(page.Next))), len(page.Rows) < rows
 	}
 	return nil
 }

@@ -9,11 +9,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -147,9 +147,6 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	var e deliveries.Estimate
 	var filter []pages.Fact
 	err := c.Tx(func(q *db.Tx) (err error) {
-		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
-			return err
-		}
 		if filter, err = a.filterFacts(c, q, b.Filter); err != nil {
 			return err
 		}
@@ -233,11 +230,8 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
-	var job sql.BulkJob
-	err = c.Tx(func(q *db.Tx) (err error) {
-		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
-			return err
-		}
+	var job show.Job
+	err = c.Tx(func(q *db.Tx) error {
 		job, err = deliveries.StartBulkJob(c.Ctx(), q, c.Actor.Tenant, c.Author(), b.NewBulkJob)
 		return err
 	})
@@ -248,28 +242,20 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 }
 
 func (a *dashboard) listBulkJobs(c *handlers.Call) error {
-	ask := readListQuery(c, id.Job)
-	if _, err := c.Page(handlers.List{Name: "bulk-jobs"}); err != nil {
+	p, err := c.Page(handlers.List{Name: "bulk-jobs", Rows: rows, Of: id.Job})
+	if err != nil {
 		return err
 	}
 	v := pages.BulkJobsView{Root: path(c, "")}
-	l := deliveries.BulkJobList{Most: rows + 1, After: id.Last}
-	if !ask.after.IsZero() {
-		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
-	}
-	err := c.Tx(func(q *db.Tx) error {
-		found, err := deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, l)
-		if len(found) > rows {
-			found = found[:rows]
-			v.Older = ask.at(v.Root+"/bulk-jobs", "after", id.Job.Format(found[rows-1].ID))
-		}
+	err = c.Tx(func(q *db.Tx) error {
+		found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[show.Job], error) {
+			return deliveries.BulkJobs(c.Ctx(), q, c.Actor.Tenant, r)
+		})
 		if err != nil {
 			return err
 		}
-		names, err := askers(c, q, found...)
-		for _, j := range found {
-			v.Rows = append(v.Rows, bulkJob(j, names))
-		}
+		v.Newer, v.Older = found.Newer, found.Older
+		v.Rows, err = askers(c, q, found.Rows...)
 		return err
 	})
 	if err != nil {
@@ -279,27 +265,17 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.BulkJobs(v))
 }
 
-// askers are the names of those who started jobs, by id.
-func askers(c *handlers.Call, q *db.Tx, jobs ...sql.BulkJob) (map[string]string, error) {
+// askers adds the names of those who started jobs.
+func askers(c *handlers.Call, q *db.Tx, jobs ...show.Job) (named []pages.BulkJob, err error) {
 	var refs []db.AuditRef
 	for _, j := range jobs {
 		refs = append(refs, db.AuditRef{Tenant: c.Actor.Tenant, Kind: j.AskedKind, ID: j.AskedBy})
 	}
-	return auditNames(c, q, refs)
-}
-
-func bulkJob(j sql.BulkJob, names map[string]string) pages.BulkJob {
-	v := pages.BulkJob{
-		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact,
-		Reason:  j.Reason,
-		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, AskedName: pages.ActorName(j.AskedKind,
-			names[j.AskedBy]), Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
+	names, err := auditNames(c, q, refs)
+	for _, j := range jobs {
+		named = append(named, pages.BulkJob{Job: j, AskedName: pages.ActorName(j.AskedKind, names[j.AskedBy])})
 	}
-	if j.Pace != nil {
-		v.Pace = int(*j.Pace)
-	}
-	v.Skipped = pages.Skips(bulk.ReadSkipped(j.Skipped))
-	return v
+	return named, err
 }
 
 func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err error) {
@@ -308,20 +284,16 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 		return v, err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		j, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID})
+		job, err := deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID)
 		if err != nil {
 			return err
 		}
-		names, err := askers(c, q, j)
+		named, err := askers(c, q, job)
 		if err != nil {
 			return err
 		}
-		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j, names), Acts: c.Actor.May(access.ActOnDeliveries)}
-		filter, _ := bulk.ReadFilter(j.Filter)
-		if v.Job.Filter, err = a.filterFacts(c, q, filter); err != nil {
-			return err
-		}
-		v.Outcome, err = deliveries.BulkOutcome(c.Ctx(), q, j)
+		v = pages.BulkJobView{Root: path(c, ""), Job: named[0], Acts: c.Actor.May(access.ActOnDeliveries)}
+		v.Filter, err = a.filterFacts(c, q, job.Filter)
 		return err
 	})
 	return v, err

@@ -10,6 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
+	"posthorn/db/events"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/compare"
@@ -55,7 +56,7 @@ func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k de
 		}); err != nil {
 			return err
 		}
-		if k.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, k.EventID); err != nil &&
+		if k.event, err = events.ReadRow(c.Ctx(), q, c.Actor.Tenant, k.EventID); err != nil &&
 			!fault.Is(err, fault.ErrNotFound.Code) {
 			return err
 		}

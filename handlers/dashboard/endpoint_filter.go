@@ -7,11 +7,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -101,7 +102,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if tried, err = tried.CheckSubscription(); err != nil {
 		return a.refuseFilter(c, in, err)
 	}
-	var events []sql.SampledEventsRow
+	var past []show.Event
 	var whole bool
 	err = c.Tx(func(q *db.Tx) error {
 		payloads, err := a.readsPayloads(c, q)
@@ -111,19 +112,18 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		events, whole, err = endpoints.SampleEvents(c.Ctx(), q, c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
+		past, whole, err = events.Sample(c.Ctx(), q, c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.dryRun(c, tried,
-		events, whole)}
+		past, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
-func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow,
-	whole bool,
+func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []show.Event, whole bool,
 ) *pages.DryRunView {
 	route := routing.Compile(routing.Rule{
 		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active,

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"posthorn/db"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -20,11 +21,10 @@ import (
 // mostTypes bounds the event types that a form lists with checkboxes. The others can be typed.
 const mostTypes = 200
 
-func catalogue(c *handlers.Call, q *db.Tx) ([]string, error) {
-	rows, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: mostTypes})
-	names := make([]string, len(rows))
-	for i, r := range rows {
-		names[i] = r.Name
+func knownTypes(c *handlers.Call, q *db.Tx, limit int) (names []string, err error) {
+	known, err := events.Types(c.Ctx(), q, c.Actor.Tenant, show.Range{Limit: limit, Ascending: true})
+	for _, t := range known.Rows {
+		names = append(names, t.Name)
 	}
 	return names, err
 }

@@ -24,7 +24,7 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 		if defaults, err = endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
 			return err
 		}
-		names, err = catalogue(c, q)
+		names, err = knownTypes(c, q, mostTypes)
 		return err
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 
 func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) {
 	err = c.Tx(func(q *db.Tx) error {
-		names, err = catalogue(c, q)
+		names, err = knownTypes(c, q, mostTypes)
 		return err
 	})
 	return names, err

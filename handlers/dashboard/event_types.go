@@ -5,19 +5,21 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
+	"posthorn/db/events"
 	"posthorn/db/ledger"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
-	entries "posthorn/domain/catalogue"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -41,22 +43,16 @@ func (a *dashboard) eventTypeRoutes() []handlers.Route {
 }
 
 func (a *dashboard) listEventTypes(c *handlers.Call) error {
-	after := c.Query("after")
-	v := pages.EventTypesView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
-	if after != "" {
-		v.First = v.Root + "/event-types"
+	p, err := c.Page(handlers.List{Name: "event-types", Ascending: true, Rows: rows})
+	if err != nil {
+		return err
 	}
-	err := c.Tx(func(q *db.Tx) error {
-		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{
-			TenantID: c.Actor.Tenant, After: after, Most: rows + 1,
+	v := pages.EventTypesView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
+	err = c.Tx(func(q *db.Tx) error {
+		found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[catalogue.Entry], error) {
+			return events.Types(c.Ctx(), q, c.Actor.Tenant, r)
 		})
-		if len(found) > rows {
-			found = found[:rows]
-			v.Older = v.Root + "/event-types?after=" + url.QueryEscape(found[rows-1].Name)
-		}
-		for _, t := range found {
-			v.Rows = append(v.Rows, eventTypeRow(t))
-		}
+		v.Rows, v.First, v.Older = found.Rows, found.Newer, found.Older
 		return err
 	})
 	if err != nil {
@@ -68,13 +64,13 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 
 // exportCatalogue sends the event types as a document.
 func (a *dashboard) exportCatalogue(c *handlers.Call) error {
-	format := entries.Document(c.Param("format"))
-	if !slices.Contains(entries.Documents(), format) {
+	format := catalogue.Document(c.Param("format"))
+	if !slices.Contains(catalogue.Documents(), format) {
 		return fault.ErrNotFound
 	}
 	var document []byte
 	err := c.Tx(func(q *db.Tx) (err error) {
-		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, format)
+		document, err = events.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, format)
 		return err
 	})
 	if err != nil {
@@ -83,50 +79,29 @@ func (a *dashboard) exportCatalogue(c *handlers.Call) error {
 	return download(c, "event-types."+string(format)+".json", document)
 }
 
-func eventTypeRow(t sql.EventType) pages.EventTypeRow {
-	r := pages.EventTypeRow{
-		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: t.SchemaCheck,
-		Deprecated: t.Deprecated, Created: t.CreatedAt,
-	}
-	if t.Schema != nil {
-		r.Schema = *t.Schema
-	}
-	if t.Example != nil {
-		r.Example = *t.Example
-	}
-	return r
-}
-
 // readEventType reads the type in the path. A malformed name is not found, like an unknown one.
-func (a *dashboard) readEventType(c *handlers.Call, q *db.Tx) (sql.EventType, error) {
+func readEventType(c *handlers.Call, q *db.Tx) (catalogue.Entry, error) {
 	name := c.Param("name")
 	if !event.ValidType(name) {
-		return sql.EventType{}, fault.ErrNotFound
+		return catalogue.Entry{}, fault.ErrNotFound
 	}
-	return q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+	return events.ReadType(c.Ctx(), q, c.Actor.Tenant, name)
 }
 
 func (a *dashboard) showEventType(c *handlers.Call) error {
 	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
 	err := c.Tx(func(q *db.Tx) error {
-		t, err := a.readEventType(c, q)
-		if err != nil {
+		var err error
+		if v.Type, err = readEventType(c, q); err != nil {
 			return err
 		}
-		v.Row = eventTypeRow(t)
-		if v.Versions, err = versionRows(t); err != nil {
+		if err := a.typeVolume(c, q, v.Type.Name, &v); err != nil {
 			return err
 		}
-		if err := a.typeVolume(c, q, t.Name, &v); err != nil {
-			return err
-		}
-		found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{
-			TenantID: c.Actor.Tenant,
-			Before:   id.Last, Most: choices,
-		})
+		found, err := endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, choices)
 		v.More = len(found) == choices
 		for _, e := range found {
-			if filter.MatchType(e.EventTypes, t.Name) {
+			if filter.MatchType(e.EventTypes, v.Type.Name) {
 				v.Subscribers = append(v.Subscribers, pages.EndpointLabel{
 					ID:  id.Endpoint.Format(e.ID),
 					URL: maskedURL(e.URL), Description: e.Description,
@@ -138,9 +113,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v.Row.Schema, v.Row.Example = excerpt([]byte(v.Row.Schema), prettyShown).Text, excerpt([]byte(v.Row.Example),
-		prettyShown).Text
-	v.Shell = c.Shell(v.Row.Name, "event-types")
+	v.Shell = c.Shell(v.Type.Name, "event-types")
 	return c.Render(http.StatusOK, pages.EventTypePage(v))
 }
 
@@ -161,38 +134,28 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *db.Tx, of string, v *pages.E
 	return err
 }
 
-// versionRows are a type's payload versions, the oldest first.
-func versionRows(t sql.EventType) ([]pages.VersionRow, error) {
-	versions, err := entries.DecodeVersions(t.Versions)
-	var out []pages.VersionRow
-	for _, name := range entries.VersionNames(versions) {
-		one := versions[name]
-		out = append(out, pages.VersionRow{
-			Name: name, Schema: excerpt(one.Schema, prettyShown).Text, Example: excerpt(one.Example, prettyShown).Text,
-		})
-	}
-	return out, err
-}
-
 func (a *dashboard) newEventType(c *handlers.Call) error {
 	return a.showTypeForm(c, http.StatusOK, "", url.Values{"schema_check": {"off"}}, nil)
 }
 
 func (a *dashboard) editEventType(c *handlers.Call) error {
-	var row sql.EventType
+	var e catalogue.Entry
 	err := c.Tx(func(q *db.Tx) (err error) {
-		row, err = a.readEventType(c, q)
+		e, err = readEventType(c, q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	r := eventTypeRow(row)
-	form := url.Values{"description": {r.Description}, "group": {r.Group}, "schema": {r.Schema}, "example": {r.Example}, "schema_check": {r.Check}}
-	if r.Deprecated {
-		form.Set("deprecated", "true")
+	form := url.Values{
+		"description":  {e.Description},
+		"group":        {e.Group},
+		"schema":       {string(e.Schema)},
+		"example":      {string(e.Example)},
+		"schema_check": {string(e.Check)},
+		"deprecated":   {strconv.FormatBool(e.Deprecated)},
 	}
-	return a.showTypeForm(c, http.StatusOK, row.Name, form, nil)
+	return a.showTypeForm(c, http.StatusOK, e.Name, form, nil)
 }
 
 func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form url.Values,
@@ -227,10 +190,10 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 		return err
 	}
 	of := c.Param("name")
-	e := entries.Entry{
+	e := catalogue.Entry{
 		Name: strings.TrimSpace(form.Get("name")), Description: strings.TrimSpace(form.Get("description")),
 		Group: strings.TrimSpace(form.Get("group")),
-		Check: entries.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
+		Check: catalogue.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
 		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
 	}
 	err = c.Tx(func(q *db.Tx) error {
@@ -260,7 +223,7 @@ func given(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func (a *dashboard) addType(c *handlers.Call, q *db.Tx, e entries.Entry) error {
+func (a *dashboard) addType(c *handlers.Call, q *db.Tx, e catalogue.Entry) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
@@ -274,16 +237,16 @@ func (a *dashboard) addType(c *handlers.Call, q *db.Tx, e entries.Entry) error {
 }
 
 // catalogueOf changes the event types of the caller's tenant.
-func catalogueOf(c *handlers.Call) endpoints.Catalogue {
-	return endpoints.Catalogue{Tenant: c.Actor.Tenant, Most: endpoints.MaxEventTypes, By: c.Author()}
+func catalogueOf(c *handlers.Call) events.Catalogue {
+	return events.Catalogue{Tenant: c.Actor.Tenant, Limit: events.MaxTypes, By: c.Author()}
 }
 
-func (a *dashboard) changeType(c *handlers.Call, q *db.Tx, e entries.Entry) error {
+func (a *dashboard) changeType(c *handlers.Call, q *db.Tx, e catalogue.Entry) error {
 	name := c.Param("name")
 	if !event.ValidType(name) {
 		return fault.ErrNotFound
 	}
-	_, _, err := catalogueOf(c).Edit(c.Ctx(), q, name, func(was *entries.Entry) {
+	_, _, err := catalogueOf(c).Edit(c.Ctx(), q, name, func(was *catalogue.Entry) {
 		e.Name, e.Versions = was.Name, was.Versions
 		*was = e
 	})

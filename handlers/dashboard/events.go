@@ -9,13 +9,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/access"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/trace"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -35,35 +34,43 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 	}
 }
 
-// maxScan bounds how many rows a filtered page examines.
-const maxScan = 10_000
-
-var eventFilters = handlers.List{Name: "events", Filters: []handlers.Filter{
-	handlers.BySince, handlers.ByUntil, handlers.ByType,
+var eventList = handlers.List{Name: "events", Rows: rows, Of: id.Event, Filters: []handlers.Filter{
+	handlers.BySince,
+	handlers.ByUntil,
+	handlers.ByType,
 	handlers.ByChannel,
 }}
 
 func (a *dashboard) listEvents(c *handlers.Call) error {
-	ask := readListQuery(c, id.Event)
+	p, err := c.Page(eventList)
 	v := pages.EventsView{
-		Root: path(c, ""), Emits: c.Actor.May(access.ChangeEndpoints),
+		Root:  path(c, ""),
+		Emits: c.Actor.May(access.ChangeEndpoints),
 		Filter: pages.EventFilter{
-			Type: ask.filter.Get("type"), Channel: ask.filter.Get("channel"), Since: ask.filter.Get("since"),
-			Until: ask.filter.Get("until"),
+			Type:    p.Given.Get("type"),
+			Channel: p.Given.Get("channel"),
+			Since:   p.Given.Get("since"),
+			Until:   p.Given.Get("until"),
 		},
 	}
-	p, err := c.Page(eventFilters)
-	if err != nil {
-		if v.Wrong, err = wrongQuery(err); err != nil {
-			return err
-		}
+	if v.Wrong, err = handlers.FormErrors(err); err != nil {
+		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		var err error
 		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
 			return err
 		}
-		return a.fillEvents(c, q, p, ask, &v)
+		found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[show.Event], error) {
+			return events.List(c.Ctx(), q, c.Actor.Tenant, events.Filter{Type: p.Type, Channel: p.Channel}, r, a.Now())
+		})
+		v.Rows, v.Newer, v.Older, v.Short = found.Rows, found.Newer, found.Older, found.Short
+		if err != nil || v.Older != "" {
+			return err
+		}
+		v.Stored, err = a.storedDays(c, q, p)
+		v.Stored.Noun, v.Stored.Here = pages.StoredEvents, p.Here()+pages.StoredAnchor
+		return err
 	})
 	if err != nil {
 		return err
@@ -76,79 +83,6 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 	return c.Render(status, pages.Events(v))
 }
 
-func (a *dashboard) fillEvents(c *handlers.Call, q *db.Tx, p handlers.Page, ask listQuery,
-	v *pages.EventsView,
-) error {
-	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-	if err != nil {
-		return err
-	}
-	if !ask.after.IsZero() {
-		p.After = ask.after[:]
-		v.Newer = ask.at(v.Root+"/events", "", "")
-	}
-	low, high := p.Between(floor, a.Now())
-	scan := int32(rows + 1)
-	if p.Type != "" || p.Channel != "" {
-		scan = maxScan
-	}
-	found, err := deliveries.ScanEvents(c.Ctx(), q, sql.ScanEventsDownParams{
-		TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
-		Type: p.Type, Channel: p.Channel, Scan: scan, Most: rows + 1,
-	}, false)
-	if err != nil {
-		return err
-	}
-	page, next := looked(found, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) {
-		return r.ID, r.Place,
-			r.Matches
-	})
-	for _, e := range page {
-		v.Rows = append(v.Rows, eventRow(sql.Event{
-			ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key,
-			Channels: e.Channels, DeliverAt: e.DeliverAt,
-		}))
-	}
-	if !next.IsZero() {
-		v.Older, v.Short = ask.at(v.Root+"/events", "after", id.Event.Format(next)), len(page) < rows
-		return nil
-	}
-	v.Stored, err = a.storedDays(c, q, p)
-	v.Stored.Noun, v.Stored.Here = pages.StoredEvents, ask.here(v.Root+"/events", id.Event)
-	return err
-}
-
-// looked converts the result of a bounded scan to a page: the matching rows, and the last row that it examined. next is
-// where the next page starts, or zero at the end.
-func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int64, matches bool)) (page []T,
-	next id.UUID,
-) {
-	for _, r := range found {
-		eventID, place, matches := of(r)
-		if matches && len(page) == rows {
-			last, _, _ := of(page[rows-1])
-			return page, last
-		}
-		if matches {
-			page = append(page, r)
-		}
-		if place == int64(scan) {
-			return page, eventID
-		}
-	}
-	return page, id.UUID{}
-}
-
-func eventRow(e sql.Event) pages.EventRow {
-	r := pages.EventRow{
-		ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Due: orZero(e.DeliverAt),
-	}
-	if e.Key != nil {
-		r.Key = *e.Key
-	}
-	return r
-}
-
 func (a *dashboard) showEvent(c *handlers.Call) error {
 	v, err := a.eventView(c)
 	if err != nil {
@@ -156,9 +90,6 @@ func (a *dashboard) showEvent(c *handlers.Call) error {
 	}
 	return c.Render(http.StatusOK, pages.EventPage(v))
 }
-
-// verdictsShown bounds the endpoints on an event's page.
-const verdictsShown = 100
 
 func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 	eventID, err := c.ID(id.Event, "event_id")
@@ -169,16 +100,18 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge),
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
-		if err != nil {
+		if v.Routed, err = events.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
 		payloads, err := a.readsPayloads(c, q)
 		if err != nil {
 			return err
 		}
-		fillEvent(&v, routed, payloads)
-		if routed.Data == nil {
+		v.Hidden = !payloads
+		if v.Pretty = pretty(v.Routed.Data); v.Hidden {
+			v.Pretty.Text = ""
+		}
+		if v.Routed.Data == nil {
 			if v.Expunged, err = a.expunged(c, q, eventID); err != nil {
 				return err
 			}
@@ -198,39 +131,8 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		}
 		return err
 	})
-	v.Shell = c.Shell(v.Row.Type, "events")
+	v.Shell = c.Shell(v.Routed.Type, "events")
 	return v, err
-}
-
-func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
-	v.Row, v.Occurred, v.Hidden = eventRow(r.Event), orZero(r.OccurredAt), !payloads
-	v.TraceID = trace.ID(r.Traceparent)
-	if r.Version != nil {
-		v.Version = *r.Version
-	}
-	if v.Pretty = pretty(r.Data); v.Hidden {
-		v.Pretty.Text = ""
-	}
-	v.Routing, v.Truncated = r.Explain(), r.More
-	v.Endpoints = []components.Option{{Value: "", Label: "Every endpoint that received it"}}
-	for i, verdict := range v.Routing.Verdicts {
-		e := r.Endpoints[i]
-		label := pages.EndpointLabel{
-			ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.Gone,
-		}
-		if i == verdictsShown {
-			v.Truncated = true
-			break
-		}
-		row := pages.VerdictRow{Verdict: verdict, Endpoint: label}
-		if e.Delivery != nil {
-			row.Delivery = id.Delivery.Format(*e.Delivery)
-		}
-		v.Verdicts = append(v.Verdicts, row)
-		if !e.Gone {
-			v.Endpoints = append(v.Endpoints, components.Option{Value: label.ID, Label: label.Name()})
-		}
-	}
 }
 
 // prettyShown bounds the indented data on a page.
@@ -257,10 +159,10 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e sql.Event
+	var e show.Event
 	payloads := false
 	err = c.Tx(func(q *db.Tx) error {
-		if e, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
+		if e, err = events.Read(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
 		payloads, err = a.readsPayloads(c, q)
@@ -279,24 +181,18 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 
 // expunged says when and why an event's data was destroyed, if that was requested for this event alone.
 func (a *dashboard) expunged(c *handlers.Call, q *db.Tx, eventID id.UUID) (string, error) {
-	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{
-		TenantID: &c.Actor.Tenant,
-		Object:   id.Event.Format(eventID),
-	})
-	if db.IsMissing(err) {
-		return "", nil
+	said, found, err := deliveries.ReadExpunge(c.Ctx(), q, c.Actor.Tenant, eventID)
+	if err != nil || !found {
+		return "", err
 	}
+	names, err := auditNames(c, q, []db.AuditRef{{Tenant: c.Actor.Tenant, Kind: said.By.Kind, ID: said.By.ID}})
 	if err != nil {
 		return "", err
 	}
-	names, err := auditNames(c, q, []db.AuditRef{{Tenant: c.Actor.Tenant, Kind: said.ActorKind, ID: said.ActorID}})
-	if err != nil {
-		return "", err
-	}
-	by := cmp.Or(pages.ActorName(said.ActorKind, names[said.ActorID]), strings.TrimSpace(said.ActorKind+" "+said.ActorID))
+	by := cmp.Or(pages.ActorName(said.By.Kind, names[said.By.ID]), strings.TrimSpace(said.By.Kind+" "+said.By.ID))
 	text := "Deleted on " + components.Stamp(said.At) + " by " + by
-	if said.Reason != "" {
-		text += ": " + said.Reason
+	if said.By.Reason != "" {
+		text += ": " + said.By.Reason
 	}
 	return text + ".", nil
 }

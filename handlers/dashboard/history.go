@@ -5,7 +5,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/days"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
@@ -23,21 +22,23 @@ func (a *dashboard) restoreDay(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	day, malformed := time.Parse(time.DateOnly, c.Param("day"))
+	at, malformed := time.Parse(time.DateOnly, c.Param("day"))
 	if malformed != nil {
 		return fault.ErrNotFound
 	}
-	var row sql.HistoryDay
-	if err := c.Tx(func(q *db.Tx) (err error) {
-		row, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, day, c.Author())
+	var day history.Day
+	err = c.Tx(func(q *db.Tx) error {
+		day, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, at, c.Author())
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if said := " " + day.Format("2 January 2006"); history.State(row.State) == history.Back {
-		c.Flash("The history of" + said + " is back already.")
+	name := at.Format("2 January 2006")
+	if day.State == history.Back {
+		c.Flash("The history of " + name + " is back already.")
 	} else {
-		c.Flash("The history of" + said + " is being brought back. This can take some minutes.")
+		c.Flash("The history of " + name + " is being brought back. This can take some minutes.")
 	}
 	return c.Redirect(handlers.Next(form.Get("next"), path(c, "/deliveries")))
 }
@@ -45,24 +46,11 @@ func (a *dashboard) restoreDay(c *handlers.Call) error {
 // storedDays are the days in storage that a list leaves out, within what its filter asks for.
 func (a *dashboard) storedDays(c *handlers.Call, q *db.Tx, p handlers.Page) (pages.StoredDays, error) {
 	v := pages.StoredDays{Root: path(c, ""), Restores: c.Actor.May(access.ActOnDeliveries)}
-	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-	if err != nil {
-		return v, err
-	}
-	since, until := floor, a.Now()
-	if p.Since.After(since) {
-		since = p.Since
-	}
+	until := a.Now()
 	if !p.Until.IsZero() && p.Until.Before(until) {
 		until = p.Until.Add(-1) // the end of a filter is not part of it
 	}
-	found, err := q.DaysInStorage(c.Ctx(), sql.DaysInStorageParams{
-		TenantID: c.Actor.Tenant, Since: since.UTC(), Until: until.UTC(), Most: history.MostDays,
-	})
-	for _, d := range found {
-		v.Days = append(v.Days, pages.StoredDay{
-			Day: d.Day, State: history.State(d.State), Delayed: d.Delayed, Events: d.Events, Deliveries: d.Deliveries,
-		})
-	}
+	var err error
+	v.Days, err = days.InStorage(c.Ctx(), q, c.Actor.Tenant, p.Since, until)
 	return v, err
 }

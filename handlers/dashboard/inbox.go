@@ -3,12 +3,11 @@ package dashboard
 import (
 	"crypto/rand"
 	"net/http"
-	"strings"
+	"slices"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -80,18 +79,18 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		if err != nil {
 			return err
 		}
-		box, rows, err := listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
-		if err != nil {
-			return err
-		}
 		v = pages.InboxView{
-			Answer: inbox.Answer(box.Answer), Hidden: !payloads,
-			Poll: endpointPath(c, endpointID) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
+			Hidden:       !payloads,
+			Poll:         endpointPath(c, endpointID) + "/inbox",
+			Verification: verificationView(c, e.Endpoint, e.Verification),
 		}
 		if !asked.IsZero() {
 			v.Poll += "?request=" + id.Received.Format(asked)
 		}
-		return a.fillInbox(c, q, endpointID, asked, rows, &v)
+		if v.Answer, v.Rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
+			return err
+		}
+		return chooseRequest(c, q, asked, &v)
 	})
 	if err == nil {
 		v.EndpointHead = a.head(c, e, "inbox")
@@ -99,40 +98,26 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 	return v, err
 }
 
-// fillInbox lists the requests and shows the selected one, or the newest.
-func (a *dashboard) fillInbox(c *handlers.Call, q *db.Tx, endpointID, asked id.UUID,
-	rows []sql.ListInboxRequestsRow, v *pages.InboxView,
-) error {
-	at := 0
-	for i, r := range rows {
-		if r.ID == asked {
-			at = i
-		}
-	}
-	for i, r := range rows {
-		text := id.Received.Format(r.ID)
-		v.Rows = append(v.Rows, pages.InboxRow{
-			ID: text, Href: endpointPath(c, endpointID) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge,
-			Good: r.Good, Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
-		})
-	}
-	if len(rows) == 0 {
+// chooseRequest shows the selected request, or the newest.
+func chooseRequest(c *handlers.Call, q *db.Tx, asked id.UUID, v *pages.InboxView) error {
+	if len(v.Rows) == 0 {
 		return nil
 	}
-	r, err := listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, rows[at].ID)
+	at := max(0, slices.IndexFunc(v.Rows, func(r inbox.Received) bool { return r.ID == asked }))
+	r, err := listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, v.Rows[at].ID)
 	if db.IsMissing(err) {
 		return nil // deleted a moment ago
 	}
 	if err != nil {
 		return err
 	}
-	v.Chosen = &pages.InboxDetail{InboxRow: v.Rows[at], Method: r.Method, Why: r.Detail, Secret: r.SecretHint}
+	v.Chosen = &pages.InboxDetail{Received: r}
 	if v.Hidden {
 		return nil
 	}
-	v.Chosen.Head, v.Chosen.Body = strings.TrimSpace(r.Head), excerpt(r.Body, bodyShown)
-	if v.Chosen.Body.Size = int(r.BodyBytes); r.BodyBytes == 0 {
-		v.Chosen.Body.Gone = "There was no body."
+	v.Chosen.Excerpt = excerpt(r.Body, bodyShown)
+	if v.Chosen.Excerpt.Size = r.Bytes; r.Bytes == 0 {
+		v.Chosen.Excerpt.Gone = "There was no body."
 	}
 	return nil
 }

@@ -121,9 +121,6 @@ func (a *dashboard) filterChoices(c *handlers.Call, q *db.Tx) (endpoints []compo
 		label := pages.EndpointLabel{URL: egress.Mask(e.URL), Description: e.Description}
 		endpoints = append(endpoints, components.Option{Value: id.Endpoint.Format(e.ID), Label: label.Name()})
 	}
-	catalogue, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: choices})
-	for _, t := range catalogue {
-		types = append(types, t.Name)
-	}
+	types, err = knownTypes(c, q, choices)
 	return endpoints, types, err
 }

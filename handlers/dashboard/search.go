@@ -9,13 +9,13 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/events"
 	"posthorn/domain/access"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
-	"posthorn/domain/search"
 	"posthorn/handlers"
 	"posthorn/views/layout"
 	"posthorn/views/pages"
@@ -36,8 +36,8 @@ const namesShown = 10
 func (a *dashboard) search(c *handlers.Call) error {
 	text := strings.TrimSpace(c.Query("q"))
 	v := pages.SearchView{Root: root(c), Query: text}
-	if len(text) > search.MaxText {
-		text, v.Query = "", text[:search.MaxText]
+	if len(text) > event.MaxQuery {
+		text, v.Query = "", text[:event.MaxQuery]
 		v.Wrong = "Search for at most 256 characters."
 	}
 	if text != "" {
@@ -89,15 +89,15 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 			return err
 		case id.Event:
 			to = root(c) + "/events/" + text
-			_, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u)
+			_, err := events.Read(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		case id.Endpoint:
 			to = root(c) + "/endpoints/" + text
-			_, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+			_, err := endpoints.ReadBareSettings(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		case id.Job:
 			to = root(c) + "/bulk-jobs/" + text
-			_, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+			_, err := deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		}
 		return nil
@@ -139,7 +139,7 @@ func kindOf(text string) (id.Kind, id.UUID) {
 
 // fillSearch first finds names, which is fast, and then searches the events.
 func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchView) error {
-	s := endpoints.EventSearch{Query: search.Read(text), Most: rows}
+	s := events.Search{Query: event.ReadQuery(text), Limit: rows}
 	if from := c.Query("before"); from != "" {
 		s.Before, _ = id.Event.Parse(from)
 	}
@@ -151,58 +151,24 @@ func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchVie
 		if err := a.fillNames(c, q, text, v); err != nil {
 			return err
 		}
-		own, err := endpoints.EventsOfID(c.Ctx(), q, c.Actor.Tenant, text, a.Now())
-		if err != nil {
-			return err
-		}
-		for _, e := range own {
-			v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(e), Where: "event id"})
-		}
-		keyed, err := endpoints.EventOfKey(c.Ctx(), q, text)
-		if err != nil || keyed.IsZero() {
-			return err
-		}
-		e, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, keyed)
-		if err == nil {
-			v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(e), Where: "idempotency key"})
-		}
-		if db.IsMissing(err) {
-			err = nil
-		}
+		v.Events, err = events.ByID(c.Ctx(), q, c.Actor.Tenant, text, a.Now())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	v.Hidden = !s.InData
-	found, err := endpoints.SearchEvents(c.Ctx(), a.DB, c.Actor.Tenant, s, a.Now())
+	found, err := events.Find(c.Ctx(), a.DB, c.Actor.Tenant, s, a.Now())
 	if err != nil {
 		return err
 	}
-	for _, e := range found.Found {
-		v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(sql.Event{
-			ID: e.ID, Type: e.Type,
-			CreatedAt: e.ID.Time(), Key: e.Key, Channels: e.Channels,
-		}), Where: whereFound(e)})
-	}
+	v.Events = append(v.Events, found.Found...)
 	v.Looked = int64(found.Looked)
 	if !found.Reached.IsZero() {
 		v.Reached = found.Reached.Time()
 		v.More = root(c) + "/search?" + url.Values{"q": {text}, "before": {id.Event.Format(found.Reached)}}.Encode()
 	}
 	return nil
-}
-
-func whereFound(e endpoints.FoundEvent) string {
-	switch {
-	case e.ByKey:
-		return "ordering key"
-	case e.ByTrace:
-		return "trace id"
-	case e.Where == "":
-		return "data"
-	}
-	return "data." + e.Where
 }
 
 // fillNames finds endpoints by name or URL, and event types by name. A tenant has few of both.

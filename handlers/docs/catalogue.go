@@ -7,15 +7,14 @@ import (
 
 	"github.com/a-h/templ"
 
-	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/handlers"
 	views "posthorn/views/docs"
 )
 
-// Catalogue reads the platform's own event types. on is false if they are not public. *db.DB's PublicCatalogue
-// implements it.
-type Catalogue func(context.Context) (types []sql.EventType, on bool, err error)
+// Catalogue reads the platform's own event types. on is false if they are not public
+// (events.PublicCatalogue).
+type Catalogue func(context.Context) (types []catalogue.Entry, on bool, err error)
 
 // showCatalogue shows the platform's own event types to everybody, if operators have made them public.
 func (s *site) showCatalogue(call *handlers.Call) error {
@@ -33,39 +32,39 @@ func (s *site) showCatalogue(call *handlers.Call) error {
 	return s.show(call, "Events", func(*content) (string, templ.Component) { return "", views.CataloguePage(page) })
 }
 
-func (s *site) types(ctx context.Context) ([]sql.EventType, bool, error) {
+func (s *site) types(ctx context.Context) ([]catalogue.Entry, bool, error) {
 	if s.Catalogue == nil {
 		return nil, false, nil
 	}
 	return s.Catalogue(ctx)
 }
 
-func typeView(t sql.EventType) views.EventType {
+func typeView(t catalogue.Entry) views.EventType {
 	v := views.EventType{
-		Name: t.Name, Group: t.TypeGroup, Deprecated: t.Deprecated, Schema: pretty(t.Schema),
-		Example: pretty(t.Example),
+		Name:       t.Name,
+		Group:      t.Group,
+		Deprecated: t.Deprecated,
+		Schema:     pretty(t.Schema),
+		Example:    pretty(t.Example),
 	}
 	if t.Description != "" {
 		v.About = prose(t.Description)
 	}
-	versions, _ := catalogue.DecodeVersions(t.Versions) // versions that can't be read are left out
-	for _, name := range catalogue.VersionNames(versions) {
-		schema, example := string(versions[name].Schema), string(versions[name].Example)
+	for _, name := range catalogue.VersionNames(t.Versions) {
 		v.Versions = append(v.Versions, views.EventVersion{
-			Name: name, Schema: pretty(&schema), Example: pretty(&example),
+			Name:    name,
+			Schema:  pretty(t.Versions[name].Schema),
+			Example: pretty(t.Versions[name].Example),
 		})
 	}
 	return v
 }
 
 // pretty is indented JSON; empty for none.
-func pretty(text *string) string {
-	if text == nil || *text == "" {
-		return ""
-	}
+func pretty(text json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(*text), "", "  ") != nil {
-		return *text
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
 	}
 	return b.String()
 }

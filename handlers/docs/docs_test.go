@@ -15,8 +15,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"posthorn/db/sql"
 	pages "posthorn/docs"
+	"posthorn/domain/catalogue"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/docs"
@@ -197,11 +197,11 @@ func TestTheContractIsServedInBothForms(t *testing.T) {
 
 func TestTheCatalogueIsShownWhereItIsPublic(t *testing.T) {
 	t.Parallel()
-	schema, on := `{"type":"object"}`, false
+	on := false
 	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	engine := kit.NewEngine()
-	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]sql.EventType, bool, error) {
-		return []sql.EventType{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: &schema, Deprecated: true}}, on, nil
+	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]catalogue.Entry, bool, error) {
+		return []catalogue.Entry{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: []byte(`{"type":"object"}`), Deprecated: true}}, on, nil
 	}}))
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()

@@ -55,11 +55,11 @@ var floors = [][]string{
 	{"db/ledger"},
 	{"db/queue"},
 	{"db/accounts", "db/emit"},
+	{"db/events"},
 	{"db/endpoints"},
 	{"db/deliveries"},
 	{"db/listen"},
 	{"db/days", "db/maintenance"},
-	{"db/move"},
 }
 
 // What each package of worker may import of worker. worker/lanes is pure: it has no database and no context of its own.

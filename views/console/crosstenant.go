@@ -6,6 +6,8 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -62,30 +64,27 @@ type AttemptLine struct {
 
 // EventsView is a page of the events of all tenants.
 type EventsView struct {
-	Shell  layout.Shell
-	Filter CrossTenantFilter
-	Wrong  map[string]string
-	Rows   []EventLine
-	Next   string
-	Short  bool
-}
-
-// EventLine is one event, without its data.
-type EventLine struct {
-	ID, Path, Type     string
-	Tenant, TenantPath string
-	Channels           []string
-	Created, Due       time.Time
+	Shell        layout.Shell
+	Filter       CrossTenantFilter
+	Wrong        map[string]string
+	Rows         []show.Event
+	Newer, Older string
+	Short        bool
 }
 
 // EventView is one event and where it went.
 type EventView struct {
 	Shell layout.Shell
-	Line  EventLine
-	Size  int
-	Gone  bool // its data was expunged
+	Event show.Event
 	Rows  []DeliveryLine
 	More  bool
+}
+
+// tenantPath is the page of a tenant.
+func tenantPath(tenant id.UUID) string { return "/console/tenants/" + id.Tenant.Format(tenant) }
+
+func eventPath(e show.Event) string {
+	return tenantPath(e.TenantID) + "/events/" + id.Event.Format(e.ID)
 }
 
 // diagnosisTone is the tone of a diagnosis.

@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"posthorn/domain/export"
+	"posthorn/domain/account"
 	"posthorn/views/components"
 	"posthorn/views/icons"
 	"posthorn/views/layout"
@@ -982,9 +982,9 @@ func insideTenant(v TenantView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var39 string
-				templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(components.Duration(export.Lasts))
+				templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(components.Duration(account.ExportLasts))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/tenants.templ`, Line: 169, Col: 105}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/tenants.templ`, Line: 169, Col: 112}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 				if templ_7745c5c3_Err != nil {

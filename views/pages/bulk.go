@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"posthorn/domain/bulk"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -100,9 +101,6 @@ func (v BulkConfirmView) title() string {
 // repeats says how many of the deliveries were replayed before.
 func (v BulkConfirmView) repeats() string {
 	n := components.Many(v.Repeats, "of these deliveries was", "of these deliveries were")
-	if v.Repeats == 1 {
-		return n + " already replayed and will be sent again."
-	}
 	return n + " already replayed and will be sent again."
 }
 
@@ -148,18 +146,17 @@ func hiddenLists(fields map[string][]string) [][2]string {
 
 // BulkJobView is the page of one job.
 type BulkJobView struct {
-	Shell layout.Shell
-	Root  string
-	Stale string
-	Job   BulkJob
-	Acts  bool
-
-	Outcome *bulk.Outcome // the outcomes of its deliveries; nil: it creates none, or nothing is known
+	Shell  layout.Shell
+	Root   string
+	Stale  string
+	Job    BulkJob
+	Filter []Fact // the selection in words
+	Acts   bool
 }
 
 // Live reports whether the page still changes: the job runs, or its deliveries are in progress.
 func (v BulkJobView) Live() bool {
-	return !v.Job.State.Over() || v.Outcome != nil && v.Outcome.Waiting > 0
+	return !v.Job.State.Over() || v.Job.Outcome != nil && v.Job.Outcome.Waiting > 0
 }
 
 // poll is the interval of the page's refresh.
@@ -170,29 +167,21 @@ func (v BulkJobView) poll() string {
 	return "every 1s"
 }
 
+func (v BulkJobView) path() string { return v.Root + "/bulk-jobs/" + id.Job.Format(v.Job.ID) }
+
 // made is the address of the job's deliveries, of one status or all.
 func (v BulkJobView) made(status string) string {
-	to := v.Root + "/deliveries?job=" + v.Job.ID
+	to := v.Root + "/deliveries?job=" + id.Job.Format(v.Job.ID)
 	if status != "" {
 		to += "&status=" + status
 	}
 	return to
 }
 
-// BulkJob is one job for pages.
+// BulkJob is a job with the name of who started it; empty if unknown, or hidden from the reader.
 type BulkJob struct {
-	ID                      string
-	Kind                    bulk.Kind
-	State                   bulk.State
-	Expected, Done          int64
-	Exact                   bool
-	Skipped                 []SkipCount
-	Pace                    int
-	Reason, Failure         string
-	AskedKind, AskedBy      string
-	AskedName               string // empty if unknown, or hidden from the reader
-	Filter                  []Fact
-	Created, Started, Ended time.Time
+	show.Job
+	AskedName string
 }
 
 func (j BulkJob) name() string { return JobName(j.Kind) }
@@ -227,7 +216,7 @@ func (j BulkJob) progress() components.ProgressProps {
 	return p
 }
 
-func (j BulkJob) outcome() string {
+func (j BulkJob) said() string {
 	switch j.State {
 	case bulk.Done:
 		return fmt.Sprintf("Done: %s %s.", components.Count(j.Done), bulkVerbs[j.Kind].past)

@@ -3,8 +3,9 @@ package pages
 import (
 	"bytes"
 	"encoding/json"
-	"time"
+	"strings"
 
+	"posthorn/domain/catalogue"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -15,7 +16,7 @@ import (
 type EventTypesView struct {
 	Shell        layout.Shell
 	Root         string
-	Rows         []EventTypeRow
+	Rows         []catalogue.Entry
 	First, Older string
 	Edits        bool
 }
@@ -29,28 +30,16 @@ func (v EventTypesView) exports() []components.MenuItem {
 	}
 }
 
-// EventTypeRow is one event type.
-type EventTypeRow struct {
-	Name, Description, Group, Check string
-	Schema, Example                 string // JSON; empty: none
-	Deprecated                      bool
-	Created                         time.Time
-}
-
 // EventTypeView is the page of one event type.
 type EventTypeView struct {
 	Shell                    layout.Shell
 	Root                     string
-	Row                      EventTypeRow
+	Type                     catalogue.Entry
 	Subscribers              []EndpointLabel
 	More                     bool // there are endpoints that were not checked
 	Edits                    bool
-	Versions                 []VersionRow
 	Volume, Success, Latency charts.Props // of the last days
 }
-
-// VersionRow is what a payload version replaces of its type.
-type VersionRow struct{ Name, Schema, Example string } // JSON; empty: the type's own
 
 // EventTypeFormView is the form of an event type.
 type EventTypeFormView struct {
@@ -71,11 +60,14 @@ func (v EventTypeFormView) action() string {
 	return v.Root + "/event-types/" + v.Of
 }
 
-// indented indents a JSON text; any other text does not change.
-func indented(text string) string {
+// indentedShown bounds the JSON of an event type on a page, in bytes.
+const indentedShown = 12 << 10
+
+// indented indents a JSON text; one that is too long is cut, and does not change.
+func indented(text json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
+	if len(text) > indentedShown || json.Indent(&b, text, "", "  ") != nil {
+		return strings.ToValidUTF8(string(text[:min(len(text), indentedShown)]), "")
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"posthorn/domain/catalogue"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -176,7 +177,7 @@ func eventTypes(v EventTypesView) templ.Component {
 							var templ_7745c5c3_Var8 string
 							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(r.Name)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 39, Col: 34}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 40, Col: 34}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {
@@ -204,7 +205,7 @@ func eventTypes(v EventTypesView) templ.Component {
 								var templ_7745c5c3_Var9 string
 								templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(r.Description)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 45, Col: 44}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 46, Col: 44}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 								if templ_7745c5c3_Err != nil {
@@ -255,16 +256,16 @@ func eventTypes(v EventTypesView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							if r.Schema == "" {
+							if r.Schema == nil {
 								templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span class=\"none\">–</span>")
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
 								}
 							} else {
 								var templ_7745c5c3_Var12 string
-								templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(components.Sentence(r.Check))
+								templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(components.Sentence(string(r.Check)))
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 55, Col: 38}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 56, Col: 46}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 								if templ_7745c5c3_Err != nil {
@@ -289,7 +290,7 @@ func eventTypes(v EventTypesView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = components.Time(r.Created).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Time(r.CreatedAt).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -393,7 +394,7 @@ func eventType(v EventTypeView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Events", Href: v.Root + "/events?type=" + v.Row.Name, Icon: icons.Bolt}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Events", Href: v.Root + "/events?type=" + v.Type.Name, Icon: icons.Bolt}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -402,7 +403,7 @@ func eventType(v EventTypeView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Edits {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Edit", Href: v.Root + "/event-types/" + v.Row.Name + "/edit", Icon: icons.Edit}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Edit", Href: v.Root + "/event-types/" + v.Type.Name + "/edit", Icon: icons.Edit}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -417,12 +418,12 @@ func eventType(v EventTypeView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: v.Row.Name, Text: v.Row.Description,
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: v.Type.Name, Text: v.Type.Description,
 			Crumbs: []components.Crumb{{Label: "Event types", Href: v.Root + "/event-types"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Row.Deprecated {
+		if v.Type.Deprecated {
 			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Text: "This type is deprecated. It is still sent, but new endpoints shouldn't subscribe to it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -500,7 +501,7 @@ func eventType(v EventTypeView) templ.Component {
 				var templ_7745c5c3_Var19 templ.SafeURL
 				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/endpoints/" + e.ID))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 101, Col: 58}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 102, Col: 58}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -513,7 +514,7 @@ func eventType(v EventTypeView) templ.Component {
 				var templ_7745c5c3_Var20 string
 				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(e.Name())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 101, Col: 71}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 102, Col: 71}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 				if templ_7745c5c3_Err != nil {
@@ -540,7 +541,7 @@ func eventType(v EventTypeView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Row.Example != "" {
+		if v.Type.Example != nil {
 			templ_7745c5c3_Var21 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -553,7 +554,7 @@ func eventType(v EventTypeView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-example", Label: "JSON", Text: indented(v.Row.Example), JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-example", Label: "JSON", Text: indented(v.Type.Example), JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -564,7 +565,7 @@ func eventType(v EventTypeView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Row.Schema != "" {
+		if v.Type.Schema != nil {
 			templ_7745c5c3_Var22 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -577,18 +578,19 @@ func eventType(v EventTypeView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-schema", Label: "JSON Schema", Text: indented(v.Row.Schema), JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-schema", Label: "JSON Schema", Text: indented(v.Type.Schema), JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Schema", Text: "Check: " + v.Row.Check}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Schema", Text: "Check: " + string(v.Type.Check)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		for i, one := range v.Versions {
+		for i, name := range catalogue.VersionNames(v.Type.Versions) {
+			one := v.Type.Versions[name]
 			templ_7745c5c3_Var23 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -605,20 +607,20 @@ func eventType(v EventTypeView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if one.Schema == "" && one.Example == "" {
+				if one.Schema == nil && one.Example == nil {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p class=\"muted\">This version has no example or schema of its own.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				if one.Example != "" {
+				if one.Example != nil {
 					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-example-" + strconv.Itoa(i), Label: "Example", Text: indented(one.Example),
 						JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				if one.Schema != "" {
+				if one.Schema != nil {
 					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-schema-" + strconv.Itoa(i), Label: "JSON Schema", Text: indented(one.Schema),
 						JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
@@ -631,14 +633,14 @@ func eventType(v EventTypeView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Version " + one.Name, Text: "For endpoints that select it."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Version " + name, Text: "For endpoints that select it."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if v.Edits {
 			templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{
-				ID: "delete-type", Title: "Delete " + v.Row.Name + "?", Text: "The event type is removed from the catalog. Its events and deliveries stay. If the tenant accepts only known types, it can no longer be emitted.", Action: v.Root + "/event-types/" + v.Row.Name + "/delete", Label: "Delete event type", Danger: true,
+				ID: "delete-type", Title: "Delete " + v.Type.Name + "?", Text: "The event type is removed from the catalog. Its events and deliveries stay. If the tenant accepts only known types, it can no longer be emitted.", Action: v.Root + "/event-types/" + v.Type.Name + "/delete", Label: "Delete event type", Danger: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -733,7 +735,7 @@ func eventTypeForm(v EventTypeFormView) templ.Component {
 				var templ_7745c5c3_Var27 templ.SafeURL
 				templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.action()))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 155, Col: 66}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/event_types.templ`, Line: 157, Col: 66}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 				if templ_7745c5c3_Err != nil {

@@ -1,9 +1,9 @@
 package pages
 
 import (
-	"time"
-
+	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -15,7 +15,7 @@ type EventsView struct {
 	Filter       EventFilter
 	Types        []string
 	Wrong        map[string]string
-	Rows         []EventRow
+	Rows         []show.Event
 	Newer, Older string
 	Short        bool
 	Stored       StoredDays
@@ -25,42 +25,39 @@ type EventsView struct {
 // EventFilter is the filter of the list.
 type EventFilter struct{ Type, Channel, Since, Until string }
 
-// EventRow is one event of a list.
-type EventRow struct {
-	ID, Type, Key string
-	Channels      []string
-	Created       time.Time
-	Due           time.Time // of a scheduled one
-}
-
 // EventView is the page of one event.
 type EventView struct {
 	Shell      layout.Shell
 	Root       string
-	Row        EventRow
-	Version    string
-	Occurred   time.Time
-	TraceID    string  // of its trace; empty: none
+	Routed     show.Routed
 	Hidden     bool    // the actor can't read payloads
 	Pretty     Excerpt // indented
-	Routing    routing.Explanation
-	Verdicts   []VerdictRow
-	Truncated  bool
 	Deliveries []DeliveryRow
 	More       bool // there are further deliveries that are not shown
 	Acts       bool
-	Expunges   bool                // the actor can delete the data
-	Expunged   string              // who deleted it, when and why, if known
-	Endpoints  []components.Option // the endpoints for a replay
-	Wrong      string              // why it was not replayed
+	Expunges   bool   // the actor can delete the data
+	Expunged   string // who deleted it, when and why, if known
+	Wrong      string // why it was not replayed
 	Refused    Refused
 }
 
-// VerdictRow is why one endpoint got the event or did not.
-type VerdictRow struct {
-	routing.Verdict
-	Endpoint EndpointLabel
-	Delivery string
+// verdictsShown bounds the endpoints on an event's page.
+const verdictsShown = 100
+
+// endpoints are those of the routing that the page shows.
+func (v EventView) endpoints() []show.RoutedEndpoint {
+	return v.Routed.Endpoints[:min(len(v.Routed.Endpoints), verdictsShown)]
+}
+
+// replayTo are the endpoints to which the event can be replayed.
+func (v EventView) replayTo() []components.Option {
+	options := []components.Option{{Value: "", Label: "Every endpoint that received it"}}
+	for _, e := range v.endpoints() {
+		if !e.Deleted {
+			options = append(options, components.Option{Value: id.Endpoint.Format(e.ID), Label: e.Name()})
+		}
+	}
+	return options
 }
 
 // expungeText says what deleting the data does, and to how many deliveries.
@@ -82,23 +79,25 @@ func (v EventView) expungeText() string {
 	return "Its data, the responses to it, and copies in test inboxes are deleted. " + called + " The record of when and where it was sent stays. This can't be undone."
 }
 
-func (v EventView) path() string { return v.Root + "/events/" + v.Row.ID }
+func (v EventView) path() string { return eventPath(v.Root, v.Routed.Event) }
 
-func (r VerdictRow) tone() components.Tone {
+func eventPath(root string, e show.Event) string { return root + "/events/" + id.Event.Format(e.ID) }
+
+func verdictTone(v routing.Verdict) components.Tone {
 	switch {
-	case r.Held:
+	case v.Held:
 		return components.Warning
-	case r.Matched:
+	case v.Matched:
 		return components.Good
 	}
 	return components.Neutral
 }
 
-func (r VerdictRow) word() string {
+func verdictWord(v routing.Verdict) string {
 	switch {
-	case r.Held:
+	case v.Held:
 		return "held"
-	case r.Matched:
+	case v.Matched:
 		return "matched"
 	}
 	return "not matched"

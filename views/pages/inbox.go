@@ -1,8 +1,6 @@
 package pages
 
 import (
-	"time"
-
 	"posthorn/domain/endpoint"
 	"posthorn/domain/inbox"
 	"posthorn/views/components"
@@ -14,34 +12,19 @@ type InboxView struct {
 	Poll         string // the address that refreshes the parts
 	Answer       inbox.Answer
 	Wrong        string // an error of the selected response
-	Rows         []InboxRow
+	Rows         []inbox.Received
 	Chosen       *InboxDetail
 	Verification VerificationView
 	Hidden       bool // the role can't read payloads
 }
 
-// InboxRow is a request in the list.
-type InboxRow struct {
-	ID, Href  string
-	At        time.Time
-	Challenge bool // a verification
-	Good      bool // its signature
-	Answer    inbox.Answer
-	Bytes     int
-	Chosen    bool
-}
-
 // InboxDetail is one complete request.
 type InboxDetail struct {
-	InboxRow
-	Method string
-	Why    string // why the signature was rejected
-	Secret string // the end of the matching secret
-	Head   string
-	Body   Excerpt
+	inbox.Received
+	Excerpt Excerpt // of its body
 }
 
-func (r InboxRow) what() string {
+func requestWhat(r inbox.Received) string {
 	if r.Challenge {
 		return "Verification"
 	}
@@ -49,7 +32,7 @@ func (r InboxRow) what() string {
 }
 
 // answered is the inbox's response; a verification is always echoed.
-func (r InboxRow) answered() string {
+func answered(r inbox.Received) string {
 	switch {
 	case r.Challenge:
 		return "echoed"
@@ -59,7 +42,7 @@ func (r InboxRow) answered() string {
 	return string(r.Answer)
 }
 
-func (r InboxRow) tone() components.Tone {
+func answerTone(r inbox.Received) components.Tone {
 	if r.Challenge || r.Answer == inbox.OK {
 		return components.Good
 	}

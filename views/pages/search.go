@@ -3,6 +3,7 @@ package pages
 import (
 	"time"
 
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -18,25 +19,19 @@ type SearchView struct {
 	Further   bool   // the search continued below an event
 	Endpoints []components.Option
 	Types     []string
-	Events    []SearchedEvent
+	Events    []show.FoundEvent
 	Looked    int64     // how many events were read
 	Reached   time.Time // the oldest of them; zero if all were read
 	More      string    // the address that continues the search
-}
-
-// SearchedEvent is a found event, with the place of the text in it.
-type SearchedEvent struct {
-	EventRow
-	Where string
 }
 
 func (v SearchView) searched() bool { return v.Query != "" && v.Wrong == "" && !v.Missing }
 
 // looked says how much was searched.
 func (v SearchView) looked() string {
-	what := "keys and data"
+	what := "types, keys, and data"
 	if v.Hidden {
-		what = "keys"
+		what = "types and keys"
 	}
 	switch {
 	case !v.Reached.IsZero():

@@ -3,7 +3,6 @@ package pages
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"posthorn/domain/history"
 	"posthorn/views/components"
@@ -15,7 +14,7 @@ type StoredDays struct {
 	Here     string // the list's own page, to which the buttons lead back
 	Noun     StoredNoun
 	Restores bool // the actor may bring days back
-	Days     []StoredDay
+	Days     []history.Day
 }
 
 // StoredNoun is what a list is of.
@@ -30,30 +29,16 @@ const (
 // StoredAnchor is where a list shows its days in storage.
 const StoredAnchor = "#storage"
 
-// StoredDay is a day of which not all rows are in the tables.
-type StoredDay struct {
-	Day                time.Time
-	State              history.State
-	Delayed            bool // the last try to move it failed
-	Events, Deliveries int64
-}
-
-func (d StoredDay) returns() bool { return d.State == history.Returning }
-
-func (d StoredDay) name() string { return d.Day.Format("2 January 2006") }
-
-func (d StoredDay) path(root string) string {
-	return root + "/history/" + d.Day.Format(time.DateOnly) + "/restore"
-}
+func dayName(d history.Day) string { return d.At.Format("2 January 2006") }
 
 // count says how much of what the list shows a day has.
-func (v StoredDays) count(days ...StoredDay) string {
+func (v StoredDays) count(days ...history.Day) string {
 	n := int64(0)
 	for _, d := range days {
 		if v.Noun == StoredEvents {
-			n += d.Events
+			n += d.Counts.Events
 		} else {
-			n += d.Deliveries
+			n += d.Counts.Deliveries
 		}
 	}
 	if v.Noun == StoredEvents {
@@ -63,7 +48,7 @@ func (v StoredDays) count(days ...StoredDay) string {
 }
 
 // sum says how many days there are, and how much they have.
-func (v StoredDays) sum(days []StoredDay) string {
+func (v StoredDays) sum(days []history.Day) string {
 	return components.Many(int64(len(days)), "day", "days") + ", " + v.count(days...)
 }
 
@@ -84,9 +69,9 @@ func (v StoredDays) empty(unfiltered bool) string {
 }
 
 // returning are the days that are being brought back.
-func (v StoredDays) returning() (some []StoredDay) {
+func (v StoredDays) returning() (some []history.Day) {
 	for _, d := range v.Days {
-		if d.returns() {
+		if d.State == history.Returning {
 			some = append(some, d)
 		}
 	}
@@ -94,13 +79,13 @@ func (v StoredDays) returning() (some []StoredDay) {
 }
 
 // months are the other days, by month.
-func (v StoredDays) months() (all [][]StoredDay) {
+func (v StoredDays) months() (all [][]history.Day) {
 	month := ""
 	for _, d := range v.Days {
-		if d.returns() {
+		if d.State == history.Returning {
 			continue
 		}
-		if m := d.Day.Format("2006-01"); m != month {
+		if m := d.At.Format("2006-01"); m != month {
 			month = m
 			all = append(all, nil)
 		}
@@ -111,15 +96,15 @@ func (v StoredDays) months() (all [][]StoredDay) {
 
 // span names days of one month, newest first, by the ranges that they make: "1 to 20 September 2026", "3, 7 to 9, and
 // 30 September 2026".
-func span(days []StoredDay) string {
+func span(days []history.Day) string {
 	var ranges []string
 	for i := len(days) - 1; i >= 0; i-- {
-		first := days[i].Day.Day()
-		for i > 0 && days[i-1].Day.Equal(days[i].Day.AddDate(0, 0, 1)) {
+		first := days[i].At.Day()
+		for i > 0 && days[i-1].At.Equal(days[i].At.AddDate(0, 0, 1)) {
 			i--
 		}
 		text := strconv.Itoa(first)
-		if last := days[i].Day.Day(); last != first {
+		if last := days[i].At.Day(); last != first {
 			text += " to " + strconv.Itoa(last)
 		}
 		ranges = append(ranges, text)
@@ -131,5 +116,5 @@ func span(days []StoredDay) string {
 	case n > 2:
 		text = strings.Join(ranges[:n-1], ", ") + ", and " + ranges[n-1]
 	}
-	return text + days[0].Day.Format(" January 2006")
+	return text + days[0].At.Format(" January 2006")
 }

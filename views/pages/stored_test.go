@@ -3,6 +3,8 @@ package pages
 import (
 	"testing"
 	"time"
+
+	"posthorn/domain/history"
 )
 
 func TestDaysAreNamedByTheirRanges(t *testing.T) {
@@ -16,9 +18,9 @@ func TestDaysAreNamedByTheirRanges(t *testing.T) {
 		{[]int{30, 3}, "3 and 30 September 2026"},
 		{[]int{30, 9, 8, 7, 3}, "3, 7 to 9, and 30 September 2026"},
 	} {
-		var days []StoredDay
+		var days []history.Day
 		for _, n := range one.days {
-			days = append(days, StoredDay{Day: time.Date(2026, 9, n, 0, 0, 0, 0, time.UTC)})
+			days = append(days, history.Day{At: time.Date(2026, 9, n, 0, 0, 0, 0, time.UTC)})
 		}
 		if got := span(days); got != one.want {
 			t.Errorf("%v: %q, want %q", one.days, got, one.want)

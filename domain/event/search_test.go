@@ -1,13 +1,15 @@
-package search
+package event_test
 
 import (
 	"bytes"
 	"testing"
+
+	"posthorn/domain/event"
 )
 
 func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 	t.Parallel()
-	const data = `{"order_id":"ord_1","total":4200,"paid":true,"items":[{"sku":"a\/b"},{"sku":"c"}],"name":"M\u00fcller","ref":"x ord_1 y"}`
+	const data = `{"order_id":"ord_1","total":4200,"paid":true,"items":[{"sku":"a\/b"},{"sku":"c"}],"name":"M\u00fcller","ref":"x ord_1 y","link":"/?q=z9"}`
 	for _, c := range []struct {
 		text, where string
 		found       bool
@@ -19,6 +21,11 @@ func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 		{"data.ref:ord_1", "", false}, // a named field has the whole value
 		{"data.order_id:ord", "", false},
 		{"data.items.sku:c", "items.sku", true},
+		{"items.sku=c", "items.sku", true},
+		{"data.order_id = ord_1", "order_id", true},
+		{"order_id=ord", "", false},
+		{"total=4200", "total", true},
+		{"q=z9", "link", true},     // a value that looks like a field
 		{"a/b", "items.sku", true}, // whatever the producer's encoder escapes
 		{"Müller", "name", true},
 		{"data.total:4200", "total", true},
@@ -26,7 +33,7 @@ func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 		{"ord_2", "", false},
 		{"order_id", "", false}, // names of fields are no values
 	} {
-		q := Read(c.text)
+		q := event.ReadQuery(c.text)
 		where, found := q.In([]byte(data))
 		if where != c.where || found != c.found {
 			t.Errorf("%s: found %v at %q, want %v at %q", c.text, found, where, c.found, c.where)
@@ -39,15 +46,15 @@ func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 
 func TestDataThatIsNoObjectIsSearchedToo(t *testing.T) {
 	t.Parallel()
-	if where, found := Read("ord_1").In([]byte(`"ord_1"`)); !found || where != "" {
+	if where, found := event.ReadQuery("ord_1").In([]byte(`"ord_1"`)); !found || where != "" {
 		t.Errorf("a text: %v at %q", found, where)
 	}
-	if _, found := Read("ord_1").In([]byte(`{"a":`)); found {
+	if _, found := event.ReadQuery("ord_1").In([]byte(`{"a":`)); found {
 		t.Error("broken JSON has a value")
 	}
 	deep := bytes.Repeat([]byte("["), 500)
 	deep = append(append(deep, `"ord_1"`...), bytes.Repeat([]byte("]"), 500)...)
-	if _, found := Read("ord_1").In(deep); found {
+	if _, found := event.ReadQuery("ord_1").In(deep); found {
 		t.Error("data is searched without a bound on its depth")
 	}
 }
@@ -55,7 +62,7 @@ func TestDataThatIsNoObjectIsSearchedToo(t *testing.T) {
 func TestTextThatNamesNoFieldIsAValue(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"urn:isbn:1", "data.:x", "data.a:", "order:5", "data.a b:c"} {
-		if q := Read(text); q.Path != nil || q.Value != text {
+		if q := event.ReadQuery(text); q.Path != nil || q.Value != text {
 			t.Errorf("%s: %+v", text, q)
 		}
 	}

@@ -1,21 +1,23 @@
-package endpoints
+package events
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
-// MaxEventTypes is how many entries a tenant's catalog can have by default.
-const MaxEventTypes = 1000
+// MaxTypes is how many entries a tenant's catalog can have by default.
+const MaxTypes = 1000
 
 var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
 	"An event type with this name already exists. Change it, or choose another name.")
@@ -23,7 +25,7 @@ var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
 // Catalogue changes a tenant's event types within a transaction. Each change is audited.
 type Catalogue struct {
 	Tenant id.UUID
-	Most   int // maximum of entries
+	Limit  int // of entries
 	By     db.Author
 }
 
@@ -35,40 +37,40 @@ func (c Catalogue) lock(ctx context.Context, q *sql.Queries) error {
 }
 
 // Create stores a new validated entry.
-func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry) (row sql.EventType, err error) {
+func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry) (made catalogue.Entry, err error) {
 	if err := c.lock(ctx, q); err != nil {
-		return row, err
+		return made, err
 	}
 	created, err := c.insert(ctx, q, e)
 	if err == nil && !created {
 		err = errTypeExists
 	}
 	if err != nil {
-		return row, err
+		return made, err
 	}
 	if err := c.checkCount(ctx, q); err != nil {
-		return row, err
+		return made, err
 	}
-	return q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
+	return ReadType(ctx, q, c.Tenant, e.Name)
 }
 
 // Edit changes an entry and validates it. changed is false if the entry is the same as before; nothing is audited then.
 func (c Catalogue) Edit(
 	ctx context.Context, q *sql.Queries, name string, edit func(*catalogue.Entry),
-) (row sql.EventType, changed bool, err error) {
+) (e catalogue.Entry, changed bool, err error) {
 	if err := c.lock(ctx, q); err != nil {
-		return row, false, err
+		return e, false, err
 	}
-	if row, err = q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: name}); err != nil {
-		return row, false, err
-	}
-	e, err := EventTypeEntry(row)
+	row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: name})
 	if err != nil {
-		return row, false, err
+		return e, false, err
+	}
+	if e, err = entryOf(row); err != nil {
+		return e, false, err
 	}
 	edit(&e)
 	if err := e.Validate(); err != nil {
-		return row, false, err
+		return e, false, err
 	}
 	return c.update(ctx, q, row, e)
 }
@@ -151,12 +153,12 @@ func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry
 	return true, c.audit(ctx, q, "event_type.created", e.Name)
 }
 
-func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry) (sql.EventType,
-	bool, error,
-) {
+func (c Catalogue) update(
+	ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry,
+) (catalogue.Entry, bool, error) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
-		return before, false, err
+		return e, false, err
 	}
 	after, err := q.UpdateEventType(ctx, sql.UpdateEventTypeParams{
 		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group,
@@ -164,38 +166,85 @@ func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventT
 		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated,
 		Versions: versions,
 	})
-	if err != nil || !typesDiffer(before, after) {
-		return after, false, err
+	if err != nil {
+		return e, false, err
 	}
-	return after, true, c.audit(ctx, q, "event_type.updated", e.Name)
+	if e, err = entryOf(after); err != nil {
+		return e, false, err
+	}
+	before.UpdatedAt = after.UpdatedAt
+	if reflect.DeepEqual(before, after) {
+		return e, false, nil
+	}
+	return e, true, c.audit(ctx, q, "event_type.updated", e.Name)
 }
 
 func (c Catalogue) checkCount(ctx context.Context, q *sql.Queries) error {
 	n, err := q.CountEventTypes(ctx, c.Tenant)
-	if err != nil || n <= int64(c.Most) {
+	if err != nil || n <= int64(c.Limit) {
 		return err
 	}
 	return fault.New(fault.Conflict, "event_types_limit", fmt.Sprintf(
-		"A tenant can have %d event types. Delete one that you don't need, or ask the operator of this server for more.", c.Most))
+		"A tenant can have %d event types. Delete one that you don't need, or ask the operator of this server for more.", c.Limit))
 }
 
 func (c Catalogue) audit(ctx context.Context, q *sql.Queries, action, name string) error {
 	return db.Audit(ctx, q, c.By, db.Audited{Tenant: &c.Tenant, Action: action, Kind: "event_type", Object: name})
 }
 
-// typesDiffer reports whether two rows of an event type differ in content.
-func typesDiffer(a, b sql.EventType) bool {
-	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
-	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck ||
-		a.Deprecated != b.Deprecated ||
-		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
+// ReadType reads an entry by its name.
+func ReadType(ctx context.Context, q *sql.Queries, tenant id.UUID, name string) (catalogue.Entry, error) {
+	row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: tenant, Name: name})
+	if err != nil {
+		return catalogue.Entry{}, err
+	}
+	return entryOf(row)
 }
 
-// EventTypeEntry converts an event type's row to an entry of the catalog.
-func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
+// Types returns a page of a tenant's event types. Positions are names.
+func Types(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (page show.Page[catalogue.Entry], err error) {
+	rows, err := q.ListEventTypes(ctx, sql.ListEventTypesParams{
+		TenantID:   tenant,
+		After:      string(r.After),
+		Descending: !r.Ascending,
+		Most:       int32(r.Limit + 1),
+	})
+	entries := make([]catalogue.Entry, len(rows))
+	for i, t := range rows {
+		if entries[i], err = entryOf(t); err != nil {
+			return page, err
+		}
+	}
+	return show.Cut(entries, r.Limit, func(e catalogue.Entry) []byte { return []byte(e.Name) }), err
+}
+
+// everyType is the range of all event types.
+var everyType = show.Range{Limit: MaxTypes, Ascending: true}
+
+// PublicCatalogue is the catalog of the platform's own tenant, by name. on is false if operators have not made it
+// public.
+func PublicCatalogue(ctx context.Context, d *db.DB) (types []catalogue.Entry, on bool, err error) {
+	tenant, on, err := accounts.PublicTenant(ctx, d)
+	if err != nil || !on {
+		return nil, false, err
+	}
+	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		page, err := Types(ctx, q, tenant, everyType)
+		types = page.Rows
+		return err
+	})
+	return types, true, err
+}
+
+func entryOf(t sql.EventType) (catalogue.Entry, error) {
 	e := catalogue.Entry{
-		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck),
-		Deprecated: t.Deprecated,
+		Name:        t.Name,
+		Description: t.Description,
+		Group:       t.TypeGroup,
+		Check:       catalogue.Mode(t.SchemaCheck),
+		Deprecated:  t.Deprecated,
+		CreatedAt:   t.CreatedAt,
+		UpdatedAt:   t.UpdatedAt,
 	}
 	if t.Schema != nil {
 		e.Schema = json.RawMessage(*t.Schema)
@@ -214,41 +263,16 @@ func PublishCatalogue(ctx context.Context, q *sql.Queries, tenant id.UUID, as ca
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{TenantID: tenant, Most: MaxEventTypes})
+	all, err := Types(ctx, q, tenant, everyType)
 	if err != nil {
 		return nil, err
 	}
 	changed := owner.CreatedAt
-	entries := make([]catalogue.Entry, len(rows))
-	for i, t := range rows {
-		if entries[i], err = EventTypeEntry(t); err != nil {
-			return nil, err
-		}
+	for _, t := range all.Rows {
 		if t.UpdatedAt.After(changed) {
 			changed = t.UpdatedAt
 		}
 	}
 	about := catalogue.About{Title: owner.Name + " webhooks", Version: changed.UTC().Format(time.RFC3339)}
-	return catalogue.Publish(as, about, entries)
-}
-
-// versionedTypes bounds how many event types with versions an endpoint's version is compared with.
-const versionedTypes = 1000
-
-// checkPinned rejects a payload version that none of the endpoint's event types declares.
-func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint.Settings) error {
-	if s.PayloadVersion == "" {
-		return nil
-	}
-	rows, err := q.VersionedEventTypes(ctx, sql.VersionedEventTypesParams{TenantID: tenant, Most: versionedTypes})
-	if err != nil {
-		return err
-	}
-	declared := make(map[string]map[string]catalogue.Version, len(rows))
-	for _, r := range rows {
-		if declared[r.Name], err = catalogue.DecodeVersions(r.Versions); err != nil {
-			return err
-		}
-	}
-	return catalogue.CheckPinned(s.PayloadVersion, s.EventTypes, declared)
+	return catalogue.Publish(as, about, all.Rows)
 }

@@ -1,5 +1,4 @@
-// Package search reads what people type to find an event, and finds it in the event's data.
-package search
+package event
 
 import (
 	"bytes"
@@ -9,27 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText bounds what is searched for, in bytes.
-const MaxText = 256
+// MaxQuery bounds what is searched for, in bytes.
+const MaxQuery = 256
 
 // Query is what somebody searches for.
 type Query struct {
-	Text  string   // as typed, without surrounding spaces
-	Path  []string // the field in the event's data that has the value; nil: any field
-	Value string
+	Text   string   // as typed, without surrounding spaces
+	Path   []string // the field in the event's data that has the value; nil: any field
+	Value  string
+	either bool // the text can also be a value itself, as order.id=x can
 }
 
-// Read reads a query: data.order_id:ord_1 names a field and its whole value, any other text is found anywhere in the
-// data.
-func Read(text string) Query {
+// ReadQuery reads a query: data.order_id:ord_1 and order_id=ord_1 name a field and its whole value, any other text is
+// found anywhere in the data.
+func ReadQuery(text string) Query {
 	q := Query{Text: strings.TrimSpace(text)}
 	q.Value = q.Text
-	field, value, ok := strings.Cut(q.Text, ":")
-	path, inData := strings.CutPrefix(field, "data.")
-	if value = strings.TrimSpace(value); !ok || !inData || value == "" || path == "" || strings.ContainsAny(path, " \t") {
+	at := strings.IndexAny(q.Text, ":=")
+	if at < 0 {
 		return q
 	}
-	q.Path, q.Value = strings.Split(path, "."), strings.Trim(value, `"`)
+	path, inData := strings.CutPrefix(strings.TrimSpace(q.Text[:at]), "data.")
+	value := strings.Trim(strings.TrimSpace(q.Text[at+1:]), `"`)
+	if q.either = q.Text[at] == '='; !inData && !q.either || value == "" || path == "" || strings.ContainsAny(path, " \t") {
+		return q
+	}
+	q.Path, q.Value = strings.Split(path, "."), value
 	return q
 }
 
@@ -69,11 +73,11 @@ func (q Query) In(data []byte) (path string, found bool) {
 	if !utf8.Valid(data) || d.Decode(&v) != nil {
 		return "", false
 	}
-	if q.Path == nil {
-		return q.anywhere(v, "", 0)
-	}
-	if q.at(v, q.Path, 0) {
+	if q.Path != nil && q.at(v, q.Path, 0) {
 		return strings.Join(q.Path, "."), true
+	}
+	if q.Path == nil || q.either {
+		return q.anywhere(v, "", 0)
 	}
 	return "", false
 }
@@ -125,7 +129,7 @@ func (q Query) anywhere(v any, path string, depth int) (string, bool) {
 		return least, found
 	}
 	text, ok := scalar(v)
-	return path, ok && strings.Contains(text, q.Value)
+	return path, ok && strings.Contains(text, q.Text)
 }
 
 // scalar is a value that is neither a list nor an object, as text.

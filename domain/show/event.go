@@ -1,0 +1,84 @@
+package show
+
+import (
+	"cmp"
+	"time"
+
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+)
+
+// Event is an event as every surface shows it. Texts and times that it does not have are empty and zero.
+type Event struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	Tenant     string // the name of its tenant, in lists of all tenants
+	Type       string
+	Key        string // its ordering key
+	Channels   []string
+	Version    string // of the payload
+	ExternalID string // the producer's own id
+	TraceID    string
+	CreatedAt  time.Time
+	OccurredAt time.Time
+	DeliverAt  time.Time
+	Data       []byte // as it was received; nil: expunged, or not read
+}
+
+// Rejected is an event that was emitted in SQL and rejected.
+type Rejected struct {
+	ID             id.UUID
+	TenantID       id.UUID
+	Tenant         string // the name of its tenant, in lists of all tenants; empty: there is no such tenant
+	Type           string
+	Key            string
+	IdempotencyKey string
+	Size           int // of its data, in bytes
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+	Data           []byte // nil: not read; null if it is larger than any event's
+}
+
+// RejectedReason counts a tenant's events that were rejected with a code.
+type RejectedReason struct {
+	TenantID id.UUID
+	Tenant   string // its name; empty: there is no such tenant
+	Code     string
+	N        int64
+	Oldest   time.Time
+	Newest   time.Time
+}
+
+// Routed is an event with what became of it at the endpoints of its tenant as they were when it was emitted: those that
+// still exist first, then the newest.
+type Routed struct {
+	Event
+	routing.Explanation
+	Endpoints []RoutedEndpoint // in the order of the verdicts
+	More      bool             // there are further endpoints
+}
+
+// RoutedEndpoint is an endpoint of a routing.
+type RoutedEndpoint struct {
+	ID          id.UUID
+	URL         string // with its secrets
+	Description string
+	Deleted     bool
+	Status      endpoint.Status // when the event was emitted; empty: it did not exist
+	DeliveryID  id.UUID         // the event's first delivery to it; zero: none
+}
+
+// MaskedURL is the URL without its secrets.
+func (e RoutedEndpoint) MaskedURL() string { return egress.Mask(e.URL) }
+
+// Name is what people call the endpoint: its description, or else its URL.
+func (e RoutedEndpoint) Name() string { return cmp.Or(e.Description, e.MaskedURL()) }
+
+// FoundEvent is an event that a search found, and what of it has the text: "ordering key" or "data.order.id".
+type FoundEvent struct {
+	Event
+	Where string
+}
