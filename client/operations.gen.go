@@ -2137,7 +2137,7 @@ type Delivery struct {
 	AttemptCount int                          `json:"attempt_count"`
 	CreatedAt    time.Time                    `json:"created_at"`
 
-	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
+	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool   `json:"dead_letter"`
 	EndpointID string `json:"endpoint_id"`
 	EventID    string `json:"event_id"`
@@ -2220,7 +2220,7 @@ type DeliveryWithAttempts struct {
 	Attempts  []Attempt `json:"attempts"`
 	CreatedAt time.Time `json:"created_at"`
 
-	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
+	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool   `json:"dead_letter"`
 	EndpointID string `json:"endpoint_id"`
 	EventID    string `json:"event_id"`
@@ -4689,7 +4689,7 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
-	// Status `dead_letter` is failed and not replayed, archived, or sent to a listener. `all_failed` is failed, retrying, and canceled after
+	// Status `dead_letter` is failed and not replayed, archived, a test event, or sent to a test inbox or a listener. `all_failed` is failed, retrying, and canceled after
 	// an attempt.
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 	Endpoint *string                     `form:"endpoint,omitempty" json:"endpoint,omitempty"`

@@ -14,8 +14,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -23,9 +23,9 @@ import (
 // Keys looks up API keys; *db.DB is one.
 type Keys interface {
 	// FindKey finds a key by its hash, or returns fault.ErrNotFound.
-	FindKey(ctx context.Context, hash [sha256.Size]byte) (sql.FindKeyRow, error)
+	FindKey(ctx context.Context, hash [sha256.Size]byte) (accounts.Credential, error)
 	// TenantState finds a tenant's state, or returns fault.ErrNotFound.
-	TenantState(ctx context.Context, tenant id.UUID) (string, error)
+	TenantState(ctx context.Context, tenant id.UUID) (account.TenantState, error)
 	// FindTenant finds a tenant by its external id, or returns fault.ErrNotFound.
 	FindTenant(ctx context.Context, external string) (id.UUID, error)
 	// FindEndpoint finds an endpoint of a tenant by its external id, or returns fault.ErrNotFound.
@@ -94,7 +94,7 @@ type holder struct {
 	scopes      access.Scopes
 	expires     time.Time
 	revoked     bool
-	state       string // the tenant's
+	state       account.TenantState
 	touched     atomic.Int64
 }
 
@@ -254,20 +254,24 @@ func (a *Authenticator) join(ctx context.Context, hash [sha256.Size]byte, kept *
 func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *answers) (*holder, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	row, err := a.keys.FindKey(ctx, hash)
+	found, err := a.keys.FindKey(ctx, hash)
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return nil, errKeyUnknown
 	}
 	if err != nil {
 		return nil, err
 	}
-	scopes, _ := access.ParseScopes(row.Scopes, access.PlatformScopes())
+	scopes, _ := access.ParseScopes(found.Scopes, access.PlatformScopes())
 	who := &holder{
-		key: row.ID, tenant: row.TenantID, scopes: scopes, expires: row.ExpiresAt, revoked: row.Revoked,
-		state: row.TenantState,
+		key:     found.Key,
+		tenant:  found.Tenant,
+		scopes:  scopes,
+		expires: found.ExpiresAt,
+		revoked: found.Revoked,
+		state:   found.State,
 	}
 	who.touched.Store(-int64(touchEvery))
-	if kept != nil && who.state != tenantMoving && a.room(kept) {
+	if kept != nil && who.state != account.TenantMoving && a.room(kept) {
 		kept.keys.Store(hash, who)
 	}
 	return who, nil
@@ -283,17 +287,17 @@ func (a *Authenticator) room(kept *answers) bool {
 }
 
 // tenantState returns the state of a tenant that a platform key names.
-func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (string, error) {
+func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (account.TenantState, error) {
 	kept := a.fresh()
 	if kept != nil {
 		if state, ok := kept.tenants.Load(tenant); ok {
-			return state.(string), nil
+			return state.(account.TenantState), nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	state, err := a.keys.TenantState(ctx, tenant)
-	if err == nil && kept != nil && state != tenantMoving && a.room(kept) {
+	if err == nil && kept != nil && state != account.TenantMoving && a.room(kept) {
 		kept.tenants.Store(tenant, state)
 	}
 	return state, err
@@ -359,10 +363,6 @@ func (a *Authenticator) flush(ctx context.Context) {
 
 // KeyUnknown is the code of the error about a key that this database does not have.
 const KeyUnknown = "key_unknown"
-
-// tenantMoving is the state of a tenant in the last step of its move to another home. It is not cached: a moment later
-// the tenant is in the other home.
-const tenantMoving = "moving"
 
 // HasKeyHash is HasKey for the SHA-256 of a key in hexadecimal.
 func (a *Authenticator) HasKeyHash(ctx context.Context, text string) (bool, error) {

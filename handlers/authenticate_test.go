@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -20,8 +20,8 @@ import (
 type store struct {
 	mu        sync.Mutex
 	revision  int64
-	rows      map[[32]byte]sql.FindKeyRow
-	states    map[id.UUID]string
+	rows      map[[32]byte]accounts.Credential
+	states    map[id.UUID]account.TenantState
 	externals map[string]id.UUID
 	lookups   int
 	touched   []id.UUID
@@ -31,7 +31,7 @@ type store struct {
 
 var errDown = &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Detail: "down", Cause: errors.New("refused")}
 
-func (s *store) FindKey(_ context.Context, hash [32]byte) (sql.FindKeyRow, error) {
+func (s *store) FindKey(_ context.Context, hash [32]byte) (accounts.Credential, error) {
 	s.mu.Lock()
 	row, ok := s.rows[hash]
 	s.lookups++
@@ -43,9 +43,9 @@ func (s *store) FindKey(_ context.Context, hash [32]byte) (sql.FindKeyRow, error
 	}
 	switch {
 	case down != nil:
-		return sql.FindKeyRow{}, down
+		return accounts.Credential{}, down
 	case !ok:
-		return sql.FindKeyRow{}, fault.ErrNotFound
+		return accounts.Credential{}, fault.ErrNotFound
 	}
 	return row, nil
 }
@@ -65,7 +65,7 @@ func (s *store) FindEndpoint(context.Context, id.UUID, string) (id.UUID, error) 
 	return id.UUID{}, fault.ErrNotFound
 }
 
-func (s *store) TenantState(_ context.Context, tenant id.UUID) (string, error) {
+func (s *store) TenantState(_ context.Context, tenant id.UUID) (account.TenantState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lookups++
@@ -110,9 +110,12 @@ func (c *clock) pass(d time.Duration) {
 const testKey = "phk_0123456789"
 
 func newStore() (*store, *clock, *Authenticator) {
-	s := &store{rows: map[[32]byte]sql.FindKeyRow{}, states: map[id.UUID]string{}}
-	s.rows[sha256.Sum256([]byte(testKey))] = sql.FindKeyRow{
-		ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active",
+	s := &store{rows: map[[32]byte]accounts.Credential{}, states: map[id.UUID]account.TenantState{}}
+	s.rows[sha256.Sum256([]byte(testKey))] = accounts.Credential{
+		Key:       id.UUID{1},
+		Tenant:    id.UUID{2},
+		Scopes:    []string{"events:write"},
+		State:     account.TenantActive,
 		ExpiresAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -145,9 +148,9 @@ func TestATenantThatMovesIsLookedUpEachTime(t *testing.T) {
 	a.poll(t.Context())
 	hash := sha256.Sum256([]byte(testKey))
 	row := s.rows[hash]
-	row.TenantState = tenantMoving
+	row.State = account.TenantMoving
 	s.rows[hash] = row
-	s.states[id.UUID{2}] = tenantMoving
+	s.states[id.UUID{2}] = account.TenantMoving
 	s.externals = map[string]id.UUID{"acme": {2}}
 	for range 2 {
 		if got := try(a); got != "ok" {

@@ -1,10 +1,10 @@
 package handlers
 
 import (
-	"posthorn/db"
-	"posthorn/db/sql"
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
 	"posthorn/domain/pause"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -15,45 +15,33 @@ func (c *Call) halts() []layout.Warning {
 	if c.Fragment() {
 		return nil
 	}
-	var out []layout.Warning
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Tx) error {
-		if c.Actor.Suspended {
-			w, err := c.suspension(q)
-			if err != nil {
-				return err
-			}
-			out = append(out, w)
-		}
-		rows, err := q.PauseOfTenant(c.Ctx(), c.Actor.Tenant)
-		for _, r := range rows {
-			title := "Deliveries of this tenant are paused by the operator"
-			if pause.Scope(r.Scope) == pause.Platform {
-				title = "Deliveries are paused for all tenants"
-			}
-			out = append(out, layout.Warning{
-				Title: title, Text: c.haltText("Events are accepted and kept. They are delivered when the pause ends. Paused since "+components.Stamp(r.Since)+".", r.Reason),
-			})
-		}
-		return err
-	})
+	halts, err := accounts.Halts(c.Ctx(), c.kit.sessions.db, c.Actor.Tenant, c.Actor.Suspended)
 	if err != nil {
 		c.kit.log.Debug("pauses of a tenant not read", "error", err)
+	}
+	var out []layout.Warning
+	for _, h := range halts {
+		out = append(out, c.haltWarning(h))
 	}
 	return out
 }
 
-// suspension is the warning on the pages of a suspended tenant.
-func (c *Call) suspension(q *db.Tx) (layout.Warning, error) {
-	w := layout.Warning{Title: "This tenant is suspended", Tone: components.Bad}
-	text, reason := "Your data is read-only, and events are rejected. Deliveries wait.", ""
-	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &c.Actor.Tenant, Action: "tenant.suspended"})
-	if db.IsMissing(err) {
-		err = nil
-	} else if err == nil {
-		text, reason = text+" Suspended since "+components.Stamp(last.At)+".", last.Reason
+func (c *Call) haltWarning(h show.Halt) layout.Warning {
+	w := layout.Warning{Title: "Deliveries of this tenant are paused by the operator"}
+	switch h.Scope {
+	case pause.Suspended:
+		w.Title, w.Tone = "This tenant is suspended", components.Bad
+		text := "Your data is read-only, and events are rejected. Deliveries wait."
+		if !h.Since.IsZero() {
+			text += " Suspended since " + components.Stamp(h.Since) + "."
+		}
+		w.Text = c.haltText(text, h.Reason) + " Contact the operator of this server."
+		return w
+	case pause.Platform:
+		w.Title = "Deliveries are paused for all tenants"
 	}
-	w.Text = c.haltText(text, reason) + " Contact the operator of this server."
-	return w, err
+	w.Text = c.haltText("Events are accepted and kept. They are delivered when the pause ends. Paused since "+components.Stamp(h.Since)+".", h.Reason)
+	return w
 }
 
 // haltText adds the reason, which operators wrote for the tenant and not for its portal links.

@@ -17,6 +17,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -389,8 +390,8 @@ func (k *Kit) admit(c *Call, a Access) error {
 		}
 	}
 	switch {
-	case c.Request.Method == http.MethodGet || state == "active":
-	case state == tenantMoving:
+	case c.Request.Method == http.MethodGet || state == account.TenantActive:
+	case state == account.TenantMoving:
 		return db.ErrMoving
 	default:
 		return errSuspended

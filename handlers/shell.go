@@ -6,12 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
-	"posthorn/domain/notice"
 	"posthorn/domain/settings"
 	"posthorn/views/components"
 	"posthorn/views/layout"
@@ -95,13 +92,7 @@ func (c *Call) unread() int {
 	if c.Actor.Member.IsZero() || c.Fragment() {
 		return 0
 	}
-	var n int64
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Tx) (err error) {
-		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{
-			TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role),
-		})
-		return err
-	})
+	n, err := accounts.CountUnread(c.Ctx(), c.kit.sessions.db, c.Actor.Tenant, c.Actor.Member, c.Actor.Role)
 	if err != nil {
 		c.kit.log.Debug("unread notices not counted", "error", err)
 		return 0

@@ -11,30 +11,19 @@ INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind,
 SELECT u.id, u.tenant_id, 'member', u.member, @action, 'member', u.member, @address, '', @details, ''
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@tenants::uuid[]), unnest(@members::text[])) AS u(id, tenant_id, member);
 
--- name: ScanAuditDown :many
--- As ScanEventsDown: at most @scan rows are looked at, and the last of them is returned, matching or not.
-SELECT * FROM (
-	SELECT a.*, row_number() OVER (ORDER BY a.id DESC) AS place, (@action::text = '' OR a.action = @action)::boolean AS matches
-	FROM audit_log a
-	WHERE a.tenant_id = @tenant_id AND a.id > @low AND a.id < @high
-	ORDER BY a.id DESC
-	LIMIT @scan::int
-) looked
-WHERE matches OR place = @scan::int
-ORDER BY id DESC
-LIMIT @most::int;
-
--- name: ScanAuditUp :many
-SELECT * FROM (
-	SELECT a.*, row_number() OVER (ORDER BY a.id) AS place, (@action::text = '' OR a.action = @action)::boolean AS matches
-	FROM audit_log a
-	WHERE a.tenant_id = @tenant_id AND a.id > @low AND a.id < @high
-	ORDER BY a.id
-	LIMIT @scan::int
-) looked
-WHERE matches OR place = @scan::int
-ORDER BY id
-LIMIT @most::int;
+-- name: ScanAudit :many
+-- At most @scan rows are examined, and the last of them is returned, matching or not.
+WITH looked AS (
+	(SELECT x.id, x.action FROM audit_log x WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.id > @low AND x.id < @high ORDER BY x.id DESC LIMIT @scan::int)
+	UNION ALL
+	(SELECT x.id, x.action FROM audit_log x WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.id > @low AND x.id < @high ORDER BY x.id LIMIT @scan::int)
+), placed AS (
+	SELECT id, row_number() OVER (ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id) AS place, (@action::text = '' OR action = @action)::boolean AS matches
+	FROM looked
+)
+SELECT sqlc.embed(a), p.place, p.matches FROM placed p JOIN audit_log a ON a.tenant_id = @tenant_id AND a.id = p.id
+WHERE p.matches OR p.place = @scan::int
+ORDER BY p.place LIMIT @most::int;
 
 -- name: ExpungeSaid :one
 -- Why the data of one event was expunged.

@@ -30,10 +30,6 @@ CROSS JOIN LATERAL (
 ORDER BY CASE WHEN @sort = 'waiting' THEN w.n END DESC,
 	CASE WHEN @sort = 'name' THEN lower(p.name) END, CASE WHEN @sort = 'name' THEN p.id END, p.id DESC;
 
--- name: TenantNames :many
--- The newest tenants, by name, for a form that suggests them.
-SELECT id, name FROM tenants WHERE state <> 'deleted' ORDER BY id DESC LIMIT @most;
-
 -- name: ConsoleTotals :one
 -- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to
 -- 100,000.
@@ -53,7 +49,7 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 		JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t
 			ON t.id = d.tenant_id AND d.delivery_id > t.oldest
 		WHERE NOT d.archived AND NOT d.replayed
-			AND d.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) x) AS dead_letters,
+			AND d.trial IS NOT TRUE LIMIT 100000) x) AS dead_letters,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed;
 
 -- name: ConsoleOldestDue :many
@@ -213,7 +209,7 @@ LIMIT @most;
 SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infinity' ORDER BY name;
 
 -- name: ConsoleAudit :many
-SELECT a.*, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
+SELECT sqlc.embed(a), coalesce(t.name, '')::text AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
 WHERE a.id < @before AND (@action::text = '' OR starts_with(a.action, @action::text)) AND (@actor::text = '' OR a.actor_kind = @actor::text)
 	AND (sqlc.narg('tenant')::uuid IS NULL OR a.tenant_id = sqlc.narg('tenant'))
 ORDER BY a.id DESC

@@ -90,15 +90,15 @@ SELECT count(*)::int AS scanned,
 FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
 
 -- name: ScanDeadLetters :one
--- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's
+-- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and no trial
 -- (domain/delivery).
 WITH page AS (
-	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed, x.trial FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 	ORDER BY x.delivery_id DESC LIMIT @scan)
 	UNION ALL
-	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed, x.trial FROM dead_letters x
 	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 	ORDER BY x.delivery_id LIMIT @scan)
@@ -106,8 +106,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))
-		AND (NOT @open::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
-			SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')))), '{}')::uuid[] AS ids
+		AND (NOT @open::boolean OR NOT replayed AND NOT archived AND trial IS NOT TRUE)), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanCancellations :one
@@ -213,15 +212,14 @@ SELECT count(*) FROM (
 		AND x.delivery_id > (SELECT posthorn.first_id(now() - make_interval(days => t.retention_days)) FROM tenants t WHERE t.id = @tenant_id)
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 		AND (sqlc.narg('since')::timestamptz IS NULL OR x.failed_at >= sqlc.narg('since'))
-		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')) LIMIT @most::int
+		AND x.trial IS NOT TRUE LIMIT @most::int
 ) d;
 
 -- name: ReadDeliveries :many
 -- The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
 SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
-		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
 		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
@@ -277,8 +275,7 @@ WHERE @channel::text = ANY(e.channels);
 -- name: GetDelivery :one
 SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
-		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
 		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM deliveries d

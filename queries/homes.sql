@@ -33,6 +33,6 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants, (SELE
 
 -- name: FindTenants :many
 -- Tenants of an id, of an external id, or with a part of their name, newest first.
-SELECT id, name, coalesce(external_id, '') AS external_id, state FROM tenants
+SELECT * FROM tenants
 WHERE state <> 'deleted' AND (id = @id OR external_id = @part::text OR position(lower(@part::text) IN lower(name)) > 0)
 ORDER BY id DESC LIMIT @most;

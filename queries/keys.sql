@@ -20,11 +20,9 @@ VALUES (@id, sqlc.narg('tenant_id'), @name, @prefix, @hash, @scopes, @created_at
 -- name: GetKey :one
 SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id = @id;
 
--- name: ListKeysDown :many
-SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
-
--- name: ListKeysUp :many
-SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
+-- name: ListKeys :many
+SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id > @low AND id < @high
+ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT @most;
 
 -- name: CountLiveKeys :one
 SELECT count(*) FROM api_keys

@@ -1,24 +1,12 @@
 -- Members and invitations of one tenant.
 
 -- name: ListMembers :many
+-- All, or one alone.
 SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
 	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = @tenant_id AND m.id > @after
-ORDER BY m.id LIMIT @most;
-
--- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
-	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
-FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = @tenant_id AND m.id < @after
-ORDER BY m.id DESC LIMIT @most;
-
--- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
-	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
-FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = @tenant_id AND m.id = @id;
+WHERE m.tenant_id = @tenant_id AND m.id > @low AND m.id < @high AND (sqlc.narg('member_id')::uuid IS NULL OR m.id = sqlc.narg('member_id'))
+ORDER BY CASE WHEN @newest::boolean THEN m.id END DESC, m.id LIMIT @most;
 
 -- name: HasMemberWithEmail :one
 SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = @tenant_id AND p.email = @email)::boolean AS found;
@@ -49,24 +37,12 @@ ON CONFLICT (tenant_id, email) DO UPDATE SET id = excluded.id, role = excluded.r
 SELECT count(*) FROM invitations WHERE tenant_id = @tenant_id;
 
 -- name: ListInvitations :many
+-- All, or one alone.
 SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
 	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
 FROM invitations i
-WHERE i.tenant_id = @tenant_id AND i.id > @after
-ORDER BY id LIMIT @most;
-
--- name: ListInvitationsDown :many
-SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
-	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
-FROM invitations i
-WHERE i.tenant_id = @tenant_id AND i.id < @after
-ORDER BY id DESC LIMIT @most;
-
--- name: GetInvitation :one
-SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
-	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
-FROM invitations i
-WHERE i.tenant_id = @tenant_id AND i.id = @id;
+WHERE i.tenant_id = @tenant_id AND i.id > @low AND i.id < @high AND (sqlc.narg('invitation_id')::uuid IS NULL OR i.id = sqlc.narg('invitation_id'))
+ORDER BY CASE WHEN @newest::boolean THEN i.id END DESC, i.id LIMIT @most;
 
 -- name: DeleteInvitation :execrows
 DELETE FROM invitations WHERE tenant_id = @tenant_id AND id = @id;

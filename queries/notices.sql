@@ -8,8 +8,11 @@ ON CONFLICT (tenant_id, key) DO NOTHING;
 
 -- name: TakeUnmailed :many
 -- Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
--- the notices.
-SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings
+-- the notices. A trial is what a test event, a test inbox or a listener caused: it alerts no operator.
+SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings,
+	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
+		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
+			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
 WHERE n.mailed_at IS NULL
 ORDER BY n.id LIMIT @most
@@ -56,23 +59,12 @@ DELETE FROM notices n USING (
 ) old
 WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
 
--- name: ListNoticesDown :many
+-- name: ListNotices :many
+-- Of some kinds, or of all; of one endpoint alone where that is asked for.
 SELECT * FROM notices
-WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' OR kind = @kind)
-ORDER BY id DESC LIMIT @most;
-
--- name: ListNoticesUp :many
-SELECT * FROM notices
-WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' OR kind = @kind)
-ORDER BY id LIMIT @most;
-
--- name: PageOfNotices :many
--- Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is
--- asked for.
-SELECT * FROM notices
-WHERE tenant_id = @tenant_id AND id < @high AND id > @low AND kind = ANY(@kinds::text[])
+WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (cardinality(@kinds::text[]) = 0 OR kind = ANY(@kinds::text[]))
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))
-ORDER BY id DESC LIMIT @most;
+ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT @most;
 
 -- name: NoticesSeen :one
 -- Up to which notice a member has read them.

@@ -3,8 +3,7 @@
 
 -- name: ListPauses :many
 -- With the names that people know; the widest first.
-SELECT p.id, p.scope, p.tenant_id, p.host, p.endpoint_id, p.reason, p.actor_kind, p.actor_id, p.created_at,
-	coalesce(t.name, '') AS tenant_name, coalesce(e.url, '') AS url
+SELECT sqlc.embed(p), coalesce(t.name, '')::text AS tenant_name, coalesce(e.url, '')::text AS url
 FROM dispatch_pauses p LEFT JOIN tenants t ON t.id = p.tenant_id LEFT JOIN endpoints e ON e.id = p.endpoint_id
 ORDER BY array_position(ARRAY['platform', 'tenant', 'host', 'endpoint'], p.scope), p.id
 LIMIT 1000;

@@ -10,10 +10,12 @@ RETURNING *;
 SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: ListPortalLinks :many
-SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
-
--- name: ListPortalLinksDown :many
-SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
+SELECT l.* FROM (
+	(SELECT u.id FROM portal_links u WHERE @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id DESC LIMIT @most)
+	UNION ALL
+	(SELECT u.id FROM portal_links u WHERE NOT @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id LIMIT @most)
+) p JOIN portal_links l ON l.tenant_id = @tenant_id AND l.id = p.id
+ORDER BY CASE WHEN @newest::boolean THEN l.id END DESC, l.id;
 
 -- name: RevokePortalLink :execrows
 -- No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.

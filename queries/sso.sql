@@ -24,9 +24,6 @@ DELETE FROM sso_connections WHERE tenant_id = @tenant_id;
 -- name: ListDomains :many
 SELECT * FROM sso_domains WHERE tenant_id = @tenant_id ORDER BY domain;
 
--- name: GetDomain :one
-SELECT * FROM sso_domains WHERE tenant_id = @tenant_id AND domain = @domain;
-
 -- name: InsertDomain :execrows
 INSERT INTO sso_domains (tenant_id, domain, proof, created_at) VALUES (@tenant_id, @domain, @proof, now()) ON CONFLICT DO NOTHING;
 

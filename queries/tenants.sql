@@ -46,11 +46,13 @@ RETURNING *;
 -- an event that is stored after one of them has its version or a newer one.
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id RETURNING routing_version;
 
--- name: ListTenantsDown :many
-SELECT * FROM tenants WHERE id < @after AND state <> 'deleted' ORDER BY id DESC LIMIT @most;
-
--- name: ListTenantsUp :many
-SELECT * FROM tenants WHERE id > @after AND state <> 'deleted' ORDER BY id LIMIT @most;
+-- name: ListTenants :many
+SELECT t.* FROM (
+	(SELECT u.id FROM tenants u WHERE @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id DESC LIMIT @most)
+	UNION ALL
+	(SELECT u.id FROM tenants u WHERE NOT @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id LIMIT @most)
+) p JOIN tenants t ON t.id = p.id
+ORDER BY CASE WHEN @newest::boolean THEN t.id END DESC, t.id;
 
 -- name: LockPlatform :one
 -- Changes of the platform's settings happen one after the other.

@@ -13,9 +13,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/tools/dbtest"
 )
 
@@ -55,7 +55,7 @@ func mustParse(t *testing.T, kind id.Kind, text string) id.UUID {
 	return uuid
 }
 
-func holder(t *testing.T, d *db.DB, key string) sql.FindKeyRow {
+func holder(t *testing.T, d *db.DB, key string) accounts.Credential {
 	t.Helper()
 	row, err := (accounts.Keys{DB: d}).FindKey(t.Context(), sha256.Sum256([]byte(key)))
 	if err != nil {
@@ -68,16 +68,9 @@ func holder(t *testing.T, d *db.DB, key string) sql.FindKeyRow {
 func auditActions(t *testing.T, d *db.DB, tenant id.UUID) (actions []string) {
 	t.Helper()
 	err := d.Console(t.Context(), func(q *db.Tx) error {
-		var highest id.UUID
-		for i := range highest {
-			highest[i] = 0xff
-		}
-		rows, err := q.ScanAuditUp(t.Context(), sql.ScanAuditUpParams{
-			TenantID: &tenant, High: highest, Scan: 100,
-			Most: 100,
-		})
-		for _, r := range rows {
-			actions = append(actions, r.Action)
+		page, err := db.TenantAudit(t.Context(), q, tenant, "", show.Range{Ascending: true, Limit: 100})
+		for _, e := range page.Rows {
+			actions = append(actions, e.Action)
 		}
 		return err
 	})

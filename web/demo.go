@@ -8,7 +8,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
@@ -66,16 +65,17 @@ func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 	by := db.Author{Kind: "command"}
 	err = d.Console(ctx, func(q *db.Tx) error {
 		var tenant *id.UUID
-		for after := (id.UUID{}); tenant == nil; {
-			some, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: 500})
-			if err != nil || len(some) == 0 {
-				return err
+		tenants, err := accounts.AllTenants(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, t := range tenants {
+			if t.Name == demoTenant {
+				tenant = &t.ID
 			}
-			for _, t := range some {
-				if after = t.ID; t.Name == demoTenant {
-					tenant = &t.ID
-				}
-			}
+		}
+		if tenant == nil {
+			return nil
 		}
 		end := time.Now().Add(24 * time.Hour).UTC()
 		_, text, err = makeKey(ctx, q, accounts.NewKey{

@@ -179,7 +179,7 @@ func rename(t *testing.T, h *someHome, text string) {
 			return err
 		}
 		return q.InsertKey(t.Context(), sql.InsertKeyParams{
-			ID: id.New(time.Now(), [10]byte{1}), TenantID: row.TenantID, Name: "Plain", Prefix: text[:10], Hash: hash,
+			ID: id.New(time.Now(), [10]byte{1}), TenantID: row.Tenant, Name: "Plain", Prefix: text[:10], Hash: hash,
 			Scopes: row.Scopes, CreatedAt: row.CreatedAt,
 		})
 	})

@@ -8,10 +8,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 type keyCreateCommand struct {
@@ -29,16 +29,16 @@ func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	var row sql.APIKey
+	var key show.Key
 	var text string
 	err = a.withDatabase(ctx, func(d *db.DB) error {
 		return d.Console(ctx, func(q *db.Tx) error {
 			if k.Tenant != nil {
-				if _, err := q.GetTenant(ctx, *k.Tenant); err != nil {
+				if _, err := accounts.FindTenant(ctx, q, *k.Tenant); err != nil {
 					return err
 				}
 			}
-			row, text, err = makeKey(ctx, q, k)
+			key, text, err = makeKey(ctx, q, k)
 			return err
 		})
 	})
@@ -53,9 +53,9 @@ func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
 			ID     string   `json:"key_id"`
 			Key    string   `json:"api_key"`
 			Scopes []string `json:"scopes"`
-		}{id.Key.Format(row.ID), text, row.Scopes})
+		}{id.Key.Format(key.ID), text, key.Scopes})
 	}
-	a.printf("Key      %s\nAPI key  %s\nScopes   %s\n\nThe key is shown this once.\n", id.Key.Format(row.ID), text, strings.Join(row.Scopes, ", "))
+	a.printf("Key      %s\nAPI key  %s\nScopes   %s\n\nThe key is shown this once.\n", id.Key.Format(key.ID), text, strings.Join(key.Scopes, ", "))
 	return nil
 }
 
@@ -93,12 +93,12 @@ func (c keyCreateCommand) read() (accounts.NewKey, error) {
 }
 
 // makeKey stores a key and notes who made it, in the transaction at hand.
-func makeKey(ctx context.Context, q *db.Tx, k accounts.NewKey) (sql.APIKey, string, error) {
-	row, text, err := accounts.MakeKey(ctx, q, k)
+func makeKey(ctx context.Context, q *db.Tx, k accounts.NewKey) (show.Key, string, error) {
+	key, text, err := accounts.MakeKey(ctx, q, k)
 	if err != nil {
-		return row, "", err
+		return key, "", err
 	}
-	return row, text, audit(ctx, q, k.Tenant, "key.created", "key", id.Key.Format(row.ID))
+	return key, text, audit(ctx, q, k.Tenant, "key.created", "key", id.Key.Format(key.ID))
 }
 
 func scopeNames(scopes access.Scopes) string { return strings.Join(scopes.Names(), ", ") }

@@ -7,7 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
+	"posthorn/domain/show"
 )
 
 type (
@@ -126,8 +126,8 @@ const localPath = "/sign-in/link?token="
 func (p *Program) hasTenants(ctx context.Context) bool {
 	found := true
 	_ = p.pools[0].Console(ctx, func(q *db.Tx) (err error) {
-		tenants, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{Most: 1})
-		found = err != nil || len(tenants) > 0
+		tenants, _, err := accounts.ListTenants(ctx, q, show.Range{Limit: 1})
+		found = err != nil || len(tenants.Rows) > 0
 		return err
 	})
 	return found

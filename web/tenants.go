@@ -9,11 +9,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
-	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/web/cli"
 )
 
@@ -37,25 +36,18 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	tenant, key := db.NewID(), ""
 	if c.ExternalID != "" && !id.ValidExternal(id.Tenant, c.ExternalID) {
 		return errors.New("--external-id has 1 to 256 characters, no control characters and no white space at either end, and is not an id of Posthorn")
 	}
-	err = a.withDatabase(ctx, func(d *db.DB) error {
-		return d.Console(ctx, func(q *db.Tx) error {
-			err := q.InsertTenant(ctx, sql.InsertTenantParams{
-				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
-				ExternalID: db.TextOrNull(c.ExternalID),
-			})
-			if err != nil {
-				return err
-			}
-			if err := audit(ctx, q, &tenant, "tenant.created", "tenant", id.Tenant.Format(tenant)); err != nil {
-				return err
-			}
-			_, key, err = makeKey(ctx, q, accounts.NewKey{Tenant: &tenant, Name: "First key", Scopes: access.TenantScopes()})
-			return err
-		})
+	var tenant show.Tenant
+	key := ""
+	err = a.withDatabase(ctx, func(d *db.DB) (err error) {
+		tenant, key, err = accounts.CreateTenant(ctx, d, accounts.NewTenant{
+			Name:          name,
+			ExternalID:    c.ExternalID,
+			RetentionDays: retentionDays,
+		}, commandAuthor())
+		return err
 	})
 	if err != nil {
 		return err
@@ -64,28 +56,20 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 		return a.printJSON(struct {
 			Tenant string `json:"tenant_id"`
 			Key    string `json:"api_key"`
-		}{id.Tenant.Format(tenant), key})
+		}{id.Tenant.Format(tenant.ID), key})
 	}
-	a.printf("Tenant   %s\nAPI key  %s\n\nThe key is shown only once. It has every scope in the tenant.\n", id.Tenant.Format(tenant), key)
+	a.printf("Tenant   %s\nAPI key  %s\n\nThe key is shown only once. It has every scope in the tenant.\n", id.Tenant.Format(tenant.ID), key)
 	return nil
 }
 
 // Run lists all tenants, oldest first.
 func (c tenantListCommand) Run(ctx context.Context, a *app) error {
-	const page = 500
-	var all []sql.Tenant
+	var all []show.Tenant
 	err := a.readDatabase(ctx, func(d *db.DB) error {
-		for after := (id.UUID{}); ; {
-			var some []sql.Tenant
-			err := d.Console(ctx, func(q *db.Tx) (err error) {
-				some, err = q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: page})
-				return err
-			})
-			if all = append(all, some...); err != nil || len(some) < page {
-				return err
-			}
-			after = some[len(some)-1].ID
-		}
+		return d.Console(ctx, func(q *db.Tx) (err error) {
+			all, err = accounts.AllTenants(ctx, q)
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -99,7 +83,7 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 		}
 		list := make([]tenant, len(all))
 		for i, t := range all {
-			list[i] = tenant{id.Tenant.Format(t.ID), t.Name, t.State, t.CreatedAt}
+			list[i] = tenant{id.Tenant.Format(t.ID), t.Name, string(t.State), t.CreatedAt}
 		}
 		return a.printJSON(list)
 	}
@@ -123,14 +107,21 @@ func checkName(flag, name string) (string, error) {
 	return name, nil
 }
 
-// audit notes a command, in the transaction of what it does: who typed it is the account on this machine.
+// audit notes a command, in the transaction of what it does.
 func audit(ctx context.Context, q *db.Tx, tenant *id.UUID, action, kind, object string) error {
+	return db.Audit(ctx, q, commandAuthor(), db.Audited{
+		Tenant: tenant,
+		Action: action,
+		Kind:   kind,
+		Object: object,
+	})
+}
+
+// commandAuthor is who typed a command: the account on this machine.
+func commandAuthor() db.Author {
 	actor := "unknown"
 	if u, err := user.Current(); err == nil {
 		actor = u.Username
 	}
-	return q.InsertAudit(ctx, sql.InsertAuditParams{
-		ID: db.NewID(), TenantID: tenant, ActorKind: "command", ActorID: actor, Action: action,
-		ObjectKind: kind, ObjectID: object, Details: []byte("{}"),
-	})
+	return db.Author{Kind: "command", ID: actor}
 }

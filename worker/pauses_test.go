@@ -7,6 +7,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
@@ -24,7 +25,7 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	w, stop := h.worker(true)
 	row, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test",
 		db.Author{Kind: "operator"})
-	if err != nil || !made || row.TenantID == nil || *row.TenantID != paused {
+	if err != nil || !made || row.Tenant != paused {
 		t.Fatal(row, made, err)
 	}
 	if again, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice",
@@ -145,7 +146,7 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 	h.endpoint(tenant, r.URL, nil)
 	h.endpoint(other, r.URL, nil)
 	h.emitN(tenant, 10)
-	set := func(state string) {
+	set := func(state account.TenantState) {
 		t.Helper()
 		if _, err := accounts.SetTenantState(t.Context(), h.db, tenant, state, "test", db.Author{Kind: "operator"}); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 )
 
 // UnsubscribePurpose is the purpose of the tokens in unsubscribe links.
@@ -132,14 +133,15 @@ func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind 
 	return all, nil
 }
 
-// Unconfirmed lists those of a tenant's contacts that have not agreed to get its notices. A member's address counts as
+// unconfirmed lists those of a tenant's contacts that have not agreed to get its notices. A member's address counts as
 // agreed, since the member verified it.
-func Unconfirmed(ctx context.Context, q *sql.Queries, tenant id.UUID, contacts []string) ([]string, error) {
+func unconfirmed(ctx context.Context, q *sql.Queries, t show.Tenant) ([]string, error) {
 	left := []string{}
+	contacts := t.Notices().Contacts
 	if len(contacts) == 0 {
 		return left, nil
 	}
-	recipients, err := NoticeRecipients(ctx, q, tenant, notice.EndpointDisabled, contacts)
+	recipients, err := NoticeRecipients(ctx, q, t.ID, notice.EndpointDisabled, contacts)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +189,7 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 			return err
 		}
 	}
-	if !n.Kind.AlertsOperators() {
+	if !n.Kind.AlertsOperators() || r.Trial {
 		return nil
 	}
 	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
@@ -198,8 +200,8 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 
 // askContacts asks those of a tenant's contacts that have not agreed to get its notices. Whoever was asked within the
 // last week, or too often by other tenants, is left out. q can have the tenant's role.
-func askContacts(ctx context.Context, q *sql.Queries, links Links, t sql.Tenant) error {
-	waiting, err := Unconfirmed(ctx, q, t.ID, notice.ReadSettings(t.Settings).Contacts)
+func askContacts(ctx context.Context, q *sql.Queries, links Links, t show.Tenant) error {
+	waiting, err := unconfirmed(ctx, q, t)
 	if err != nil {
 		return err
 	}

@@ -469,3 +469,52 @@ func TestOperatorsAreAlertedOnceADayOfOverdueDeliveries(t *testing.T) {
 		t.Errorf("the next day: %q", got)
 	}
 }
+
+func TestWhatATrialCausesAlertsNoOperator(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.person("owner@acme.example", "owner")
+	f.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", db.NewID().String())
+	endpoint := func(kind string) id.UUID {
+		e := db.NewID()
+		f.exec("INSERT INTO endpoints (tenant_id, id, kind, url, event_types, status, created_at) VALUES ($1, $2, $3, 'https://a.example', '{*}', 'disabled', now())",
+			f.tenant.String(), e.String(), kind)
+		return e
+	}
+	failed := func(e id.UUID, trial bool) {
+		f.exec("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, trial) VALUES ($1, $2, $3, 'a', 1, $4)",
+			f.tenant.String(), db.NewID().String(), e.String(), trial)
+	}
+	inbox, tested, live := endpoint("inbox"), endpoint("http"), endpoint("http")
+	failed(tested, false)
+	failed(tested, true)
+	failed(live, true)
+	failed(live, false)
+	for _, c := range []struct {
+		of     id.UUID
+		reason health.Reason
+		alerts int
+	}{{inbox, health.Failures, 0}, {tested, health.Gone, 0}, {tested, health.Failures, 1}, {live, health.Gone, 1}} {
+		f.exec("DELETE FROM mails")
+		if err := f.db.Worker(t.Context(), func(q *db.Tx) error {
+			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
+				Tenant:   f.tenant,
+				Kind:     notice.EndpointDisabled,
+				Key:      db.NewID().String(),
+				Endpoint: &c.of,
+				Details:  notice.EndpointDetails{Reason: string(c.reason)},
+			})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.mail()
+		want := []string{"notice owner@acme.example"}
+		if c.alerts > 0 {
+			want = append(want, "operator_alert op@posthorn.example")
+		}
+		if got := f.mails(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", c.reason, got, want)
+		}
+	}
+}

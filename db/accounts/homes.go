@@ -38,7 +38,7 @@ func FindTenants(ctx context.Context, d *db.DB, text string, limit int) (found [
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: int32(limit)})
 		for _, t := range rows {
-			found = append(found, home.Found{ID: id.Tenant.Format(t.ID), Name: t.Name, External: t.ExternalID, State: t.State})
+			found = append(found, home.Found{ID: id.Tenant.Format(t.ID), Name: t.Name, External: deref(t.ExternalID), State: string(t.State)})
 		}
 		return err
 	})

@@ -11,10 +11,12 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 )
 
 // The prefixes of API keys. People and secret scanners recognize keys by them.
@@ -44,46 +46,50 @@ const MaxKeys = 200
 
 // CreateKey creates a key and audits it, in the caller's transaction. most bounds a tenant's keys that are neither
 // revoked nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
-func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (row sql.APIKey, text string,
+func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (key show.Key, text string,
 	err error,
 ) {
 	if k.Tenant != nil {
 		if _, err := q.LockTenant(ctx, *k.Tenant); err != nil {
-			return row, "", err
+			return key, "", err
 		}
 		n, err := q.CountLiveKeys(ctx, k.Tenant)
 		if err != nil {
-			return row, "", err
+			return key, "", err
 		}
 		if n >= int64(most) {
-			return row, "", fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("A tenant can have %d API keys that are neither "+
+			return key, "", fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("A tenant can have %d API keys that are neither "+
 				"revoked nor expired. Revoke one that you don't need, or ask the operator of this server for more.", most))
 		}
 	}
-	if row, text, err = MakeKey(ctx, q, k); err != nil {
-		return row, "", err
+	if key, text, err = MakeKey(ctx, q, k); err != nil {
+		return key, "", err
 	}
-	return row, text, db.Audit(ctx, q, by, keyCreated(row))
+	return key, text, db.Audit(ctx, q, by, keyCreated(key))
 }
 
-// MakeKey stores a new key in the caller's transaction, notifies its tenant, and returns the key's row and its text.
+// MakeKey stores a new key in the caller's transaction, notifies its tenant, and returns the key and its text.
 // The text itself is not stored.
-func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
-	row, text, err := makeKey(ctx, q, k)
+func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (show.Key, string, error) {
+	key, text, err := makeKey(ctx, q, k)
 	if err != nil || k.Tenant == nil {
-		return row, text, err
+		return key, text, err
 	}
-	u := id.Key.Format(row.ID)
+	u := id.Key.Format(key.ID)
 	_, err = PostNotice(ctx, q, Notice{
 		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
 		Details: notice.KeyDetails{
-			Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes, ExpiresAt: row.ExpiresAt,
+			Key:       u,
+			Name:      key.Name,
+			Prefix:    key.Prefix,
+			Scopes:    key.Scopes,
+			ExpiresAt: key.ExpiresAt,
 		},
 	})
-	return row, text, err
+	return key, text, err
 }
 
-func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
+func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (show.Key, string, error) {
 	prefix := tenantKeyPrefix
 	if k.Tenant == nil {
 		prefix = platformKeyPrefix
@@ -92,21 +98,71 @@ func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	case err == nil:
 		prefix += name + "_"
 	case !db.IsMissing(err):
-		return sql.APIKey{}, "", err
+		return show.Key{}, "", err
 	}
 	shown := prefix + randomBase62(keyShown)
 	text := shown + randomBase62(keySecret)
 	hash := sha256.Sum256([]byte(text))
 	keyID := db.NewID()
-	row := sql.APIKey{
-		ID: keyID, TenantID: k.Tenant, Name: k.Name, Prefix: shown, Hash: hash[:], Scopes: k.Scopes.Names(),
-		CreatedAt: keyID.Time(), ExpiresAt: k.ExpiresAt,
+	in := sql.InsertKeyParams{
+		ID:        keyID,
+		TenantID:  k.Tenant,
+		Name:      k.Name,
+		Prefix:    shown,
+		Hash:      hash[:],
+		Scopes:    k.Scopes.Names(),
+		CreatedAt: keyID.Time(),
+		ExpiresAt: k.ExpiresAt,
 	}
-	err := q.InsertKey(ctx, sql.InsertKeyParams{
-		ID: row.ID, TenantID: row.TenantID, Name: row.Name, Prefix: row.Prefix, Hash: row.Hash, Scopes: row.Scopes,
-		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
+	return show.Key{
+		ID:        in.ID,
+		Tenant:    in.TenantID,
+		Name:      in.Name,
+		Prefix:    in.Prefix,
+		Scopes:    in.Scopes,
+		CreatedAt: in.CreatedAt,
+		ExpiresAt: in.ExpiresAt,
+	}, text, q.InsertKey(ctx, in)
+}
+
+func keyOf(row sql.APIKey) show.Key {
+	return show.Key{
+		ID:         row.ID,
+		Tenant:     row.TenantID,
+		Name:       row.Name,
+		Prefix:     row.Prefix,
+		Scopes:     row.Scopes,
+		CreatedAt:  row.CreatedAt,
+		ExpiresAt:  row.ExpiresAt,
+		RevokedAt:  row.RevokedAt,
+		LastUsedAt: row.LastUsedAt,
+	}
+}
+
+// ListKeys reads a page of a tenant's keys.
+func ListKeys(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Key], error) {
+	low, high := db.Bounds(r)
+	rows, err := q.ListKeys(ctx, sql.ListKeysParams{
+		TenantID: &tenant,
+		Low:      low,
+		High:     high,
+		Newest:   !r.Ascending,
+		Most:     db.Most(r),
 	})
-	return row, text, err
+	page := show.CutByID(rows, r.Limit, func(row sql.APIKey) id.UUID { return row.ID })
+	return show.Each(page, keyOf), err
+}
+
+// PlatformKeys reads the keys that can act for any tenant, the live ones first. There are few.
+func PlatformKeys(ctx context.Context, q *sql.Queries, limit int) ([]show.Key, error) {
+	rows, err := q.ListPlatformKeys(ctx, int32(limit))
+	return show.Each(show.Page[sql.APIKey]{Rows: rows}, keyOf).Rows, err
+}
+
+// ReadKey reads a key of a tenant.
+func ReadKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID) (show.Key, error) {
+	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
+	return keyOf(row), err
 }
 
 // randomBase62 draws n characters evenly: bytes beyond the largest multiple of 62 are discarded.
@@ -153,19 +209,30 @@ func LooksLikeKey(text string) bool {
 // Keys looks API keys up in a database.
 type Keys struct{ *db.DB }
 
+// Credential is what a key's text allows.
+type Credential struct {
+	Key, Tenant id.UUID // Tenant is zero for a platform key
+	Scopes      []string
+	ExpiresAt   time.Time // zero: never
+	Revoked     bool
+	State       account.TenantState // of the tenant
+}
+
 // FindKey finds the key with a hash, of any tenant.
-func (d Keys) FindKey(ctx context.Context, hash [sha256.Size]byte) (row sql.FindKeyRow, err error) {
+func (d Keys) FindKey(ctx context.Context, hash [sha256.Size]byte) (c Credential, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
-		row, err = q.FindKey(ctx, hash[:])
+		row, err := q.FindKey(ctx, hash[:])
+		c = Credential{row.ID, row.TenantID, row.Scopes, row.ExpiresAt, row.Revoked, account.TenantState(row.TenantState)}
 		return err
 	})
-	return row, err
+	return c, err
 }
 
 // TenantState is a tenant's state.
-func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state string, err error) {
+func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state account.TenantState, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
-		state, err = q.TenantState(ctx, tenant)
+		text, err := q.TenantState(ctx, tenant)
+		state = account.TenantState(text)
 		return err
 	})
 	return state, err
@@ -208,22 +275,48 @@ func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
 
 // EndKey revokes a key of a tenant, and audits it unless the key was revoked before. Every process drops its cached
 // keys within a second.
-func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Author) (sql.APIKey, error) {
+func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Author) (show.Key, error) {
 	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
 	if err != nil {
-		return row, err
+		return show.Key{}, err
 	}
-	revoked, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: keyID})
-	if err != nil || revoked == 0 {
-		return row, err
+	n, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: keyID})
+	if err != nil {
+		return show.Key{}, err
+	}
+	return keyRevoked(ctx, q, keyOf(row), n > 0, by)
+}
+
+// EndPlatformKey revokes a platform key, and audits it unless the key was revoked before.
+func EndPlatformKey(ctx context.Context, d *db.DB, keyID id.UUID, by db.Author) (key show.Key, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		row, err := q.GetPlatformKey(ctx, keyID)
+		if err != nil {
+			return err
+		}
+		n, err := q.RevokePlatformKey(ctx, keyID)
+		if err != nil {
+			return err
+		}
+		key, err = keyRevoked(ctx, q, keyOf(row), n > 0, by)
+		return err
+	})
+	return key, err
+}
+
+// keyRevoked makes every process forget a key, and audits its end, if it was just revoked.
+func keyRevoked(ctx context.Context, q *sql.Queries, k show.Key, now bool, by db.Author) (show.Key, error) {
+	if !now {
+		return k, nil
 	}
 	if err := q.BumpKeysRevision(ctx); err != nil {
-		return row, err
+		return k, err
 	}
-	return row, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{
-			"name":   row.Name,
-			"prefix": row.Prefix,
-		},
+	return k, db.Audit(ctx, q, by, db.Audited{
+		Tenant:  k.Tenant,
+		Action:  "key.revoked",
+		Kind:    "key",
+		Object:  id.Key.Format(k.ID),
+		Details: map[string]string{"name": k.Name, "prefix": k.Prefix},
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
+	"posthorn/domain/show"
 )
 
 // Mail is a mail to be sent.
@@ -72,6 +73,36 @@ func MailText(m sql.ClaimMailsRow, ring *seal.Ring) (json.RawMessage, error) {
 		return nil, db.Unopened(err)
 	}
 	return text, nil
+}
+
+// MailList narrows the mails of the outbox. Zero fields narrow nothing.
+type MailList struct {
+	Tenant *id.UUID
+	State  string
+}
+
+// List reads a page of the mails, the newest first.
+func (l MailList) List(ctx context.Context, q *sql.Queries, r show.Range) (show.Page[show.Mail], error) {
+	rows, err := q.ConsoleMails(ctx, sql.ConsoleMailsParams{
+		Before: r.Edge(),
+		State:  l.State,
+		Tenant: l.Tenant,
+		Most:   db.Most(r),
+	})
+	page := show.CutByID(rows, r.Limit, func(row sql.ConsoleMailsRow) id.UUID { return row.ID })
+	return show.Each(page, func(row sql.ConsoleMailsRow) show.Mail {
+		return show.Mail{
+			ID:         row.ID,
+			Tenant:     row.TenantID,
+			TenantName: row.TenantName,
+			Recipient:  row.Recipient,
+			Kind:       row.Kind,
+			State:      row.State,
+			Tries:      int(row.Tries),
+			LastError:  row.LastError,
+			CreatedAt:  row.CreatedAt,
+		}
+	}), err
 }
 
 // ResendMail starts a new series of tries for a mail that failed permanently, and audits it. A mail in any other state

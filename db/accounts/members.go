@@ -15,6 +15,8 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
+	"posthorn/domain/show"
+	"posthorn/domain/sso"
 )
 
 // Errors that reject a change of members.
@@ -64,29 +66,29 @@ type Invitation struct {
 
 // Invite stores an invitation in the transaction of its tenant and queues the mail with its link. It replaces an open
 // invitation of the same address.
-func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitationRow, error) {
+func Invite(ctx context.Context, q *sql.Queries, i Invitation) (invited show.Invitation, err error) {
 	tenant, err := q.LockTenant(ctx, i.Tenant)
 	if err != nil {
-		return sql.GetInvitationRow{}, err
+		return invited, err
 	}
 	if !i.May("", i.Role) {
-		return sql.GetInvitationRow{}, errRoleBeyond
+		return invited, errRoleBeyond
 	}
 	member, err := q.HasMemberWithEmail(ctx, sql.HasMemberWithEmailParams{TenantID: i.Tenant, Email: i.Email})
 	if err == nil && member {
 		err = errMemberAlready
 	}
 	if err != nil {
-		return sql.GetInvitationRow{}, err
+		return invited, err
 	}
 	if n, err := q.CountInvitations(ctx, i.Tenant); err != nil || n >= maxInvitations {
 		if err == nil {
 			err = errInvitations
 		}
-		return sql.GetInvitationRow{}, err
+		return invited, err
 	}
 	if err := limitInvitations(ctx, q, i.Tenant, i.Email); err != nil {
-		return sql.GetInvitationRow{}, err
+		return invited, err
 	}
 	invitationID, mailID := db.NewID(), db.NewID()
 	token, hash := NewToken()
@@ -95,24 +97,23 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 		MailID: mailID, CreatedAt: invitationID.Time(), Lives: int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
-		return sql.GetInvitationRow{}, err
+		return invited, err
 	}
-	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: i.Tenant, ID: invitationID})
-	if err != nil {
-		return row, err
+	if invited, err = readInvitation(ctx, q, i.Tenant, invitationID); err != nil {
+		return invited, err
 	}
 	_, err = QueueMail(ctx, q, Mail{
 		ID: mailID, Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email,
 		Kind: mail.Invitation, Keys: i.Keys,
 		Data: mail.InvitationData{
 			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token),
-			Expires: row.ExpiresAt,
+			Expires: invited.ExpiresAt,
 		},
 	})
 	if err != nil {
-		return row, err
+		return invited, err
 	}
-	return row, db.Audit(ctx, q, i.By, db.Audited{
+	return invited, db.Audit(ctx, q, i.By, db.Audited{
 		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(invitationID),
 		Details: map[string]string{"email": i.Email, "role": string(i.Role)},
 	})
@@ -120,7 +121,7 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 
 // RevokeInvitation ends an invitation.
 func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID id.UUID, by db.Author) error {
-	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: tenant, ID: invitationID})
+	i, err := readInvitation(ctx, q, tenant, invitationID)
 	if err != nil {
 		return err
 	}
@@ -129,8 +130,85 @@ func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID 
 	}
 	return db.Audit(ctx, q, by, db.Audited{
 		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(invitationID),
-		Details: map[string]string{"email": row.Email},
+		Details: map[string]string{"email": i.Email},
 	})
+}
+
+// ListInvitations reads a page of a tenant's invitations.
+func ListInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Invitation],
+	error,
+) {
+	return listInvitations(ctx, q, tenant, nil, r)
+}
+
+func readInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID id.UUID) (show.Invitation, error) {
+	return db.Only(listInvitations(ctx, q, tenant, &invitationID, show.Range{Limit: 1}))
+}
+
+// listInvitations lists all, or one alone.
+func listInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.UUID, r show.Range) (
+	show.Page[show.Invitation], error,
+) {
+	low, high := db.Bounds(r)
+	rows, err := q.ListInvitations(ctx, sql.ListInvitationsParams{
+		TenantID:     tenant,
+		InvitationID: alone,
+		Low:          low,
+		High:         high,
+		Newest:       !r.Ascending,
+		Most:         db.Most(r),
+	})
+	page := show.CutByID(rows, r.Limit, func(row sql.ListInvitationsRow) id.UUID { return row.ID })
+	return show.Each(page, func(row sql.ListInvitationsRow) show.Invitation {
+		return show.Invitation{
+			ID:         row.ID,
+			Email:      row.Email,
+			Role:       access.Role(row.Role),
+			Expired:    row.Expired,
+			MailFailed: row.MailFailed,
+			CreatedAt:  row.CreatedAt,
+			ExpiresAt:  row.ExpiresAt,
+		}
+	}), err
+}
+
+// ListMembers reads a page of a tenant's members.
+func ListMembers(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Member], error) {
+	return listMembers(ctx, q, tenant, nil, r)
+}
+
+// ReadMember reads a member of a tenant.
+func ReadMember(ctx context.Context, q *sql.Queries, tenant, memberID id.UUID) (show.Member, error) {
+	return db.Only(listMembers(ctx, q, tenant, &memberID, show.Range{Limit: 1}))
+}
+
+// listMembers lists all, or one alone.
+func listMembers(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.UUID, r show.Range) (
+	show.Page[show.Member], error,
+) {
+	low, high := db.Bounds(r)
+	rows, err := q.ListMembers(ctx, sql.ListMembersParams{
+		TenantID: tenant,
+		MemberID: alone,
+		Low:      low,
+		High:     high,
+		Newest:   !r.Ascending,
+		Most:     db.Most(r),
+	})
+	page := show.CutByID(rows, r.Limit, func(row sql.ListMembersRow) id.UUID { return row.ID })
+	return show.Each(page, func(row sql.ListMembersRow) show.Member {
+		return show.Member{
+			ID:           row.ID,
+			Person:       row.PersonID,
+			Name:         row.Name,
+			Email:        row.Email,
+			Role:         access.Role(row.Role),
+			RoleKept:     sso.Gap(row.RoleGap).RoleKept(),
+			SecondFactor: row.HasTotp,
+			Disabled:     row.Disabled,
+			CreatedAt:    row.CreatedAt,
+		}
+	}), err
 }
 
 // RoleChange is a change of a member's role. To is empty if the member is removed.
@@ -144,15 +222,15 @@ type RoleChange struct {
 
 // ChangeRole changes or removes a member in the transaction of their tenant. A tenant's only owner can be neither
 // changed nor removed (last_owner).
-func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.GetMemberRow, error) {
+func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (show.Member, error) {
 	if _, err := q.LockTenant(ctx, change.Tenant); err != nil {
-		return sql.GetMemberRow{}, err
+		return show.Member{}, err
 	}
-	m, err := q.GetMember(ctx, sql.GetMemberParams{TenantID: change.Tenant, ID: change.Member})
+	m, err := ReadMember(ctx, q, change.Tenant, change.Member)
 	if err != nil {
 		return m, err
 	}
-	from := access.Role(m.Role)
+	from := m.Role
 	if !change.May(from, change.To) {
 		return m, errRoleBeyond
 	}
@@ -171,7 +249,7 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	what := db.Audited{
 		Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason,
 		Details: map[string]string{
-			"email": m.Email, "from": m.Role, "to": string(change.To),
+			"email": m.Email, "from": string(m.Role), "to": string(change.To),
 		},
 	}
 	if change.To == "" {
@@ -185,7 +263,7 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	if err != nil {
 		return m, err
 	}
-	m.Role = string(change.To)
+	m.Role = change.To
 	return m, db.Audit(ctx, q, change.By, what)
 }
 

@@ -7,8 +7,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 )
 
 // Notice is a message to a tenant.
@@ -51,11 +53,91 @@ func encodeObject(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
+// NoticeList narrows a tenant's notices. Zero fields narrow nothing.
+type NoticeList struct {
+	Kinds    []string
+	Endpoint *id.UUID
+	Member   id.UUID // who reads them; zero: somebody who marks none as read
+	Unread   bool    // only those that the member has not read
+}
+
+// ListNotices reads a page of a tenant's notices.
+func ListNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, l NoticeList, r show.Range) (
+	page show.Page[show.Notice], err error,
+) {
+	seen := id.Last
+	if !l.Member.IsZero() {
+		if seen, err = q.NoticesSeen(ctx, sql.NoticesSeenParams{TenantID: tenant, MemberID: l.Member}); err != nil {
+			return page, err
+		}
+	}
+	low, high := db.Bounds(r)
+	if l.Unread && seen.Compare(low) > 0 {
+		low = seen
+	}
+	rows, err := q.ListNotices(ctx, sql.ListNoticesParams{
+		TenantID:   tenant,
+		Low:        low,
+		High:       high,
+		Newest:     !r.Ascending,
+		Kinds:      l.Kinds,
+		EndpointID: l.Endpoint,
+		Most:       db.Most(r),
+	})
+	found := show.CutByID(rows, r.Limit, func(row sql.NoticeRow) id.UUID { return row.ID })
+	return show.Each(found, func(row sql.NoticeRow) show.Notice {
+		return show.Notice{
+			ID:        row.ID,
+			Kind:      row.Kind,
+			Endpoint:  row.EndpointID,
+			Details:   row.Details,
+			CreatedAt: row.CreatedAt,
+			Unread:    row.ID.Compare(seen) > 0,
+		}
+	}), err
+}
+
+// CountUnread counts the notices for a role that a member has not read, up to 100.
+func CountUnread(ctx context.Context, d *db.DB, tenant, member id.UUID, role access.Role) (n int64, err error) {
+	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		n, err = q.CountUnread(ctx, sql.CountUnreadParams{
+			TenantID: tenant,
+			MemberID: member,
+			Kinds:    notice.NamesFor(role),
+		})
+		return err
+	})
+	return n, err
+}
+
+// Preferences says which of some kinds of notices a recipient gets by mail.
+func Preferences(ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, kinds []notice.Kind) (
+	map[notice.Kind]bool, error,
+) {
+	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: tenant, Recipient: recipient})
+	wanted := map[notice.Kind]bool{}
+	for _, k := range kinds {
+		wanted[k] = k.MailedByDefault()
+	}
+	for _, r := range rows {
+		if _, asked := wanted[r.Kind]; asked {
+			wanted[r.Kind] = r.Wanted
+		}
+	}
+	return wanted, err
+}
+
 // SeeNotices marks a member's notices as read, up to the newest one that the page showed.
 func SeeNotices(ctx context.Context, d *db.DB, tenant, member, newest id.UUID) error {
 	return d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 		return q.SeeNotices(ctx, sql.SeeNoticesParams{TenantID: tenant, MemberID: member, Newest: newest})
 	})
+}
+
+// RoleOf is a person's role in a tenant. Somebody who is no member is fault.ErrNotFound.
+func RoleOf(ctx context.Context, q *sql.Queries, tenant, person id.UUID) (access.Role, error) {
+	role, err := q.RecipientRole(ctx, sql.RecipientRoleParams{TenantID: tenant, PersonID: person})
+	return access.Role(role), err
 }
 
 // SetPreferences stores which notices a recipient wants by mail, in the caller's transaction, and audits what changed.

@@ -9,6 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/filter"
@@ -119,7 +120,7 @@ func mayEmit(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
 	if db.IsNoRows(err) {
 		return false, nil
 	}
-	return err == nil && t.State == "active", err
+	return err == nil && t.State == account.TenantActive, err
 }
 
 // operationalEvent is an event of the platform's tenant before it is emitted.

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,23 +90,12 @@ func pairs(changed map[string]settings.Change) map[string]any {
 	return out
 }
 
-// EndPlatformKey revokes a platform key, and audits it unless the key was revoked before.
-func EndPlatformKey(ctx context.Context, d *db.DB, keyID id.UUID, by db.Author) (row sql.APIKey, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		if row, err = q.GetPlatformKey(ctx, keyID); err != nil || row.RevokedAt != nil {
-			return err
-		}
-		n, err := q.RevokePlatformKey(ctx, keyID)
-		if err != nil || n == 0 {
-			return err
-		}
-		if err := q.BumpKeysRevision(ctx); err != nil {
-			return err
-		}
-		return db.Audit(ctx, q, by, db.Audited{
-			Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID),
-			Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
-		})
-	})
-	return row, err
+// OperatorNames are the names of the operators by id, or their addresses where they have none.
+func OperatorNames(ctx context.Context, q *sql.Queries) (map[string]string, error) {
+	rows, err := q.ConsoleOperators(ctx)
+	names := make(map[string]string, len(rows))
+	for _, o := range rows {
+		names[id.Operator.Format(o.ID)] = cmp.Or(o.Name, o.Email)
+	}
+	return names, err
 }

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 )
 
 // NewPortalLink describes a link into a tenant's dashboard.
@@ -34,14 +35,46 @@ var errPortalLinks = &fault.Error{
 		account.MaxPortalLinks, account.PortalOpenLife/time.Minute),
 }
 
+// ListPortalLinks reads a page of a tenant's portal links.
+func ListPortalLinks(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.PortalLink],
+	error,
+) {
+	low, high := db.Bounds(r)
+	rows, err := q.ListPortalLinks(ctx, sql.ListPortalLinksParams{
+		TenantID: tenant,
+		Low:      low,
+		High:     high,
+		Newest:   !r.Ascending,
+		Most:     db.Most(r),
+	})
+	page := show.CutByID(rows, r.Limit, func(row sql.PortalLink) id.UUID { return row.ID })
+	return show.Each(page, portalLinkOf), err
+}
+
+func portalLinkOf(row sql.PortalLink) show.PortalLink {
+	return show.PortalLink{
+		ID:           row.ID,
+		Role:         access.Role(row.Role),
+		Brand:        row.Brand,
+		Accent:       row.Accent,
+		ReturnURL:    row.ReturnURL,
+		AllowSecrets: row.AllowSecrets,
+		Session:      time.Duration(row.SessionSeconds) * time.Second,
+		CreatedAt:    row.CreatedAt,
+		OpenUntil:    row.OpenUntil,
+		OpenedAt:     row.OpenedAt,
+		RevokedAt:    row.RevokedAt,
+	}
+}
+
 // roomForPortalLink counts the tenant's links that can still be opened: ids begin with the time.
 func roomForPortalLink(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
-	now := db.NewID().Time()
-	rows, err := q.ListPortalLinks(ctx, sql.ListPortalLinksParams{
-		TenantID: tenant, After: id.New(now.Add(-account.PortalOpenLife), [10]byte{}), Most: 2 * account.MaxPortalLinks,
+	links, err := ListPortalLinks(ctx, q, tenant, show.Range{
+		Since: db.NewID().Time().Add(-account.PortalOpenLife),
+		Limit: 2 * account.MaxPortalLinks,
 	})
 	waiting := 0
-	for _, l := range rows {
+	for _, l := range links.Rows {
 		if l.OpenedAt == nil && l.RevokedAt == nil {
 			waiting++
 		}
@@ -53,16 +86,16 @@ func roomForPortalLink(ctx context.Context, q *sql.Queries, tenant id.UUID) erro
 }
 
 // MakePortalLink stores a link in the transaction of its tenant and returns its token. The token itself is not stored.
-func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.PortalLink, string, error) {
+func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (show.PortalLink, string, error) {
 	platform, err := q.PlatformSettings(ctx)
 	if err == nil && !settings.On(settings.Portal, platform) {
 		err = ErrPortalOff
 	}
 	if err != nil {
-		return sql.PortalLink{}, "", err
+		return show.PortalLink{}, "", err
 	}
 	if err := roomForPortalLink(ctx, q, l.Tenant); err != nil {
-		return sql.PortalLink{}, "", err
+		return show.PortalLink{}, "", err
 	}
 	token, hash := NewToken()
 	portalLinkID := db.NewID()
@@ -73,9 +106,9 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 		Lives: int32(account.PortalOpenLife / time.Second),
 	})
 	if err != nil {
-		return row, "", err
+		return show.PortalLink{}, "", err
 	}
-	return row, token, db.Audit(ctx, q, l.By, db.Audited{
+	return portalLinkOf(row), token, db.Audit(ctx, q, l.By, db.Audited{
 		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID),
 		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
 	})

@@ -12,14 +12,119 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/notice"
 	"posthorn/domain/retry"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 )
+
+// tenantOf is a tenant without what other tables hold.
+func tenantOf(row sql.Tenant) show.Tenant {
+	return show.Tenant{
+		ID:            row.ID,
+		ExternalID:    deref(row.ExternalID),
+		Name:          row.Name,
+		State:         row.State,
+		StrictTypes:   row.StrictTypes,
+		RetentionDays: int(row.RetentionDays),
+		CreatedAt:     row.CreatedAt,
+		Settings:      row.Settings,
+	}
+}
+
+// FindTenant reads a tenant without its contacts that have not agreed. A deleted one is fault.ErrNotFound.
+func FindTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) (show.Tenant, error) {
+	row, err := q.GetTenant(ctx, tenant)
+	return tenantOf(row), err
+}
+
+// ReadTenant reads all of a tenant, and the platform's settings, which apply to it.
+func ReadTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) (t show.Tenant, platform []byte, err error) {
+	if t, err = FindTenant(ctx, q, tenant); err != nil {
+		return t, nil, err
+	}
+	if t.Unconfirmed, err = unconfirmed(ctx, q, t); err != nil {
+		return t, nil, err
+	}
+	platform, err = q.PlatformSettings(ctx)
+	return t, platform, err
+}
+
+// ListTenants reads a page of all tenants, and the platform's settings, which apply to them.
+func ListTenants(ctx context.Context, q *sql.Queries, r show.Range) (page show.Page[show.Tenant], platform []byte,
+	err error,
+) {
+	low, high := db.Bounds(r)
+	rows, err := q.ListTenants(ctx, sql.ListTenantsParams{
+		Low:    low,
+		High:   high,
+		Newest: !r.Ascending,
+		Most:   db.Most(r),
+	})
+	if err != nil {
+		return page, nil, err
+	}
+	platform, err = q.PlatformSettings(ctx)
+	found := show.CutByID(rows, r.Limit, func(row sql.Tenant) id.UUID { return row.ID })
+	return show.Each(found, tenantOf), platform, err
+}
+
+// AllTenants reads all tenants, the oldest first.
+func AllTenants(ctx context.Context, q *sql.Queries) (all []show.Tenant, err error) {
+	for r := (show.Range{Ascending: true, Limit: 500}); ; {
+		page, _, err := ListTenants(ctx, q, r)
+		all = append(all, page.Rows...)
+		if r.After = page.Next; err != nil || r.After == nil {
+			return all, err
+		}
+	}
+}
+
+// TenantLines narrows the operators' list of tenants.
+type TenantLines struct {
+	Part  string // of the name, or an external id
+	State account.TenantState
+	Sort  string // name, waiting; empty: the newest first
+}
+
+// List reads a page of the list.
+func (l TenantLines) List(ctx context.Context, q *sql.Queries, r show.Range) (show.Page[show.TenantLine], error) {
+	rows, err := q.ConsoleTenants(ctx, sql.ConsoleTenantsParams{
+		Before:        r.Edge(),
+		Part:          l.Part,
+		State:         string(l.State),
+		Sort:          l.Sort,
+		Most:          db.Most(r),
+		SilentSeconds: incidents.Silent.Seconds(),
+	})
+	page := show.CutByID(rows, r.Limit, func(row sql.ConsoleTenantsRow) id.UUID { return row.ID })
+	return show.Each(page, func(row sql.ConsoleTenantsRow) show.TenantLine {
+		return show.TenantLine{
+			Tenant: show.Tenant{
+				ID:            row.ID,
+				Name:          row.Name,
+				State:         row.State,
+				RetentionDays: int(row.RetentionDays),
+				CreatedAt:     row.CreatedAt,
+			},
+			Endpoints: row.Endpoints,
+			Disabled:  row.Disabled,
+			Waiting:   row.Waiting,
+		}
+	}), err
+}
+
+// ReadHoldings reads what a tenant's deletion takes away.
+func ReadHoldings(ctx context.Context, q *sql.Queries, tenant id.UUID) (show.Holdings, error) {
+	row, err := q.TenantHoldings(ctx, tenant)
+	return show.Holdings(row), err
+}
 
 // NewTenant describes a tenant to be created.
 type NewTenant struct {
@@ -40,23 +145,27 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 
 // CreateTenant creates a tenant and its first key, which has every scope of a tenant. text is the key's text, which is
 // not stored.
-func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string,
+func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, text string,
 	err error,
 ) {
 	tenantID := db.NewID()
-	tenant = sql.Tenant{
-		ID: tenantID, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
-		Settings: []byte("{}"), CreatedAt: tenantID.Time(), ExternalID: db.TextOrNull(t.ExternalID),
-	}
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if tenant.RetentionDays, err = retention(ctx, q, t.RetentionDays); err != nil {
+		days, err := retention(ctx, q, t.RetentionDays)
+		if err != nil {
 			return err
 		}
-		err := q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenantID, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays,
-			CreatedAt: tenant.CreatedAt, ExternalID: tenant.ExternalID,
+		err = q.InsertTenant(ctx, sql.InsertTenantParams{
+			ID:            tenantID,
+			Name:          t.Name,
+			StrictTypes:   t.StrictTypes,
+			RetentionDays: days,
+			CreatedAt:     tenantID.Time(),
+			ExternalID:    db.TextOrNull(t.ExternalID),
 		})
 		if err = externalInUse(err); err != nil {
+			return err
+		}
+		if tenant, err = FindTenant(ctx, q, tenantID); err != nil {
 			return err
 		}
 		key, keyText, err := makeKey(ctx, q, NewKey{Tenant: &tenantID, Name: "first key", Scopes: access.TenantScopes()})
@@ -73,7 +182,7 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 }
 
 // EnsureTenant finds the tenant with an external id, or creates it without a key. Concurrent requests create it once.
-func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
+func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, created bool,
 	err error,
 ) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
@@ -84,7 +193,7 @@ func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 }
 
 // EnsureTenantIn is EnsureTenant within a transaction of the console's role.
-func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
+func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant show.Tenant, created bool,
 	err error,
 ) {
 	tenantID := db.NewID()
@@ -99,10 +208,11 @@ func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Auth
 	if err != nil {
 		return tenant, false, err
 	}
-	if tenant, err = q.TenantOfExternalID(ctx, t.ExternalID); err != nil || n == 0 {
-		return tenant, false, err
+	row, err := q.TenantOfExternalID(ctx, t.ExternalID)
+	if err != nil || n == 0 {
+		return tenantOf(row), false, err
 	}
-	return tenant, true, db.Audit(ctx, q, by, db.Audited{
+	return tenantOf(row), true, db.Audit(ctx, q, by, db.Audited{
 		Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
 		Details: map[string]any{"name": t.Name, "external_id": t.ExternalID},
 	})
@@ -117,44 +227,49 @@ func externalInUse(err error) error {
 }
 
 // keyCreated is the audit log's entry for a new key.
-func keyCreated(k sql.APIKey) db.Audited {
+func keyCreated(k show.Key) db.Audited {
 	return db.Audited{
-		Tenant: k.TenantID, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
+		Tenant: k.Tenant, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
 		Details: map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt},
 	}
 }
 
-// SetTenantState suspends ("suspended") or resumes ("active") a tenant. Every process knows within a second. If the
-// tenant is in the state already, nothing changes and nothing is audited.
-func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason string, by db.Author) (row sql.Tenant,
-	err error,
-) {
+// SetTenantState suspends or resumes a tenant. Every process knows within a second. If the tenant is in the state
+// already, nothing changes and nothing is audited.
+func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state account.TenantState, reason string,
+	by db.Author,
+) (is show.Tenant, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if row, err = q.LockTenant(ctx, tenant); err != nil || row.State == state {
+		row, err := q.LockTenant(ctx, tenant)
+		if is = tenantOf(row); err != nil || row.State == state {
 			return err
 		}
 		if row, err = q.SetTenantState(ctx, sql.SetTenantStateParams{TenantID: tenant, State: state}); err != nil {
 			return err
 		}
+		is = tenantOf(row)
 		if err := q.BumpKeysRevision(ctx); err != nil {
 			return err
 		}
 		if err := q.NotifyPauses(ctx); err != nil {
 			return err // its deliveries stop or continue
 		}
-		action := "tenant.resumed"
-		if state == "suspended" {
-			action = "tenant.suspended"
+		kind := notice.TenantResumed
+		if state == account.TenantSuspended {
+			kind = notice.TenantSuspended
 		}
-		if err := postHalt(ctx, q, tenant, notice.Kind(action), reason); err != nil {
+		if err := postHalt(ctx, q, tenant, kind, reason); err != nil {
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: action, Kind: "tenant",
-			Object: id.Tenant.Format(tenant), Reason: reason,
+			Tenant: &tenant,
+			Action: string(kind),
+			Kind:   "tenant",
+			Object: id.Tenant.Format(tenant),
+			Reason: reason,
 		})
 	})
-	return row, err
+	return is, err
 }
 
 // postHalt notifies a tenant that an operator stopped or resumed all of its deliveries, in the same transaction.
@@ -185,8 +300,8 @@ type TenantChange struct {
 }
 
 // TenantVersion tells two versions of a tenant's settings apart.
-func TenantVersion(t sql.Tenant) string {
-	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)), t.Name, strconv.FormatBool(t.StrictTypes))
+func TenantVersion(t show.Tenant) string {
+	return Version(string(t.Settings), strconv.Itoa(t.RetentionDays), t.Name, strconv.FormatBool(t.StrictTypes))
 }
 
 // EventsBeyond is how many events a shorter retention would delete, counted by the ledger: the events of days that are
@@ -208,44 +323,44 @@ func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int,
 }
 
 // ChangeTenant changes a tenant's settings in the caller's transaction. A change without effect is not audited.
-func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (sql.Tenant,
-	error,
+func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (is show.Tenant,
+	err error,
 ) {
 	row, err := q.LockTenant(ctx, tenant)
 	if err != nil {
-		return row, err
+		return is, err
 	}
-	if change.Seen != "" && change.Seen != TenantVersion(row) {
-		return row, ErrChanged
+	if is = tenantOf(row); change.Seen != "" && change.Seen != TenantVersion(is) {
+		return is, ErrChanged
 	}
 	to, changed := change.columns(row), map[string]any{}
 	change.name(row, to, changed)
 	if changed["external_id"] != nil {
 		if err := q.BumpKeysRevision(ctx); err != nil {
-			return row, err // caches drop the old external id within a second
+			return is, err // caches drop the old external id within a second
 		}
 	}
 	if to.Settings, err = change.settings(to.Settings, changed); err != nil {
-		return row, err
+		return is, err
 	}
 	if len(changed) == 0 {
-		return row, nil
+		return is, nil
 	}
 	if row, err = q.UpdateTenant(ctx, to); err != nil {
-		err = externalInUse(err)
-		return row, err
+		return is, externalInUse(err)
 	}
+	is = tenantOf(row)
 	if changed["health_policy"] != nil {
 		if err := q.BumpLanesOf(ctx, tenant); err != nil {
-			return row, err
+			return is, err
 		}
 	}
 	if changed["contacts"] != nil {
-		if err := askContacts(ctx, q, change.Links, row); err != nil {
-			return row, err
+		if err := askContacts(ctx, q, change.Links, is); err != nil {
+			return is, err
 		}
 	}
-	return row, db.Audit(ctx, q, by, db.Audited{
+	return is, db.Audit(ctx, q, by, db.Audited{
 		Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed,
 	})
 }

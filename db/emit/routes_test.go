@@ -13,6 +13,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 )
@@ -145,7 +146,7 @@ func TestASuspendedTenantCantEmit(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant, other := h.tenant(), h.tenant()
-	set := func(state string) {
+	set := func(state account.TenantState) {
 		t.Helper()
 		if _, err := accounts.SetTenantState(t.Context(), h.db, tenant, state, "test", db.Author{Kind: "command"}); err != nil {
 			t.Fatal(err)

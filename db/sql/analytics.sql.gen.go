@@ -156,7 +156,7 @@ func (q *Queries) CountConditions(ctx context.Context, arg CountConditionsParams
 const CountRecentFailures = `-- name: CountRecentFailures :one
 SELECT count(*) FROM (
 	SELECT 1 FROM dead_letters l WHERE l.tenant_id = $1 AND l.failed_at >= $2::timestamptz
-		AND l.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = $1 AND e.kind = 'listen')) LIMIT 100000
+		AND l.trial IS NOT TRUE LIMIT 100000
 ) d
 `
 

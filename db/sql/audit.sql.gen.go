@@ -249,156 +249,67 @@ func (q *Queries) InsertMemberAudits(ctx context.Context, arg InsertMemberAudits
 	return err
 }
 
-const ScanAuditDown = `-- name: ScanAuditDown :many
-SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name, place, matches FROM (
-	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, row_number() OVER (ORDER BY a.id DESC) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
-	FROM audit_log a
-	WHERE a.tenant_id = $2 AND a.id > $3 AND a.id < $4
-	ORDER BY a.id DESC
-	LIMIT $5::int
-) looked
-WHERE matches OR place = $5::int
-ORDER BY id DESC
-LIMIT $6::int
+const ScanAudit = `-- name: ScanAudit :many
+WITH looked AS (
+	(SELECT x.id, x.action FROM audit_log x WHERE $4::boolean AND x.tenant_id = $1 AND x.id > $5 AND x.id < $6 ORDER BY x.id DESC LIMIT $2::int)
+	UNION ALL
+	(SELECT x.id, x.action FROM audit_log x WHERE NOT $4::boolean AND x.tenant_id = $1 AND x.id > $5 AND x.id < $6 ORDER BY x.id LIMIT $2::int)
+), placed AS (
+	SELECT id, row_number() OVER (ORDER BY CASE WHEN $4::boolean THEN id END DESC, id) AS place, ($7::text = '' OR action = $7)::boolean AS matches
+	FROM looked
+)
+SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, p.place, p.matches FROM placed p JOIN audit_log a ON a.tenant_id = $1 AND a.id = p.id
+WHERE p.matches OR p.place = $2::int
+ORDER BY p.place LIMIT $3::int
 `
 
-type ScanAuditDownParams struct {
-	Action   string
+type ScanAuditParams struct {
 	TenantID *id.UUID
-	Low      id.UUID
-	High     id.UUID
 	Scan     int32
 	Most     int32
+	Newest   bool
+	Low      id.UUID
+	High     id.UUID
+	Action   string
 }
 
-type ScanAuditDownRow struct {
-	ID         id.UUID
-	TenantID   *id.UUID
-	At         time.Time
-	ActorKind  string
-	ActorID    string
-	Action     string
-	ObjectKind string
-	ObjectID   string
-	Address    string
-	Reason     string
-	Details    json.RawMessage
-	ActorName  string
-	Place      int64
-	Matches    bool
+type ScanAuditRow struct {
+	AuditLog AuditLog
+	Place    int64
+	Matches  bool
 }
 
-// As ScanEventsDown: at most @scan rows are looked at, and the last of them is returned, matching or not.
-func (q *Queries) ScanAuditDown(ctx context.Context, arg ScanAuditDownParams) ([]ScanAuditDownRow, error) {
-	rows, err := q.db.Query(ctx, ScanAuditDown,
-		arg.Action,
+// At most @scan rows are examined, and the last of them is returned, matching or not.
+func (q *Queries) ScanAudit(ctx context.Context, arg ScanAuditParams) ([]ScanAuditRow, error) {
+	rows, err := q.db.Query(ctx, ScanAudit,
 		arg.TenantID,
-		arg.Low,
-		arg.High,
 		arg.Scan,
 		arg.Most,
+		arg.Newest,
+		arg.Low,
+		arg.High,
+		arg.Action,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ScanAuditDownRow{}
+	items := []ScanAuditRow{}
 	for rows.Next() {
-		var i ScanAuditDownRow
+		var i ScanAuditRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.At,
-			&i.ActorKind,
-			&i.ActorID,
-			&i.Action,
-			&i.ObjectKind,
-			&i.ObjectID,
-			&i.Address,
-			&i.Reason,
-			&i.Details,
-			&i.ActorName,
-			&i.Place,
-			&i.Matches,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ScanAuditUp = `-- name: ScanAuditUp :many
-SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name, place, matches FROM (
-	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, row_number() OVER (ORDER BY a.id) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
-	FROM audit_log a
-	WHERE a.tenant_id = $2 AND a.id > $3 AND a.id < $4
-	ORDER BY a.id
-	LIMIT $5::int
-) looked
-WHERE matches OR place = $5::int
-ORDER BY id
-LIMIT $6::int
-`
-
-type ScanAuditUpParams struct {
-	Action   string
-	TenantID *id.UUID
-	Low      id.UUID
-	High     id.UUID
-	Scan     int32
-	Most     int32
-}
-
-type ScanAuditUpRow struct {
-	ID         id.UUID
-	TenantID   *id.UUID
-	At         time.Time
-	ActorKind  string
-	ActorID    string
-	Action     string
-	ObjectKind string
-	ObjectID   string
-	Address    string
-	Reason     string
-	Details    json.RawMessage
-	ActorName  string
-	Place      int64
-	Matches    bool
-}
-
-func (q *Queries) ScanAuditUp(ctx context.Context, arg ScanAuditUpParams) ([]ScanAuditUpRow, error) {
-	rows, err := q.db.Query(ctx, ScanAuditUp,
-		arg.Action,
-		arg.TenantID,
-		arg.Low,
-		arg.High,
-		arg.Scan,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ScanAuditUpRow{}
-	for rows.Next() {
-		var i ScanAuditUpRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.At,
-			&i.ActorKind,
-			&i.ActorID,
-			&i.Action,
-			&i.ObjectKind,
-			&i.ObjectID,
-			&i.Address,
-			&i.Reason,
-			&i.Details,
-			&i.ActorName,
+			&i.AuditLog.ID,
+			&i.AuditLog.TenantID,
+			&i.AuditLog.At,
+			&i.AuditLog.ActorKind,
+			&i.AuditLog.ActorID,
+			&i.AuditLog.Action,
+			&i.AuditLog.ObjectKind,
+			&i.AuditLog.ObjectID,
+			&i.AuditLog.Address,
+			&i.AuditLog.Reason,
+			&i.AuditLog.Details,
+			&i.AuditLog.ActorName,
 			&i.Place,
 			&i.Matches,
 		); err != nil {

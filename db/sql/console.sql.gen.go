@@ -10,13 +10,14 @@ import (
 	"encoding/json"
 	"time"
 
+	"posthorn/domain/account"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 )
 
 const ConsoleAudit = `-- name: ConsoleAudit :many
-SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
+SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, coalesce(t.name, '')::text AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
 WHERE a.id < $1 AND ($2::text = '' OR starts_with(a.action, $2::text)) AND ($3::text = '' OR a.actor_kind = $3::text)
 	AND ($4::uuid IS NULL OR a.tenant_id = $4)
 ORDER BY a.id DESC
@@ -32,18 +33,7 @@ type ConsoleAuditParams struct {
 }
 
 type ConsoleAuditRow struct {
-	ID         id.UUID
-	TenantID   *id.UUID
-	At         time.Time
-	ActorKind  string
-	ActorID    string
-	Action     string
-	ObjectKind string
-	ObjectID   string
-	Address    string
-	Reason     string
-	Details    json.RawMessage
-	ActorName  string
+	AuditLog   AuditLog
 	TenantName string
 }
 
@@ -63,18 +53,18 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 	for rows.Next() {
 		var i ConsoleAuditRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.At,
-			&i.ActorKind,
-			&i.ActorID,
-			&i.Action,
-			&i.ObjectKind,
-			&i.ObjectID,
-			&i.Address,
-			&i.Reason,
-			&i.Details,
-			&i.ActorName,
+			&i.AuditLog.ID,
+			&i.AuditLog.TenantID,
+			&i.AuditLog.At,
+			&i.AuditLog.ActorKind,
+			&i.AuditLog.ActorID,
+			&i.AuditLog.Action,
+			&i.AuditLog.ObjectKind,
+			&i.AuditLog.ObjectID,
+			&i.AuditLog.Address,
+			&i.AuditLog.Reason,
+			&i.AuditLog.Details,
+			&i.AuditLog.ActorName,
 			&i.TenantName,
 		); err != nil {
 			return nil, err
@@ -821,7 +811,7 @@ type ConsoleTenantsParams struct {
 type ConsoleTenantsRow struct {
 	ID            id.UUID
 	Name          string
-	State         string
+	State         account.TenantState
 	RetentionDays int32
 	CreatedAt     time.Time
 	Endpoints     int64
@@ -887,7 +877,7 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 		JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t
 			ON t.id = d.tenant_id AND d.delivery_id > t.oldest
 		WHERE NOT d.archived AND NOT d.replayed
-			AND d.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) x) AS dead_letters,
+			AND d.trial IS NOT TRUE LIMIT 100000) x) AS dead_letters,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed
 `
 
@@ -1016,34 +1006,4 @@ func (q *Queries) SendMailAgain(ctx context.Context, argID id.UUID) (int64, erro
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const TenantNames = `-- name: TenantNames :many
-SELECT id, name FROM tenants WHERE state <> 'deleted' ORDER BY id DESC LIMIT $1
-`
-
-type TenantNamesRow struct {
-	ID   id.UUID
-	Name string
-}
-
-// The newest tenants, by name, for a form that suggests them.
-func (q *Queries) TenantNames(ctx context.Context, most int32) ([]TenantNamesRow, error) {
-	rows, err := q.db.Query(ctx, TenantNames, most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []TenantNamesRow{}
-	for rows.Next() {
-		var i TenantNamesRow
-		if err := rows.Scan(&i.ID, &i.Name); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

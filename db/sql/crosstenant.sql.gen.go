@@ -121,8 +121,7 @@ func (q *Queries) OldestShown(ctx context.Context) (time.Time, error) {
 const ReadAllDeliveries = `-- name: ReadAllDeliveries :many
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
-		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = d.tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
 		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
@@ -228,7 +227,7 @@ WITH looked AS MATERIALIZED (
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
 			($2::text = '' OR z.event_type = $2
 				OR right($2, 2) = '.*' AND starts_with(z.event_type, left($2, -1))) AND (NOT $11::boolean OR NOT z.replayed AND NOT z.archived
-				AND z.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = t.id AND e.kind = 'listen'))) AS matches
+				AND z.trial IS NOT TRUE) AS matches
 		FROM dead_letters z
 		WHERE $3::text = 'dead_letters' AND z.tenant_id = t.id AND z.delivery_id > $6 AND z.delivery_id < $7
 		ORDER BY z.delivery_id DESC LIMIT $8::int)

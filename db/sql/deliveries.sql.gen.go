@@ -162,7 +162,7 @@ SELECT count(*) FROM (
 		AND x.delivery_id > (SELECT posthorn.first_id(now() - make_interval(days => t.retention_days)) FROM tenants t WHERE t.id = $1)
 		AND ($2::uuid IS NULL OR x.endpoint_id = $2)
 		AND ($3::timestamptz IS NULL OR x.failed_at >= $3)
-		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = $1 AND e.kind = 'listen')) LIMIT $4::int
+		AND x.trial IS NOT TRUE LIMIT $4::int
 ) d
 `
 
@@ -324,8 +324,7 @@ func (q *Queries) GetAttempt(ctx context.Context, arg GetAttemptParams) (Attempt
 const GetDelivery = `-- name: GetDelivery :one
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
-		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
 		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM deliveries d
@@ -908,8 +907,7 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 const ReadDeliveries = `-- name: ReadDeliveries :many
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
-		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
 	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
 		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
@@ -1164,12 +1162,12 @@ func (q *Queries) ScanCancellations(ctx context.Context, arg ScanCancellationsPa
 
 const ScanDeadLetters = `-- name: ScanDeadLetters :one
 WITH page AS (
-	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed, x.trial FROM dead_letters x
 	WHERE $1::boolean AND x.tenant_id = $5 AND x.delivery_id > $6::uuid AND x.delivery_id < $7::uuid
 		AND ($8::uuid IS NULL OR x.endpoint_id = $8)
 	ORDER BY x.delivery_id DESC LIMIT $9)
 	UNION ALL
-	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed, x.trial FROM dead_letters x
 	WHERE NOT $1::boolean AND x.tenant_id = $5 AND x.delivery_id > $6 AND x.delivery_id < $7
 		AND ($8::uuid IS NULL OR x.endpoint_id = $8)
 	ORDER BY x.delivery_id LIMIT $9)
@@ -1177,8 +1175,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3 OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))
-		AND (NOT $4::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
-			SELECT e.id FROM endpoints e WHERE e.tenant_id = $5 AND e.kind = 'listen')))), '{}')::uuid[] AS ids
+		AND (NOT $4::boolean OR NOT replayed AND NOT archived AND trial IS NOT TRUE)), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1200,7 +1197,7 @@ type ScanDeadLettersRow struct {
 	Ids     []id.UUID
 }
 
-// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's
+// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and no trial
 // (domain/delivery).
 func (q *Queries) ScanDeadLetters(ctx context.Context, arg ScanDeadLettersParams) (ScanDeadLettersRow, error) {
 	row := q.db.QueryRow(ctx, ScanDeadLetters,

@@ -12,7 +12,7 @@ import (
 )
 
 const FindTenants = `-- name: FindTenants :many
-SELECT id, name, coalesce(external_id, '') AS external_id, state FROM tenants
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants
 WHERE state <> 'deleted' AND (id = $1 OR external_id = $2::text OR position(lower($2::text) IN lower(name)) > 0)
 ORDER BY id DESC LIMIT $3
 `
@@ -23,28 +23,30 @@ type FindTenantsParams struct {
 	Most int32
 }
 
-type FindTenantsRow struct {
-	ID         id.UUID
-	Name       string
-	ExternalID string
-	State      string
-}
-
 // Tenants of an id, of an external id, or with a part of their name, newest first.
-func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]FindTenantsRow, error) {
+func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]Tenant, error) {
 	rows, err := q.db.Query(ctx, FindTenants, arg.ID, arg.Part, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []FindTenantsRow{}
+	items := []Tenant{}
 	for rows.Next() {
-		var i FindTenantsRow
+		var i Tenant
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,
-			&i.ExternalID,
 			&i.State,
+			&i.RoutingVersion,
+			&i.StrictTypes,
+			&i.RetentionDays,
+			&i.Settings,
+			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.ErasedAt,
+			&i.StateAt,
+			&i.ExternalID,
+			&i.Moving,
 		); err != nil {
 			return nil, err
 		}

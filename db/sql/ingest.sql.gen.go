@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
@@ -397,7 +398,7 @@ SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.set
 type RoutingTenantsRow struct {
 	ID             id.UUID
 	RoutingVersion int64
-	State          string
+	State          account.TenantState
 	Moving         bool
 	StrictTypes    bool
 	Settings       json.RawMessage

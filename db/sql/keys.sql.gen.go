@@ -156,59 +156,27 @@ func (q *Queries) KeysRevision(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-const ListKeysDown = `-- name: ListKeysDown :many
-SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
+const ListKeys = `-- name: ListKeys :many
+SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id = $1 AND id > $2 AND id < $3
+ORDER BY CASE WHEN $4::boolean THEN id END DESC, id LIMIT $5
 `
 
-type ListKeysDownParams struct {
+type ListKeysParams struct {
 	TenantID *id.UUID
-	After    id.UUID
+	Low      id.UUID
+	High     id.UUID
+	Newest   bool
 	Most     int32
 }
 
-func (q *Queries) ListKeysDown(ctx context.Context, arg ListKeysDownParams) ([]APIKey, error) {
-	rows, err := q.db.Query(ctx, ListKeysDown, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []APIKey{}
-	for rows.Next() {
-		var i APIKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Name,
-			&i.Prefix,
-			&i.Hash,
-			&i.Scopes,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-			&i.RevokedAt,
-			&i.LastUsedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListKeysUp = `-- name: ListKeysUp :many
-SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3
-`
-
-type ListKeysUpParams struct {
-	TenantID *id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-func (q *Queries) ListKeysUp(ctx context.Context, arg ListKeysUpParams) ([]APIKey, error) {
-	rows, err := q.db.Query(ctx, ListKeysUp, arg.TenantID, arg.After, arg.Most)
+func (q *Queries) ListKeys(ctx context.Context, arg ListKeysParams) ([]APIKey, error) {
+	rows, err := q.db.Query(ctx, ListKeys,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Newest,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -100,86 +100,6 @@ func (q *Queries) FindInvitation(ctx context.Context, hash []byte) (FindInvitati
 	return i, err
 }
 
-const GetInvitation = `-- name: GetInvitation :one
-SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
-	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
-FROM invitations i
-WHERE i.tenant_id = $1 AND i.id = $2
-`
-
-type GetInvitationParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-type GetInvitationRow struct {
-	ID         id.UUID
-	Email      string
-	Role       string
-	InvitedBy  string
-	CreatedAt  time.Time
-	ExpiresAt  time.Time
-	Expired    bool
-	MailFailed bool
-}
-
-func (q *Queries) GetInvitation(ctx context.Context, arg GetInvitationParams) (GetInvitationRow, error) {
-	row := q.db.QueryRow(ctx, GetInvitation, arg.TenantID, arg.ID)
-	var i GetInvitationRow
-	err := row.Scan(
-		&i.ID,
-		&i.Email,
-		&i.Role,
-		&i.InvitedBy,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-		&i.Expired,
-		&i.MailFailed,
-	)
-	return i, err
-}
-
-const GetMember = `-- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
-	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
-FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = $1 AND m.id = $2
-`
-
-type GetMemberParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-type GetMemberRow struct {
-	ID        id.UUID
-	PersonID  id.UUID
-	Role      string
-	CreatedAt time.Time
-	Name      string
-	Email     string
-	HasTotp   bool
-	Disabled  bool
-	RoleGap   string
-}
-
-func (q *Queries) GetMember(ctx context.Context, arg GetMemberParams) (GetMemberRow, error) {
-	row := q.db.QueryRow(ctx, GetMember, arg.TenantID, arg.ID)
-	var i GetMemberRow
-	err := row.Scan(
-		&i.ID,
-		&i.PersonID,
-		&i.Role,
-		&i.CreatedAt,
-		&i.Name,
-		&i.Email,
-		&i.HasTotp,
-		&i.Disabled,
-		&i.RoleGap,
-	)
-	return i, err
-}
-
 const HasMemberWithEmail = `-- name: HasMemberWithEmail :one
 SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = $1 AND p.email = $2)::boolean AS found
 `
@@ -262,14 +182,17 @@ const ListInvitations = `-- name: ListInvitations :many
 SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
 	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
 FROM invitations i
-WHERE i.tenant_id = $1 AND i.id > $2
-ORDER BY id LIMIT $3
+WHERE i.tenant_id = $1 AND i.id > $2 AND i.id < $3 AND ($4::uuid IS NULL OR i.id = $4)
+ORDER BY CASE WHEN $5::boolean THEN i.id END DESC, i.id LIMIT $6
 `
 
 type ListInvitationsParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
+	TenantID     id.UUID
+	Low          id.UUID
+	High         id.UUID
+	InvitationID *id.UUID
+	Newest       bool
+	Most         int32
 }
 
 type ListInvitationsRow struct {
@@ -283,8 +206,16 @@ type ListInvitationsRow struct {
 	MailFailed bool
 }
 
+// All, or one alone.
 func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams) ([]ListInvitationsRow, error) {
-	rows, err := q.db.Query(ctx, ListInvitations, arg.TenantID, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, ListInvitations,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.InvitationID,
+		arg.Newest,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -312,72 +243,21 @@ func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams
 	return items, nil
 }
 
-const ListInvitationsDown = `-- name: ListInvitationsDown :many
-SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
-	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
-FROM invitations i
-WHERE i.tenant_id = $1 AND i.id < $2
-ORDER BY id DESC LIMIT $3
-`
-
-type ListInvitationsDownParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-type ListInvitationsDownRow struct {
-	ID         id.UUID
-	Email      string
-	Role       string
-	InvitedBy  string
-	CreatedAt  time.Time
-	ExpiresAt  time.Time
-	Expired    bool
-	MailFailed bool
-}
-
-func (q *Queries) ListInvitationsDown(ctx context.Context, arg ListInvitationsDownParams) ([]ListInvitationsDownRow, error) {
-	rows, err := q.db.Query(ctx, ListInvitationsDown, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ListInvitationsDownRow{}
-	for rows.Next() {
-		var i ListInvitationsDownRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Email,
-			&i.Role,
-			&i.InvitedBy,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-			&i.Expired,
-			&i.MailFailed,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ListMembers = `-- name: ListMembers :many
 
 SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
 	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = $1 AND m.id > $2
-ORDER BY m.id LIMIT $3
+WHERE m.tenant_id = $1 AND m.id > $2 AND m.id < $3 AND ($4::uuid IS NULL OR m.id = $4)
+ORDER BY CASE WHEN $5::boolean THEN m.id END DESC, m.id LIMIT $6
 `
 
 type ListMembersParams struct {
 	TenantID id.UUID
-	After    id.UUID
+	Low      id.UUID
+	High     id.UUID
+	MemberID *id.UUID
+	Newest   bool
 	Most     int32
 }
 
@@ -394,8 +274,16 @@ type ListMembersRow struct {
 }
 
 // Members and invitations of one tenant.
+// All, or one alone.
 func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]ListMembersRow, error) {
-	rows, err := q.db.Query(ctx, ListMembers, arg.TenantID, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, ListMembers,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.MemberID,
+		arg.Newest,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -403,62 +291,6 @@ func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]Lis
 	items := []ListMembersRow{}
 	for rows.Next() {
 		var i ListMembersRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.PersonID,
-			&i.Role,
-			&i.CreatedAt,
-			&i.Name,
-			&i.Email,
-			&i.HasTotp,
-			&i.Disabled,
-			&i.RoleGap,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListMembersDown = `-- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
-	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
-FROM memberships m JOIN people p ON p.id = m.person_id
-WHERE m.tenant_id = $1 AND m.id < $2
-ORDER BY m.id DESC LIMIT $3
-`
-
-type ListMembersDownParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-type ListMembersDownRow struct {
-	ID        id.UUID
-	PersonID  id.UUID
-	Role      string
-	CreatedAt time.Time
-	Name      string
-	Email     string
-	HasTotp   bool
-	Disabled  bool
-	RoleGap   string
-}
-
-func (q *Queries) ListMembersDown(ctx context.Context, arg ListMembersDownParams) ([]ListMembersDownRow, error) {
-	rows, err := q.db.Query(ctx, ListMembersDown, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ListMembersDownRow{}
-	for rows.Next() {
-		var i ListMembersDownRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.PersonID,

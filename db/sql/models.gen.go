@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"posthorn/domain/account"
 	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
@@ -16,6 +17,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/pause"
 )
 
 type APIKey struct {
@@ -143,6 +145,7 @@ type DeadLetter struct {
 	Archived   bool
 	Replayed   bool
 	Announced  bool
+	Trial      *bool
 }
 
 type Delivery struct {
@@ -189,7 +192,7 @@ type DiscrepancyRow struct {
 
 type DispatchPause struct {
 	ID         id.UUID
-	Scope      string
+	Scope      pause.Scope
 	TenantID   *id.UUID
 	Host       string
 	EndpointID *id.UUID
@@ -785,7 +788,7 @@ type Session struct {
 type Tenant struct {
 	ID             id.UUID
 	Name           string
-	State          string
+	State          account.TenantState
 	RoutingVersion int64
 	StrictTypes    bool
 	RetentionDays  int32

@@ -124,76 +124,32 @@ func (q *Queries) InsertNotice(ctx context.Context, arg InsertNoticeParams) (int
 	return result.RowsAffected(), nil
 }
 
-const ListNoticesDown = `-- name: ListNoticesDown :many
+const ListNotices = `-- name: ListNotices :many
 SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND ($4::text = '' OR kind = $4)
-ORDER BY id DESC LIMIT $5
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (cardinality($4::text[]) = 0 OR kind = ANY($4::text[]))
+	AND ($5::uuid IS NULL OR endpoint_id = $5)
+ORDER BY CASE WHEN $6::boolean THEN id END DESC, id LIMIT $7
 `
 
-type ListNoticesDownParams struct {
-	TenantID id.UUID
-	Low      id.UUID
-	High     id.UUID
-	Kind     string
-	Most     int32
+type ListNoticesParams struct {
+	TenantID   id.UUID
+	Low        id.UUID
+	High       id.UUID
+	Kinds      []string
+	EndpointID *id.UUID
+	Newest     bool
+	Most       int32
 }
 
-func (q *Queries) ListNoticesDown(ctx context.Context, arg ListNoticesDownParams) ([]NoticeRow, error) {
-	rows, err := q.db.Query(ctx, ListNoticesDown,
+// Of some kinds, or of all; of one endpoint alone where that is asked for.
+func (q *Queries) ListNotices(ctx context.Context, arg ListNoticesParams) ([]NoticeRow, error) {
+	rows, err := q.db.Query(ctx, ListNotices,
 		arg.TenantID,
 		arg.Low,
 		arg.High,
-		arg.Kind,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []NoticeRow{}
-	for rows.Next() {
-		var i NoticeRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.Kind,
-			&i.Key,
-			&i.EndpointID,
-			&i.Details,
-			&i.CreatedAt,
-			&i.MailedAt,
-			&i.RelayedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListNoticesUp = `-- name: ListNoticesUp :many
-SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND ($4::text = '' OR kind = $4)
-ORDER BY id LIMIT $5
-`
-
-type ListNoticesUpParams struct {
-	TenantID id.UUID
-	Low      id.UUID
-	High     id.UUID
-	Kind     string
-	Most     int32
-}
-
-func (q *Queries) ListNoticesUp(ctx context.Context, arg ListNoticesUpParams) ([]NoticeRow, error) {
-	rows, err := q.db.Query(ctx, ListNoticesUp,
-		arg.TenantID,
-		arg.Low,
-		arg.High,
-		arg.Kind,
+		arg.Kinds,
+		arg.EndpointID,
+		arg.Newest,
 		arg.Most,
 	)
 	if err != nil {
@@ -324,61 +280,6 @@ func (q *Queries) NoticesSeen(ctx context.Context, arg NoticesSeenParams) (id.UU
 	return notices_seen, err
 }
 
-const PageOfNotices = `-- name: PageOfNotices :many
-SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
-WHERE tenant_id = $1 AND id < $2 AND id > $3 AND kind = ANY($4::text[])
-	AND ($5::uuid IS NULL OR endpoint_id = $5)
-ORDER BY id DESC LIMIT $6
-`
-
-type PageOfNoticesParams struct {
-	TenantID   id.UUID
-	High       id.UUID
-	Low        id.UUID
-	Kinds      []string
-	EndpointID *id.UUID
-	Most       int32
-}
-
-// Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is
-// asked for.
-func (q *Queries) PageOfNotices(ctx context.Context, arg PageOfNoticesParams) ([]NoticeRow, error) {
-	rows, err := q.db.Query(ctx, PageOfNotices,
-		arg.TenantID,
-		arg.High,
-		arg.Low,
-		arg.Kinds,
-		arg.EndpointID,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []NoticeRow{}
-	for rows.Next() {
-		var i NoticeRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.Kind,
-			&i.Key,
-			&i.EndpointID,
-			&i.Details,
-			&i.CreatedAt,
-			&i.MailedAt,
-			&i.RelayedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const PreferencesOf = `-- name: PreferencesOf :many
 SELECT kind, wanted FROM notice_preferences WHERE tenant_id = $1 AND recipient = $2
 `
@@ -476,7 +377,10 @@ func (q *Queries) SetPreference(ctx context.Context, arg SetPreferenceParams) (i
 }
 
 const TakeUnmailed = `-- name: TakeUnmailed :many
-SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings,
+	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
+		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
+			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
 WHERE n.mailed_at IS NULL
 ORDER BY n.id LIMIT $1
@@ -487,10 +391,11 @@ type TakeUnmailedRow struct {
 	NoticeRow      NoticeRow
 	TenantName     string
 	TenantSettings json.RawMessage
+	Trial          bool
 }
 
 // Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
-// the notices.
+// the notices. A trial is what a test event, a test inbox or a listener caused: it alerts no operator.
 func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnmailed, most)
 	if err != nil {
@@ -512,6 +417,7 @@ func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedR
 			&i.NoticeRow.RelayedAt,
 			&i.TenantName,
 			&i.TenantSettings,
+			&i.Trial,
 		); err != nil {
 			return nil, err
 		}

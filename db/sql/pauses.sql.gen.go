@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 const DispatchPauses = `-- name: DispatchPauses :many
@@ -19,7 +20,7 @@ SELECT 'tenant', id, '', NULL, true FROM tenants WHERE state = 'suspended'
 `
 
 type DispatchPausesRow struct {
-	Scope      string
+	Scope      pause.Scope
 	TenantID   *id.UUID
 	Host       string
 	EndpointID *id.UUID
@@ -81,7 +82,7 @@ SELECT id, scope, tenant_id, host, endpoint_id, reason, actor_kind, actor_id, cr
 `
 
 type FindPauseParams struct {
-	Scope      string
+	Scope      pause.Scope
 	TenantID   *id.UUID
 	Host       string
 	EndpointID *id.UUID
@@ -117,7 +118,7 @@ ON CONFLICT DO NOTHING
 
 type InsertPauseParams struct {
 	ID         id.UUID
-	Scope      string
+	Scope      pause.Scope
 	TenantID   *id.UUID
 	Host       string
 	EndpointID *id.UUID
@@ -148,25 +149,16 @@ func (q *Queries) InsertPause(ctx context.Context, arg InsertPauseParams) (int64
 
 const ListPauses = `-- name: ListPauses :many
 
-SELECT p.id, p.scope, p.tenant_id, p.host, p.endpoint_id, p.reason, p.actor_kind, p.actor_id, p.created_at,
-	coalesce(t.name, '') AS tenant_name, coalesce(e.url, '') AS url
+SELECT p.id, p.scope, p.tenant_id, p.host, p.endpoint_id, p.reason, p.actor_kind, p.actor_id, p.created_at, coalesce(t.name, '')::text AS tenant_name, coalesce(e.url, '')::text AS url
 FROM dispatch_pauses p LEFT JOIN tenants t ON t.id = p.tenant_id LEFT JOIN endpoints e ON e.id = p.endpoint_id
 ORDER BY array_position(ARRAY['platform', 'tenant', 'host', 'endpoint'], p.scope), p.id
 LIMIT 1000
 `
 
 type ListPausesRow struct {
-	ID         id.UUID
-	Scope      string
-	TenantID   *id.UUID
-	Host       string
-	EndpointID *id.UUID
-	Reason     string
-	ActorKind  string
-	ActorID    string
-	CreatedAt  time.Time
-	TenantName string
-	URL        string
+	DispatchPause DispatchPause
+	TenantName    string
+	URL           string
 }
 
 // Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it
@@ -182,15 +174,15 @@ func (q *Queries) ListPauses(ctx context.Context) ([]ListPausesRow, error) {
 	for rows.Next() {
 		var i ListPausesRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.Scope,
-			&i.TenantID,
-			&i.Host,
-			&i.EndpointID,
-			&i.Reason,
-			&i.ActorKind,
-			&i.ActorID,
-			&i.CreatedAt,
+			&i.DispatchPause.ID,
+			&i.DispatchPause.Scope,
+			&i.DispatchPause.TenantID,
+			&i.DispatchPause.Host,
+			&i.DispatchPause.EndpointID,
+			&i.DispatchPause.Reason,
+			&i.DispatchPause.ActorKind,
+			&i.DispatchPause.ActorID,
+			&i.DispatchPause.CreatedAt,
 			&i.TenantName,
 			&i.URL,
 		); err != nil {

@@ -137,62 +137,30 @@ func (q *Queries) InsertPortalLink(ctx context.Context, arg InsertPortalLinkPara
 }
 
 const ListPortalLinks = `-- name: ListPortalLinks :many
-SELECT tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at FROM portal_links WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3
+SELECT l.tenant_id, l.id, l.hash, l.role, l.brand, l.accent, l.return_url, l.allow_secrets, l.session_seconds, l.created_by, l.created_at, l.open_until, l.opened_at, l.revoked_at FROM (
+	(SELECT u.id FROM portal_links u WHERE $1::boolean AND u.tenant_id = $2 AND u.id > $3 AND u.id < $4 ORDER BY u.id DESC LIMIT $5)
+	UNION ALL
+	(SELECT u.id FROM portal_links u WHERE NOT $1::boolean AND u.tenant_id = $2 AND u.id > $3 AND u.id < $4 ORDER BY u.id LIMIT $5)
+) p JOIN portal_links l ON l.tenant_id = $2 AND l.id = p.id
+ORDER BY CASE WHEN $1::boolean THEN l.id END DESC, l.id
 `
 
 type ListPortalLinksParams struct {
+	Newest   bool
 	TenantID id.UUID
-	After    id.UUID
+	Low      id.UUID
+	High     id.UUID
 	Most     int32
 }
 
 func (q *Queries) ListPortalLinks(ctx context.Context, arg ListPortalLinksParams) ([]PortalLink, error) {
-	rows, err := q.db.Query(ctx, ListPortalLinks, arg.TenantID, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PortalLink{}
-	for rows.Next() {
-		var i PortalLink
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.Hash,
-			&i.Role,
-			&i.Brand,
-			&i.Accent,
-			&i.ReturnURL,
-			&i.AllowSecrets,
-			&i.SessionSeconds,
-			&i.CreatedBy,
-			&i.CreatedAt,
-			&i.OpenUntil,
-			&i.OpenedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListPortalLinksDown = `-- name: ListPortalLinksDown :many
-SELECT tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at FROM portal_links WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
-`
-
-type ListPortalLinksDownParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Most     int32
-}
-
-func (q *Queries) ListPortalLinksDown(ctx context.Context, arg ListPortalLinksDownParams) ([]PortalLink, error) {
-	rows, err := q.db.Query(ctx, ListPortalLinksDown, arg.TenantID, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, ListPortalLinks,
+		arg.Newest,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

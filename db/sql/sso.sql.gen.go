@@ -199,28 +199,6 @@ func (q *Queries) FindOperatorBySubject(ctx context.Context, arg FindOperatorByS
 	return i, err
 }
 
-const GetDomain = `-- name: GetDomain :one
-SELECT tenant_id, domain, proof, created_at, verified_at FROM sso_domains WHERE tenant_id = $1 AND domain = $2
-`
-
-type GetDomainParams struct {
-	TenantID id.UUID
-	Domain   string
-}
-
-func (q *Queries) GetDomain(ctx context.Context, arg GetDomainParams) (SSODomain, error) {
-	row := q.db.QueryRow(ctx, GetDomain, arg.TenantID, arg.Domain)
-	var i SSODomain
-	err := row.Scan(
-		&i.TenantID,
-		&i.Domain,
-		&i.Proof,
-		&i.CreatedAt,
-		&i.VerifiedAt,
-	)
-	return i, err
-}
-
 const GetSSO = `-- name: GetSSO :one
 
 SELECT tenant_id, issuer, client_id, client_secret, role_claim, role_map, default_role, join_members, trust_email, sso_only, break_glass, session_seconds, created_at, updated_at FROM sso_connections WHERE tenant_id = $1

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
@@ -121,60 +122,29 @@ func (q *Queries) InsertTenantOnce(ctx context.Context, arg InsertTenantOncePara
 	return result.RowsAffected(), nil
 }
 
-const ListTenantsDown = `-- name: ListTenantsDown :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
+const ListTenants = `-- name: ListTenants :many
+SELECT t.id, t.name, t.state, t.routing_version, t.strict_types, t.retention_days, t.settings, t.created_at, t.deleted_at, t.erased_at, t.state_at, t.external_id, t.moving FROM (
+	(SELECT u.id FROM tenants u WHERE $1::boolean AND u.id > $2 AND u.id < $3 AND u.state <> 'deleted' ORDER BY u.id DESC LIMIT $4)
+	UNION ALL
+	(SELECT u.id FROM tenants u WHERE NOT $1::boolean AND u.id > $2 AND u.id < $3 AND u.state <> 'deleted' ORDER BY u.id LIMIT $4)
+) p JOIN tenants t ON t.id = p.id
+ORDER BY CASE WHEN $1::boolean THEN t.id END DESC, t.id
 `
 
-type ListTenantsDownParams struct {
-	After id.UUID
-	Most  int32
+type ListTenantsParams struct {
+	Newest bool
+	Low    id.UUID
+	High   id.UUID
+	Most   int32
 }
 
-func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams) ([]Tenant, error) {
-	rows, err := q.db.Query(ctx, ListTenantsDown, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Tenant{}
-	for rows.Next() {
-		var i Tenant
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.State,
-			&i.RoutingVersion,
-			&i.StrictTypes,
-			&i.RetentionDays,
-			&i.Settings,
-			&i.CreatedAt,
-			&i.DeletedAt,
-			&i.ErasedAt,
-			&i.StateAt,
-			&i.ExternalID,
-			&i.Moving,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListTenantsUp = `-- name: ListTenantsUp :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
-`
-
-type ListTenantsUpParams struct {
-	After id.UUID
-	Most  int32
-}
-
-func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([]Tenant, error) {
-	rows, err := q.db.Query(ctx, ListTenantsUp, arg.After, arg.Most)
+func (q *Queries) ListTenants(ctx context.Context, arg ListTenantsParams) ([]Tenant, error) {
+	rows, err := q.db.Query(ctx, ListTenants,
+		arg.Newest,
+		arg.Low,
+		arg.High,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +233,7 @@ RETURNING id, name, state, routing_version, strict_types, retention_days, settin
 `
 
 type SetTenantStateParams struct {
-	State    string
+	State    account.TenantState
 	TenantID id.UUID
 }
 

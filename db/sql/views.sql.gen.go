@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
@@ -54,7 +55,7 @@ type FindViewParams struct {
 type FindViewRow struct {
 	OperatorView OperatorView
 	TenantName   string
-	TenantState  string
+	TenantState  account.TenantState
 }
 
 // The row is held until the page is entered in the audit log: a look can't be ended in between.

@@ -415,13 +415,15 @@ WITH late AS (
 	ORDER BY x.tenant_id, x.day
 	ON CONFLICT (tenant_id, day) DO UPDATE SET until = greatest(l.until, excluded.until)
 )
-INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced)
-SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
-	SELECT d.event_type FROM deliveries d
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason,
-	EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = u.tenant_id AND e.id = u.endpoint_id AND e.kind = 'listen')
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]),
-	unnest($5::smallint[])) AS u(tenant_id, delivery_id, endpoint_id, event_type, reason)
+INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced, trial)
+SELECT f.tenant_id, f.delivery_id, f.endpoint_id, f.type, f.reason, f.trial, f.trial FROM (
+	SELECT u.tenant_id, u.delivery_id, u.endpoint_id, t.type, u.reason, (t.type = 'endpoint.test'
+		OR EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = u.tenant_id AND e.id = u.endpoint_id AND e.kind IN ('listen', 'inbox'))) AS trial
+	FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]),
+		unnest($5::smallint[])) AS u(tenant_id, delivery_id, endpoint_id, event_type, reason)
+	CROSS JOIN LATERAL (SELECT coalesce(nullif(u.event_type, ''), (SELECT d.event_type FROM deliveries d
+		WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), '') AS type) t
+) f
 ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET reason = excluded.reason, failed_at = excluded.failed_at, replayed = false
 `
 
@@ -433,8 +435,9 @@ type InsertDeadLettersParams struct {
 	Reasons    []int16
 }
 
-// If the delivery's event was dropped, the type is read from the delivery. Rejections by a developer's own program post
-// no notice. A day that the tenant's retention would hide within a week is shown for a week.
+// If the delivery's event was dropped, the type is read from the delivery. A trial (a test event, or what went to a test
+// inbox or a listener) is announced to nobody. A day that the tenant's retention would hide within a week is shown for a
+// week.
 func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersParams) error {
 	_, err := q.db.Exec(ctx, InsertDeadLetters,
 		arg.Tenants,

@@ -3,7 +3,8 @@ package delivery
 import "posthorn/domain/fault"
 
 // DeadLetter is the word by which lists, jobs and the command line ask for dead letters: deliveries that failed
-// permanently, were not replayed, are not archived, and did not go to a developer's listener.
+// permanently, were not replayed, are not archived, and are no trial. A trial is a test event, or anything that went to
+// a test inbox or to a developer's listener.
 const DeadLetter = "dead_letter"
 
 // CodeReplayed is the code of RefuseReplayAgain.

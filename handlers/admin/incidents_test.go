@@ -115,7 +115,7 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 			t.Errorf("in the order %q: %q, want %s", sort, got, want)
 		}
 	}
-	page := w.page("/console/tenants?sort=name&before=" + id.Tenant.Format(a))
+	page := w.page("/console/tenants?sort=name&after=" + id.Tenant.Format(a))
 	if strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">gamma</a>") {
 		t.Error("the page behind Alpha")
 	}

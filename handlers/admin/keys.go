@@ -4,14 +4,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -27,6 +24,7 @@ const maxPlatformKeys = 200
 
 func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]string) (v console.KeysView, err error) {
 	v = console.KeysView{
+		Now: a.Now(),
 		Name: components.FieldProps{
 			Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true,
 			MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What will use this key? Helps you know which one to revoke.",
@@ -44,33 +42,10 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 		})
 	}
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		rows, err := q.ListPlatformKeys(c.Ctx(), maxPlatformKeys)
-		for _, k := range rows {
-			v.Keys = append(v.Keys, keyLine(k, a.Now()))
-		}
+		v.Keys, err = accounts.PlatformKeys(c.Ctx(), q, maxPlatformKeys)
 		return err
 	})
 	return v, err
-}
-
-func keyLine(k sql.APIKey, now time.Time) console.KeyLine {
-	l := console.KeyLine{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: strings.Join(k.Scopes, ", "),
-		Created: k.CreatedAt, State: "live", Tone: components.Good,
-	}
-	if k.LastUsedAt != nil {
-		l.Used = *k.LastUsedAt
-	}
-	if k.ExpiresAt != nil {
-		l.Ends = *k.ExpiresAt
-		if !k.ExpiresAt.After(now) {
-			l.State, l.Tone = "expired", components.Neutral
-		}
-	}
-	if k.RevokedAt != nil {
-		l.State, l.Tone = "revoked", components.Neutral
-	}
-	return l
 }
 
 func (a *admin) listKeys(c *handlers.Call) error {
@@ -127,13 +102,13 @@ func (a *admin) revokeKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := accounts.EndPlatformKey(c.Ctx(), a.DB, keyID, c.Author())
+	key, err := accounts.EndPlatformKey(c.Ctx(), a.DB, keyID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "Platform key not found.")
 	}
 	if err != nil {
 		return err
 	}
-	c.Flash("Revoked: " + row.Name + ".")
+	c.Flash("Revoked: " + key.Name + ".")
 	return c.Redirect(Root + "/keys")
 }

@@ -1,17 +1,17 @@
 package admin
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/ledger"
 	"posthorn/db/maintenance"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
-	"posthorn/domain/reconcile"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -20,6 +20,7 @@ import (
 const (
 	ledgerPath         = Root + "/books"
 	platformLedgerDays = 30
+	booksShown         = 200
 )
 
 func (a *admin) showLedger(c *handlers.Call) error {
@@ -31,47 +32,40 @@ func (a *admin) showLedger(c *handlers.Call) error {
 }
 
 func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
-	var rows []sql.ConsoleLedgerRow
-	var names map[string]string
-	var found []sql.ListDiscrepanciesRow
-	var checks []sql.ReconcileRow
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if names, err = operatorNames(c, q); err != nil {
+		if v.Operators, err = accounts.OperatorNames(c.Ctx(), q); err != nil {
 			return err
 		}
-		if found, err = q.ListDiscrepancies(c.Ctx(), sql.ListDiscrepanciesParams{Most: pageRows}); err != nil {
+		if v.Found, err = ledger.ListDiscrepancies(c.Ctx(), q, pageRows); err != nil {
 			return err
 		}
-		if checks, err = q.ListReconcileProgress(c.Ctx()); err != nil {
+		if v.Checks, err = ledger.Reconciliations(c.Ctx(), q); err != nil {
 			return err
 		}
-		rows, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{Since: a.Now().UTC().AddDate(0, 0,
-			-platformLedgerDays), Most: 4*pageRows + 1})
+		since := a.Now().UTC().AddDate(0, 0, -platformLedgerDays)
+		v.Lines, err = ledger.ListBooks(c.Ctx(), q, nil, since, booksShown+1)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	v = console.LedgerView{
-		Days: platformLedgerDays, Most: len(rows) > 4*pageRows, Lines: ledgerLines(rows), Found: findings(found, names),
-	}
+	v.Days, v.Most = platformLedgerDays, len(v.Lines) > booksShown
+	v.Lines = v.Lines[:min(len(v.Lines), booksShown)]
 	v.Shell = c.Shell("Books", "books")
-	for _, k := range checks {
-		v.Checks = append(v.Checks, console.ReconcileLine{
-			Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt,
-		})
-	}
-	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
 	// Discrepancies that the job found count too, even if the sums of the table agree.
-	differs := map[string]int64{}
-	for _, f := range v.Found {
-		if f.Ended == nil {
-			differs[f.TenantPath+f.Day.Format(time.DateOnly)] += f.Amount
+	type page struct {
+		tenant id.UUID
+		day    time.Time
+	}
+	differs := map[page]int64{}
+	for _, d := range v.Found {
+		if d.EndedAt == nil {
+			differs[page{d.Tenant, d.Day}] += d.Amount
 		}
 	}
 	for i := range v.Lines {
 		l := &v.Lines[i]
-		l.FromTables = differs[l.TenantPath+l.Day.Format(time.DateOnly)]
+		l.FromTables = differs[page{l.Tenant, l.Day}]
 		if l.Difference != 0 {
 			v.Differences++
 		}
@@ -112,43 +106,13 @@ func (a *admin) refuseAcceptance(c *handlers.Call, w adminForm, day time.Time) e
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(v.Found, func(f console.Discrepancy) bool {
-		return f.Open && f.TenantPath == tenantPath(w.tenant) && f.Day.Equal(day)
+	i := slices.IndexFunc(v.Found, func(d show.Discrepancy) bool {
+		return d.Open && d.Tenant == w.tenant && d.Day.Equal(day)
 	})
 	if i < 0 {
 		return differenceChanged(c)
 	}
-	v.Found[i].ReasonInput = components.ReasonInput{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.reasonErr)["reason"]}
+	v.Rejected = i
+	v.ReasonInput = components.ReasonInput{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.reasonErr)["reason"]}
 	return c.Render(http.StatusBadRequest, console.Ledger(v))
-}
-
-// findings are the discrepancies that the job found, with the rows that it recorded.
-func findings(rows []sql.ListDiscrepanciesRow, names map[string]string) []console.Discrepancy {
-	out := make([]console.Discrepancy, len(rows))
-	for i, r := range rows {
-		var f reconcile.Finding
-		_ = json.Unmarshal(r.Details, &f) // written by the job alone
-		out[i] = console.Discrepancy{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Amount: r.Amount,
-			Found: r.FoundAt, Ended: r.EndedAt, Finding: f,
-			ID: id.Tenant.Format(r.TenantID) + "-" + r.Day.Format(time.DateOnly), Gap: r.Gap, Open: r.Open,
-			Accept: ledgerPath + "/" + id.Tenant.Format(r.TenantID) + "/accept",
-		}
-		if r.EndedAt == nil && !r.Open {
-			out[i].Accepted, out[i].By, out[i].Reason = *r.AcceptedAt, doer("operator", *r.AcceptedBy, names), *r.AcceptedReason
-		}
-	}
-	return out
-}
-
-func ledgerLines(rows []sql.ConsoleLedgerRow) []console.LedgerLine {
-	lines := make([]console.LedgerLine, len(rows))
-	for i, r := range rows {
-		lines[i] = console.LedgerLine{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Accepted: r.Accepted,
-			Delivered: r.Delivered, Failed: r.Failed,
-			Canceled: r.Canceled, Waiting: r.Waiting, Held: r.Held, Expunged: r.Expunged, Difference: r.Difference,
-		}
-	}
-	return lines
 }

@@ -1,26 +1,19 @@
 package admin
 
 import (
-	"cmp"
-	"maps"
 	"net/http"
 	"strings"
-	"time"
 
 	"posthorn/db"
-	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
-	"posthorn/domain/account"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 	"posthorn/handlers"
-	"posthorn/views/components"
 	"posthorn/views/console"
-	"posthorn/views/pages"
 )
 
 const hostsMost = 200
@@ -166,171 +159,4 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		return err
 	}
 	return c.Render(http.StatusOK, console.Queue(v))
-}
-
-func (a *admin) listJobs(c *handlers.Call) error {
-	var jobs []sql.ConsoleJobsRow
-	e := readCrossTenant(c, id.Job)
-	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if v.Wrong == "" {
-			jobs, err = q.ConsoleJobs(c.Ctx(), sql.ConsoleJobsParams{
-				Before: before(c, id.Job), State: v.State,
-				Tenant: e.tenant, Most: pageRows + 1,
-			})
-		}
-		if err != nil {
-			return err
-		}
-		periodic, err := q.ConsolePeriodic(c.Ctx())
-		for _, one := range periodic {
-			v.Periodic = append(v.Periodic, console.PeriodicLine{Name: one.Name, Done: one.DoneAt})
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	jobs, v.Next = older(c, id.Job, jobs, func(r sql.ConsoleJobsRow) id.UUID { return r.ID })
-	tones := map[string]components.Tone{"done": components.Good, "failed": components.Bad, "running": components.Info}
-	for _, j := range jobs {
-		v.Jobs = append(v.Jobs, console.JobLine{
-			ID: id.Job.Format(j.ID), Kind: pages.JobName(j.Kind), State: string(j.State), Tone: tones[string(j.State)],
-			Tenant:     j.TenantName,
-			TenantPath: tenantPath(j.TenantID), Done: j.Done, Expected: j.Expected, Reason: j.Reason,
-			Failure: j.Failure, Created: j.CreatedAt,
-		})
-	}
-	v.Shell = c.Shell("Jobs", "jobs")
-	return c.Render(statusOf(v.Wrong), console.Jobs(v))
-}
-
-func (a *admin) listMails(c *handlers.Call) error {
-	e := readCrossTenant(c, id.Mail)
-	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
-	var rows []sql.ConsoleMailsRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if v.Wrong == "" {
-			rows, err = q.ConsoleMails(c.Ctx(), sql.ConsoleMailsParams{
-				Before: before(c, id.Mail), State: v.State,
-				Tenant: e.tenant, Most: pageRows + 1,
-			})
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, v.Next = older(c, id.Mail, rows, func(r sql.ConsoleMailsRow) id.UUID { return r.ID })
-	tones := map[string]components.Tone{"sent": components.Good, "failed": components.Bad, "waiting": components.Info}
-	for _, m := range rows {
-		state := m.State
-		if state == "failed" {
-			state = "failed"
-		}
-		v.Mails = append(v.Mails, console.MailLine{
-			ID: id.Mail.Format(m.ID), Recipient: account.MaskEmail(m.Recipient),
-			Kind: strings.ReplaceAll(string(m.Kind), "_", " "), State: state,
-			Tone: tones[m.State], Tenant: m.TenantName, Error: m.LastError, Tries: int(m.Tries), Created: m.CreatedAt,
-			Again: m.State == "failed",
-		})
-		if m.TenantID != nil {
-			v.Mails[len(v.Mails)-1].TenantPath = tenantPath(*m.TenantID)
-		}
-	}
-	v.Shell = c.Shell("Mail", "mail")
-	return c.Render(statusOf(v.Wrong), console.Mails(v))
-}
-
-// sendMailAgain starts a new series of tries for a mail that failed permanently.
-func (a *admin) sendMailAgain(c *handlers.Call) error {
-	mailID, err := c.ID(id.Mail, "mail_id")
-	if err != nil {
-		return err
-	}
-	if err := accounts.ResendMail(c.Ctx(), a.DB, mailID, c.Author()); err != nil {
-		return err
-	}
-	c.Flash("The email will be sent again.")
-	return c.Redirect(Root + "/mail")
-}
-
-// statusOf is the HTTP status of a list: 400 if its filter is invalid.
-func statusOf(wrong string) int {
-	if wrong != "" {
-		return http.StatusBadRequest
-	}
-	return http.StatusOK
-}
-
-// operatorNames are the names of the operators by id.
-func operatorNames(c *handlers.Call, q *db.Tx) (map[string]string, error) {
-	rows, err := q.ConsoleOperators(c.Ctx())
-	names := make(map[string]string, len(rows))
-	for _, o := range rows {
-		names[id.Operator.Format(o.ID)] = cmp.Or(o.Name, o.Email)
-	}
-	return names, err
-}
-
-// auditRefs are the objects and authors of a page of the audit log that belong to tenants.
-func auditRefs(rows []sql.ConsoleAuditRow) (refs []db.AuditRef) {
-	for _, r := range rows {
-		if r.TenantID != nil {
-			refs = append(refs, db.AuditRef{Tenant: *r.TenantID, Kind: r.ObjectKind, ID: r.ObjectID},
-				db.AuditRef{Tenant: *r.TenantID, Kind: r.ActorKind, ID: r.ActorID})
-		}
-	}
-	return refs
-}
-
-// doer names an actor: an operator's name, or else the kind of the actor and its id.
-func doer(kind, of string, names map[string]string) string {
-	return cmp.Or(names[of], strings.TrimSpace(kind+" "+of))
-}
-
-func (a *admin) listAudit(c *handlers.Call) error {
-	e := readCrossTenant(c, id.Audit)
-	v := console.AuditView{
-		Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal"),
-		Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"],
-	}
-	var rows []sql.ConsoleAuditRow
-	var names map[string]string
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if v.Wrong != "" {
-			return nil
-		}
-		if names, err = operatorNames(c, q); err != nil {
-			return err
-		}
-		rows, err = q.ConsoleAudit(c.Ctx(), sql.ConsoleAuditParams{
-			Before: before(c, id.Audit), Action: v.Action,
-			Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1,
-		})
-		if err != nil {
-			return err
-		}
-		found, err := db.AuditNames(c.Ctx(), q, auditRefs(rows))
-		maps.Copy(names, found)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, v.Next = older(c, id.Audit, rows, func(r sql.ConsoleAuditRow) id.UUID { return r.ID })
-	for _, r := range rows {
-		line := console.AuditLine{
-			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, ActorName: names[r.ActorID],
-			Action: r.Action, Object: r.ObjectID,
-			ObjectName: pages.ObjectName(r.ObjectKind, r.ObjectID, names, r.Details), Tenant: r.TenantName,
-			Address: r.Address, Reason: r.Reason,
-		}
-		if r.TenantID != nil {
-			line.TenantPath = tenantPath(*r.TenantID)
-		}
-		v.Lines = append(v.Lines, line)
-	}
-	v.Shell = c.Shell("Audit log", "audit")
-	return c.Render(statusOf(v.Wrong), console.Audit(v))
 }

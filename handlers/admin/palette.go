@@ -4,8 +4,9 @@ import (
 	"net/http"
 
 	"posthorn/db"
-	"posthorn/db/sql"
+	"posthorn/db/accounts"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/layout"
 )
@@ -17,8 +18,8 @@ const paletteTenants = 200
 func (a *admin) palette(c *handlers.Call) error {
 	tenants := layout.PaletteGroup{Label: "Tenants"}
 	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		found, err := q.ListTenantsDown(c.Ctx(), sql.ListTenantsDownParams{After: id.Last, Most: paletteTenants})
-		for _, t := range found {
+		found, _, err := accounts.ListTenants(c.Ctx(), q, show.Range{Limit: paletteTenants})
+		for _, t := range found.Rows {
 			tenants.Entries = append(tenants.Entries, layout.PaletteEntry{
 				Label: t.Name, Note: id.Tenant.Format(t.ID), Href: tenantPath(t.ID),
 			})

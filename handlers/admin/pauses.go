@@ -9,10 +9,10 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
-	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/domain/show"
 	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -27,9 +27,9 @@ const pausesPath = Root + "/pauses"
 func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
 		_ = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-			rows, err := q.ListPauses(c.Ctx())
-			if len(rows) > 0 {
-				c.Warn(layout.Warning{Title: pausedTitle(rows), Text: rows[0].Reason, Href: pausesPath, Label: "Pauses"})
+			pauses, err := accounts.ListPauses(c.Ctx(), q)
+			if len(pauses) > 0 {
+				c.Warn(layout.Warning{Title: pausedTitle(pauses), Text: pauses[0].Reason, Href: pausesPath, Label: "Pauses"})
 			}
 			return err
 		})
@@ -37,27 +37,15 @@ func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	}
 }
 
-func pausedTitle(rows []sql.ListPausesRow) string {
-	if rows[0].Scope == string(pause.Platform) {
+func pausedTitle(pauses []show.Pause) string {
+	first := pauses[0]
+	if first.Scope == pause.Platform {
 		return "All deliveries are paused. Nothing is sent."
 	}
-	if len(rows) == 1 {
-		return "Deliveries are paused for the " + rows[0].Scope + " " + pauseOf(rows[0]) + "."
+	if len(pauses) == 1 {
+		return "Deliveries are paused for the " + string(first.Scope) + " " + first.Of() + "."
 	}
-	return components.Many(int64(len(rows)), "pause", "pauses") + " of deliveries are active."
-}
-
-// pauseOf describes what a pause concerns.
-func pauseOf(r sql.ListPausesRow) string {
-	switch pause.Scope(r.Scope) {
-	case pause.Tenant:
-		return r.TenantName
-	case pause.Host:
-		return r.Host
-	case pause.Endpoint:
-		return egress.Mask(r.URL)
-	}
-	return "everything"
+	return components.Many(int64(len(pauses)), "pause", "pauses") + " of deliveries are active."
 }
 
 // pausesView is the list, with the form filled in from the address: other pages link here with a pause of their object.
@@ -71,33 +59,31 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}
-	var rows []sql.ListPausesRow
-	var names map[string]string
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if names, err = operatorNames(c, q); err != nil {
+		if v.Names, err = accounts.OperatorNames(c.Ctx(), q); err != nil {
 			return err
 		}
 		if v.Known, err = pausable(c, q); err != nil {
 			return err
 		}
-		rows, err = q.ListPauses(c.Ctx())
+		v.Pauses, err = accounts.ListPauses(c.Ctx(), q)
 		return err
 	})
-	for _, r := range rows {
-		line := console.PauseLine{
-			ID: id.Pause.Format(r.ID), Scope: r.Scope, Of: pauseOf(r), Reason: r.Reason,
-			By: doer(r.ActorKind, r.ActorID, names), Since: r.CreatedAt,
-		}
-		if r.TenantID != nil {
-			line.TenantPath, line.Tenant = tenantPath(*r.TenantID), r.TenantName
-		}
-		v.Pauses = append(v.Pauses, line)
-	}
 	return v, err
 }
 
 func (a *admin) listPauses(c *handlers.Call) error {
-	v, err := a.pausesView(c, word(c, "scope", "tenant", "host", "endpoint"), c.Query("of"))
+	scopes := []string{"", string(pause.Tenant), string(pause.Host), string(pause.Endpoint)}
+	p, err := c.Page(handlers.List{
+		Name:    "pauses",
+		Rows:    pageRows,
+		Choices: []handlers.Choice{{Name: "scope", Words: scopes}},
+		Own:     []string{"of"},
+	})
+	if err != nil {
+		return err
+	}
+	v, err := a.pausesView(c, p.Chosen["scope"], p.Given.Get("of"))
 	if err != nil {
 		return err
 	}
@@ -112,10 +98,10 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 		return err
 	}
 	what, wrong := readPause(w.Get("scope"), strings.TrimSpace(w.Get("of")))
-	var row sql.DispatchPause
+	var p show.Pause
 	made := false
 	if wrong == nil && w.reasonErr == nil {
-		row, made, err = accounts.PauseDispatch(c.Ctx(), a.DB, what, w.reason, c.Author())
+		p, made, err = accounts.PauseDispatch(c.Ctx(), a.DB, what, w.reason, c.Author())
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			err, wrong = nil, fault.InvalidField("of", "out_of_range", "There is no such "+string(what.Scope)+" any more.")
 		}
@@ -136,20 +122,20 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 	if made {
 		c.Flash("Deliveries are paused. In-flight requests finish.")
 	} else {
-		by, err := a.whoPaused(c, row)
+		by, err := a.whoPaused(c, p)
 		if err != nil {
 			return err
 		}
-		c.Flash("It was already paused by " + by + ": " + row.Reason)
+		c.Flash("It was already paused by " + by + ": " + p.Reason)
 	}
 	return c.Redirect(pausesPath)
 }
 
 // whoPaused names who made a pause, with the kind.
-func (a *admin) whoPaused(c *handlers.Call, row sql.DispatchPause) (by string, err error) {
+func (a *admin) whoPaused(c *handlers.Call, p show.Pause) (by string, err error) {
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		names, err := operatorNames(c, q)
-		by = strings.TrimSpace(row.ActorKind + " " + cmp.Or(names[row.ActorID], row.ActorID))
+		names, err := accounts.OperatorNames(c.Ctx(), q)
+		by = strings.TrimSpace(p.ActorKind + " " + cmp.Or(names[p.ActorID], p.ActorID))
 		return err
 	})
 	return by, err
@@ -160,11 +146,11 @@ const pauseAll = "everything"
 
 // pausable are the suggestions of the form: tenants by name, and the hosts of endpoints.
 func pausable(c *handlers.Call, q *db.Tx) (known []components.Option, err error) {
-	tenants, err := q.TenantNames(c.Ctx(), proposed)
+	tenants, _, err := accounts.ListTenants(c.Ctx(), q, show.Range{Limit: proposed})
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tenants {
+	for _, t := range tenants.Rows {
 		known = append(known, components.Option{Value: id.Tenant.Format(t.ID), Label: t.Name})
 	}
 	hosts, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Most: proposed})
@@ -235,11 +221,10 @@ func (a *admin) refuseResume(c *handlers.Call, pause id.UUID, w adminForm) error
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(v.Pauses, func(l console.PauseLine) bool { return l.ID == id.Pause.Format(pause) })
-	if i < 0 {
+	if !slices.ContainsFunc(v.Pauses, func(p show.Pause) bool { return p.ID == pause }) {
 		return pauseEnded(c)
 	}
-	v.Pauses[i].ReasonInput = components.ReasonInput{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.reasonErr)["reason"]}
+	v.Rejected, v.ReasonInput = pause, components.ReasonInput{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.reasonErr)["reason"]}
 	v.Shell = c.Shell("Pauses", "pauses")
 	return c.Render(http.StatusBadRequest, console.Pauses(v))
 }

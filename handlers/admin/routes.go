@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 )
@@ -137,4 +139,18 @@ func word(c *handlers.Call, name string, words ...string) string {
 		}
 	}
 	return ""
+}
+
+// console runs fn in a transaction that sees all tenants.
+func (a *admin) console(c *handlers.Call) func(fn func(*db.Tx) error) error {
+	return func(fn func(*db.Tx) error) error { return a.DB.Console(c.Ctx(), fn) }
+}
+
+// findTenant reads a tenant for a form about it.
+func (a *admin) findTenant(c *handlers.Call, tenant id.UUID) (t show.Tenant, err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
+		t, err = accounts.FindTenant(c.Ctx(), q, tenant)
+		return err
+	})
+	return t, err
 }

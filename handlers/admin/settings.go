@@ -7,9 +7,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -137,12 +137,12 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 }
 
 // tenantLimits is the form for a tenant's limits and retention.
-func tenantLimits(t sql.Tenant, platform []byte) console.LimitsForm {
+func tenantLimits(t show.Tenant, platform []byte) console.LimitsForm {
 	f := console.LimitsForm{
 		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: accounts.TenantVersion(t),
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Required: true, Min: "1", Max: strconv.Itoa(maxRetention),
-			Value: strconv.Itoa(int(t.RetentionDays)), Hint: "Older data is hidden immediately and then permanently deleted.",
+			Value: strconv.Itoa(t.RetentionDays), Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
 	}
 	return f

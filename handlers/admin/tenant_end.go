@@ -5,9 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/maintenance"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/words"
@@ -48,16 +46,12 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.Tenant
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		row, err = q.GetTenant(c.Ctx(), w.tenant)
-		return err
-	})
+	t, err := a.findTenant(c, w.tenant)
 	if err != nil {
 		return gone(err)
 	}
 	wrong := w.reasonErr
-	if strings.TrimSpace(w.Get("name")) != row.Name {
+	if strings.TrimSpace(w.Get("name")) != t.Name {
 		wrong = fault.InvalidField("name", "out_of_range", "This isn't the tenant's name.")
 	}
 	if wrong == nil {
@@ -74,6 +68,6 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 			v.End.Reason.Value, v.End.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	c.Flash(row.Name + " is deleted. Its data is erased within minutes.")
+	c.Flash(t.Name + " is deleted. Its data is erased within minutes.")
 	return c.Redirect(Root + "/tenants")
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -9,13 +8,14 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
+	"posthorn/db/ledger"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -24,36 +24,32 @@ import (
 
 // tenants is the list with the filters of the address.
 func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
-	v = console.TenantsView{
-		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"), Sort: word(c, "sort", "name", "waiting"),
-		Name: components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
-	}
-	var rows []sql.ConsoleTenantsRow
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{
-			Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1,
-			SilentSeconds: incidents.Silent.Seconds(),
-		})
-		return err
+	found, err := handlers.ReadList(c, handlers.List{
+		Name:    "tenants",
+		Of:      id.Tenant,
+		Rows:    pageRows,
+		Filters: []handlers.Filter{handlers.BySearch},
+		Choices: []handlers.Choice{
+			{Name: "state", Words: []string{"", string(account.TenantActive), string(account.TenantSuspended)}},
+			{Name: "sort", Words: []string{"", "name", "waiting"}},
+		},
+	}, a.console(c), func(q *db.Tx, p handlers.Page) (show.Page[show.TenantLine], error) {
+		l := accounts.TenantLines{Part: p.Search, State: account.TenantState(p.Chosen["state"]), Sort: p.Chosen["sort"]}
+		return l.List(c.Ctx(), q, p.Range)
 	})
-	if err != nil {
-		return v, err
+	v = console.TenantsView{
+		Part:    found.Given.Get("q"),
+		State:   found.Given.Get("state"),
+		Sort:    found.Given.Get("sort"),
+		Wrong:   found.Wrong,
+		Tenants: found.Rows,
+		Next:    found.Older,
+		Name:    components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
 	}
-	rows, v.Next = older(c, id.Tenant, rows, func(r sql.ConsoleTenantsRow) id.UUID { return r.ID })
 	if v.Sort == "waiting" {
 		v.Most, v.Next = v.Next != "", ""
 	}
-	for _, r := range rows {
-		waiting := components.Count(r.Waiting)
-		if r.Waiting > 10_000 {
-			waiting = components.Count(10_000) + "+"
-		}
-		v.Tenants = append(v.Tenants, console.TenantLine{
-			Name: r.Name, Path: tenantPath(r.ID), Suspended: r.State == "suspended", Endpoints: r.Endpoints, Disabled: r.Disabled,
-			Waiting: waiting, Created: r.CreatedAt,
-		})
-	}
-	return v, nil
+	return v, err
 }
 
 // listTenants shows the tenants. A search for an id redirects to its object.
@@ -82,7 +78,11 @@ func (a *admin) listTenants(c *handlers.Call) error {
 	}
 	v.NewKey, v.NewTenant, v.NewTenantURL = made.Text, made.Name, made.Path
 	v.Shell = c.Shell("Tenants", "tenants")
-	return c.Render(http.StatusOK, console.Tenants(v))
+	status := http.StatusOK
+	if len(v.Wrong) > 0 {
+		status = http.StatusBadRequest
+	}
+	return c.Render(status, console.Tenants(v))
 }
 
 const tenantsPath = Root + "/tenants"
@@ -123,28 +123,25 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	if err != nil {
 		return v, err
 	}
-	var row sql.Tenant
+	var t show.Tenant
 	var endpoints []sql.ConsoleEndpointsRow
 	var lines []console.EndpointLine
-	var pages []sql.ConsoleLedgerRow
+	var books []show.Books
 	var platform []byte
 	var used accounts.Usage
 	var exported *time.Time
 	var suspended console.Suspension
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		if row, err = q.GetTenant(c.Ctx(), tenantID); err != nil {
+		if t, platform, err = accounts.ReadTenant(c.Ctx(), q, tenantID); err != nil {
 			return err
 		}
-		if suspended, err = suspension(c, q, row); err != nil {
+		if suspended, err = suspension(c, q, t); err != nil {
 			return err
 		}
 		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{
 			Tenant: &tenantID,
 			Most:   tenantEndpoints,
 		}); err != nil {
-			return err
-		}
-		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
 			return err
 		}
 		if exported, err = deliveries.StandingExport(c.Ctx(), q, tenantID); err != nil {
@@ -157,41 +154,37 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if lines, err = endpointLines(c, q, endpoints); err != nil {
 			return err
 		}
-		pages, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{
-			TenantID: &tenantID,
-			Since:    a.Now().UTC().AddDate(0, 0, -tenantLedgerDays), Most: tenantLedgerDays + 1,
-		})
+		since := a.Now().UTC().AddDate(0, 0, -tenantLedgerDays)
+		books, err = ledger.ListBooks(c.Ctx(), q, &tenantID, since, tenantLedgerDays+1)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	v = console.TenantView{
-		ID: id.Tenant.Format(tenantID), Name: row.Name, Path: tenantPath(tenantID), Suspended: row.State == "suspended",
-		Created: row.CreatedAt,
-		Strict:  row.StrictTypes, Ledger: ledgerLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant,
-			id.Tenant.Format(tenantID)),
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
-		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
+		Tenant:     t,
+		Path:       tenantPath(tenantID),
+		Ledger:     books,
+		Suspension: suspended,
+		Pause:      pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
+		Reason:     components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
+		View:       viewForm(), Limits: tenantLimits(t, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
 	v.Endpoints = lines
 	return v, nil
 }
 
-// suspension is who suspended a tenant, why, and when, as in the audit log.
-func suspension(c *handlers.Call, q *db.Tx, t sql.Tenant) (s console.Suspension, err error) {
-	if t.State != "suspended" {
+// suspension is who suspended a tenant, why, and when.
+func suspension(c *handlers.Call, q *db.Tx, t show.Tenant) (s console.Suspension, err error) {
+	if !t.Suspended() {
 		return s, nil
 	}
-	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &t.ID, Action: "tenant.suspended"})
-	if db.IsMissing(err) {
-		return s, nil
-	}
-	if err != nil {
+	last, err := accounts.Suspension(c.Ctx(), q, t.ID)
+	if err != nil || last.Since.IsZero() {
 		return s, err
 	}
-	names, err := operatorNames(c, q)
-	return console.Suspension{By: doer(last.ActorKind, last.ActorID, names), Reason: last.Reason, At: last.At}, err
+	names, err := accounts.OperatorNames(c.Ctx(), q)
+	return console.Suspension{By: doer(last.ActorKind, last.ActorID, names), Reason: last.Reason, At: last.Since}, err
 }
 
 func (a *admin) showTenant(c *handlers.Call) error {
@@ -223,12 +216,16 @@ func gone(err error) error {
 	return err
 }
 
-func (a *admin) suspendTenant(c *handlers.Call) error { return a.setState(c, "suspended") }
+func (a *admin) suspendTenant(c *handlers.Call) error {
+	return a.setState(c, account.TenantSuspended, "suspended")
+}
 
-func (a *admin) resumeTenant(c *handlers.Call) error { return a.setState(c, "active") }
+func (a *admin) resumeTenant(c *handlers.Call) error {
+	return a.setState(c, account.TenantActive, "resumed")
+}
 
 // setState suspends or resumes a tenant. If two operators do it together, one does, and both see the result.
-func (a *admin) setState(c *handlers.Call, state string) error {
+func (a *admin) setState(c *handlers.Call, state account.TenantState, done string) error {
 	w, err := readTenantForm(c)
 	if err != nil {
 		return err
@@ -238,14 +235,10 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 			v.Reason.Value, v.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	row, err := accounts.SetTenantState(c.Ctx(), a.DB, w.tenant, state, w.reason, c.Author())
+	t, err := accounts.SetTenantState(c.Ctx(), a.DB, w.tenant, state, w.reason, c.Author())
 	if err != nil {
 		return gone(err)
 	}
-	done := "resumed"
-	if state == "suspended" {
-		done = "suspended"
-	}
-	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
+	c.Flash(t.Name + " is " + done + ".")
 	return c.Redirect(tenantPath(w.tenant))
 }

@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -93,19 +91,15 @@ func (a *admin) actInView(c *handlers.Call) error {
 
 // refuseAct shows the form again with the reason's error.
 func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
-	var row sql.Tenant
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		row, err = q.GetTenant(c.Ctx(), tenant)
-		return err
-	})
+	t, err := a.findTenant(c, tenant)
 	if err != nil {
 		return gone(err)
 	}
-	v := console.ActView{Tenant: row.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
+	v := console.ActView{Tenant: t.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
 		Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "The tenant sees this reason.", Value: w.Get("reason"),
 		Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
 	}}
-	v.Shell = c.Shell("Change something for "+row.Name, "tenants")
+	v.Shell = c.Shell("Change something for "+t.Name, "tenants")
 	return c.Render(http.StatusBadRequest, console.Act(v))
 }
 

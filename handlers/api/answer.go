@@ -2,10 +2,12 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"unicode/utf8"
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/domain/account"
 	"posthorn/domain/characters"
 	"posthorn/domain/fault"
@@ -52,6 +54,34 @@ func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UU
 ) (page []T, next string) {
 	found := show.Scanned(rows, p.Limit, int(scan), of)
 	return found.Rows, p.Cursor(found.Next)
+}
+
+// page is a page of a list in a response.
+type page[V any] struct {
+	Data       []V                       `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// list responds with a page of a list of the caller's tenant.
+func list[T, V any](c *handlers.Call, l handlers.List, read func(*db.Tx, handlers.Page) (show.Page[T], error),
+	encode func(T) V,
+) error {
+	p, err := c.Page(l)
+	if err != nil {
+		return err
+	}
+	var found show.Page[T]
+	err = c.Tx(func(q *db.Tx) error {
+		found, err = read(q, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, page[V]{
+		Data:       views(found.Rows, encode),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
 // views maps rows to their views. It is never null.

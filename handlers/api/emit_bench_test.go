@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/emit"
-	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
@@ -31,14 +32,19 @@ func (instant) EmitFirst(context.Context, func(*db.Tx) (id.UUID, bool, error), e
 
 type oneKey struct{}
 
-func (oneKey) FindKey(context.Context, [sha256.Size]byte) (sql.FindKeyRow, error) {
-	return sql.FindKeyRow{
-		ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active",
+func (oneKey) FindKey(context.Context, [sha256.Size]byte) (accounts.Credential, error) {
+	return accounts.Credential{
+		Key:       id.UUID{1},
+		Tenant:    id.UUID{2},
+		Scopes:    []string{"events:write"},
+		State:     account.TenantActive,
 		ExpiresAt: time.Now().Add(time.Hour),
 	}, nil
 }
-func (oneKey) TenantState(context.Context, id.UUID) (string, error) { return "active", nil }
-func (oneKey) FindTenant(context.Context, string) (id.UUID, error)  { return id.UUID{2}, nil }
+func (oneKey) TenantState(context.Context, id.UUID) (account.TenantState, error) {
+	return account.TenantActive, nil
+}
+func (oneKey) FindTenant(context.Context, string) (id.UUID, error) { return id.UUID{2}, nil }
 func (oneKey) FindEndpoint(context.Context, id.UUID, string) (id.UUID, error) {
 	return id.UUID{3}, nil
 }

@@ -17,7 +17,6 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/events"
-	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
@@ -178,38 +177,39 @@ func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context,
 	}
 }
 
-// exportList writes a list, oldest first, page by page.
-func exportList[T, V any](
-	x *export, read func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[T], error), view func(T) V,
+// exportList writes a list of nouns, page by page, the oldest first.
+func exportList[T, V any](x *export, read func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[T], error),
+	encode func(T) V,
 ) error {
-	r := show.Range{Limit: exportPage, Ascending: true}
-	for {
-		var page show.Page[T]
+	for r := (show.Range{Ascending: true, Limit: exportPage}); ; {
+		var found show.Page[T]
 		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
-			page, err = read(ctx, q, r)
+			found, err = read(ctx, q, r)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, row := range page.Rows {
-			if err := x.line(view(row)); err != nil {
+		for _, row := range found.Rows {
+			if err := x.line(encode(row)); err != nil {
 				return err
 			}
 		}
-		if r.After = page.Next; r.After == nil {
+		if r.After = found.Next; r.After == nil {
 			return nil
 		}
 	}
 }
 
 func (x *export) tenant() error {
-	var shown []Tenant
+	var t Tenant
 	var used accounts.Usage
-	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
-		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
+	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) error {
+		is, platform, err := accounts.ReadTenant(ctx, q, x.Tenant.ID)
+		if err != nil {
 			return err
 		}
+		t = encodeTenant(is, platform)
 		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant,
 			x.deps.Settings.MaxPayload, x.deps.Now())
 		return err
@@ -220,39 +220,31 @@ func (x *export) tenant() error {
 	return x.into.Encode(struct {
 		Tenant
 		Usage Usage `json:"usage"`
-	}{shown[0], usageView(used)})
+	}{t, usageView(used)})
 }
 
 func (x *export) members() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ListMembersRow,
-		error,
-	) {
-		return q.ListMembers(ctx, sql.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(m sql.ListMembersRow) id.UUID { return m.ID },
-		func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) })
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.Member], error) {
+		return accounts.ListMembers(ctx, q, x.Tenant.ID, r)
+	}, encodeMember)
 }
 
 func (x *export) invitations() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ListInvitationsRow,
-		error,
-	) {
-		return q.ListInvitations(ctx, sql.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(i sql.ListInvitationsRow) id.UUID { return i.ID },
-		func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) })
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.Invitation], error) {
+		return accounts.ListInvitations(ctx, q, x.Tenant.ID, r)
+	}, encodeInvitation)
 }
 
 func (x *export) keys() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.APIKey, error) {
-		return q.ListKeysUp(ctx, sql.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
-	}, func(k sql.APIKey) id.UUID { return k.ID }, keyView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.Key], error) {
+		return accounts.ListKeys(ctx, q, x.Tenant.ID, r)
+	}, encodeKey)
 }
 
 func (x *export) portalLinks() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.PortalLink,
-		error,
-	) {
-		return q.ListPortalLinks(ctx, sql.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(l sql.PortalLink) id.UUID { return l.ID }, portalLinkView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.PortalLink], error) {
+		return accounts.ListPortalLinks(ctx, q, x.Tenant.ID, r)
+	}, encodePortalLink)
 }
 
 func (x *export) bulkJobs() error {
@@ -345,21 +337,13 @@ func (x *export) deliveries() error {
 }
 
 func (x *export) notices() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.NoticeRow, error) {
-		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{
-			TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage,
-		})
-	}, func(n sql.NoticeRow) id.UUID { return n.ID }, noticeView)
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.Notice], error) {
+		return accounts.ListNotices(ctx, q, x.Tenant.ID, accounts.NoticeList{}, r)
+	}, encodeNotice)
 }
 
 func (x *export) auditLog() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]sql.ScanAuditUpRow,
-		error,
-	) {
-		return q.ScanAuditUp(ctx, sql.ScanAuditUpParams{
-			TenantID: &x.Tenant.ID, Low: after, High: id.Last,
-			Scan: exportPage, Most: exportPage,
-		})
-	}, func(r sql.ScanAuditUpRow) id.UUID { return r.ID },
-		func(r sql.ScanAuditUpRow) AuditEntry { return auditView(sql.ScanAuditDownRow(r)) })
+	return exportList(x, func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[show.AuditEntry], error) {
+		return db.TenantAudit(ctx, q, x.Tenant.ID, "", r)
+	}, encodeAuditEntry)
 }

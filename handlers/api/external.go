@@ -8,10 +8,11 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -44,18 +45,18 @@ func (a *api) putTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, created, err := accounts.EnsureTenant(c.Ctx(), a.DB, a.tenantOf(external), c.Author())
+	t, created, err := accounts.EnsureTenant(c.Ctx(), a.DB, a.tenantOf(external), c.Author())
 	if err != nil {
 		return err
 	}
-	var shown []Tenant
-	err = a.DB.Tenant(c.Ctx(), row.ID, func(q *db.Tx) error {
-		if row, err = accounts.ChangeTenant(c.Ctx(), q, row.ID, change, c.Author()); err != nil {
-			return err
-		}
-		shown, err = viewTenants(c, q, row)
+	err = a.DB.Tenant(c.Ctx(), t.ID, func(q *db.Tx) error {
+		_, err := accounts.ChangeTenant(c.Ctx(), q, t.ID, change, c.Author())
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	v, err := a.readTenant(c, t.ID)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (a *api) putTenant(c *handlers.Call) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return c.Answer(status, shown[0])
+	return c.Answer(status, v)
 }
 
 // tenantOf is a new tenant with an external id and the defaults.
@@ -100,15 +101,15 @@ func (a *api) inTenant(c *handlers.Call, create bool, fn func(*db.Tx) error) err
 		return err
 	}
 	return a.DB.ConsoleThenTenant(c.Ctx(), func(q *db.Tx) (id.UUID, error) {
-		row, _, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
-		c.Actor.Tenant = row.ID
-		return row.ID, suspended(row, err)
+		is, _, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
+		c.Actor.Tenant = is.ID
+		return is.ID, suspended(is, err)
 	}, fn)
 }
 
 // suspended is the error of a tenant that is not active.
-func suspended(row sql.Tenant, err error) error {
-	if err == nil && row.State != "active" {
+func suspended(t show.Tenant, err error) error {
+	if err == nil && t.State != account.TenantActive {
 		return fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended.")
 	}
 	return err
@@ -125,9 +126,9 @@ func (a *api) emit(c *handlers.Call, create bool, items []emit.Item) ([]emit.Res
 		return nil, err
 	}
 	first, stored := a.Emitter.EmitFirst(c.Ctx(), func(q *db.Tx) (id.UUID, bool, error) {
-		row, created, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
-		c.Actor.Tenant = row.ID
-		return row.ID, created, suspended(row, err)
+		is, created, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
+		c.Actor.Tenant = is.ID
+		return is.ID, created, suspended(is, err)
 	}, items[0])
 	if first.Err != nil {
 		return nil, first.Err

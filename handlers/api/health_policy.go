@@ -6,14 +6,9 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
-	"posthorn/domain/account"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
-	"posthorn/domain/notice"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 )
@@ -68,11 +63,7 @@ func platformView(all []byte) Platform {
 }
 
 func (a *api) getPlatform(c *handlers.Call) error {
-	var all []byte
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		all, err = q.PlatformSettings(c.Ctx())
-		return err
-	})
+	all, err := accounts.Platform(c.Ctx(), a.DB)
 	if err != nil {
 		return err
 	}
@@ -125,35 +116,4 @@ func (p PlatformPatch) texts() map[string]string {
 		}
 	}
 	return texts
-}
-
-// showRows shows tenants to callers that see all of them.
-func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, err error) {
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		shown, err = viewTenants(c, q, rows...)
-		return err
-	})
-	return shown, err
-}
-
-// viewTenants shows tenants with the settings in effect. q can have any role.
-func viewTenants(c *handlers.Call, q *db.Tx, rows ...sql.Tenant) ([]Tenant, error) {
-	platform, err := q.PlatformSettings(c.Ctx())
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Tenant, len(rows))
-	for i, t := range rows {
-		out[i] = tenantView(t)
-		out[i].HealthPolicy = policyView(health.ReadPolicy(platform, t.Settings))
-		out[i].RetryPolicy = scheduleView(endpoint.ReadDefaults(0, platform, t.Settings).Settings.Schedule())
-	}
-	if len(rows) == 1 { // a list would ask once for each tenant
-		unconfirmed, err := accounts.Unconfirmed(c.Ctx(), q, rows[0].ID, notice.ReadSettings(rows[0].Settings).Contacts)
-		if err != nil {
-			return nil, err
-		}
-		out[0].ContactsUnconfirmed = new(views(unconfirmed, account.Shown))
-	}
-	return out, nil
 }

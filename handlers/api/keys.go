@@ -8,10 +8,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -25,19 +25,26 @@ func (a *api) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.APIKey
+	var key show.Key
 	var text string
 	err = c.Tx(func(q *db.Tx) error {
-		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, a.Settings.KeysPerTenant, c.Author())
+		key, text, err = accounts.CreateKey(c.Ctx(), q, wanted, a.Settings.KeysPerTenant, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := keyView(row)
+	v := encodeKey(key)
 	return c.Answer(http.StatusCreated, KeyCreated{
-		ID: v.ID, Name: v.Name, Prefix: v.Prefix, Scopes: v.Scopes, CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt,
-		RevokedAt: v.RevokedAt, LastUsedAt: v.LastUsedAt, APIKey: text,
+		ID:         v.ID,
+		Name:       v.Name,
+		Prefix:     v.Prefix,
+		Scopes:     v.Scopes,
+		CreatedAt:  v.CreatedAt,
+		ExpiresAt:  v.ExpiresAt,
+		RevokedAt:  v.RevokedAt,
+		LastUsedAt: v.LastUsedAt,
+		APIKey:     text,
 	})
 }
 
@@ -73,26 +80,9 @@ func (a *api) checkKey(c *handlers.Call, in KeyInput) (accounts.NewKey, error) {
 }
 
 func (a *api) listKeys(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "keys"})
-	if err != nil {
-		return err
-	}
-	after := p.Edge()
-	var rows []sql.APIKey
-	err = c.Tx(func(q *db.Tx) error {
-		ask := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListKeysUp(c.Ctx(), sql.ListKeysUpParams(ask))
-		} else {
-			rows, err = q.ListKeysDown(c.Ctx(), ask)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, next := cut(rows, p, func(k sql.APIKey) []byte { return k.ID[:] })
-	return c.Answer(http.StatusOK, KeyPage{Data: views(rows, keyView), NextCursor: cursorOrNull(next)})
+	return list(c, handlers.List{Name: "keys"}, func(q *db.Tx, p handlers.Page) (show.Page[show.Key], error) {
+		return accounts.ListKeys(c.Ctx(), q, c.Actor.Tenant, p.Range)
+	}, encodeKey)
 }
 
 func (a *api) getKey(c *handlers.Call) error {
@@ -100,15 +90,15 @@ func (a *api) getKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.APIKey
+	var key show.Key
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
+		key, err = accounts.ReadKey(c.Ctx(), q, c.Actor.Tenant, keyID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, keyView(row))
+	return c.Answer(http.StatusOK, encodeKey(key))
 }
 
 // revokeKey revokes a key. Every node drops what it caches about keys within a second.
@@ -130,10 +120,15 @@ func (a *api) revokeKey(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func keyView(k sql.APIKey) Key {
+func encodeKey(k show.Key) Key {
 	return Key{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes),
-		CreatedAt: Time(k.CreatedAt),
-		ExpiresAt: orNullAt(k.ExpiresAt), RevokedAt: orNullAt(k.RevokedAt), LastUsedAt: orNullAt(k.LastUsedAt),
+		ID:         id.Key.Format(k.ID),
+		Name:       k.Name,
+		Prefix:     k.Prefix,
+		Scopes:     orEmpty(k.Scopes),
+		CreatedAt:  Time(k.CreatedAt),
+		ExpiresAt:  orNullAt(k.ExpiresAt),
+		RevokedAt:  orNullAt(k.RevokedAt),
+		LastUsedAt: orNullAt(k.LastUsedAt),
 	}
 }

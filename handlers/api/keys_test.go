@@ -152,14 +152,13 @@ func TestKeyTextsAreNotStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	var found sql.FindKeyRow
 	found, err := (accounts.Keys{DB: w.db}).FindKey(t.Context(), sha256.Sum256([]byte(acme.key)))
-	if err != nil || found.TenantID != acme.uuid {
+	if err != nil || found.Tenant != acme.uuid {
 		t.Fatal(found, err)
 	}
 	var rows []sql.APIKey
 	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
-		rows, err = q.ListKeysUp(t.Context(), sql.ListKeysUpParams{TenantID: &acme.uuid, Most: 10})
+		rows, err = q.ListKeys(t.Context(), sql.ListKeysParams{TenantID: &acme.uuid, High: id.Last, Most: 10})
 		return err
 	})
 	if err != nil || len(rows) != 1 {

@@ -9,10 +9,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -57,13 +57,13 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var row sql.Tenant
+	var t show.Tenant
 	var used accounts.Usage
 	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
 		if len(change) > 0 {
-			row, err = accounts.ChangeTenant(c.Ctx(), q, tenantID, accounts.TenantChange{Limits: change}, c.Author())
+			t, err = accounts.ChangeTenant(c.Ctx(), q, tenantID, accounts.TenantChange{Limits: change}, c.Author())
 		} else {
-			row, err = q.GetTenant(c.Ctx(), tenantID)
+			t, err = accounts.FindTenant(c.Ctx(), q, tenantID)
 		}
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	own := map[string]nullable.Nullable[int64]{}
 	for _, f := range settings.OfTenant() {
 		own[f.Name] = nullable.NewNullNullable[int64]()
-		if text, said := f.Own(row.Settings); said {
+		if text, said := f.Own(t.Settings); said {
 			n, _ := strconv.ParseInt(text, 10, 64) // validated: a number in its range, or absent
 			own[f.Name] = nullable.NewNullableWithValue(n)
 		}

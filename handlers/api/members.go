@@ -5,12 +5,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/sso"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -23,32 +22,10 @@ func maySetRole(c *handlers.Call) func(from, to access.Role) bool {
 }
 
 func (a *api) listMembers(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "members", Ascending: true})
-	if err != nil {
-		return err
-	}
-	after := p.Edge()
-	var rows []sql.ListMembersRow
-	err = c.Tx(func(q *db.Tx) error {
-		ask := sql.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListMembers(c.Ctx(), ask)
-			return err
-		}
-		down, err := q.ListMembersDown(c.Ctx(), sql.ListMembersDownParams(ask))
-		for _, r := range down {
-			rows = append(rows, sql.ListMembersRow(r))
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, next := cut(rows, p, func(m sql.ListMembersRow) []byte { return m.ID[:] })
-	return c.Answer(http.StatusOK, MemberPage{
-		Data:       views(rows, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) }),
-		NextCursor: cursorOrNull(next),
-	})
+	l := handlers.List{Name: "members", Ascending: true}
+	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Member], error) {
+		return accounts.ListMembers(c.Ctx(), q, c.Actor.Tenant, p.Range)
+	}, encodeMember)
 }
 
 func (a *api) getMember(c *handlers.Call) error {
@@ -56,15 +33,15 @@ func (a *api) getMember(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.GetMemberRow
+	var m show.Member
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = q.GetMember(c.Ctx(), sql.GetMemberParams{TenantID: c.Actor.Tenant, ID: memberID})
+		m, err = accounts.ReadMember(c.Ctx(), q, c.Actor.Tenant, memberID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, memberView(row))
+	return c.Answer(http.StatusOK, encodeMember(m))
 }
 
 func (a *api) updateMember(c *handlers.Call) error {
@@ -80,11 +57,11 @@ func (a *api) updateMember(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.setRole(c, memberID, role)
+	m, err := a.setRole(c, memberID, role)
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, memberView(row))
+	return c.Answer(http.StatusOK, encodeMember(m))
 }
 
 func (a *api) removeMember(c *handlers.Call) error {
@@ -101,22 +78,30 @@ func (a *api) removeMember(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql.GetMemberRow, err error) {
+func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (m show.Member, err error) {
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
-			Tenant: c.Actor.Tenant, Member: member, To: to,
-			By: c.Author(), May: maySetRole(c),
+		m, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
+			Tenant: c.Actor.Tenant,
+			Member: member,
+			To:     to,
+			By:     c.Author(),
+			May:    maySetRole(c),
 		})
 		return err
 	})
-	return row, err
+	return m, err
 }
 
-func memberView(m sql.GetMemberRow) Member {
+func encodeMember(m show.Member) Member {
 	return Member{
-		ID: id.Member.Format(m.ID), Name: m.Name, Email: account.Shown(m.Email), Role: MemberRole(m.Role),
-		SecondFactor: m.HasTotp,
-		Disabled:     m.Disabled, RoleKept: orNullText(sso.Gap(m.RoleGap).RoleKept()), CreatedAt: Time(m.CreatedAt),
+		ID:           id.Member.Format(m.ID),
+		Name:         m.Name,
+		Email:        account.Shown(m.Email),
+		Role:         MemberRole(m.Role),
+		SecondFactor: m.SecondFactor,
+		Disabled:     m.Disabled,
+		RoleKept:     orNullText(m.RoleKept),
+		CreatedAt:    Time(m.CreatedAt),
 	}
 }
 
@@ -137,49 +122,30 @@ func (a *api) createInvitation(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var row sql.GetInvitationRow
+	var invited show.Invitation
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
-			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL,
-			Keys: a.Keys,
+		invited, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
+			Tenant:  c.Actor.Tenant,
+			Email:   email,
+			Role:    role,
+			By:      c.Author(),
+			May:     maySetRole(c),
+			BaseURL: a.BaseURL,
+			Keys:    a.Keys,
 		})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusCreated, invitationView(row))
+	return c.Answer(http.StatusCreated, encodeInvitation(invited))
 }
 
 func (a *api) listInvitations(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "invitations", Ascending: true})
-	if err != nil {
-		return err
-	}
-	after := p.Edge()
-	var rows []sql.ListInvitationsRow
-	err = c.Tx(func(q *db.Tx) error {
-		ask := sql.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListInvitations(c.Ctx(), ask)
-			return err
-		}
-		down, err := q.ListInvitationsDown(c.Ctx(), sql.ListInvitationsDownParams(ask))
-		for _, r := range down {
-			rows = append(rows, sql.ListInvitationsRow(r))
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, next := cut(rows, p, func(i sql.ListInvitationsRow) []byte { return i.ID[:] })
-	return c.Answer(http.StatusOK, InvitationPage{
-		Data: views(rows, func(i sql.ListInvitationsRow) Invitation {
-			return invitationView(sql.GetInvitationRow(i))
-		}),
-		NextCursor: cursorOrNull(next),
-	})
+	l := handlers.List{Name: "invitations", Ascending: true}
+	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Invitation], error) {
+		return accounts.ListInvitations(c.Ctx(), q, c.Actor.Tenant, p.Range)
+	}, encodeInvitation)
 }
 
 func (a *api) revokeInvitation(c *handlers.Call) error {
@@ -199,9 +165,14 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func invitationView(i sql.GetInvitationRow) Invitation {
+func encodeInvitation(i show.Invitation) Invitation {
 	return Invitation{
-		ID: id.Invitation.Format(i.ID), Email: account.Shown(i.Email), Role: InvitationRole(i.Role), Expired: i.Expired,
-		MailFailed: i.MailFailed, CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
+		ID:         id.Invitation.Format(i.ID),
+		Email:      account.Shown(i.Email),
+		Role:       InvitationRole(i.Role),
+		Expired:    i.Expired,
+		MailFailed: i.MailFailed,
+		CreatedAt:  Time(i.CreatedAt),
+		ExpiresAt:  Time(i.ExpiresAt),
 	}
 }

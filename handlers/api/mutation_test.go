@@ -290,7 +290,7 @@ var gates = map[string]string{
 	"GetEvent": "/events", "EventExists": "/events", "ScanEventsDown": "/events", "ScanEventsUp": "/events",
 	"GetEventType": "/event-types", "DeleteEventType": "/event-types", "ListEventTypesUp": "/event-types", "ListEventTypesDown": "/event-types",
 	"GetEndpoint": "/endpoints", "LockEndpoint": "/endpoints", "ListEndpointsNewest": "/endpoints", "ListEndpointsOldest": "/endpoints",
-	"GetDelivery": "/deliveries", "GetKey": "/keys", "ListKeysDown": "/keys", "ListKeysUp": "/keys", "ScanAuditDown": "/audit-log", "ScanAuditUp": "/audit-log",
+	"GetDelivery": "/deliveries", "GetKey": "/keys", "ListKeys": "/keys", "ScanAudit": "/audit-log",
 	"BeginStream": "/listeners", "RetryRejected": "/outbox", "DiscardRejected": "/outbox", "RejectedDown": "/outbox", "RejectedUp": "/outbox",
 }
 

@@ -4,30 +4,29 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/oapi-codegen/nullable"
+
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
 func (a *api) listPauses(c *handlers.Call) error {
-	out := PauseList{Data: []Pause{}}
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		rows, err := q.ListPauses(c.Ctx())
-		for _, r := range rows {
-			out.Data = append(out.Data, pauseView(sql.DispatchPause{
-				ID: r.ID, Scope: r.Scope, TenantID: r.TenantID, Host: r.Host, EndpointID: r.EndpointID,
-				Reason: r.Reason, CreatedAt: r.CreatedAt,
-			}))
-		}
+	if _, err := c.Page(handlers.List{Name: "pauses", Whole: true}); err != nil {
+		return err
+	}
+	var pauses []show.Pause
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		pauses, err = accounts.ListPauses(c.Ctx(), q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, out)
+	return c.Answer(http.StatusOK, PauseList{Data: views(pauses, encodePause)})
 }
 
 func (a *api) pauseDispatch(c *handlers.Call) error {
@@ -41,14 +40,15 @@ func (a *api) pauseDispatch(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	row, made, err := accounts.PauseDispatch(c.Ctx(), a.DB, what, reason, c.Author())
+	p, made, err := accounts.PauseDispatch(c.Ctx(), a.DB, what, reason, c.Author())
 	if err != nil {
 		return err
 	}
-	if !made {
-		return c.Answer(http.StatusOK, pauseView(row))
+	status := http.StatusOK
+	if made {
+		status = http.StatusCreated
 	}
-	return c.Answer(http.StatusCreated, pauseView(row))
+	return c.Answer(status, encodePause(p))
 }
 
 // pause reads what to pause: the one thing that the scope names, and nothing else.
@@ -101,27 +101,29 @@ func (a *api) resumeDispatch(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := accounts.ResumeDispatch(c.Ctx(), a.DB, pauseID, reason, c.Author())
+	p, err := accounts.ResumeDispatch(c.Ctx(), a.DB, pauseID, reason, c.Author())
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, pauseView(row))
+	return c.Answer(http.StatusOK, encodePause(p))
 }
 
-func pauseView(p sql.DispatchPause) Pause {
-	v := Pause{ID: id.Pause.Format(p.ID), Scope: PauseScope(p.Scope), Reason: p.Reason, CreatedAt: Time(p.CreatedAt)}
-	var tenant, endpoint, host *string
-	if p.EndpointID != nil {
-		text := id.Endpoint.Format(*p.EndpointID)
-		endpoint = &text
+func encodePause(p show.Pause) Pause {
+	return Pause{
+		ID:         id.Pause.Format(p.ID),
+		Scope:      PauseScope(p.Scope),
+		TenantID:   idOrNull(id.Tenant, p.Tenant),
+		Host:       orNullText(p.Host),
+		EndpointID: idOrNull(id.Endpoint, p.Endpoint),
+		Reason:     p.Reason,
+		CreatedAt:  Time(p.CreatedAt),
 	}
-	if p.TenantID != nil {
-		text := id.Tenant.Format(*p.TenantID)
-		tenant = &text
+}
+
+// idOrNull is an id that is null if it is zero.
+func idOrNull(kind id.Kind, of id.UUID) nullable.Nullable[string] {
+	if of.IsZero() {
+		return nullable.NewNullNullable[string]()
 	}
-	if p.Host != "" {
-		host = &p.Host
-	}
-	v.TenantID, v.Host, v.EndpointID = orNull(tenant), orNull(host), orNull(endpoint)
-	return v
+	return nullable.NewNullableWithValue(kind.Format(of))
 }

@@ -6,10 +6,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -23,22 +23,30 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.PortalLink
+	var made show.PortalLink
 	var token string
 	err = a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant, func(q *db.Tx) error {
 		link.Tenant, link.By = c.Actor.Tenant, c.Author()
-		row, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
+		made, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := portalLinkView(row)
+	v := encodePortalLink(made)
 	return c.Answer(http.StatusCreated, PortalLinkCreated{
-		ID: v.ID, Role: PortalLinkCreatedRole(v.Role), BrandName: v.BrandName, Accent: v.Accent, ReturnURL: v.ReturnURL,
+		ID:             v.ID,
+		Role:           PortalLinkCreatedRole(v.Role),
+		BrandName:      v.BrandName,
+		Accent:         v.Accent,
+		ReturnURL:      v.ReturnURL,
 		SessionSeconds: v.SessionSeconds,
-		AllowSecrets:   v.AllowSecrets, CreatedAt: v.CreatedAt, OpenUntil: v.OpenUntil, OpenedAt: v.OpenedAt,
-		RevokedAt: v.RevokedAt, URL: a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
+		AllowSecrets:   v.AllowSecrets,
+		CreatedAt:      v.CreatedAt,
+		OpenUntil:      v.OpenUntil,
+		OpenedAt:       v.OpenedAt,
+		RevokedAt:      v.RevokedAt,
+		URL:            a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
 	})
 }
 
@@ -68,26 +76,10 @@ func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error
 }
 
 func (a *api) listPortalLinks(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "portal-links"})
-	if err != nil {
-		return err
-	}
-	after := p.Edge()
-	var rows []sql.PortalLink
-	err = c.Tx(func(q *db.Tx) error {
-		ask := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListPortalLinks(c.Ctx(), sql.ListPortalLinksParams(ask))
-		} else {
-			rows, err = q.ListPortalLinksDown(c.Ctx(), ask)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	rows, next := cut(rows, p, func(l sql.PortalLink) []byte { return l.ID[:] })
-	return c.Answer(http.StatusOK, PortalLinkPage{Data: views(rows, portalLinkView), NextCursor: cursorOrNull(next)})
+	l := handlers.List{Name: "portal-links"}
+	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.PortalLink], error) {
+		return accounts.ListPortalLinks(c.Ctx(), q, c.Actor.Tenant, p.Range)
+	}, encodePortalLink)
 }
 
 // revokePortalLink ends a link and its session.
@@ -108,11 +100,18 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func portalLinkView(l sql.PortalLink) PortalLink {
+func encodePortalLink(l show.PortalLink) PortalLink {
 	return PortalLink{
-		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent,
+		ID:             id.PortalLink.Format(l.ID),
+		Role:           PortalLinkRole(l.Role),
+		BrandName:      l.Brand,
+		Accent:         l.Accent,
 		ReturnURL:      l.ReturnURL,
-		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: Time(l.CreatedAt),
-		OpenUntil: Time(l.OpenUntil), OpenedAt: orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
+		SessionSeconds: int(l.Session.Seconds()),
+		AllowSecrets:   l.AllowSecrets,
+		CreatedAt:      Time(l.CreatedAt),
+		OpenUntil:      Time(l.OpenUntil),
+		OpenedAt:       orNullAt(l.OpenedAt),
+		RevokedAt:      orNullAt(l.RevokedAt),
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/sso"
 	"posthorn/handlers"
 )
@@ -35,9 +35,9 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 	if err != nil {
 		return err
 	}
-	var domains []sql.SSODomain
+	var domains []show.Domain
 	err = a.DB.Tenant(c.Ctx(), tenant, func(q *db.Tx) error {
-		domains, err = q.ListDomains(c.Ctx(), tenant)
+		domains, err = accounts.ListDomains(c.Ctx(), q, tenant)
 		return err
 	})
 	if err != nil {
@@ -59,8 +59,10 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 	}
 	for _, d := range domains {
 		out.Domains = append(out.Domains, SSODomain{
-			Domain: account.Shown(d.Domain), Verified: d.VerifiedAt != nil,
-			Record: sso.RecordName(d.Domain), Text: sso.RecordText(d.Proof),
+			Domain:   account.Shown(d.Domain),
+			Verified: d.Verified,
+			Record:   d.Record,
+			Text:     d.Text,
 		})
 	}
 	hint, err := conn.Hint(a.Keys)

@@ -7,13 +7,13 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/maintenance"
-	"posthorn/db/sql"
-	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -35,19 +35,28 @@ func (a *api) createTenant(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	row, text, err := accounts.CreateTenant(c.Ctx(), a.DB, t, c.Author())
+	made, text, err := accounts.CreateTenant(c.Ctx(), a.DB, t, c.Author())
 	if err != nil {
 		return err
 	}
-	v, err := a.showRows(c, row)
+	v, err := a.readTenant(c, made.ID)
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
-		ID: v[0].ID, ExternalID: v[0].ExternalID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes,
-		RetentionDays:       v[0].RetentionDays,
-		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, RetryPolicy: v[0].RetryPolicy,
-		Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
+		ID:                  v.ID,
+		ExternalID:          v.ExternalID,
+		Name:                v.Name,
+		State:               v.State,
+		StrictTypes:         v.StrictTypes,
+		RetentionDays:       v.RetentionDays,
+		ViewersReadPayloads: v.ViewersReadPayloads,
+		HealthPolicy:        v.HealthPolicy,
+		RetryPolicy:         v.RetryPolicy,
+		Contacts:            v.Contacts,
+		Digest:              v.Digest,
+		CreatedAt:           v.CreatedAt,
+		APIKey:              text,
 	})
 }
 
@@ -62,26 +71,19 @@ func (a *api) listTenants(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	after := p.Edge()
-	var rows []sql.Tenant
+	var found show.Page[show.Tenant]
+	var platform []byte
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		ask := sql.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}
-		if p.Ascending {
-			rows, err = q.ListTenantsUp(c.Ctx(), sql.ListTenantsUpParams(ask))
-		} else {
-			rows, err = q.ListTenantsDown(c.Ctx(), ask)
-		}
+		found, platform, err = accounts.ListTenants(c.Ctx(), q, p.Range)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(t sql.Tenant) []byte { return t.ID[:] })
-	data, err := a.showRows(c, rows...)
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, TenantPage{Data: data, NextCursor: cursorOrNull(next)})
+	return c.Answer(http.StatusOK, page[Tenant]{
+		Data:       views(found.Rows, func(t show.Tenant) Tenant { return encodeTenant(t, platform) }),
+		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	})
 }
 
 func (a *api) getTenant(c *handlers.Call) error {
@@ -94,21 +96,22 @@ func (a *api) getTenant(c *handlers.Call) error {
 
 func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Actor.Tenant) }
 
-// showTenant reads as the tenant itself, also for platform keys, so that row-level security applies to the query.
 func (a *api) showTenant(c *handlers.Call, tenantID id.UUID) error {
-	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
-		row, err := q.GetTenant(c.Ctx(), tenantID)
-		if err != nil {
-			return err
-		}
-		shown, err = viewTenants(c, q, row)
-		return err
-	})
+	v, err := a.readTenant(c, tenantID)
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, shown[0])
+	return c.Answer(http.StatusOK, v)
+}
+
+// readTenant reads as the tenant itself, also for platform keys, so that row-level security applies to the query.
+func (a *api) readTenant(c *handlers.Call, tenantID id.UUID) (v Tenant, err error) {
+	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
+		t, platform, err := accounts.ReadTenant(c.Ctx(), q, tenantID)
+		v = encodeTenant(t, platform)
+		return err
+	})
+	return v, err
 }
 
 func (a *api) updateTenant(c *handlers.Call) error {
@@ -133,19 +136,14 @@ func (a *api) changeTenant(c *handlers.Call, tenantID id.UUID) error {
 	if err != nil {
 		return err
 	}
-	var shown []Tenant
 	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
-		row, err := accounts.ChangeTenant(c.Ctx(), q, tenantID, change, c.Author())
-		if err != nil {
-			return err
-		}
-		shown, err = viewTenants(c, q, row)
+		_, err := accounts.ChangeTenant(c.Ctx(), q, tenantID, change, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, shown[0])
+	return a.showTenant(c, tenantID)
 }
 
 var errExternalOfPlatform = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key can change a tenant's external id.")
@@ -215,14 +213,14 @@ func (a *api) deleteTenant(c *handlers.Call) error {
 }
 
 func (a *api) suspendTenant(c *handlers.Call) error {
-	return a.setTenantState(c, string(TenantStateSuspended))
+	return a.setTenantState(c, account.TenantSuspended)
 }
 
 func (a *api) resumeTenant(c *handlers.Call) error {
-	return a.setTenantState(c, string(TenantStateActive))
+	return a.setTenantState(c, account.TenantActive)
 }
 
-func (a *api) setTenantState(c *handlers.Call, state string) error {
+func (a *api) setTenantState(c *handlers.Call, state account.TenantState) error {
 	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
@@ -231,23 +229,31 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	if err != nil {
 		return err
 	}
-	row, err := accounts.SetTenantState(c.Ctx(), a.DB, tenantID, state, reason, c.Author())
-	if err != nil {
+	if _, err := accounts.SetTenantState(c.Ctx(), a.DB, tenantID, state, reason, c.Author()); err != nil {
 		return err
 	}
-	shown, err := a.showRows(c, row)
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, shown[0])
+	return a.showTenant(c, tenantID)
 }
 
-func tenantView(t sql.Tenant) Tenant {
-	told := notice.ReadSettings(t.Settings)
-	return Tenant{
-		ID: id.Tenant.Format(t.ID), ExternalID: orNull(t.ExternalID), Name: t.Name, State: TenantState(t.State),
-		StrictTypes:   t.StrictTypes,
-		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings),
-		Contacts: views(told.Contacts, account.Shown), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
+// encodeTenant shows a tenant with the settings in effect.
+func encodeTenant(t show.Tenant, platform []byte) Tenant {
+	notices := t.Notices()
+	v := Tenant{
+		ID:                  id.Tenant.Format(t.ID),
+		ExternalID:          orNullText(t.ExternalID),
+		Name:                t.Name,
+		State:               TenantState(t.State),
+		StrictTypes:         t.StrictTypes,
+		RetentionDays:       t.RetentionDays,
+		ViewersReadPayloads: t.ViewersReadPayloads(),
+		HealthPolicy:        policyView(health.ReadPolicy(platform, t.Settings)),
+		RetryPolicy:         scheduleView(endpoint.ReadDefaults(0, platform, t.Settings).Settings.Schedule()),
+		Contacts:            views(notices.Contacts, account.Shown),
+		Digest:              !notices.NoDigest,
+		CreatedAt:           Time(t.CreatedAt),
 	}
+	if t.Unconfirmed != nil {
+		v.ContactsUnconfirmed = new(views(t.Unconfirmed, account.Shown))
+	}
+	return v
 }

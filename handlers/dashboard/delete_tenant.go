@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/maintenance"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/domain/show"
 	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -27,17 +28,17 @@ func (a *dashboard) confirmDelete(c *handlers.Call) error {
 }
 
 func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err error) {
-	var has sql.TenantHoldingsRow
+	var has show.Holdings
 	err = c.Tx(func(q *db.Tx) error {
-		has, err = q.TenantHoldings(c.Ctx(), c.Actor.Tenant)
+		has, err = accounts.ReadHoldings(c.Ctx(), q, c.Actor.Tenant)
 		return err
 	})
 	return pages.DeleteTenantView{
 		Shell: c.Shell("Delete tenant", "settings"), Root: path(c, "/settings"),
-		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting,
-		Closed: !c.Actor.May(access.DeleteTenant),
-		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log."},
+		Holdings: has,
+		Closed:   !c.Actor.May(access.DeleteTenant),
+		Name:     components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
+		Reason:   components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log."},
 		ExportReason: components.FieldProps{
 			ID: "f-export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log.",
 		},

@@ -5,17 +5,16 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/a-h/templ"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -32,39 +31,22 @@ func (a *dashboard) keyRoutes() []handlers.Route {
 }
 
 func (a *dashboard) listKeys(c *handlers.Call) error {
-	ask := readListQuery(c, id.Key)
-	if _, err := c.Page(handlers.List{Name: "keys"}); err != nil {
-		return err
-	}
-	v := pages.KeysView{Root: path(c, ""), Manages: c.Actor.May(access.ManageKeys)}
-	list := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: rows + 1}
-	if !ask.after.IsZero() {
-		list.After, v.Newer = ask.after, v.Root+"/keys"
-	}
-	err := c.Tx(func(q *db.Tx) error {
-		found, err := q.ListKeysDown(c.Ctx(), list)
-		if len(found) > rows {
-			found = found[:rows]
-			v.Older = ask.at(v.Root+"/keys", "after", id.Key.Format(found[rows-1].ID))
-		}
-		for _, k := range found {
-			v.Rows = append(v.Rows, keyRow(k, a.Now()))
-		}
-		return err
+	l := handlers.List{Name: "keys", Of: id.Key, Rows: rows}
+	found, err := handlers.ReadList(c, l, c.Tx, func(q *db.Tx, p handlers.Page) (show.Page[show.Key], error) {
+		return accounts.ListKeys(c.Ctx(), q, c.Actor.Tenant, p.Range)
 	})
 	if err != nil {
 		return err
 	}
-	v.Shell = c.Shell("API keys", "keys")
-	return c.Render(http.StatusOK, pages.Keys(v))
-}
-
-func keyRow(k sql.APIKey, now time.Time) pages.KeyRow {
-	return pages.KeyRow{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, Created: k.CreatedAt,
-		Used: orZero(k.LastUsedAt), Ends: orZero(k.ExpiresAt),
-		Revoked: k.RevokedAt != nil, Expired: k.ExpiresAt != nil && !k.ExpiresAt.After(now),
-	}
+	return c.Render(http.StatusOK, pages.Keys(pages.KeysView{
+		Shell:   c.Shell("API keys", "keys"),
+		Root:    path(c, ""),
+		Rows:    found.Rows,
+		Newer:   found.Newer,
+		Older:   found.Older,
+		Manages: c.Actor.May(access.ManageKeys),
+		Now:     a.Now(),
+	}))
 }
 
 func (a *dashboard) newKey(c *handlers.Call) error {
@@ -109,10 +91,10 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	if err != nil {
 		return a.showKeyForm(c, http.StatusBadRequest, form, handlers.WrongFields(err))
 	}
-	var row sql.APIKey
+	var key show.Key
 	var text string
 	err = c.Tx(func(q *db.Tx) error {
-		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, accounts.MaxKeys, c.Author())
+		key, text, err = accounts.CreateKey(c.Ctx(), q, wanted, accounts.MaxKeys, c.Author())
 		return err
 	})
 	if fault.Is(err, "keys_limit") {
@@ -121,8 +103,8 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	created := path(c, "/keys/"+id.Key.Format(row.ID)+"/created")
-	if err := c.KeepOnce(created, newKeyText{Name: row.Name, Text: text}); err != nil {
+	created := path(c, "/keys/"+id.Key.Format(key.ID)+"/created")
+	if err := c.KeepOnce(created, newKeyText{Name: key.Name, Text: text}); err != nil {
 		return err
 	}
 	return c.Redirect(created)
@@ -149,7 +131,7 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		_, err := q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
+		_, err := accounts.ReadKey(c.Ctx(), q, c.Actor.Tenant, keyID)
 		return err
 	})
 	if err != nil {
@@ -174,14 +156,14 @@ func (a *dashboard) revokeKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row sql.APIKey
+	var key show.Key
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
+		key, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Revoked: " + row.Name + ".")
+	c.Flash("Revoked: " + key.Name + ".")
 	return c.Redirect(path(c, "/keys"))
 }

@@ -5,15 +5,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -41,45 +40,13 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		},
 		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "If off, a link shows only the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
 	}
-	ask := readListQuery(c, id.PortalLink)
-	list := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
-	if !ask.after.IsZero() {
-		list.After, v.First = ask.after, v.Root
-	}
-	var found []sql.PortalLink
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = q.ListPortalLinksDown(c.Ctx(), list)
-		return err
+	l := handlers.List{Name: "portal-links", Of: id.PortalLink, Rows: rows}
+	found, err := handlers.ReadList(c, l, c.Tx, func(q *db.Tx, p handlers.Page) (show.Page[show.PortalLink], error) {
+		return accounts.ListPortalLinks(c.Ctx(), q, c.Actor.Tenant, p.Range)
 	})
-	if len(found) > rows {
-		found = found[:rows]
-		v.Older = ask.at(v.Root, "after", id.PortalLink.Format(found[rows-1].ID))
-	}
-	for _, l := range found {
-		v.Rows = append(v.Rows, linkRow(l, a.Now()))
-	}
+	v.Rows, v.First, v.Older, v.Now = found.Rows, found.Newer, found.Older, a.Now()
 	v.Shell = c.Shell("Portal links", "members")
 	return v, err
-}
-
-func linkRow(l sql.PortalLink, now time.Time) pages.LinkRow {
-	r := pages.LinkRow{
-		ID: id.PortalLink.Format(l.ID), Role: l.Role, Brand: l.Brand, Secrets: l.AllowSecrets, Created: l.CreatedAt,
-		Opened: orZero(l.OpenedAt), Session: time.Duration(l.SessionSeconds) * time.Second,
-	}
-	switch {
-	case l.RevokedAt != nil:
-		r.State = "revoked"
-	case l.OpenedAt != nil && l.OpenedAt.Add(r.Session).Before(now):
-		r.State = "over"
-	case l.OpenedAt != nil:
-		r.State, r.Live = "in use", true
-	case l.OpenUntil.Before(now):
-		r.State = "never opened"
-	default:
-		r.State, r.Live = "waiting", true
-	}
-	return r
 }
 
 func (a *dashboard) listLinks(c *handlers.Call) error {

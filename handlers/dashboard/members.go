@@ -5,13 +5,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/mail"
-	"posthorn/domain/sso"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -22,48 +20,29 @@ const maxMembers = 500
 
 // members is the current members' page.
 func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
-	var members []sql.ListMembersRow
-	var invitations []sql.ListInvitationsRow
+	var members show.Page[show.Member]
+	var invitations show.Page[show.Invitation]
 	err = c.Tx(func(q *db.Tx) error {
-		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{
-			TenantID: c.Actor.Tenant,
-			Most:     maxMembers,
-		}); err != nil {
+		all := show.Range{Ascending: true, Limit: maxMembers}
+		if members, err = accounts.ListMembers(c.Ctx(), q, c.Actor.Tenant, all); err != nil {
 			return err
 		}
-		invitations, err = q.ListInvitations(c.Ctx(), sql.ListInvitationsParams{
-			TenantID: c.Actor.Tenant,
-			Most:     maxMembers,
-		})
+		invitations, err = accounts.ListInvitations(c.Ctx(), q, c.Actor.Tenant, all)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	manage := c.Actor.May(access.ManageMembers)
 	v = pages.MembersView{
-		Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave"),
-		Links: path(c, "/sign-in-links"),
-	}
-	for _, m := range members {
-		line := pages.MemberLine{
-			ID: id.Member.Format(m.ID), Name: m.Name, Email: account.Shown(m.Email), Role: m.Role,
-			Since: m.CreatedAt, TOTP: m.HasTotp,
-			Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
-			RoleKept: sso.Gap(m.RoleGap).RoleKept(),
-		}
-		line.MayChange = manage && c.Actor.Role.MaySetRole(access.Role(m.Role), access.Viewer)
-		v.Members = append(v.Members, line)
-	}
-	for _, i := range invitations {
-		line := pages.InvitationLine{
-			ID: id.Invitation.Format(i.ID), Email: account.Shown(i.Email),
-			Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired,
-		}
-		if i.MailFailed {
-			line.MailFailed = mail.InvitationFailed
-		}
-		v.Invitations = append(v.Invitations, line)
+		Root:            path(c, "/members"),
+		InvitationsRoot: path(c, "/invitations"),
+		LeavePath:       path(c, "/leave"),
+		Links:           path(c, "/sign-in-links"),
+		Members:         members.Rows,
+		Invitations:     invitations.Rows,
+		MayManage:       c.Actor.May(access.ManageMembers),
+		Own:             c.Actor.Member,
+		Of:              c.Actor.Role,
 	}
 	v.Roles = rolesFor(c.Actor.Role)
 	v.Email = components.FieldProps{Name: "email", Label: "Email address", Type: "email", Complete: "off", Required: true}
@@ -176,8 +155,11 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
-			Tenant: c.Actor.Tenant, Member: memberID, To: to,
-			By: c.Author(), May: c.Actor.Role.MaySetRole,
+			Tenant: c.Actor.Tenant,
+			Member: memberID,
+			To:     to,
+			By:     c.Author(),
+			May:    c.Actor.Role.MaySetRole,
 		})
 		return err
 	})

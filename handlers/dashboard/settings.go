@@ -10,7 +10,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
@@ -18,6 +17,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -28,40 +28,34 @@ const maxRetention = 90
 
 // settings is the current page of settings.
 func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error) {
-	var row sql.Tenant
+	var t show.Tenant
 	var used accounts.Usage
-	var members []sql.ListMembersRow
-	var told notice.Settings
-	var unconfirmed []string
+	var members show.Page[show.Member]
 	err = c.Tx(func(q *db.Tx) error {
-		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
+		if t, _, err = accounts.ReadTenant(c.Ctx(), q, c.Actor.Tenant); err != nil {
 			return err
 		}
 		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload,
 			a.Now()); err != nil {
 			return err
 		}
-		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{
-			TenantID: c.Actor.Tenant, Most: maxMembers,
-		}); err != nil {
-			return err
-		}
-		told = notice.ReadSettings(row.Settings)
-		unconfirmed, err = accounts.Unconfirmed(c.Ctx(), q, c.Actor.Tenant, told.Contacts)
+		all := show.Range{Ascending: true, Limit: maxMembers}
+		members, err = accounts.ListMembers(c.Ctx(), q, c.Actor.Tenant, all)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	retries := endpoint.OwnRetries(row.Settings)
+	told := t.Notices()
+	retries := endpoint.OwnRetries(t.Settings)
 	v = pages.SettingsView{
-		Root: path(c, "/settings"), Seen: accounts.TenantVersion(row),
-		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
+		Root: path(c, "/settings"), Seen: accounts.TenantVersion(t),
+		Name: components.FieldProps{Name: "name", Label: "Name", Value: t.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
-			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
-			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
+			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(t.RetentionDays),
+			Min: "1", Max: strconv.Itoa(max(maxRetention, t.RetentionDays)), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
-		Unconfirmed: shownAll(unconfirmed),
+		Unconfirmed: shownAll(t.Unconfirmed),
 		Contacts: components.FieldProps{
 			Name: "contacts", Label: "Additional recipients", Value: strings.Join(shownAll(told.Contacts), "\n"),
 			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
@@ -72,13 +66,13 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		},
 		RetryOptions: pages.DefaultRetryOptions(retries == endpoint.Custom),
 		Usage:        handlers.Usage(used, "Your limits and usage. Contact the operator of this platform to raise a limit."),
-		Digest:       !told.NoDigest, StrictTypes: row.StrictTypes,
-		ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
+		Digest:       !told.NoDigest, StrictTypes: t.StrictTypes,
+		ViewersRead: t.ViewersReadPayloads(), MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Required: true},
-		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + row.Name},
+		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + t.Name},
 	}
 	v.Candidates = []components.Option{{Value: "", Label: "Select a member"}}
-	for _, m := range members {
+	for _, m := range members.Rows {
 		if m.ID != c.Actor.Member && !m.Disabled {
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" +
 				account.Shown(m.Email) + ")"})
@@ -280,10 +274,10 @@ func shownAll(emails []string) []string {
 }
 
 // mailTransfer tells both people who owns the tenant now.
-func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Tx, to, from sql.GetMemberRow) error {
+func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Tx, to, from show.Member) error {
 	tenant := "\u201c" + mail.TenantText(c.Actor.TenantName) + "\u201d"
 	for _, m := range []struct {
-		sql.GetMemberRow
+		show.Member
 		what, advice string
 	}{
 		{to, account.Shown(from.Email) + " made you the owner of " + tenant, "contact the operator of this Posthorn server."},

@@ -12,11 +12,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/sso"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -38,7 +38,6 @@ func (a *dashboard) ssoRoutes() []handlers.Route {
 // ssoView is the page as stored. A tenant without a provider sees the usual values.
 func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Connection, err error) {
 	v.Settings = path(c, "/settings")
-	var domains []sql.SSODomain
 	err = c.Tx(func(q *db.Tx) error {
 		conn, err = accounts.ReadSSO(c.Ctx(), q, c.Actor.Tenant)
 		if v.On = err == nil; errors.Is(err, accounts.ErrSSOMissing) {
@@ -47,7 +46,7 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 		if err != nil {
 			return err
 		}
-		domains, err = q.ListDomains(c.Ctx(), c.Actor.Tenant)
+		v.Domains, err = accounts.ListDomains(c.Ctx(), q, c.Actor.Tenant)
 		return err
 	})
 	if err != nil {
@@ -65,12 +64,6 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 	for _, o := range owners {
 		v.Owners = append(v.Owners, components.Option{
 			Value: id.Member.Format(o.ID), Label: o.Name + " (" + account.Shown(o.Email) + ")",
-		})
-	}
-	for _, d := range domains {
-		v.Domains = append(v.Domains, pages.SSODomain{
-			Domain: account.Shown(d.Domain), Record: sso.RecordName(d.Domain),
-			Text: sso.RecordText(d.Proof), Verified: d.VerifiedAt != nil,
 		})
 	}
 	v.Domain = components.FieldProps{Name: "domain", Label: "Domain", Placeholder: "example.com", Required: true, Width: "medium"}
@@ -247,9 +240,9 @@ func (a *dashboard) verifyDomain(c *handlers.Call) error {
 	if err != nil {
 		return a.domainDone(c, "", err, "")
 	}
-	var row sql.SSODomain
+	var d show.Domain
 	err = c.Tx(func(q *db.Tx) error {
-		row, err = q.GetDomain(c.Ctx(), sql.GetDomainParams{TenantID: c.Actor.Tenant, Domain: domain})
+		d, err = accounts.ReadDomain(c.Ctx(), q, c.Actor.Tenant, domain)
 		return err
 	})
 	if err != nil {
@@ -257,14 +250,14 @@ func (a *dashboard) verifyDomain(c *handlers.Call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Ctx(), dnsWithin)
 	defer cancel()
-	texts, err := a.LookupTXT(ctx, sso.RecordName(domain)+".")
+	texts, err := a.LookupTXT(ctx, d.Record+".")
 	var dns *net.DNSError
 	if err != nil && !errors.As(err, &dns) && ctx.Err() == nil {
 		return err
 	}
-	if !sso.HasRecord(texts, row.Proof) {
+	if !sso.HasRecord(texts, d.Proof) {
 		return a.domainDone(c, "", fault.InvalidField("", "sso_domain_unverified",
-			"The TXT record of "+domain+" isn't there yet. DNS changes can take an hour. The record is "+sso.RecordName(domain)+" with the text "+sso.RecordText(row.Proof)), "")
+			"The TXT record of "+domain+" isn't there yet. DNS changes can take an hour. The record is "+d.Record+" with the text "+d.Text), "")
 	}
 	err = accounts.VerifyDomain(c.Ctx(), a.DB, c.Actor.Tenant, domain, texts, c.Author())
 	return a.domainDone(c, "", err, domain+" is verified.")

@@ -8,7 +8,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -68,28 +67,19 @@ func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string)
 }
 
 // choices are the kinds that a recipient can select, and whether they get each.
-func choices(ctx context.Context, q *db.Tx, s notice.Subscription) ([]pages.NoticeChoice, error) {
+func choices(ctx context.Context, q *db.Tx, s notice.Subscription) (all []pages.NoticeChoice, err error) {
 	role := access.Owner // contacts see what an owner sees
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
-		text, err := q.RecipientRole(ctx, sql.RecipientRoleParams{TenantID: s.Tenant, PersonID: person})
-		if err != nil {
+		if role, err = accounts.RoleOf(ctx, q, s.Tenant, person); err != nil {
 			return nil, err
 		}
-		role = access.Role(text)
 	}
-	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: s.Tenant, Recipient: s.Recipient})
-	if err != nil {
-		return nil, err
+	kinds := notice.KindsFor(role)
+	wanted, err := accounts.Preferences(ctx, q, s.Tenant, s.Recipient, kinds)
+	for _, k := range kinds {
+		all = append(all, pages.NoticeChoice{Kind: string(k), Label: k.Label(), Wanted: wanted[k]})
 	}
-	chosen := map[notice.Kind]*bool{}
-	for _, r := range rows {
-		chosen[r.Kind] = &r.Wanted
-	}
-	var all []pages.NoticeChoice
-	for _, k := range notice.KindsFor(role) {
-		all = append(all, pages.NoticeChoice{Kind: string(k), Label: k.Label(), Wanted: k.Wants(role, chosen[k])})
-	}
-	return all, nil
+	return all, err
 }
 
 // asks reports whether the link's recipient is a contact who has not agreed to get notices yet.
@@ -97,13 +87,8 @@ func asks(ctx context.Context, q *db.Tx, s notice.Subscription) (bool, error) {
 	if _, person := notice.RecipientPerson(s.Recipient); person {
 		return false, nil
 	}
-	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: s.Tenant, Recipient: s.Recipient})
-	for _, r := range rows {
-		if r.Kind == notice.ContactConfirmed && r.Wanted {
-			return false, err
-		}
-	}
-	return true, err
+	agreed, err := accounts.Preferences(ctx, q, s.Tenant, s.Recipient, []notice.Kind{notice.ContactConfirmed})
+	return !agreed[notice.ContactConfirmed], err
 }
 
 // showUnsubscribe is a page with a button. Mail programs open links before people do, so opening one stops nothing.
@@ -121,7 +106,7 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 		Label: s.Kind.Label(), Done: done,
 	}
 	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Tx) error {
-		t, err := q.GetTenant(c.Ctx(), s.Tenant)
+		t, err := accounts.FindTenant(c.Ctx(), q, s.Tenant)
 		if err != nil {
 			return err
 		}

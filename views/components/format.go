@@ -157,3 +157,20 @@ func Plain(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Since is Ago from the page's moment.
 func Since(ctx context.Context, t time.Time) string { return Ago(t, now(ctx)) }
+
+// OrZero is a time, or zero without one.
+func OrZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// Choices are the options of a field with a few words. The first option is for none of them.
+func Choices(selected, none string, words ...string) []Option {
+	options := []Option{{Label: none}}
+	for _, w := range words {
+		options = append(options, Option{Value: w, Label: Capital(w), Selected: w == selected})
+	}
+	return options
+}

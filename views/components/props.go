@@ -234,8 +234,9 @@ type Column struct {
 type TableProps struct {
 	ID      string
 	Caption string
-	Columns []Column
-	Brief   bool // a row has two lines on a narrow screen: the lead and the status, then the rest without labels
+	Lead    string   // the label of the first column; the other cells have their own
+	Columns []Column // instead of the cells' labels
+	Brief   bool     // a row has two lines on a narrow screen: the lead and the status, then the rest without labels
 	Attrs   templ.Attributes
 }
 

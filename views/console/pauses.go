@@ -1,8 +1,8 @@
 package console
 
 import (
-	"time"
-
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -11,18 +11,23 @@ import (
 type PausesView struct {
 	Shell  layout.Shell
 	Root   string
-	Pauses []PauseLine
-	Scope  string // as in the form
+	Pauses []show.Pause
+	Names  map[string]string // of operators by id
+	Scope  string            // as in the form
 	Of     components.FieldProps
 	Known  []components.Option // suggestions for Of
 	Reason components.FieldProps
+	// the pause whose form to end it was rejected, and that form
+	Rejected    id.UUID
+	ReasonInput components.ReasonInput
 }
 
-// PauseLine is one pause.
-type PauseLine struct {
-	ID, Scope, Of, Reason, By, Tenant, TenantPath string
-	Since                                         time.Time
-	ReasonInput                                   components.ReasonInput // of a rejected form that ends the pause
+// reason is the input of the form that ends a pause.
+func (v PausesView) reason(p show.Pause) components.ReasonInput {
+	if p.ID != v.Rejected {
+		return components.ReasonInput{}
+	}
+	return v.ReasonInput
 }
 
 func (v PausesView) scopes() []components.Option {

@@ -3,6 +3,7 @@ package console
 import (
 	"time"
 
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -40,19 +41,12 @@ type LimitsForm struct {
 // KeysView lists the platform's keys, with the form of a new one.
 type KeysView struct {
 	Shell         layout.Shell
-	Keys          []KeyLine
+	Keys          []show.Key
+	Now           time.Time
 	Name, Expires components.FieldProps
 	Scopes        []components.Option
 	Wrong         string // about the scopes
 	New, NewName  string // the text of a new key, shown once
-}
-
-// KeyLine is one platform key.
-type KeyLine struct {
-	ID, Name, Prefix, Scopes string
-	State                    string
-	Tone                     components.Tone
-	Created, Used, Ends      time.Time
 }
 
 // wrongSettings are the errors in the fields of some groups.

@@ -10,9 +10,11 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"posthorn/domain/account"
+	"posthorn/domain/id"
 	"posthorn/views/components"
 	"posthorn/views/icons"
 	"posthorn/views/layout"
+	"posthorn/views/pages"
 )
 
 // Tenants lists tenants for operators.
@@ -128,6 +130,10 @@ func insideTenants(v TenantsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
+		templ_7745c5c3_Err = components.ErrorSummary("Invalid filter", pages.WrongList(v.Wrong, "q", "state", "sort")).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
 		templ_7745c5c3_Var5 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 			templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -148,9 +154,7 @@ func insideTenants(v TenantsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "state", Label: "State", HideLabel: true}, []components.Option{
-				{Value: "", Label: "All"}, {Value: "active", Label: "Active", Selected: v.State == "active"}, {Value: "suspended", Label: "Suspended", Selected: v.State == "suspended"},
-			}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "state", Label: "State", HideLabel: true}, components.Choices(v.State, "All", "active", "suspended")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -216,7 +220,7 @@ func insideTenants(v TenantsView) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = components.LeadCell(t.Path).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.LeadCell(tenantPath(t.ID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -232,7 +236,7 @@ func insideTenants(v TenantsView) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = tenantState(t.Suspended).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = tenantState(t.Suspended()).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -292,9 +296,9 @@ func insideTenants(v TenantsView) templ.Component {
 						}
 						ctx = templ.InitializeContext(ctx)
 						var templ_7745c5c3_Var13 string
-						templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(t.Waiting)
+						templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(waiting(t.Waiting))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/tenants.templ`, Line: 57, Col: 17}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/tenants.templ`, Line: 57, Col: 26}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 						if templ_7745c5c3_Err != nil {
@@ -302,7 +306,7 @@ func insideTenants(v TenantsView) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = numberAt("Waiting", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.NumberAt("Waiting", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -318,7 +322,7 @@ func insideTenants(v TenantsView) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = components.Time(t.Created).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Time(t.CreatedAt).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -335,8 +339,7 @@ func insideTenants(v TenantsView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants", Brief: true, Columns: []components.Column{{Label: "Name"},
-				{Label: "State"}, {Label: "Endpoints", Number: true}, {Label: "Waiting", Number: true}, {Label: "Created"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants", Brief: true, Lead: "Name"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -500,7 +503,7 @@ func insideTenant(v TenantView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Deliveries", Href: "/console/deliveries?tenant=" + v.ID, Icon: icons.Send}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Deliveries", Href: "/console/deliveries?tenant=" + id.Tenant.Format(v.ID), Icon: icons.Send}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -508,7 +511,7 @@ func insideTenant(v TenantView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Audit log", Href: "/console/audit?tenant=" + v.ID, Icon: icons.Audit}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Audit log", Href: "/console/audit?tenant=" + id.Tenant.Format(v.ID), Icon: icons.Audit}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -531,7 +534,7 @@ func insideTenant(v TenantView) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: v.Name, Crumbs: []components.Crumb{{Label: "Tenants", Href: "/console/tenants"}},
-			Badge: tenantState(v.Suspended)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+			Badge: tenantState(v.Suspended())}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -539,7 +542,7 @@ func insideTenant(v TenantView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Suspended && v.By != "" {
+		if v.Suspended() && v.By != "" {
 			templ_7745c5c3_Var20 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -629,7 +632,7 @@ func insideTenant(v TenantView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.ID(v.ID).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.ID(id.Tenant.Format(v.ID)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -655,7 +658,7 @@ func insideTenant(v TenantView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.ExactTime(v.Created).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.ExactTime(v.CreatedAt).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -681,7 +684,7 @@ func insideTenant(v TenantView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if v.Strict {
+					if v.StrictTypes {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "only types of its catalog")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -867,7 +870,7 @@ func insideTenant(v TenantView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Suspended {
+		if v.Suspended() {
 			templ_7745c5c3_Var34 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)

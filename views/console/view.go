@@ -7,10 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/reconcile"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 	"posthorn/views/pages"
@@ -90,8 +93,9 @@ type TenantsView struct {
 	Shell        layout.Shell
 	Part, State  string // as in the filter
 	Sort         string // name, waiting; default newest first
-	Tenants      []TenantLine
-	Most         bool // there are more, but no further page
+	Tenants      []show.TenantLine
+	Wrong        map[string]string // of the filter
+	Most         bool              // there are more, but no further page
 	Next         string
 	Name         components.FieldProps
 	NewKey       string // of a new tenant, shown once
@@ -101,29 +105,25 @@ type TenantsView struct {
 	Silent       []string    // other homes that did not respond to the search
 }
 
-// TenantLine is one tenant.
-type TenantLine struct {
-	Name, Path          string
-	Suspended           bool
-	Endpoints, Disabled int64
-	Waiting             string
-	Created             time.Time
+// waiting is how many deliveries of a tenant wait.
+func waiting(n int64) string {
+	if n > show.MaxWaiting {
+		return number(show.MaxWaiting) + "+"
+	}
+	return number(n)
 }
 
 func (v TenantsView) narrowed() bool { return v.Part != "" || v.State != "" || v.Sort != "" }
 
 // TenantView is one tenant, for operators.
 type TenantView struct {
-	Shell     layout.Shell
-	ID, Name  string
-	Path      string
-	Pause     string // the form that pauses the tenant
-	Suspended bool
+	Shell layout.Shell
+	show.Tenant
+	Path  string
+	Pause string // the form that pauses the tenant
 	Suspension
-	Created   time.Time
-	Strict    bool
 	Endpoints []EndpointLine
-	Ledger    []LedgerLine
+	Ledger    []show.Books
 	Reason    components.FieldProps
 	View      ViewForm
 	End       EndForms
@@ -309,26 +309,17 @@ type LaneLine struct {
 // JobsView lists the bulk jobs and the periodic jobs.
 type JobsView struct {
 	Shell         layout.Shell
-	State         string
-	Tenant, Wrong string // the filter, and its error
-	Jobs          []JobLine
+	State, Tenant string
+	Wrong         map[string]string // of the filter
+	Jobs          []show.PlatformJob
 	Next          string
-	Periodic      []PeriodicLine
+	Periodic      []show.PeriodicJob
 }
 
-// JobLine is one bulk job.
-type JobLine struct {
-	ID, Kind, State, Tenant, TenantPath string
-	Tone                                components.Tone
-	Done, Expected                      int64
-	Reason, Failure                     string
-	Created                             time.Time
-}
-
-// PeriodicLine is one periodic job.
-type PeriodicLine struct {
-	Name string
-	Done time.Time
+var jobTones = map[bulk.State]components.Tone{
+	bulk.Done:    components.Good,
+	bulk.Failed:  components.Bad,
+	bulk.Running: components.Info,
 }
 
 // periodicWords describe the periodic jobs.
@@ -344,62 +335,62 @@ var periodicWords = map[string]string{
 	"overdue deliveries":      "Emails the operators when a tenant's deliveries are overdue.",
 }
 
-func (l PeriodicLine) words() string {
-	if strings.HasPrefix(l.Name, "check the books") {
-		return cmp.Or(periodicWords[l.Name], "Compares the ledger of earlier days with the deliveries.")
+func periodicText(name string) string {
+	if strings.HasPrefix(name, "check the books") {
+		return cmp.Or(periodicWords[name], "Compares the ledger of earlier days with the deliveries.")
 	}
-	return periodicWords[l.Name]
+	return periodicWords[name]
 }
 
 // MailsView is the log of mails.
 type MailsView struct {
 	Shell         layout.Shell
-	State         string
-	Tenant, Wrong string // the filter, and its error
-	Mails         []MailLine
+	State, Tenant string
+	Wrong         map[string]string // of the filter
+	Mails         []show.Mail
 	Next          string
 	Root          string
 }
 
-// MailLine is one mail. The console shows enough of its recipient's address to recognize it.
-type MailLine struct {
-	ID, Recipient, Kind, State, Tenant, TenantPath, Error string
-	Tone                                                  components.Tone
-	Tries                                                 int
-	Created                                               time.Time
-	Again                                                 bool // can be sent again
+// mailTones are by the state of a mail.
+var mailTones = map[string]components.Tone{
+	"sent":    components.Good,
+	"failed":  components.Bad,
+	"waiting": components.Info,
 }
 
 // LedgerView shows the totals beside the waiting deliveries.
 type LedgerView struct {
 	Shell       layout.Shell
 	Days        int
-	Lines       []LedgerLine
+	Lines       []show.Books
 	Differences int
 	Most        bool // there are more
-	Found       []Discrepancy
-	Checks      []ReconcileLine
+	Found       []show.Discrepancy
+	Checks      []show.Reconciliation
+	Operators   map[string]string // their names by id
+	// which of Found has a rejected form to accept it, and that form
+	Rejected    int
+	ReasonInput components.ReasonInput
 }
 
-// Discrepancy is a page of the ledger that differs from the tables.
-type Discrepancy struct {
-	Tenant, TenantPath string
-	Day                time.Time
-	Amount             int64
-	Found              time.Time
-	Ended              *time.Time // when the difference ended; nil: it has not ended
-	Open               bool       // nobody has accepted it
-	Accepted           time.Time  // when somebody accepted it; zero: nobody
-	By, Reason         string     // who, and why
-	ID, Gap, Accept    string     // of the form that accepts it: the page, the difference, the URL
-	ReasonInput        components.ReasonInput
-	reconcile.Finding
+// discrepancyID names the form that accepts a discrepancy.
+func discrepancyID(d show.Discrepancy) string {
+	return id.Tenant.Format(d.Tenant) + "-" + d.Day.Format(time.DateOnly)
+}
+
+// reason is the input of the form that accepts a discrepancy.
+func (v LedgerView) reason(i int) components.ReasonInput {
+	if i != v.Rejected {
+		return components.ReasonInput{}
+	}
+	return v.ReasonInput
 }
 
 // open is on how many pages the tables differ and nobody has accepted it.
 func (v LedgerView) open() (n int64) {
-	for _, f := range v.Found {
-		if f.Open {
+	for _, d := range v.Found {
+		if d.Open {
 			n++
 		}
 	}
@@ -409,8 +400,8 @@ func (v LedgerView) open() (n int64) {
 // excepted describes on how many pages somebody has accepted the difference.
 func (v LedgerView) excepted() string {
 	n := int64(0)
-	for _, f := range v.Found {
-		if f.Ended == nil && !f.Open {
+	for _, d := range v.Found {
+		if d.Accepted() {
 			n++
 		}
 	}
@@ -420,16 +411,8 @@ func (v LedgerView) excepted() string {
 	return ", except for discrepancies on " + components.Many(n, "page", "pages") + " that were accepted"
 }
 
-// ReconcileLine is the progress of a check.
-type ReconcileLine struct {
-	Name  string
-	Day   time.Time
-	Pages int64
-	Since time.Time // when its round started
-}
-
-func (l ReconcileLine) words() string {
-	if l.Name == "recent" {
+func checked(r show.Reconciliation) string {
+	if r.Name == "recent" {
 		return "yesterday and today"
 	}
 	return "earlier days"
@@ -444,47 +427,28 @@ func pageWords(p reconcile.Page) string {
 	return words
 }
 
-// LedgerLine is a tenant's totals of the deliveries created in one UTC day. Difference must be 0.
-type LedgerLine struct {
-	Tenant, TenantPath                                             string
-	Day                                                            time.Time
-	Accepted, Delivered, Failed, Canceled, Waiting, Held, Expunged int64
-	// accepted deliveries, less the ended and the waiting ones
-	Difference int64
-	// the difference between totals and tables, as the job found it
-	FromTables int64
-}
-
 // AuditView is the audit log of the whole platform.
 type AuditView struct {
-	Shell         layout.Shell
-	Action, Actor string
-	Tenant, Wrong string // the filter, and its error
-	Lines         []AuditLine
-	Next          string
+	Shell                 layout.Shell
+	Action, Actor, Tenant string
+	Wrong                 map[string]string // of the filter
+	Entries               []show.AuditEntry
+	Operators             map[string]string // their names by id
+	Next                  string
 }
 
-// AuditLine is one entry of an audit log.
-type AuditLine struct {
-	At                                                                        time.Time
-	Actor, ActorID, ActorName, Action, Object, ObjectName, Tenant, TenantPath string
-	Address, Reason                                                           string
+// author is who did what an entry records; empty: only the kind is known. Operators are marked, since they can act for
+// any tenant.
+func (v AuditView) author(e show.AuditEntry) string {
+	if name := v.Operators[e.ActorID]; name != "" {
+		return "Operator " + name
+	}
+	return pages.ActorName(e.ActorKind, e.Actor)
 }
 
 func number(n int64) string { return components.Count(n) }
 
 func times(n int) string { return strconv.Itoa(n) }
-
-func ledgerColumns(tenants bool) []components.Column {
-	columns := []components.Column{{Label: "Day"}}
-	if tenants {
-		columns = append(columns, components.Column{Label: "Tenant"})
-	}
-	for _, label := range []string{"Accepted", "Delivered", "Failed", "Canceled", "Waiting", "Difference"} {
-		columns = append(columns, components.Column{Label: label, Number: true})
-	}
-	return columns
-}
 
 // cleared is the address of a list without a filter; empty if no filter is set.
 func cleared(narrowed bool, path string) string {
@@ -503,12 +467,4 @@ func endpointColumns(tenants bool) []components.Column {
 		components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{
 			Label: "Pause", HideLabel: true, Shrink: true,
 		})
-}
-
-// who is the author's name. Operators are marked, since they can act for any tenant.
-func (l AuditLine) who() string {
-	if l.Actor == "operator" {
-		return "Operator " + l.ActorName
-	}
-	return pages.ActorName(l.Actor, l.ActorName)
 }

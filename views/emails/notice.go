@@ -122,15 +122,19 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 // permanent describes the failed deliveries: whether they are retried, and how many have to be replayed.
 func permanent(e notice.EndpointDetails) string {
 	rejects := e.Reason == string(health.Auth) && !e.RetryClientErrors
+	rest := "permanently. They won't be retried. Fix the cause, then replay them."
+	if e.FailedPermanently == 1 && !e.FailedMore {
+		rest = "permanently. It won't be retried. Fix the cause, then replay it."
+	}
 	switch n := e.FailedPermanently; {
 	case n == 0 && rejects:
 		return "Deliveries that are rejected with 401, 403, or 404 fail permanently after one retry at most, because this endpoint doesn't retry 4xx responses."
 	case n == 0:
 		return "No delivery has failed permanently yet: failed attempts are retried on the endpoint's schedule."
 	case rejects:
-		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently. They won't be retried. Fix the cause, then replay them.", failedCount(e))
+		return "This endpoint doesn't retry 4xx responses: " + failedCount(e) + " " + rest
 	}
-	return fmt.Sprintf("%s permanently. They won't be retried. Fix the cause, then replay them.", sentenceCase(failedCount(e)))
+	return sentenceCase(failedCount(e)) + " " + rest
 }
 
 func failedCount(e notice.EndpointDetails) string {

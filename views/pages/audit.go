@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
+	"strings"
 
 	"posthorn/domain/bulk"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -18,53 +19,77 @@ type AuditView struct {
 	Action, Since, Until string
 	Actions              []string
 	Wrong                map[string]string
-	Rows                 []AuditRow
+	Rows                 []show.AuditEntry
 	Newer, Older         string
 	Short                bool
 }
 
-// AuditRow is one entry.
-type AuditRow struct {
-	ID                 string
-	At                 time.Time
-	Action             string
-	Who, WhoID         string
-	ObjectKind, Object string
-	Name               string // of the object; empty if unknown
-	Link               string // the address of the object; empty: none
-	Address, Reason    string
-	Details            []Fact
-}
-
 func (v AuditView) empty() bool { return v.Action == "" && v.Since == "" && v.Until == "" }
 
+// objectPages are the paths of objects by kind.
+var objectPages = map[string]string{
+	"delivery": "/deliveries/",
+	"event":    "/events/",
+	"endpoint": "/endpoints/",
+	"bulk_job": "/bulk-jobs/",
+}
+
+// link is the address of an entry's object; empty: none.
+func (v AuditView) link(e show.AuditEntry) string {
+	to := objectPages[e.ObjectKind]
+	if to == "" || e.ObjectID == "" || e.Action == "endpoint.deleted" {
+		return ""
+	}
+	return v.Root + to + e.ObjectID
+}
+
+// author is who did what an entry records.
+func author(e show.AuditEntry) string {
+	if e.Actor == "" && e.ActorName != "" {
+		return "Operator " + e.ActorName
+	}
+	return cmp.Or(ActorName(e.ActorKind, e.Actor), components.Sentence(e.ActorKind))
+}
+
+// ObjectName is the name of an entry's object; empty if it is unknown.
+func ObjectName(e show.AuditEntry) string {
+	if e.ObjectKind == "bulk_job" && e.Object != "" {
+		return JobName(bulk.Kind(e.Object))
+	}
+	return e.Object
+}
+
 // title is the object's name; without a name, its kind.
-func (r AuditRow) title() string { return cmp.Or(r.Name, components.Sentence(r.ObjectKind)) }
+func title(e show.AuditEntry) string { return cmp.Or(ObjectName(e), components.Sentence(e.ObjectKind)) }
+
+// detailShown bounds how many characters of one detail a row shows.
+const detailShown = 200
+
+// details are the other fields of an entry, by name.
+func details(e show.AuditEntry) (out []Fact) {
+	var in map[string]any
+	_ = json.Unmarshal(e.Details, &in) // an entry without details
+	for name, value := range in {
+		text, ok := value.(string)
+		if encoded, err := json.Marshal(value); !ok && err == nil && value != nil {
+			text = string(encoded)
+		}
+		if text == "" {
+			continue
+		}
+		if cut := []rune(text); len(cut) > detailShown {
+			text = string(cut[:detailShown]) + "…"
+		}
+		out = append(out, Fact{Label: strings.ReplaceAll(name, "_", " "), Value: text})
+	}
+	slices.SortFunc(out, func(a, b Fact) int { return strings.Compare(a.Label, b.Label) })
+	return out
+}
 
 // ActorName is an author's name on pages; empty where it is unknown.
 func ActorName(kind, name string) string {
 	if kind == "key" && name != "" {
 		return "API key “" + name + "”"
-	}
-	return name
-}
-
-// selfNamed are the kinds of objects whose id in the audit log is their name.
-var selfNamed = []string{"event_type", "page", "domain", "books"}
-
-// ObjectName is the object's present name, or the name in the entry if the object was deleted since. It is empty if
-// neither is known.
-func ObjectName(kind, object string, names map[string]string, details json.RawMessage) string {
-	name := names[object]
-	switch {
-	case slices.Contains(selfNamed, kind):
-		return object
-	case name == "":
-		var said struct{ Name, Email string }
-		_ = json.Unmarshal(details, &said)
-		return cmp.Or(said.Name, said.Email)
-	case kind == "bulk_job":
-		return JobName(bulk.Kind(name))
 	}
 	return name
 }

@@ -1,19 +1,20 @@
 package pages
 
 import (
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
 
 // DeleteTenantView asks for confirmation before a tenant is deleted.
 type DeleteTenantView struct {
-	Shell                           layout.Shell
-	Root                            string // of the settings page
-	Name, Reason                    components.FieldProps
-	ExportReason                    components.FieldProps
-	Endpoints, Keys, Members, Waits int64
-	Wrong                           string // why it can't be deleted
-	Closed                          bool   // the reader is an operator
+	Shell        layout.Shell
+	Root         string // of the settings page
+	Name, Reason components.FieldProps
+	ExportReason components.FieldProps
+	show.Holdings
+	Wrong  string // why it can't be deleted
+	Closed bool   // the reader is an operator
 }
 
 // wrong are the form's errors, for its head.
@@ -36,17 +37,14 @@ func (v DeleteTenantView) keys() string {
 	return components.Many(v.Keys, "API key stops working.", "API keys stop working.")
 }
 
-// manyCounted is how many waiting deliveries are counted at most.
-const manyCounted = 10_000
-
 func (v DeleteTenantView) waiting() string {
 	switch {
-	case v.Waits == 0:
+	case v.Waiting == 0:
 		return "No deliveries are waiting."
-	case v.Waits > manyCounted:
-		return "More than " + components.Count(manyCounted) + " waiting deliveries fail permanently (endpoint_deleted)."
+	case v.Waiting > show.MaxWaiting:
+		return "More than " + components.Count(show.MaxWaiting) + " waiting deliveries fail permanently (endpoint_deleted)."
 	}
-	return components.Many(v.Waits, "waiting delivery fails", "waiting deliveries fail") + " permanently (endpoint_deleted)."
+	return components.Many(v.Waiting, "waiting delivery fails", "waiting deliveries fail") + " permanently (endpoint_deleted)."
 }
 
 // summary lists the errors of one of the two forms.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"posthorn/domain/access"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -12,35 +13,10 @@ import (
 type KeysView struct {
 	Shell        layout.Shell
 	Root         string
-	Rows         []KeyRow
+	Rows         []show.Key
 	Newer, Older string
 	Manages      bool
-}
-
-// KeyRow is one key, without its text.
-type KeyRow struct {
-	ID, Name, Prefix    string
-	Scopes              []string
-	Created, Used, Ends time.Time
-	Revoked, Expired    bool
-}
-
-func (k KeyRow) tone() components.Tone {
-	switch {
-	case k.Revoked, k.Expired:
-		return components.Neutral
-	}
-	return components.Good
-}
-
-func (k KeyRow) word() string {
-	switch {
-	case k.Revoked:
-		return "revoked"
-	case k.Expired:
-		return "expired"
-	}
-	return "live"
+	Now          time.Time
 }
 
 // KeyFormView is the form of a new key.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -15,28 +16,14 @@ type LinksView struct {
 	Manages              bool // can create and revoke links
 	Wrong                map[string]string
 	New                  string // the address of a new link, shown once
-	Rows                 []LinkRow
+	Rows                 []show.PortalLink
+	Now                  time.Time
 	First, Older         string
 	Role, Session, Brand components.FieldProps
 	Secrets              components.ChoiceProps
 }
 
-// LinkRow is one of the links.
-type LinkRow struct {
-	ID, Role, Brand string
-	Secrets         bool
-	Created, Opened time.Time
-	Session         time.Duration
-	State           string
-	Live            bool // not opened yet, or in use
-}
-
-func (r LinkRow) tone() components.Tone {
-	if r.Live {
-		return components.Good
-	}
-	return components.Neutral
-}
+func (v LinksView) live(l show.PortalLink) bool { return l.State(v.Now).Live() }
 
 // members is the page above.
 func (v LinksView) members() string { return strings.TrimSuffix(v.Root, "/sign-in-links") + "/members" }
@@ -46,8 +33,8 @@ func linkRoles() []components.Option {
 }
 
 // revokeText says what revoking a link does in its state.
-func (r LinkRow) revokeText() string {
-	if r.Opened.IsZero() {
+func revokeText(l show.PortalLink) string {
+	if l.OpenedAt == nil {
 		return "The link stops working."
 	}
 	return "The person who opened it is signed out immediately."

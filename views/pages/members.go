@@ -1,8 +1,9 @@
 package pages
 
 import (
-	"time"
-
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -14,36 +15,26 @@ type MembersView struct {
 	InvitationsRoot string
 	LeavePath       string
 	Links           string // the address of the portal links
-	Members         []MemberLine
-	Invitations     []InvitationLine
+	Members         []show.Member
+	Invitations     []show.Invitation
 	MayManage       bool
+	Own             id.UUID             // the reader's membership
+	Of              access.Role         // the reader's
 	Roles           []components.Option // the roles that the reader can assign
 	Email, Role     components.FieldProps
 	Wrong           string // why the last action was rejected
 }
 
-// MemberLine is one member.
-type MemberLine struct {
-	ID, Name, Email, Role string
-	Since                 time.Time
-	TOTP, Disabled, Own   bool
-	MayChange             bool
-	RoleKept              string // why the provider did not set the role; empty: it did, or sets none
-}
-
-// InvitationLine is one invitation.
-type InvitationLine struct {
-	ID, Email, Role string
-	Expires         time.Time
-	Expired         bool
-	MailFailed      string // a sentence; empty: it didn't fail
+// mayChange reports whether the reader can change a member.
+func (v MembersView) mayChange(m show.Member) bool {
+	return v.MayManage && v.Of.MaySetRole(m.Role, access.Viewer)
 }
 
 // chosen are the roles with a member's own selected.
-func (v MembersView) chosen(role string) []components.Option {
+func (v MembersView) chosen(role access.Role) []components.Option {
 	options := make([]components.Option, len(v.Roles))
 	for i, o := range v.Roles {
-		o.Selected = o.Value == role
+		o.Selected = o.Value == string(role)
 		options[i] = o
 	}
 	return options

@@ -1,9 +1,9 @@
 package pages
 
 import (
-	"time"
-
+	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -16,9 +16,8 @@ type NoticesView struct {
 	Kinds       []components.Option
 	Endpoints   []components.Option
 	Wrong       map[string]string
-	Reads       bool   // the actor is a member, who can mark notices as read
-	Newest      string // the newest unread one; empty: all are read
-	Rows        []NoticeRow
+	Reads       bool // the actor is a member, who can mark notices as read
+	Rows        []show.Notice
 	First       string
 	Older       string
 	Preferences []components.Option // empty for readers without an account
@@ -46,20 +45,33 @@ func (f NoticeFilter) unread() string {
 	return ""
 }
 
-// NoticeRow is one notice.
-type NoticeRow struct {
-	ID       string
-	New      bool // unread
-	Title    string
-	Severity notice.Severity
-	At       time.Time
-	About    string // its subject, in words
-	Link     string // the subject's address
-	Detail   string
+// newest is the newest notice that is unread; empty: all are read.
+func (v NoticesView) newest() string {
+	for _, n := range v.Rows {
+		if n.Unread {
+			return id.Notice.Format(n.ID)
+		}
+	}
+	return ""
 }
 
-func (r NoticeRow) tone() components.Tone {
-	switch r.Severity {
+// noticeLine is a notice in words.
+type noticeLine struct{ About, Detail, Link string }
+
+func (v NoticesView) line(n show.Notice) (l noticeLine) {
+	var delivery string
+	l.About, l.Detail, delivery = n.About()
+	switch {
+	case delivery != "":
+		l.Link = v.Root + "/deliveries/" + delivery
+	case n.Endpoint != nil:
+		l.Link = v.Root + "/endpoints/" + id.Endpoint.Format(*n.Endpoint)
+	}
+	return l
+}
+
+func noticeTone(n show.Notice) components.Tone {
+	switch n.Kind.Severity() {
 	case notice.Critical:
 		return components.Bad
 	case notice.Warning:

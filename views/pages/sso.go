@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -28,15 +29,7 @@ type SSOView struct {
 	Logout   string
 	SignIn   string
 	Domain   components.FieldProps
-	Domains  []SSODomain
-}
-
-// SSODomain is an email domain of a tenant.
-type SSODomain struct {
-	Domain   string
-	Record   string // the name of the TXT record
-	Text     string // the content of the record
-	Verified bool
+	Domains  []show.Domain
 }
 
 // SSORoles are the roles that a provider can give by default.

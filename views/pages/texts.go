@@ -24,8 +24,8 @@ func (r Refused) summary() []components.Wrong {
 	return []components.Wrong{{Detail: r.Wrong}}
 }
 
-// wrongList are a form's errors for its summary, in the order of its fields; those of no field come first.
-func wrongList(wrong map[string]string, names ...string) []components.Wrong {
+// WrongList are a form's errors for its summary, in the order of its fields; those of no field come first.
+func WrongList(wrong map[string]string, names ...string) []components.Wrong {
 	var out []components.Wrong
 	listed := map[string]bool{}
 	for _, name := range names {
@@ -44,3 +44,5 @@ func wrongList(wrong map[string]string, names ...string) []components.Wrong {
 	}
 	return append(rest, out...)
 }
+
+var wrongList = WrongList

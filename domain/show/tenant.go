@@ -1,0 +1,49 @@
+package show
+
+import (
+	"encoding/json"
+	"time"
+
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// Tenant is a tenant with its settings.
+type Tenant struct {
+	ID            id.UUID
+	ExternalID    string // the company's own id; empty: none
+	Name          string
+	State         account.TenantState
+	StrictTypes   bool
+	RetentionDays int
+	CreatedAt     time.Time
+	Settings      json.RawMessage // of its own; rules read them beside the platform's
+	Unconfirmed   []string        // the contacts that have not agreed to get notices; only of a tenant that is read alone
+}
+
+// Suspended reports whether an operator suspended the tenant.
+func (t Tenant) Suspended() bool { return t.State == account.TenantSuspended }
+
+// Notices are the tenant's settings of notices.
+func (t Tenant) Notices() notice.Settings { return notice.ReadSettings(t.Settings) }
+
+// ViewersReadPayloads reports whether viewers see payloads and responses.
+func (t Tenant) ViewersReadPayloads() bool { return access.ViewersReadPayloads(t.Settings) }
+
+// TenantLine is a tenant in the operators' list.
+type TenantLine struct {
+	Tenant
+	Endpoints, Disabled int64
+	Waiting             int64 // deliveries, counted up to MaxWaiting + 1
+}
+
+// MaxWaiting bounds how many waiting deliveries of a tenant the operators' list counts.
+const MaxWaiting = 10_000
+
+// Holdings are what a tenant's deletion takes away.
+type Holdings struct {
+	Endpoints, Keys, Members int64
+	Waiting                  int64 // deliveries, counted up to MaxWaiting + 1
+}

@@ -1,0 +1,58 @@
+package components
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/a-h/templ"
+)
+
+// Table is a list of rows, which are its children, made of cells. The cells of the first row name the columns. On a
+// narrow screen each row is a card.
+func Table(p TableProps) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		rows := templ.GetChildren(ctx)
+		ctx = templ.ClearChildren(ctx)
+		var text strings.Builder
+		head := &tableHead{lead: p.Lead}
+		if err := rows.Render(context.WithValue(ctx, tableKey{}, head), &text); err != nil {
+			return err
+		}
+		if p.Columns != nil {
+			head.columns = p.Columns
+		}
+		return table(p, head.columns, text.String()).Render(ctx, w)
+	})
+}
+
+type tableKey struct{}
+
+// tableHead gathers the columns of a table while its rows are rendered.
+type tableHead struct {
+	lead    string
+	columns []Column
+	whole   bool // a second row has begun
+}
+
+// leadColumn stands for the table's first column.
+const leadColumn = "\x00"
+
+// column adds the column of a cell to the table around it.
+func column(ctx context.Context, c Column) {
+	h, ok := ctx.Value(tableKey{}).(*tableHead)
+	if !ok || h.whole {
+		return
+	}
+	switch c.Label {
+	case leadColumn:
+		c.Label = h.lead
+	case "":
+		c = Column{Label: "Actions", HideLabel: true, Shrink: true}
+	}
+	if len(h.columns) > 0 && h.columns[0] == c {
+		h.whole = true
+		return
+	}
+	h.columns = append(h.columns, c)
+}
