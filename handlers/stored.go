@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/days"
 	"posthorn/db/deliveries"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
@@ -38,17 +38,15 @@ func (c *Call) ofStoredDay(err error) error {
 
 // explainStored makes an error page say of which day its object is, and offers to bring that day back.
 func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
-	var found []sql.DaysInStorageRow
+	var found []history.Day
 	_ = c.Tx(func(q *db.Tx) (err error) { // without its state the page still says what is known
-		found, err = q.DaysInStorage(c.Ctx(), sql.DaysInStorageParams{
-			TenantID: c.Actor.Tenant, Since: day, Until: day, Most: 1,
-		})
+		found, err = days.InStorage(c.Ctx(), q, c.Actor.Tenant, day, day)
 		return err
 	})
 	name, tenant := day.Format("2 January 2006"), "/t/"+id.Tenant.Format(c.Actor.Tenant)
 	r.Back, r.BackLabel = tenant+"/deliveries", "Back to the deliveries"
 	switch {
-	case len(found) > 0 && history.State(found[0].State) == history.Returning:
+	case len(found) > 0 && found[0].State == history.Returning:
 		r.Title, r.Detail = "This day is being brought back", "The history of "+name+" is being brought back from storage. Open this page again in some minutes."
 		if found[0].Delayed {
 			r.Detail = "The history of " + name + " is being brought back from storage. " + history.Delayed

@@ -13,7 +13,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/maintenance"
 	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 )
 
@@ -23,11 +22,7 @@ const masterKeyFile = "master.key"
 // openRing finds the master key and makes sure that it is the right one: a key that can't open what is stored would
 // leave every endpoint without its signing secret, one failed delivery after another.
 func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring, error) {
-	var samples []sql.SealedSamplesRow
-	err := d.Console(ctx, func(q *db.Tx) (err error) {
-		samples, err = q.SealedSamples(ctx)
-		return err
-	})
+	samples, err := maintenance.SealedSamples(ctx, d)
 	if err != nil {
 		return nil, err
 	}

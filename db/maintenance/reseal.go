@@ -159,3 +159,11 @@ func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
 	}
 	return n, nil
 }
+
+// SealedSample is a secret as it is stored.
+type SealedSample = sql.SealedSamplesRow
+
+// SealedSamples reads stored secrets, at least one of each key that seals any.
+func SealedSamples(ctx context.Context, d *db.DB) ([]SealedSample, error) {
+	return db.Read(ctx, d.Console, func(q *sql.Queries) ([]SealedSample, error) { return q.SealedSamples(ctx) })
+}

@@ -9,6 +9,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -50,13 +51,13 @@ func (a *mailbox) arrived(c *handlers.Call, s notice.Subscription, email string)
 		return s, nil
 	}
 	err := a.DB.Account(c.Ctx(), func(q *db.Tx) error {
-		_, err := q.GetPerson(c.Ctx(), person)
+		_, err := accounts.Get(c.Ctx(), q, account.Person, person)
 		if !db.IsMissing(err) {
 			return err
 		}
-		row, err := q.FindPerson(c.Ctx(), email)
+		found, err := accounts.Find(c.Ctx(), q, account.Person, email)
 		if err == nil {
-			s.Recipient = notice.PersonRecipient(row.ID)
+			s.Recipient = notice.PersonRecipient(found.ID)
 		}
 		if db.IsMissing(err) {
 			err = nil
