@@ -1,10 +1,12 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/a-h/templ"
 	"go.yaml.in/yaml/v3"
 
 	views "posthorn/views/docs"
@@ -110,11 +112,8 @@ func (c contract) reference(base string) ([]views.Group, error) {
 			if op == nil {
 				continue
 			}
-			tag := ""
-			if list := get(op, "tags"); list != nil && len(list.Content) > 0 {
-				tag = list.Content[0].Value
-			}
-			at := slices.IndexFunc(groups, func(g views.Group) bool { return g.Name == tag })
+			of := texts(get(op, "tags"))
+			at := slices.IndexFunc(groups, func(g views.Group) bool { return len(of) > 0 && g.Name == of[0] })
 			if at < 0 {
 				return nil, fmt.Errorf("%s %s has no tag of the document's", method, path)
 			}
@@ -134,17 +133,10 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 	if get(item, "servers") == nil {
 		o.Named = "/api/v1/tenants/{tenant_id}" + path
 	}
-	if o.Text = value(op, "description"); o.Text != "" {
-		o.About = prose(o.Text)
-	}
-	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
-		if list == nil {
-			continue
-		}
-		for _, p := range list.Content {
-			p, _ = c.resolve(p)
-			o.Parameters = append(o.Parameters, c.parameter(p))
-		}
+	o.Text, o.About = about(op)
+	for _, p := range items(get(item, "parameters"), get(op, "parameters")) {
+		p, _ = c.resolve(p)
+		o.Parameters = append(o.Parameters, c.parameter(p))
 	}
 	body := get(op, "requestBody")
 	schema := get(body, "content", "application/json", "schema")
@@ -171,6 +163,16 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 	return o
 }
 
+// items are what some lists hold, one list after the other.
+func items(lists ...*yaml.Node) (out []*yaml.Node) {
+	for _, list := range lists {
+		if list != nil {
+			out = append(out, list.Content...)
+		}
+	}
+	return out
+}
+
 // texts are the texts of a list.
 func texts(list *yaml.Node) (out []string) {
 	if list != nil {
@@ -183,10 +185,18 @@ func (c contract) parameter(p *yaml.Node) views.Field {
 	f := views.Field{Name: value(p, "name"), Where: value(p, "in"), Required: value(p, "required") == "true"}
 	schema, _ := c.resolve(get(p, "schema"))
 	f.Type, f.Limits = c.kind(schema), c.limits(schema)
-	if f.Text = value(p, "description"); f.Text != "" {
-		f.About = prose(f.Text)
-	}
+	f.Text, f.About = about(p)
 	return f
+}
+
+// about is the first description of some nodes, as text and as a component.
+func about(nodes ...*yaml.Node) (text string, component templ.Component) {
+	for _, n := range nodes {
+		if text = value(n, "description"); text != "" {
+			return text, prose(text)
+		}
+	}
+	return "", nil
 }
 
 // maxDepth is how deeply nested fields are listed.
@@ -199,30 +209,17 @@ func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Fi
 		return c.fields(item, strings.TrimSuffix(prefix, ".")+"[].", depth)
 	}
 	var list []views.Field
-	for _, part := range []string{"allOf", "oneOf"} {
-		if all := get(schema, part); all != nil {
-			for _, one := range all.Content {
-				list = append(list, c.fields(one, prefix, depth)...)
-			}
-		}
+	for _, one := range items(get(schema, "allOf"), get(schema, "oneOf")) {
+		list = append(list, c.fields(one, prefix, depth)...)
 	}
-	var required []string
-	if r := get(schema, "required"); r != nil {
-		_ = r.Decode(&required)
-	}
+	required := texts(get(schema, "required"))
 	for name, property := range members(get(schema, "properties")) {
 		resolved, _ := c.resolve(property)
 		f := views.Field{
 			Name: prefix + name, Required: slices.Contains(required, name), Type: c.kind(resolved),
 			Limits: c.limits(resolved), Depth: depth,
 		}
-		about := value(property, "description")
-		if about == "" {
-			about = value(resolved, "description")
-		}
-		if f.Text = about; about != "" {
-			f.About = prose(about)
-		}
+		f.Text, f.About = about(property, resolved)
 		list = append(list, f)
 		if depth < maxDepth {
 			list = append(list, c.fields(resolved, prefix+name+".", depth+1)...)
@@ -245,13 +242,11 @@ func (c contract) kind(schema *yaml.Node) string {
 	default:
 		types = []string{t.Value}
 	}
-	for _, part := range []string{"allOf", "oneOf"} {
-		if all := get(schema, part); all != nil && len(types) == 0 {
-			for _, one := range all.Content {
-				types = append(types, c.kind(one))
-			}
-			types = slices.Compact(types)
+	if len(types) == 0 {
+		for _, one := range items(get(schema, "allOf"), get(schema, "oneOf")) {
+			types = append(types, c.kind(one))
 		}
+		types = slices.Compact(types)
 	}
 	if len(types) == 0 {
 		return "any JSON"
@@ -284,14 +279,8 @@ func (c contract) limits(schema *yaml.Node) string {
 	between("minLength", "maxLength", " characters")
 	between("minItems", "maxItems", " items")
 	between("minProperties", "maxProperties", " entries")
-	enum := get(schema, "enum")
-	if enum == nil {
-		item, _ := c.resolve(get(schema, "items"))
-		enum = get(item, "enum")
-	}
-	if enum != nil {
-		var values []string
-		_ = enum.Decode(&values)
+	item, _ := c.resolve(get(schema, "items"))
+	if values := texts(cmp.Or(get(schema, "enum"), get(item, "enum"))); len(values) > 0 {
 		parts = append(parts, "one of "+strings.Join(values, ", "))
 	}
 	if d := get(schema, "default"); d != nil {

@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -89,8 +90,8 @@ func (c contract) example(schema *yaml.Node, name, of string, all bool, depth in
 	case depth > 6:
 		return nil
 	}
-	if items := get(schema, "items"); items != nil {
-		return []any{c.example(items, name, of, all, depth+1)}
+	if item := get(schema, "items"); item != nil {
+		return []any{c.example(item, name, of, all, depth+1)}
 	}
 	if o, ok := c.exampleObject(schema, of, all, depth); ok {
 		return o
@@ -100,26 +101,15 @@ func (c contract) example(schema *yaml.Node, name, of string, all bool, depth in
 
 func (c contract) exampleObject(schema *yaml.Node, of string, all bool, depth int) (object, bool) {
 	o, found := object{}, get(schema, "properties") != nil
-	for _, part := range []string{"allOf", "oneOf"} {
-		if list := get(schema, part); list != nil {
-			for _, one := range list.Content {
-				if inner, ok := c.example(one, "", of, all, depth).(object); ok {
-					o, found = append(o, inner...), true
-				}
-			}
+	for _, one := range items(get(schema, "allOf"), get(schema, "oneOf")) {
+		if inner, ok := c.example(one, "", of, all, depth).(object); ok {
+			o, found = append(o, inner...), true
 		}
 	}
-	var required []string
-	if r := get(schema, "required"); r != nil {
-		_ = r.Decode(&required)
-	}
+	required := texts(get(schema, "required"))
 	for name, property := range members(get(schema, "properties")) {
-		must := false
-		for _, r := range required {
-			must = must || r == name
-		}
 		resolved, _ := c.resolve(property)
-		if !all && !must && get(resolved, "example") == nil {
+		if !all && !slices.Contains(required, name) && get(resolved, "example") == nil {
 			continue
 		}
 		o = append(o, pair{name, c.example(property, name, of, all, depth+1)})
@@ -168,24 +158,17 @@ func exampleScalar(kind, name, of string) any {
 }
 
 func (c contract) exampleText(schema *yaml.Node) string {
-	return indented(c.example(schema, "", "", true, 0))
+	return jsonText(c.example(schema, "", "", true, 0), "  ")
 }
 
-func indented(v any) string {
+func compact(v any) string { return jsonText(v, "") }
+
+// jsonText is a value as JSON for people, who read < as it is.
+func jsonText(v any, indent string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if enc.Encode(v) != nil {
-		return ""
-	}
-	return strings.TrimSpace(b.String())
-}
-
-func compact(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
 	if enc.Encode(v) != nil {
 		return ""
 	}

@@ -77,8 +77,13 @@ func Routes(d Deps) []handlers.Route {
 		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
 		routes = append(routes, handlers.Route{
-			Method: http.MethodGet, Path: path, Access: handlers.Access{Public: true},
-			Handler: handler, Timeout: firstPage,
+			Method: http.MethodGet, Path: path, Access: handlers.Access{Public: true}, Timeout: firstPage,
+			Handler: func(call *handlers.Call) error {
+				if strings.HasSuffix(call.Request.URL.Path, markdownEnd) {
+					return s.markdown(call)
+				}
+				return handler(call)
+			},
 		})
 	}
 	return routes
@@ -190,9 +195,6 @@ func (s *site) reference(call *handlers.Call) error {
 }
 
 func (s *site) group(call *handlers.Call) error {
-	if strings.HasSuffix(call.Param("group"), markdownEnd) {
-		return s.markdown(call)
-	}
 	return s.show(call, "", func(c *content) (string, templ.Component) {
 		for _, g := range c.groups {
 			if g.Path == call.Request.URL.Path {
@@ -204,9 +206,6 @@ func (s *site) group(call *handlers.Call) error {
 }
 
 func (s *site) operation(call *handlers.Call) error {
-	if strings.HasSuffix(call.Param("operation"), markdownEnd) {
-		return s.markdown(call)
-	}
 	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
 		for _, g := range c.groups {
 			for _, o := range g.Operations {
@@ -220,9 +219,6 @@ func (s *site) operation(call *handlers.Call) error {
 }
 
 func (s *site) guide(call *handlers.Call) error {
-	if strings.HasSuffix(call.Param("page"), markdownEnd) {
-		return s.markdown(call)
-	}
 	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
 		g, ok := c.guides[strings.TrimPrefix(call.Request.URL.Path, "/docs/")]
 		title, body := prosePage(g, ok)
@@ -231,9 +227,6 @@ func (s *site) guide(call *handlers.Call) error {
 }
 
 func (s *site) problem(call *handlers.Call) error {
-	if strings.HasSuffix(call.Param("code"), markdownEnd) {
-		return s.markdown(call)
-	}
 	return s.show(call, "", func(c *content) (string, templ.Component) {
 		g, ok := c.errors[call.Param("code")]
 		return prosePage(g, ok)

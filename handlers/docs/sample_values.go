@@ -1,8 +1,6 @@
 package docs
 
 import (
-	"bytes"
-	"encoding/json"
 	"regexp"
 	"strings"
 )
@@ -56,12 +54,4 @@ func (s style) write(v any, indent string) string {
 	return compact(v)
 }
 
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil {
-		return ""
-	}
-	return strings.TrimSpace(b.String())
-}
+func quoteJSON(s string) string { return compact(s) }

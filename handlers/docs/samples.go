@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -91,17 +92,10 @@ func (c contract) samples(base string, o views.Operation, body, item, op *yaml.N
 // pathValues are the example values of a path's parameters.
 func (c contract) pathValues(item, op *yaml.Node) map[string]string {
 	values := map[string]string{}
-	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
-		if list == nil {
-			continue
-		}
-		for _, p := range list.Content {
-			p, _ = c.resolve(p)
-			if name := value(p, "name"); value(p, "in") == "path" {
-				if values[name] = value(p, "example"); values[name] == "" {
-					values[name] = fmt.Sprint(exampleScalar("string", name, ""))
-				}
-			}
+	for _, p := range items(get(item, "parameters"), get(op, "parameters")) {
+		p, _ = c.resolve(p)
+		if name := value(p, "name"); value(p, "in") == "path" {
+			values[name] = cmp.Or(value(p, "example"), fmt.Sprint(exampleScalar("string", name, "")))
 		}
 	}
 	return values
