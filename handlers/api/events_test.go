@@ -299,6 +299,37 @@ func TestEventListsFilter(t *testing.T) {
 	}
 }
 
+func TestEventsOfAProducersIDAreFilteredBeforeTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	var own []string
+	for _, body := range []string{
+		`{"type":"a","data":1,"event_id":"order-1","channels":["eu"]}`, `{"type":"b","data":1,"event_id":"order-1"}`, `{"type":"a","data":1,"event_id":"order-2"}`,
+	} {
+		own = append(own, w.do("POST", "/api/v1/events", acme.key, body).want(202).text("id"))
+		time.Sleep(2 * time.Millisecond) // ids of one millisecond have no order
+	}
+	for query, want := range map[string][]string{
+		"":                            {own[1], own[0]},
+		"&limit=1":                    {own[1]},
+		"&limit=1&order=asc":          {own[0]},
+		"&type=a&limit=1":             {own[0]},
+		"&channel=eu&limit=1":         {own[0]},
+		"&type=c":                     {},
+		"&until=1970-01-02T00:00:00Z": {},
+	} {
+		if got := w.events(acme, "event_id=order-1"+query); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+	first := w.do("GET", "/api/v1/events?event_id=order-1&limit=1", acme.key, nil).want(200)
+	second := w.do("GET", "/api/v1/events?event_id=order-1&limit=1&cursor="+first.text("next_cursor"), acme.key, nil).want(200)
+	if got := ids(second); !slices.Equal(got, own[:1]) || second.get("next_cursor") != nil {
+		t.Errorf("the second page is %s", second.Body)
+	}
+}
+
 func TestEventsOlderThanTheRetentionAreHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -56,9 +56,11 @@ func TestSearchFindsNamesKeysAndValues(t *testing.T) {
 	once := store(tn, event.Emission{Type: "order.once", Data: []byte(`{}`), IdempotencyKey: "once-1"})
 	foreign := store(other, event.Emission{Type: "order.paid", Data: []byte(`{"order_id":"ord_10338"}`), Key: "customer-7", IdempotencyKey: "once-1"})
 	viewer := tn.of[access.Viewer]
-	viewer.get(searchFor(tn, "ord_10338")).want(200, value, text, "data.order_id", "data.note", "Searched the keys and data of 4 events").lacks(keyed, foreign)
+	viewer.get(searchFor(tn, "ord_10338")).want(200, value, text, "data.order_id", "data.note", "Searched the types, keys, and data of 4 events").lacks(keyed, foreign)
 	viewer.get(searchFor(tn, "data.order_id:ord_10338")).want(200, value).lacks(text, foreign)
+	viewer.get(searchFor(tn, "order_id=ord_10338")).want(200, value).lacks(text, foreign)
 	viewer.get(searchFor(tn, "data.lines.sku:a/b")).want(200, value, "data.lines.sku")
+	viewer.get(searchFor(tn, "order.sent")).want(200, text, "event type").lacks(value, foreign)
 	viewer.get(searchFor(tn, "customer-7")).want(200, keyed, "ordering key").lacks(foreign)
 	viewer.get(searchFor(tn, "once-1")).want(200, once, "idempotency key").lacks(foreign)
 	viewer.get(searchFor(tn, "account")).want(200, ">Accounting</a>", "No events found")
