@@ -66,7 +66,7 @@ func (k *Kit) findMember(c *Call) error {
 		return err
 	}
 	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.Member, m.Role, m.Name
-	c.Actor.Suspended = m.State != "active"
+	c.Actor.Suspended = m.State != account.TenantActive
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 	}
 	link, err := accounts.FindPortal(c.Ctx(), k.sessions.db, *session.Link)
 	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.Tenant != tenant ||
-		link.TenantState == accounts.TenantDeleted) {
+		link.TenantState == account.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 	}
 	c.Actor.Session, c.Actor.Portal = session, &link
 	c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = tenant, link.Role, link.TenantName
-	c.Actor.Suspended = link.TenantState != "active"
+	c.Actor.Suspended = link.TenantState != account.TenantActive
 	return true, k.touch(c, session)
 }
 

@@ -44,7 +44,7 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	c.Actor.Session, c.Actor.Operator = session, session.User
 	c.Actor.Tenant, c.Actor.TenantName, c.Actor.Role = tenant, view.TenantName, access.Admin
 	c.Actor.Viewing = &view
-	c.Actor.Suspended = view.TenantState != "active"
+	c.Actor.Suspended = view.TenantState != account.TenantActive
 	if err := k.touch(c, session); err != nil {
 		return false, err
 	}

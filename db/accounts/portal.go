@@ -153,7 +153,7 @@ func FindPortal(ctx context.Context, d *db.DB, link id.UUID) (l account.PortalAc
 			ID:           link,
 			Tenant:       row.TenantID,
 			TenantName:   row.TenantName,
-			TenantState:  row.TenantState,
+			TenantState:  account.TenantState(row.TenantState),
 			Role:         access.Role(row.Role),
 			Brand:        row.Brand,
 			Accent:       row.Accent,

@@ -147,10 +147,6 @@ func (s Self) endSessions(ctx context.Context, d *db.DB, end func(*sql.Queries) 
 	})
 }
 
-// TenantDeleted is the state of a tenant that was deleted but not erased yet. It has no members, even if a person
-// joined during the deletion.
-const TenantDeleted = "deleted"
-
 // ErrSSORequired rejects a session that the tenant's identity provider did not start, if the tenant accepts no other.
 var ErrSSORequired = fault.New(fault.Forbidden, "sso_required", "This tenant requires single sign-on. Sign in with its identity provider.")
 
@@ -168,7 +164,7 @@ func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUI
 			Member:      t.MemberID,
 			Name:        t.TenantName,
 			Role:        access.Role(t.Role),
-			State:       t.TenantState,
+			State:       account.TenantState(t.TenantState),
 			SSORequired: t.SSORequired,
 		})
 	}
@@ -188,7 +184,7 @@ func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id
 			return err
 		}
 		for _, t := range all {
-			if t.Tenant == tenant && t.State != TenantDeleted {
+			if t.Tenant == tenant && t.State != account.TenantDeleted {
 				entered = t
 				if t.SSORequired && only == nil {
 					return ErrSSORequired

@@ -71,7 +71,7 @@ func FindSSO(ctx context.Context, d *db.DB, tenant id.UUID) (c Connection, name 
 			return err
 		}
 		t, err := q.GetTenant(ctx, tenant)
-		if db.IsMissing(err) || err == nil && t.State == TenantDeleted {
+		if db.IsMissing(err) || err == nil && t.State == account.TenantDeleted {
 			err = ErrSSOMissing
 		}
 		name = t.Name

@@ -124,7 +124,7 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (v account
 		}
 		v = account.View{
 			TenantName:  row.TenantName,
-			TenantState: string(row.TenantState),
+			TenantState: row.TenantState,
 			Until:       row.OperatorView.ExpiresAt,
 			Reason:      row.OperatorView.Reason,
 			Acting:      row.OperatorView.Acting,

@@ -55,8 +55,8 @@ type Membership struct {
 	Tenant, Member id.UUID
 	Name           string // the tenant's
 	Role           access.Role
-	State          string // the tenant's
-	SSORequired    bool   // the tenant accepts no session but its identity provider's
+	State          TenantState
+	SSORequired    bool // the tenant accepts no session but its identity provider's
 }
 
 // PortalAccess is a link by which somebody opened a tenant's dashboard.
@@ -64,7 +64,7 @@ type PortalAccess struct {
 	ID           id.UUID
 	Tenant       id.UUID
 	TenantName   string
-	TenantState  string
+	TenantState  TenantState
 	Role         access.Role
 	Brand        string // empty: Posthorn's own
 	Accent       string // a color as #rrggbb, or empty
@@ -75,7 +75,7 @@ type PortalAccess struct {
 // View is an operator's visit to a tenant's dashboard.
 type View struct {
 	TenantName  string
-	TenantState string
+	TenantState TenantState
 	Until       time.Time
 	Reason      string
 	Acting      bool // can change things too

@@ -189,7 +189,7 @@ func tenants(v TenantsView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						if t.State != "active" {
+						if t.State != account.TenantActive {
 							templ_7745c5c3_Err = components.Badge(components.Warning, "suspended").Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
