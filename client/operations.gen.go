@@ -4768,7 +4768,7 @@ type ListEventsParams struct {
 	// TraceID Events that belong to a trace: 32 lowercase hexadecimal digits
 	TraceID *TraceID `form:"trace_id,omitempty" json:"trace_id,omitempty"`
 
-	// EventID Events that the producer gave this id. They are all on one page, up to its `limit`
+	// EventID Events that the producer gave this id: one, unless the id was used again
 	EventID *string `form:"event_id,omitempty" json:"event_id,omitempty"`
 }
 
