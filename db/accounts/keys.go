@@ -239,12 +239,8 @@ func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state account.Te
 }
 
 // FindTenant finds the tenant with an external id.
-func (d Keys) FindTenant(ctx context.Context, external string) (tenant id.UUID, err error) {
-	err = d.Ingest(ctx, func(q *sql.Queries) error {
-		tenant, err = q.FindTenant(ctx, external)
-		return err
-	})
-	return tenant, err
+func (d Keys) FindTenant(ctx context.Context, external string) (id.UUID, error) {
+	return db.Read(ctx, d.Ingest, func(q *sql.Queries) (id.UUID, error) { return q.FindTenant(ctx, external) })
 }
 
 // FindEndpoint finds a tenant's endpoint with an external id.
@@ -260,12 +256,8 @@ func (d Keys) FindEndpoint(ctx context.Context, tenant id.UUID, external string)
 }
 
 // KeysRevision changes with every revocation of a key and every suspension of a tenant.
-func (d Keys) KeysRevision(ctx context.Context) (n int64, err error) {
-	err = d.Ingest(ctx, func(q *sql.Queries) error {
-		n, err = q.KeysRevision(ctx)
-		return err
-	})
-	return n, err
+func (d Keys) KeysRevision(ctx context.Context) (int64, error) {
+	return db.Read(ctx, d.Ingest, func(q *sql.Queries) (int64, error) { return q.KeysRevision(ctx) })
 }
 
 // TouchKeys records that keys were used.

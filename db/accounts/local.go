@@ -20,12 +20,10 @@ const (
 
 // MakeLocalLink returns the token of a link that opens the dashboard on the server's machine, signed in. Whoever can
 // create one can reach the database, so the link grants nothing new. It is for development only.
-func MakeLocalLink(ctx context.Context, d *db.DB) (token string, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		token, err = MakeLink(ctx, q, NewLink{Purpose: linkSignIn, Email: localEmail, Life: account.LocalLife})
-		return err
+func MakeLocalLink(ctx context.Context, d *db.DB) (string, error) {
+	return db.Read(ctx, d.Console, func(q *sql.Queries) (string, error) {
+		return MakeLink(ctx, q, NewLink{Purpose: linkSignIn, Email: localEmail, Life: account.LocalLife})
 	})
-	return token, err
 }
 
 // LocalSignIn is the use of such a link.

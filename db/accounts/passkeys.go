@@ -23,12 +23,10 @@ type PasskeyCeremony struct {
 const ceremonyLife = 5 * time.Minute
 
 // StartPasskey stores a ceremony and returns the token by which its form names it.
-func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (token string, err error) {
-	err = d.Account(ctx, func(q *sql.Queries) error {
-		token, err = MakeLink(ctx, q, NewLink{Purpose: linkPasskey, Data: p, Life: ceremonyLife})
-		return err
+func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (string, error) {
+	return db.Read(ctx, d.Account, func(q *sql.Queries) (string, error) {
+		return MakeLink(ctx, q, NewLink{Purpose: linkPasskey, Data: p, Life: ceremonyLife})
 	})
-	return token, err
 }
 
 // TakePasskey uses up a ceremony and returns its session. A ceremony that was used, has expired, belongs to another
@@ -55,12 +53,8 @@ func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind acco
 }
 
 // Passkeys lists those of an account, oldest first.
-func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) (all []account.Passkey, err error) {
-	err = d.Account(ctx, func(q *sql.Queries) error {
-		all, err = passkeysOf(ctx, q, owner)
-		return err
-	})
-	return all, err
+func Passkeys(ctx context.Context, d *db.DB, owner id.UUID) ([]account.Passkey, error) {
+	return db.Read(ctx, d.Account, func(q *sql.Queries) ([]account.Passkey, error) { return passkeysOf(ctx, q, owner) })
 }
 
 func passkeysOf(ctx context.Context, q *sql.Queries, owner id.UUID) ([]account.Passkey, error) {

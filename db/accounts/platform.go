@@ -25,12 +25,8 @@ func Version(parts ...string) string {
 }
 
 // Platform reads the platform's settings.
-func Platform(ctx context.Context, d *db.DB) (raw []byte, err error) {
-	err = d.Ingest(ctx, func(q *sql.Queries) error {
-		raw, err = q.PlatformSettings(ctx)
-		return err
-	})
-	return raw, err
+func Platform(ctx context.Context, d *db.DB) ([]byte, error) {
+	return db.Read(ctx, d.Ingest, func(q *sql.Queries) ([]byte, error) { return q.PlatformSettings(ctx) })
 }
 
 // PlatformChange lists what a request changes about the platform.

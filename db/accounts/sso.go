@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/sso"
 )
 
@@ -168,9 +169,13 @@ func keepBreakGlass(ctx context.Context, q *sql.Queries, tenant, member id.UUID)
 }
 
 // BreakGlassOwners lists the owners of a tenant who can be its break-glass account.
-func BreakGlassOwners(ctx context.Context, d *db.DB, tenant id.UUID) (owners []sql.OwnersForBreakGlassRow, err error) {
+func BreakGlassOwners(ctx context.Context, d *db.DB, tenant id.UUID) (owners []show.Member, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		owners, err = q.OwnersForBreakGlass(ctx, tenant)
+		rows, err := q.OwnersForBreakGlass(ctx, tenant)
+		for _, r := range rows {
+			m := show.Member{ID: r.ID, Name: r.Name, Email: r.Email, Role: access.Owner, SecondFactor: r.HasTotp}
+			owners = append(owners, m)
+		}
 		return err
 	})
 	return owners, err
@@ -323,12 +328,10 @@ type SSOFlow struct {
 }
 
 // StartSSO stores a sign-in and returns its state. The state itself is not stored.
-func StartSSO(ctx context.Context, d *db.DB, f SSOFlow) (state string, err error) {
-	err = d.Account(ctx, func(q *sql.Queries) error {
-		state, err = MakeLink(ctx, q, NewLink{Purpose: linkSSO, Data: f, Life: sso.FlowLife})
-		return err
+func StartSSO(ctx context.Context, d *db.DB, f SSOFlow) (string, error) {
+	return db.Read(ctx, d.Account, func(q *sql.Queries) (string, error) {
+		return MakeLink(ctx, q, NewLink{Purpose: linkSSO, Data: f, Life: sso.FlowLife})
 	})
-	return state, err
 }
 
 // TakeSSO uses up a state if the browser that sends it is the one that started the sign-in. A state that was used, has

@@ -48,12 +48,8 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) error {
 
 // EndView ends the view of an operator's session and returns its tenant. If there is none, or it has expired, it
 // returns fault.ErrNotFound.
-func EndView(ctx context.Context, d *db.DB, session id.UUID, by db.Author) (tenant id.UUID, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
-		tenant, err = endView(ctx, q, session, by)
-		return err
-	})
-	return tenant, err
+func EndView(ctx context.Context, d *db.DB, session id.UUID, by db.Author) (id.UUID, error) {
+	return db.Read(ctx, d.Console, func(q *sql.Queries) (id.UUID, error) { return endView(ctx, q, session, by) })
 }
 
 func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author) (id.UUID, error) {
