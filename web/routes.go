@@ -34,13 +34,8 @@ import (
 func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
 	keys := handlers.NewAuthenticator(accounts.Keys{DB: general}, p.Log, time.Now)
 	p.keys = p.run("key watch", keys.Run)
-	kit := handlers.New(handlers.Config{
-		DB:            general,
-		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general,
-			p.URL()).Of(p.Config.Home), Keys: ring, BaseURL: p.URL(),
-		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies,
-		Bodies: p.Config.bodies(),
-	})
+	config := kitConfig(p, general, keys, ring)
+	kit := handlers.New(config)
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe)
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
@@ -54,17 +49,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		kit.Mount(inner, api.Routes(own))
 		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
 	}
-	var fleet *homes.Router
-	if p.Config.Home != "" {
-		fleet = homes.New(homes.Config{
-			Self: p.Config.Home, Others: p.Config.Others, Secret: p.Config.HomeSecret.Reveal(), DB: general, Keys: keys,
-			Ring: ring, Proxies: p.Config.Proxies,
-			Secure: strings.HasPrefix(p.URL(), "https://"), Log: p.Log, Now: time.Now, Release: buildVersion(), Here: engine,
-			Refuse: kit.Refuser(), Arrive: kit.Arrive,
-		})
-		p.homes = p.run("watch of the homes", fleet.Watch)
-		p.registry.MustRegister(homeMetrics(fleet.Known))
-	}
+	fleet := newFleet(p, kit, engine, config)
 	kit.Mount(engine, table(routed{
 		ready: p.ready, api: own, svix: translated,
 		auth: auth.Deps{
@@ -85,6 +70,48 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	if fleet == nil {
 		return engine
 	}
+	return fleet
+}
+
+func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *seal.Ring) handlers.Config {
+	return handlers.Config{
+		DB:             general,
+		Authenticator:  keys,
+		Log:            p.Log,
+		Now:            time.Now,
+		Sessions:       handlers.NewSessions(general, p.URL()).Of(p.Config.Home),
+		Keys:           ring,
+		BaseURL:        p.URL(),
+		FrameAncestors: p.Config.frameAncestors(),
+		ConsoleHost:    p.Config.ConsoleHost,
+		Proxies:        p.Config.Proxies,
+		Bodies:         p.Config.bodies(),
+	}
+}
+
+// newFleet passes requests on to other homes, and watches them. It is nil where the installation has none.
+func newFleet(p *Program, kit *handlers.Kit, here http.Handler, c handlers.Config) *homes.Router {
+	if p.Config.Home == "" {
+		return nil
+	}
+	fleet := homes.New(homes.Config{
+		Self:    p.Config.Home,
+		Others:  p.Config.Others,
+		Secret:  p.Config.HomeSecret.Reveal(),
+		DB:      c.DB,
+		Keys:    c.Authenticator,
+		Ring:    c.Keys,
+		Proxies: c.Proxies,
+		Secure:  strings.HasPrefix(c.BaseURL, "https://"),
+		Log:     c.Log,
+		Now:     c.Now,
+		Release: buildVersion(),
+		Here:    here,
+		Refuse:  kit.Refuser(),
+		Arrive:  kit.Arrive,
+	})
+	p.homes = p.run("watch of the homes", fleet.Watch)
+	p.registry.MustRegister(homeMetrics(fleet.Known))
 	return fleet
 }
 
