@@ -76,10 +76,11 @@ func (l Load) Noisy() bool {
 type Host struct {
 	Name               string
 	Endpoints, Tenants int64
-	Active             int64 // nobody keeps them from being sent to; those whose breaker is open are among them
-	Disabled, Paused   int64 // by Posthorn, by operators
-	BreakersOpen       int64 // endpoints whose condition is failing
-	Failing            int64 // active ones whose last attempt failed
+	Active             int64     // nobody keeps them from being sent to; those whose breaker is open are among them
+	Disabled, Paused   int64     // by Posthorn, by operators
+	BreakersOpen       int64     // endpoints whose condition is failing
+	Failing            int64     // active ones whose last attempt failed
+	LastFailure        time.Time // zero: none
 }
 
 // HostState is how a host does.

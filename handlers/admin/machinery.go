@@ -2,16 +2,14 @@ package admin
 
 import (
 	"net/http"
-	"strings"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
-	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/console"
 )
@@ -19,15 +17,22 @@ import (
 const hostsMost = 200
 
 func (a *admin) listHosts(c *handlers.Call) error {
-	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
-			SilentSeconds: incidents.Silent.Seconds(),
-			Part:          v.Part, Failing: v.State != "", Most: hostsMost + 1,
-		})
-		v.Most = len(rows) > hostsMost
-		for _, r := range rows[:min(len(rows), hostsMost)] {
-			v.Hosts = append(v.Hosts, hostLine(r))
+	p, err := c.Page(handlers.List{
+		Name:    "hosts",
+		Rows:    hostsMost,
+		Whole:   true,
+		Filters: []handlers.Filter{handlers.BySearch},
+		Choices: []handlers.Choice{{Name: "state", Words: []string{"", "failing"}}},
+	})
+	v := console.HostsView{Part: p.Given.Get("q"), State: p.Given.Get("state")}
+	if err != nil {
+		return err
+	}
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
+		hosts, err := endpoints.Hosts(c.Ctx(), q, p.Search, v.State != "", hostsMost+1)
+		v.Most = len(hosts) > hostsMost
+		for _, h := range hosts[:min(len(hosts), hostsMost)] {
+			v.Hosts = append(v.Hosts, hostLine(h))
 		}
 		return err
 	})
@@ -38,28 +43,26 @@ func (a *admin) listHosts(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Hosts(v))
 }
 
-func hostLine(r sql.ConsoleHostsRow) console.HostLine {
-	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: incidents.Host{
-		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled,
-		Paused: r.Paused, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
-	}}
-	if r.LastFailureAt.Unix() > 0 {
-		line.LastFailure = r.LastFailureAt
-	}
-	return line
+func hostLine(h incidents.Host) console.HostLine {
+	return console.HostLine{Host: h, Href: endpointsAt(h.Name), Pause: pauseOfScope(pause.Host, h.Name)}
 }
 
 // listSickEndpoints shows the failing endpoints of all tenants, or all endpoints at one host.
 func (a *admin) listSickEndpoints(c *handlers.Call) error {
-	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
-	var rows []sql.ConsoleEndpointsRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		rows, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
-		if err != nil {
-			return err
-		}
-		v.Most = len(rows) > hostsMost
-		v.Endpoints, err = endpointLines(c, q, rows[:min(len(rows), hostsMost)])
+	p, err := c.Page(handlers.List{
+		Name:    "endpoints",
+		Rows:    hostsMost,
+		Whole:   true,
+		Filters: []handlers.Filter{handlers.ByHost},
+	})
+	if err != nil {
+		return err
+	}
+	v := console.SickView{Host: p.Host}
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		found, err := endpoints.ListPlatform(c.Ctx(), q, nil, p.Host, hostsMost+1)
+		v.Most = len(found) > hostsMost
+		v.Endpoints = endpointLines(found[:min(len(found), hostsMost)])
 		return err
 	})
 	if err != nil {
@@ -69,29 +72,15 @@ func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Sick(v))
 }
 
-func endpointLines(c *handlers.Call, q *db.Tx, rows []sql.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
-	ids := make([]id.UUID, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	states, err := endpoints.ConditionsCrossTenant(c.Ctx(), q, ids)
-	if err != nil {
-		return nil, err
-	}
-	lines := make([]console.EndpointLine, len(rows))
-	for i, r := range rows {
-		of, is := id.Endpoint.Format(r.ID), states[r.ID]
+func endpointLines(found []show.PlatformEndpoint) []console.EndpointLine {
+	lines := make([]console.EndpointLine, len(found))
+	for i, e := range found {
 		lines[i] = console.EndpointLine{
-			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID),
-			Condition: is.Condition,
-			Failures:  r.Failures, LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure),
-			Pause: pauseOfScope(pause.Endpoint, of),
-		}
-		if r.LastFailureAt != nil {
-			lines[i].FailedAt = *r.LastFailureAt
+			PlatformEndpoint: e,
+			Pause:            pauseOfScope(pause.Endpoint, id.Endpoint.Format(e.ID)),
 		}
 	}
-	return lines, nil
+	return lines
 }
 
 func (a *admin) showQueue(c *handlers.Call) error {

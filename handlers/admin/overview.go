@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -28,7 +29,7 @@ const (
 type seen struct {
 	totals   sql.ConsoleTotalsRow
 	oldest   []sql.ConsoleOldestDueRow
-	hosts    []sql.ConsoleHostsRow
+	hosts    []incidents.Host
 	backlogs []sql.ConsoleBacklogsRow
 	shares   []sql.ConsoleSharesRow
 }
@@ -45,9 +46,7 @@ func (a *admin) see(c *handlers.Call) (s seen, err error) {
 		}); err != nil {
 			return err
 		}
-		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{
-			SilentSeconds: silent, Failing: true, Most: glance,
-		}); err != nil {
+		if s.hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance); err != nil {
 			return err
 		}
 		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), sql.ConsoleBacklogsParams{
@@ -88,7 +87,7 @@ func (a *admin) overview(c *handlers.Call) error {
 	}
 	for _, h := range s.hosts {
 		v.Hosts = append(v.Hosts, hostLine(h))
-		facts.Hosts = append(facts.Hosts, v.Hosts[len(v.Hosts)-1].Host)
+		facts.Hosts = append(facts.Hosts, h)
 	}
 	v.Loads = loads(s)
 	for _, l := range v.Loads {

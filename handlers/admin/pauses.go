@@ -8,7 +8,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/sql"
+	"posthorn/db/endpoints"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -153,9 +153,9 @@ func pausable(c *handlers.Call, q *db.Tx) (known []components.Option, err error)
 	for _, t := range tenants.Rows {
 		known = append(known, components.Option{Value: id.Tenant.Format(t.ID), Label: t.Name})
 	}
-	hosts, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Most: proposed})
+	hosts, err := endpoints.Hosts(c.Ctx(), q, "", false, proposed)
 	for _, h := range hosts {
-		known = append(known, components.Option{Value: h.Host, Label: "host"})
+		known = append(known, components.Option{Value: h.Name, Label: "host"})
 	}
 	return known, err
 }

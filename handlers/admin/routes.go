@@ -111,26 +111,6 @@ func page(method, path string, h handlers.Handler) handlers.Route {
 	}
 }
 
-// before is where a page of a list starts: after the id in the address, or at the newest row. An invalid id is the
-// start of the list.
-func before(c *handlers.Call, kind id.Kind) id.UUID {
-	if uuid, err := kind.Parse(c.Query("before")); err == nil {
-		return uuid
-	}
-	return id.Last
-}
-
-// older is the address of the next page of a list, or empty. The query asked for n rows more than a page has.
-func older[R any](c *handlers.Call, kind id.Kind, rows []R, of func(R) id.UUID) (shown []R, next string) {
-	if len(rows) <= pageRows {
-		return rows, ""
-	}
-	shown = rows[:pageRows]
-	query := c.Request.URL.Query()
-	query.Set("before", kind.Format(of(shown[pageRows-1])))
-	return shown, c.Request.URL.Path + "?" + query.Encode()
-}
-
 // word is a query parameter with one of a few values. Any other value counts as missing.
 func word(c *handlers.Call, name string, words ...string) string {
 	for _, w := range words {

@@ -8,8 +8,8 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
-	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -124,8 +124,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		return v, err
 	}
 	var t show.Tenant
-	var endpoints []sql.ConsoleEndpointsRow
-	var lines []console.EndpointLine
+	var found []show.PlatformEndpoint
 	var books []show.Books
 	var platform []byte
 	var used accounts.Usage
@@ -138,10 +137,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if suspended, err = suspension(c, q, t); err != nil {
 			return err
 		}
-		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{
-			Tenant: &tenantID,
-			Most:   tenantEndpoints,
-		}); err != nil {
+		if found, err = endpoints.ListPlatform(c.Ctx(), q, &tenantID, "", tenantEndpoints); err != nil {
 			return err
 		}
 		if exported, err = deliveries.StandingExport(c.Ctx(), q, tenantID); err != nil {
@@ -149,9 +145,6 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		}
 		if used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, settings.Number(settings.MaxEndpoints),
 			settings.Number(settings.MaxPayload), a.Now()); err != nil {
-			return err
-		}
-		if lines, err = endpointLines(c, q, endpoints); err != nil {
 			return err
 		}
 		since := a.Now().UTC().AddDate(0, 0, -tenantLedgerDays)
@@ -170,7 +163,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Reason:     components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
 		View:       viewForm(), Limits: tenantLimits(t, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
-	v.Endpoints = lines
+	v.Endpoints = endpointLines(found)
 	return v, nil
 }
 

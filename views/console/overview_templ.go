@@ -9,6 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"posthorn/domain/egress"
+	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -253,7 +255,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var8 string
 							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(l.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 57, Col: 17}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 58, Col: 17}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {
@@ -306,7 +308,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var11 string
 							templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(l.URL)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 63, Col: 45}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 64, Col: 45}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 							if templ_7745c5c3_Err != nil {
@@ -319,7 +321,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var12 templ.SafeURL
 							templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL("/console/deliveries?endpoint=" + l.Endpoint))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 63, Col: 110}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 64, Col: 110}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 							if templ_7745c5c3_Err != nil {
@@ -332,7 +334,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var13 string
 							templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(l.URL)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 63, Col: 120}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 64, Col: 120}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 							if templ_7745c5c3_Err != nil {
@@ -385,7 +387,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var16 string
 							templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Lanes))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 69, Col: 24}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 70, Col: 24}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 							if templ_7745c5c3_Err != nil {
@@ -404,8 +406,7 @@ func overview(v OverviewView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants by their oldest overdue delivery", Columns: []components.Column{{Label: "Tenant"}, {Label: "Oldest"},
-					{Label: "Endpoint"}, {Label: "Worker"}, {Label: "Lanes", Number: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants by their oldest overdue delivery", Lead: "Tenant"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -466,7 +467,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var20 string
 							templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(l.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 86, Col: 17}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 85, Col: 17}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 							if templ_7745c5c3_Err != nil {
@@ -503,7 +504,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var22 string
 							templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(incidents.Percent(l.Slots))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 92, Col: 35}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 91, Col: 35}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 							if templ_7745c5c3_Err != nil {
@@ -530,7 +531,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var24 string
 							templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Ready))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 95, Col: 24}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 94, Col: 24}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 							if templ_7745c5c3_Err != nil {
@@ -557,7 +558,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var26 string
 							templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(incidents.Percent(l.Queue))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 98, Col: 35}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 97, Col: 35}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 							if templ_7745c5c3_Err != nil {
@@ -584,7 +585,7 @@ func overview(v OverviewView) templ.Component {
 							var templ_7745c5c3_Var28 string
 							templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Waiting))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 101, Col: 26}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 100, Col: 26}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 							if templ_7745c5c3_Err != nil {
@@ -639,9 +640,7 @@ func overview(v OverviewView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants by their share", Columns: []components.Column{{Label: "Tenant"},
-					{Label: "Worker time", Number: true}, {Label: "Ready", Number: true}, {Label: "Share of ready", Number: true}, {Label: "Waiting", Number: true},
-					{Label: "Actions", HideLabel: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants by their share", Lead: "Tenant"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -745,7 +744,7 @@ func holder(worker string) templ.Component {
 			var templ_7745c5c3_Var33 string
 			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(worker)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 136, Col: 10}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 135, Col: 10}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 			if templ_7745c5c3_Err != nil {
@@ -957,7 +956,7 @@ func hostTable(hosts []HostLine) templ.Component {
 					var templ_7745c5c3_Var41 string
 					templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(h.Name)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 174, Col: 19}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 171, Col: 19}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 					if templ_7745c5c3_Err != nil {
@@ -1010,7 +1009,7 @@ func hostTable(hosts []HostLine) templ.Component {
 					var templ_7745c5c3_Var44 string
 					templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(number(h.Endpoints))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 180, Col: 26}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 177, Col: 26}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var44))
 					if templ_7745c5c3_Err != nil {
@@ -1037,7 +1036,7 @@ func hostTable(hosts []HostLine) templ.Component {
 					var templ_7745c5c3_Var46 string
 					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(number(h.Tenants))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 183, Col: 24}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 180, Col: 24}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 					if templ_7745c5c3_Err != nil {
@@ -1064,7 +1063,7 @@ func hostTable(hosts []HostLine) templ.Component {
 					var templ_7745c5c3_Var48 string
 					templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(number(h.BreakersOpen))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 186, Col: 29}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 183, Col: 29}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var48))
 					if templ_7745c5c3_Err != nil {
@@ -1091,7 +1090,7 @@ func hostTable(hosts []HostLine) templ.Component {
 					var templ_7745c5c3_Var50 string
 					templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(number(h.Disabled))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 189, Col: 25}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 186, Col: 25}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var50))
 					if templ_7745c5c3_Err != nil {
@@ -1154,9 +1153,7 @@ func hostTable(hosts []HostLine) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Hosts", Brief: true, Columns: []components.Column{{Label: "Host"}, {Label: "State"},
-			{Label: "Endpoints", Number: true}, {Label: "Tenants", Number: true}, {Label: "Breakers open", Number: true}, {Label: "Disabled", Number: true}, {Label: "Last failure"},
-			{Label: "Pause", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var39), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Hosts", Brief: true, Lead: "Host"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var39), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1330,9 +1327,9 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var59 string
-					templ_7745c5c3_Var59, templ_7745c5c3_Err = templ.JoinStringErrs(e.URL)
+					templ_7745c5c3_Var59, templ_7745c5c3_Err = templ.JoinStringErrs(egress.Mask(e.URL))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 230, Col: 46}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 227, Col: 59}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var59))
 					if templ_7745c5c3_Err != nil {
@@ -1343,9 +1340,9 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var60 string
-					templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(e.URL)
+					templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs(egress.Mask(e.URL))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 230, Col: 56}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 227, Col: 82}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var60))
 					if templ_7745c5c3_Err != nil {
@@ -1356,9 +1353,9 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var61 string
-					templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(components.ShortID(e.ID))
+					templ_7745c5c3_Var61, templ_7745c5c3_Err = templ.JoinStringErrs(components.ShortID(id.Endpoint.Format(e.ID)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 232, Col: 57}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 229, Col: 77}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var61))
 					if templ_7745c5c3_Err != nil {
@@ -1370,7 +1367,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.LeadCell("/console/deliveries?endpoint="+e.ID).Render(templ.WithChildren(ctx, templ_7745c5c3_Var58), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LeadCell("/console/deliveries?endpoint="+id.Endpoint.Format(e.ID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var58), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1394,7 +1391,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var63 string
 						templ_7745c5c3_Var63, templ_7745c5c3_Err = templ.JoinStringErrs(e.Tenant)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 236, Col: 47}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 233, Col: 47}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var63))
 						if templ_7745c5c3_Err != nil {
@@ -1405,9 +1402,9 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var64 templ.SafeURL
-						templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(e.TenantPath))
+						templ_7745c5c3_Var64, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(tenantPath(e.TenantID)))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 236, Col: 80}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 233, Col: 90}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var64))
 						if templ_7745c5c3_Err != nil {
@@ -1420,7 +1417,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var65 string
 						templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(e.Tenant)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 236, Col: 93}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 233, Col: 103}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var65))
 						if templ_7745c5c3_Err != nil {
@@ -1465,7 +1462,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var67 string
 						templ_7745c5c3_Var67, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 245, Col: 20}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 242, Col: 20}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var67))
 						if templ_7745c5c3_Err != nil {
@@ -1488,7 +1485,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var68 string
 						templ_7745c5c3_Var68, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 252, Col: 17}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 249, Col: 17}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var68))
 						if templ_7745c5c3_Err != nil {
@@ -1511,7 +1508,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var69 string
 						templ_7745c5c3_Var69, templ_7745c5c3_Err = templ.JoinStringErrs(components.Capital(e.Condition.CauseText()))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 258, Col: 73}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 255, Col: 73}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var69))
 						if templ_7745c5c3_Err != nil {
@@ -1530,7 +1527,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 						var templ_7745c5c3_Var70 string
 						templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(ownerActions(e.Condition))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 262, Col: 70}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 259, Col: 70}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var70))
 						if templ_7745c5c3_Err != nil {
@@ -1566,7 +1563,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 					var templ_7745c5c3_Var72 string
 					templ_7745c5c3_Var72, templ_7745c5c3_Err = templ.JoinStringErrs(number(int64(e.Failures)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 267, Col: 32}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 264, Col: 32}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var72))
 					if templ_7745c5c3_Err != nil {
@@ -1674,7 +1671,7 @@ func endpointTable(endpoints []EndpointLine, tenants bool) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Endpoints, worst first", Brief: true, Columns: endpointColumns(tenants)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Endpoints, worst first", Brief: true, Lead: "Endpoint"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1833,7 +1830,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var83 string
 							templ_7745c5c3_Var83, templ_7745c5c3_Err = templ.JoinStringErrs(w.Name)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 314, Col: 21}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 310, Col: 21}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var83))
 							if templ_7745c5c3_Err != nil {
@@ -1952,7 +1949,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var89 string
 							templ_7745c5c3_Var89, templ_7745c5c3_Err = templ.JoinStringErrs(number(w.Lanes))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 329, Col: 24}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 325, Col: 24}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var89))
 							if templ_7745c5c3_Err != nil {
@@ -1971,8 +1968,7 @@ func insideQueue(v QueueView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Workers", Brief: true, Columns: []components.Column{{Label: "Worker"},
-					{Label: "ID"}, {Label: "State"}, {Label: "Last heartbeat"}, {Label: "Started"}, {Label: "Lanes", Number: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var81), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Workers", Brief: true, Lead: "Worker"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var81), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2033,7 +2029,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var93 string
 							templ_7745c5c3_Var93, templ_7745c5c3_Err = templ.JoinStringErrs(l.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 345, Col: 17}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 340, Col: 17}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var93))
 							if templ_7745c5c3_Err != nil {
@@ -2060,7 +2056,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var95 string
 							templ_7745c5c3_Var95, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Endpoints))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 348, Col: 28}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 343, Col: 28}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var95))
 							if templ_7745c5c3_Err != nil {
@@ -2087,7 +2083,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var97 string
 							templ_7745c5c3_Var97, templ_7745c5c3_Err = templ.JoinStringErrs(l.attempts())
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 351, Col: 21}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 346, Col: 21}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var97))
 							if templ_7745c5c3_Err != nil {
@@ -2114,7 +2110,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var99 string
 							templ_7745c5c3_Var99, templ_7745c5c3_Err = templ.JoinStringErrs(l.slots())
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 354, Col: 18}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 349, Col: 18}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var99))
 							if templ_7745c5c3_Err != nil {
@@ -2141,7 +2137,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var101 string
 							templ_7745c5c3_Var101, templ_7745c5c3_Err = templ.JoinStringErrs(l.share())
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 357, Col: 18}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 352, Col: 18}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var101))
 							if templ_7745c5c3_Err != nil {
@@ -2160,8 +2156,7 @@ func insideQueue(v QueueView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Worker time per tenant", Columns: []components.Column{{Label: "Tenant"},
-					{Label: "Endpoints", Number: true}, {Label: "Attempts", Number: true}, {Label: "Average slots", Number: true}, {Label: "Share of slots", Number: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var91), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Worker time per tenant", Lead: "Tenant"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var91), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2226,7 +2221,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var105 string
 							templ_7745c5c3_Var105, templ_7745c5c3_Err = templ.JoinStringErrs(l.URL)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 374, Col: 48}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 367, Col: 48}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var105))
 							if templ_7745c5c3_Err != nil {
@@ -2239,7 +2234,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var106 string
 							templ_7745c5c3_Var106, templ_7745c5c3_Err = templ.JoinStringErrs(l.URL)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 374, Col: 58}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 367, Col: 58}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var106))
 							if templ_7745c5c3_Err != nil {
@@ -2274,7 +2269,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var108 string
 							templ_7745c5c3_Var108, templ_7745c5c3_Err = templ.JoinStringErrs(l.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 377, Col: 48}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 370, Col: 48}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var108))
 							if templ_7745c5c3_Err != nil {
@@ -2287,7 +2282,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var109 templ.SafeURL
 							templ_7745c5c3_Var109, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(l.TenantPath))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 377, Col: 81}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 370, Col: 81}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var109))
 							if templ_7745c5c3_Err != nil {
@@ -2300,7 +2295,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var110 string
 							templ_7745c5c3_Var110, templ_7745c5c3_Err = templ.JoinStringErrs(l.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 377, Col: 94}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 370, Col: 94}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var110))
 							if templ_7745c5c3_Err != nil {
@@ -2353,7 +2348,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var113 string
 							templ_7745c5c3_Var113, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Waiting))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 383, Col: 26}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 376, Col: 26}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var113))
 							if templ_7745c5c3_Err != nil {
@@ -2380,7 +2375,7 @@ func insideQueue(v QueueView) templ.Component {
 							var templ_7745c5c3_Var115 string
 							templ_7745c5c3_Var115, templ_7745c5c3_Err = templ.JoinStringErrs(number(l.Ready))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 386, Col: 24}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 379, Col: 24}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var115))
 							if templ_7745c5c3_Err != nil {
@@ -2442,7 +2437,7 @@ func insideQueue(v QueueView) templ.Component {
 								var templ_7745c5c3_Var118 string
 								templ_7745c5c3_Var118, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 397, Col: 21}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/overview.templ`, Line: 390, Col: 21}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var118))
 								if templ_7745c5c3_Err != nil {
@@ -2496,9 +2491,7 @@ func insideQueue(v QueueView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Lanes", Brief: true, Columns: []components.Column{{Label: "Endpoint"},
-					{Label: "Tenant"}, {Label: "State"}, {Label: "Waiting", Number: true}, {Label: "Ready", Number: true}, {Label: "Oldest"}, {Label: "Worker"},
-					{Label: "Pause", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var103), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Lanes", Brief: true, Lead: "Endpoint"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var103), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

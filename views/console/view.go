@@ -9,7 +9,6 @@ import (
 
 	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
-	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/reconcile"
@@ -180,8 +179,7 @@ type HostsView struct {
 // HostLine is one host of endpoints.
 type HostLine struct {
 	incidents.Host
-	Href, Pause string    // its endpoints, and the form that pauses it
-	LastFailure time.Time // zero: none
+	Href, Pause string // its endpoints, and the form that pauses it
 }
 
 func (l HostLine) tone() components.Tone {
@@ -204,14 +202,10 @@ type SickView struct {
 	Most      bool // there are more
 }
 
-// EndpointLine is one endpoint as operators see it, with the values of its URL's query masked.
+// EndpointLine is one endpoint as operators see it.
 type EndpointLine struct {
-	ID, URL, Tenant, TenantPath, Pause string
-	Condition                          condition.Condition
-	Failures                           int32 // in a row
-	LastStatus                         int
-	LastFailure                        delivery.Failure
-	FailedAt                           time.Time // zero: never
+	show.PlatformEndpoint
+	Pause string // the form that pauses it
 }
 
 // ownerActions are the actions on the endpoint's condition that members of its tenant have, as their buttons name them.
@@ -456,15 +450,4 @@ func cleared(narrowed bool, path string) string {
 		return ""
 	}
 	return path
-}
-
-func endpointColumns(tenants bool) []components.Column {
-	columns := []components.Column{{Label: "Endpoint"}}
-	if tenants {
-		columns = append(columns, components.Column{Label: "Tenant"})
-	}
-	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true},
-		components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{
-			Label: "Pause", HideLabel: true, Shrink: true,
-		})
 }

@@ -1,0 +1,70 @@
+package endpoints
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+	"posthorn/domain/incidents"
+	"posthorn/domain/show"
+)
+
+// Hosts reads the hosts of all tenants' endpoints, the worst first: those with a part in their names, or with failing
+// endpoints alone.
+func Hosts(ctx context.Context, q *sql.Queries, part string, failing bool, limit int) ([]incidents.Host, error) {
+	rows, err := q.ConsoleHosts(ctx, sql.ConsoleHostsParams{
+		SilentSeconds: incidents.Silent.Seconds(),
+		Part:          part,
+		Failing:       failing,
+		Most:          int32(limit),
+	})
+	hosts := make([]incidents.Host, len(rows))
+	for i, r := range rows {
+		hosts[i] = incidents.Host{
+			Name:         r.Host,
+			Endpoints:    r.Endpoints,
+			Tenants:      r.Tenants,
+			Active:       r.Active,
+			Disabled:     r.Disabled,
+			Paused:       r.Paused,
+			BreakersOpen: r.BreakersOpen,
+			Failing:      r.Failing,
+		}
+		if r.LastFailureAt.Unix() > 0 {
+			hosts[i].LastFailure = r.LastFailureAt
+		}
+	}
+	return hosts, err
+}
+
+// ListPlatform reads the failing endpoints of all tenants, or all of one tenant or at one host, the worst first.
+func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host string, limit int) ([]show.PlatformEndpoint,
+	error,
+) {
+	rows, err := q.ConsoleEndpoints(ctx, sql.ConsoleEndpointsParams{Tenant: tenant, Host: host, Most: int32(limit)})
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]id.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	states, err := ConditionsCrossTenant(ctx, q, ids)
+	found := make([]show.PlatformEndpoint, len(rows))
+	for i, r := range rows {
+		found[i] = show.PlatformEndpoint{
+			ID:          r.ID,
+			TenantID:    r.TenantID,
+			Tenant:      r.TenantName,
+			URL:         r.URL,
+			Condition:   states[r.ID].Condition,
+			Failures:    int(r.Failures),
+			LastStatus:  int(r.LastStatus),
+			LastFailure: delivery.Failure(r.LastFailure),
+			FailedAt:    db.OrZero(r.LastFailureAt),
+		}
+	}
+	return found, err
+}
