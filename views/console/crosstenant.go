@@ -10,6 +10,7 @@ import (
 	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
+	"posthorn/views/pages"
 )
 
 // CrossTenantFilter is the filter of a list of all tenants, as in the address.
@@ -92,13 +93,7 @@ func (v DeliveryView) diagnosisTone() components.Tone { return components.Delive
 
 // wrongFields are the errors of a filter, with the ids of its controls.
 func wrongFields(wrong map[string]string) []components.Wrong {
-	var out []components.Wrong
-	for _, name := range []string{"q", "tenant", "endpoint", "host", "type", "since", "until"} {
-		if wrong[name] != "" {
-			out = append(out, components.Wrong{ID: "f-" + name, Detail: wrong[name]})
-		}
-	}
-	return out
+	return pages.WrongList(wrong, "q", "tenant", "endpoint", "host", "type", "code", "since", "until")
 }
 
 // wrongIn are the errors of some fields, with links to them: the rejected field can be far down the page.
