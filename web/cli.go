@@ -232,7 +232,7 @@ func (a *app) printf(format string, args ...any) {
 
 type versionCommand struct{}
 
-// Run prints the version and what it was built with and for.
+// Run prints the version, the Go version, and the platform.
 func (versionCommand) Run(a *app) error {
 	a.printf("posthorn %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil

@@ -193,7 +193,7 @@ func (c *Config) checkAddresses(wrong complain) {
 	}
 }
 
-// addressFault says what is wrong with a listen address, or nothing.
+// addressFault returns the problem of a listen address, or an empty text.
 func addressFault(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
@@ -511,7 +511,7 @@ func (c *Config) frameAncestors() []string {
 	return strings.FieldsFunc(c.FrameAncestors, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// embedded reports whether Posthorn runs a PostgreSQL of its own.
+// embedded reports whether Posthorn runs a private PostgreSQL.
 func (c *Config) embedded() bool { return c.DatabaseURL == "" }
 
 // explainParse puts an error of the parser into plain words, with the variable's name in place of the field's.

@@ -60,7 +60,7 @@ func (a *app) serveDemo(ctx context.Context) error {
 	return err
 }
 
-// demoKey is a key of the demo tenant for a day, which is made where there is none yet.
+// demoKey creates a key of the demo tenant that expires after a day.
 func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 	by := db.Author{Kind: "command"}
 	err = d.Console(ctx, func(q *db.Tx) error {

@@ -86,7 +86,7 @@ func (d *database) waiting(ctx context.Context, tenants []string) (some bool, er
 	return some, err
 }
 
-// allowEndpoints lets every tenant have so many endpoints.
+// allowEndpoints raises the endpoint quota of every tenant.
 func (d *database) allowEndpoints(ctx context.Context, n int) error {
 	_, err := d.console.Exec(ctx, "UPDATE platform SET settings = jsonb_build_object('endpoints', jsonb_build_object('max', $1::int))", n)
 	return err
@@ -167,7 +167,7 @@ const outageDay = dayOfIDs + `, put_deliveries AS (
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id)
 SELECT tenant_id, delivery_id, event_id, endpoint_id FROM ids ORDER BY at`
 
-// writeHistory fills so many days before today with deliveries that are settled. The tables are to be vacuumed then.
+// writeHistory fills days before today with finished deliveries. The caller vacuums the tables.
 func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64,
 	progress func(string),
 ) error {

@@ -37,7 +37,7 @@ type options struct {
 	snapshot                                                              time.Duration
 }
 
-// say prints progress beside the table.
+// say prints progress to stderr. The table goes to stdout.
 func (o *options) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

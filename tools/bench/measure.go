@@ -175,7 +175,7 @@ func (s *system) emit(ctx context.Context, g *group, url string, l load) (e load
 	return e, json.Unmarshal(out, &e)
 }
 
-// awaitArrivals waits until so many deliveries have arrived, or nothing has arrived for too long.
+// awaitArrivals waits until a number of deliveries has arrived, or none has arrived for too long.
 func (s *system) awaitArrivals(ctx context.Context, want int64) error {
 	var last int64
 	since := time.Now()

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// partsStem is the one scenario whose web and worker are processes of their own.
+// partsStem is the only scenario that runs web and worker as separate processes.
 const partsStem = "parts"
 
 // usage is what the parts have used so far: microseconds of CPU, and bytes.
@@ -125,7 +125,7 @@ func (s *system) used(ctx context.Context) (u usage, err error) {
 	return u, err
 }
 
-// startDeliverer runs the worker of a system whose parts are apart.
+// startDeliverer starts the separate worker process.
 func (s *system) startDeliverer(ctx context.Context) error {
 	metrics, err := freeAddress()
 	if err != nil {

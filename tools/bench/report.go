@@ -49,7 +49,7 @@ func (rep *report) backlog(scenario string, waiting int64) {
 	}
 }
 
-// find is the row of a scenario whose name starts so, or nil.
+// find returns the row of the scenario with this name prefix, or nil.
 func (rep *report) find(scenario, name string) *row {
 	i := slices.IndexFunc(rep.Rows, func(r row) bool {
 		return r.Scenario == scenario && strings.HasPrefix(r.Name,

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// scenario is one subject of the table. Each runs on a system of its own.
+// scenario is one group of rows. Each runs on its own system.
 type scenario struct {
 	name string
 	what string
@@ -116,7 +116,7 @@ func both(ctx context.Context, rep *report, sides ...side) error {
 	return repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections}, sides...)
 }
 
-// keepStatements writes the dearest statements to a file beside the profiles.
+// keepStatements writes the most expensive statements to a file next to the profiles.
 func (s *system) keepStatements(ctx context.Context, row string) error {
 	lines, err := s.db.statements(ctx)
 	if err != nil {

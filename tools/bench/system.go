@@ -189,7 +189,7 @@ func (s *system) command(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// profile saves the results of pprof and PostgreSQL for a measurement, beside the table.
+// profile saves the profiles of pprof and the statistics of PostgreSQL for a measurement.
 func (s *system) profile(row string, seconds int) {
 	stem := s.profileStem(row)
 	for name, path := range map[string]string{

@@ -10,7 +10,7 @@ import (
 // test, every test would wait for the pages of the others. Many more would fill the disk: each has about 12 MB.
 const dropAt = 16
 
-// doomed are this process's databases whose tests have ended.
+// doomed are databases of this process that no test uses any more.
 var doomed doomedDatabases
 
 type doomedDatabases struct {

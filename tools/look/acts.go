@@ -70,7 +70,7 @@ func field(label string) string {
 		wording("e"), label, wording("e"), label+" ")
 }
 
-// Fill types a text into the field with a label, in place of what is there.
+// Fill replaces the text of the field with a label.
 func (tab *Tab) Fill(label, text string) {
 	tab.t.Helper()
 	tab.Until("there is a field "+label, field(label))

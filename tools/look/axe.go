@@ -9,12 +9,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axeSource is axe-core, which holds a page against WCAG and what is good practice beside it. See axe/VENDORED.md.
+// axeSource is axe-core, which checks a page against WCAG and good practice. See axe/VENDORED.md.
 //
 //go:embed axe/axe.min.js
 var axeSource string
 
-// Contrast is the one rule whose outcome depends on the theme.
+// Contrast is the only rule that depends on the theme.
 const Contrast = "color-contrast"
 
 // Violations are what axe-core finds wrong with the page, each with its place; of the named rules alone, if any are

@@ -115,7 +115,7 @@ const tabLife = 3 * time.Minute
 // Tab opens an empty tab. The tabs of one browser share its cookies.
 func (b *Browser) Tab(t testing.TB, v View) *Tab { return b.open(t, v) }
 
-// Visitor opens an empty tab with cookies of its own, as another person's browser.
+// Visitor opens an empty tab with separate cookies, like another person's browser.
 func (b *Browser) Visitor(t testing.TB, v View) *Tab {
 	return b.open(t, v, chromedp.WithNewBrowserContext())
 }

@@ -53,7 +53,7 @@ type Provider struct {
 	asked    map[string]int
 }
 
-// New starts a provider whose client is redirected to callback.
+// New starts a provider that redirects its client to callback.
 func New(t testing.TB, callback string) *Provider {
 	t.Helper()
 	p := &Provider{

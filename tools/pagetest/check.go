@@ -31,7 +31,7 @@ func Faults(page string) []string {
 	return c.faults
 }
 
-// FragmentFaults lists the faults of a part of a page, which has no h1 of its own.
+// FragmentFaults lists the faults of a part of a page. A part needs no h1.
 func FragmentFaults(part string) []string {
 	return Faults(`<!DOCTYPE html><html lang="en"><head><title>x</title><meta name="viewport" content="width=device-width"></head><body><main><h1>x</h1>` + part + `</main></body></html>`)
 }

@@ -196,7 +196,7 @@ func (h *history) grow(from, to int) {
 // cost is what one run of a statement read, and how many rows it returned or changed.
 type cost struct{ reads, rows int }
 
-// measure runs each statement that the tenant's role may run, and takes back what it did.
+// measure runs each statement that the tenant's role is allowed to run, and rolls it back.
 func (h *history) measure(all map[string]statement) map[string]cost {
 	h.t.Helper()
 	costs := map[string]cost{}

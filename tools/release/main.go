@@ -227,7 +227,7 @@ func untarred(packed []byte) (files []file, err error) {
 	}
 }
 
-// notesOf are the notes of a version: its own section of the changelog, or what is unreleased where it has none yet.
+// notesOf returns the notes of a version: its section of the changelog, or the unreleased changes if it has none.
 func notesOf(changes, version string) (string, error) {
 	sections := map[string]string{}
 	var name string

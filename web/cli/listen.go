@@ -38,7 +38,7 @@ type listenCommand struct {
 // kept is how many deliveries can be sent again by their number.
 const kept = 100
 
-// forwarder forwards the deliveries of a listener of its own to a developer's machine.
+// forwarder creates a listener and forwards its deliveries to a developer's machine.
 type forwarder struct {
 	command  listenCommand
 	env      *Env
@@ -343,7 +343,7 @@ func (f *forwarder) print(o outcome, good bool) {
 		f.env.paint(dim, oneLine(o.Response, 80)))
 }
 
-// lines sends on what is typed.
+// lines sends each typed line.
 func (e *Env) lines(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	if e.Stdin == nil {

@@ -7,7 +7,7 @@ import (
 	"posthorn/client"
 )
 
-// recovery are the flags of the commands that send an endpoint what it missed. A bulk job on the server does the work.
+// recovery holds the flags of the commands that send missed events to an endpoint. A bulk job on the server does it.
 type recovery struct {
 	one
 	Since  string        `required:"" placeholder:"TIME" help:"Created at or after: a duration back from now, such as 24h or 7d, or a time."`

@@ -35,7 +35,7 @@ const (
 	laterPace   = 2 * time.Second
 )
 
-// Run brings the tenant what it lacks and emits until the context ends.
+// Run completes the tenant's set-up and emits events until the context ends.
 func Run(ctx context.Context, c Config) error {
 	server := &http.Server{Handler: receivers(), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(c.Receivers) }()

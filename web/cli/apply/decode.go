@@ -29,7 +29,7 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// InvalidError says what is wrong with a file, all of it.
+// InvalidError lists all problems of a file.
 type InvalidError struct {
 	Name     string // of the file
 	Problems []Problem
@@ -135,7 +135,7 @@ func (d *decoder) refuse(line int, path, detail string) {
 	}
 }
 
-// wrong refuses what is at a path of the file.
+// wrong adds a problem at a path of the file.
 func (d *decoder) wrong(path, detail string) { d.refuse(d.file.line(path), path, detail) }
 
 func (d *decoder) err() error {
@@ -423,7 +423,7 @@ func (d *decoder) known(fields map[string]any, path string, list []string) {
 	}
 }
 
-// unknown refuses the field at a path whose name is not in a list.
+// unknown adds a problem for a field whose name is not in a list.
 func (d *decoder) unknown(path, name string, list []string) {
 	detail := "Unknown field. The fields are " + strings.Join(list, ", ") + "."
 	if near := nearest(name, list); near != "" {

@@ -161,7 +161,7 @@ func each(objects []desired.Object, show func(desired.Object) map[string]any) []
 	return out
 }
 
-// compact leaves out what is empty anyway.
+// compact leaves out empty values.
 func compact(fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
 	maps.DeleteFunc(out, func(_ string, v any) bool {

@@ -129,7 +129,7 @@ func showWriteOnly(wanted, present []desired.Object) {
 	}
 }
 
-// filled is a mapping with the secrets of another in the places of its own.
+// filled returns a mapping with its secrets replaced by those of another.
 func filled(shown, from any) any {
 	there, ok := shown.(map[string]any)
 	given, both := from.(map[string]any)

@@ -50,7 +50,7 @@ func (b *builder) unique(name string) string {
 	return unique
 }
 
-// schema reads one schema. Its type has the name, whatever it is.
+// schema reads one schema. Its type gets the name.
 func (b *builder) schema(name string, source json.RawMessage) (*shape, error) {
 	b.root, b.refs, b.within = true, map[string]*shape{}, name
 	if source != nil {

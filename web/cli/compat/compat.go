@@ -420,7 +420,7 @@ func (c *comparison) arrays(path string, a, b map[string]any) {
 	}
 }
 
-// opaque are keywords whose changes can't be compared.
+// opaque lists keywords that can't be compared. A change of one counts as incompatible.
 var opaque = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames", "contains", "unevaluatedProperties", "unevaluatedItems"}
 
 func (c *comparison) combinations(path string, a, b map[string]any) {

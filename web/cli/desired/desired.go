@@ -72,7 +72,7 @@ type Change struct {
 	ID     string       `json:"-"` // of the object that is present
 }
 
-// Rules are what a comparison needs to know beside the objects.
+// Rules configure a comparison.
 type Rules struct {
 	// Parts are the fields of a kind that are compared part by part: a part that the file leaves out is not managed.
 	Parts map[Kind][]string

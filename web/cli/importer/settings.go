@@ -27,7 +27,7 @@ func delays(seconds ...int) map[string]any {
 	return map[string]any{"name": "custom", "delays": seconds[:min(len(seconds), 20)]}
 }
 
-// doubling is a retry policy whose pauses double up to a longest one, in seconds.
+// doubling is a retry policy with delays that double up to a maximum, in seconds.
 func doubling(first, times, longest int) map[string]any {
 	var pauses []int
 	for pause := max(first, 1); len(pauses) < min(times, 20); pause = min(2*pause, longest) {
