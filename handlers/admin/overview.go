@@ -8,11 +8,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
+	"posthorn/db/queue"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -25,48 +26,20 @@ const (
 	glance = 5
 )
 
-// seen is the data of the overview.
-type seen struct {
-	totals   sql.ConsoleTotalsRow
-	oldest   []sql.ConsoleOldestDueRow
-	hosts    []incidents.Host
-	backlogs []sql.ConsoleBacklogsRow
-	shares   []sql.ConsoleSharesRow
-}
-
-func (a *admin) see(c *handlers.Call) (s seen, err error) {
-	silent := incidents.Silent.Seconds()
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-		if s.totals, err = q.ConsoleTotals(c.Ctx(), silent); err != nil {
+func (a *admin) overview(c *handlers.Call) error {
+	var load show.PlatformLoad
+	var hosts []incidents.Host
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		if load, err = queue.PlatformLoad(c.Ctx(), q, pageRows); err != nil {
 			return err
 		}
-		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), sql.ConsoleOldestDueParams{
-			SilentSeconds: silent,
-			Most:          20,
-		}); err != nil {
-			return err
-		}
-		if s.hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance); err != nil {
-			return err
-		}
-		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), sql.ConsoleBacklogsParams{
-			SilentSeconds: silent,
-			Most:          pageRows,
-		}); err != nil {
-			return err
-		}
-		s.shares, err = q.ConsoleShares(c.Ctx(), pageRows)
+		hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance)
 		return err
 	})
-	return s, err
-}
-
-func (a *admin) overview(c *handlers.Call) error {
-	s, err := a.see(c)
 	if err != nil {
 		return err
 	}
-	t := s.totals
+	t := load.Totals
 	v := console.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Tenants: t.Tenants, Suspended: t.Suspended, Endpoints: t.Endpoints,
 		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
@@ -77,7 +50,7 @@ func (a *admin) overview(c *handlers.Call) error {
 		Workers: t.Workers, WorkersLost: t.WorkersLost, Discrepancies: t.BooksDiffer,
 		Rejected: t.Rejected, Mails: t.MailsFailed,
 	}
-	for _, o := range s.oldest {
+	for _, o := range load.Late {
 		line := console.OldestLine{
 			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
 			Lanes: o.Lanes, URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
@@ -85,11 +58,11 @@ func (a *admin) overview(c *handlers.Call) error {
 		v.Oldest = append(v.Oldest, line)
 		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
 	}
-	for _, h := range s.hosts {
+	for _, h := range hosts {
 		v.Hosts = append(v.Hosts, hostLine(h))
 		facts.Hosts = append(facts.Hosts, h)
 	}
-	v.Loads = loads(s)
+	v.Loads = loads(load)
 	for _, l := range v.Loads {
 		facts.Loads = append(facts.Loads, l.Load)
 	}
@@ -100,9 +73,9 @@ func (a *admin) overview(c *handlers.Call) error {
 }
 
 // loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first.
-func loads(s seen) []console.LoadLine {
+func loads(of show.PlatformLoad) []console.LoadLine {
 	byTenant := map[id.UUID]*console.LoadLine{}
-	of := func(tenantID id.UUID, name string) *console.LoadLine {
+	line := func(tenantID id.UUID, name string) *console.LoadLine {
 		if byTenant[tenantID] == nil {
 			byTenant[tenantID] = &console.LoadLine{
 				Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID), ID: id.Tenant.Format(tenantID),
@@ -110,12 +83,12 @@ func loads(s seen) []console.LoadLine {
 		}
 		return byTenant[tenantID]
 	}
-	for _, b := range s.backlogs {
-		l := of(b.ID, b.Name)
+	for _, b := range of.Backlogs {
+		l := line(b.ID, b.Name)
 		l.Waiting, l.Ready, l.Queue = b.Waiting, b.Ready, float64(b.Ready)/float64(max(b.AllReady, 1))
 	}
-	for _, r := range s.shares {
-		of(r.ID, r.Name).Slots = float64(r.Us) / float64(max(r.AllUs, 1))
+	for _, r := range of.Shares {
+		line(r.ID, r.Name).Slots = float64(r.Us) / float64(max(r.AllUs, 1))
 	}
 	var all []console.LoadLine
 	for _, l := range byTenant {
