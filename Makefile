@@ -16,7 +16,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build check test generate verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
+.PHONY: help run demo build check test generate module verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,7 @@ check: ## format, vet, import rules and the tests of what changed, within two mi
 # The longest package first. Linking without what only a debugger reads takes a third of the time.
 test: ## all tests, with the race detector, on a PostgreSQL that they bring up themselves
 	@$(if $(HAVE_CC),:,echo 'no C compiler found: running without the race detector')
+	cd client && $(GO) test $(RACE) -timeout 5m $(TESTFLAGS) ./...
 	$(GO) test $(RACE) -ldflags '-s -w' -timeout 20m $(TESTFLAGS) ./web ./...
 
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
@@ -68,12 +69,16 @@ bench: build ## the table of docs/performance.md; BENCH='-only one-to-one -n 1' 
 	bin/bench $(BENCH)
 
 # Each oapi-codegen*.yaml names an output beside itself; all read the one contract.
-generate: ## sqlc, templ and OpenAPI
+generate: ## sqlc, templ, OpenAPI, and what the SDK for Go shares with the server
+	tools/sdk-go
 	@if [ -f sqlc.yaml ]; then set -x; $(TOOL) sqlc generate; fi
 	@if [ -n "$$(find . -name '*.templ' -not -path './.*' -print -quit)" ]; then set -x; $(TOOL) templ generate -log-level warn; fi
 	@for config in $(wildcard handlers/api/oapi-codegen*.yaml client/oapi-codegen*.yaml); do \
 	  out=$$(dirname $$config)/$$(basename "$$(sed -n 's/^output: *//p' $$config)"); \
 	  (set -x; $(TOOL) oapi-codegen -config $$config -o $$out handlers/api/openapi.yaml) || exit 1; done
+
+module: ## name the modules, so that they can be published: make module MODULE=example.com/you/posthorn
+	@GO='$(GO)' tools/module '$(MODULE)'
 
 verify: ## fail where generated code, formatting or modules are not what a fresh checkout would give
 	GO='$(GO)' tools/verify
@@ -83,6 +88,7 @@ format: ## gofumpt over everything written by hand
 
 lint: ## golangci-lint
 	$(LINT) run ./...
+	cd client && $(GO) tool -modfile=../tools/golangci-lint.mod golangci-lint run -c ../.golangci.yaml ./...
 
 sdks: ## the SDKs for TypeScript and Python, generated, tested and packed into bin/sdks (Node and Python)
 	@tools/sdks

@@ -2,6 +2,8 @@ module posthorn
 
 go 1.26.0
 
+replace posthorn/client => ./client // of the same commit
+
 require (
 	cel.dev/cel-go v0.33.2
 	code.dny.dev/ssrf v0.3.0
@@ -52,6 +54,7 @@ require (
 	golang.org/x/time v0.16.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
+	posthorn/client v0.0.0
 )
 
 require (

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/domain/fault"
-	"posthorn/domain/signature"
+	"posthorn/client/internal/fault"
+	"posthorn/client/internal/signature"
 )
 
 // Verify checks a webhook in the standard format: that it was signed with the endpoint's secret (whsec_..., or the

@@ -73,6 +73,9 @@ func (r release) sbom(programs []string) ([]byte, error) {
 			if m.Replace != nil {
 				m = m.Replace
 			}
+			if strings.HasPrefix(m.Path, ".") {
+				continue // the SDK: a folder of the same commit
+			}
 			key := m.Path + "@" + m.Version
 			modules[key] = m
 			in[key] = append(in[key], filepath.Base(path))
