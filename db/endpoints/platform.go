@@ -68,3 +68,34 @@ func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host str
 	}
 	return found, err
 }
+
+// Lanes reads the lanes with the most deliveries. Of one that something keeps from being sent to, none is ready.
+func Lanes(ctx context.Context, q *sql.Queries, limit int) ([]show.Lane, error) {
+	rows, err := q.ConsoleLanes(ctx, int32(limit))
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]id.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.EndpointID
+	}
+	states, err := ConditionsCrossTenant(ctx, q, ids)
+	lanes := make([]show.Lane, len(rows))
+	for i, r := range rows {
+		lanes[i] = show.Lane{
+			TenantID:   r.TenantID,
+			Tenant:     r.TenantName,
+			EndpointID: r.EndpointID,
+			URL:        r.URL,
+			Condition:  states[r.EndpointID].Condition,
+			Waiting:    r.Waiting,
+			Oldest:     r.Oldest,
+			Owner:      r.Owner,
+			LeasedAt:   r.LeasedAt,
+		}
+		if states[r.EndpointID].Ready {
+			lanes[i].Ready = r.Ready
+		}
+	}
+	return lanes, err
+}

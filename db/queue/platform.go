@@ -46,3 +46,23 @@ func Shares(ctx context.Context, q *sql.Queries, limit int) ([]show.Share, error
 	}
 	return shares, err
 }
+
+// Workers reads the worker processes.
+func Workers(ctx context.Context, q *sql.Queries) ([]show.Worker, error) {
+	rows, err := q.ConsoleWorkers(ctx, incidents.Silent.Seconds())
+	workers := make([]show.Worker, len(rows))
+	for i, r := range rows {
+		workers[i] = show.Worker(r)
+	}
+	return workers, err
+}
+
+// Ages counts the waiting deliveries: of up to five minutes, an hour, a day, and older.
+func Ages(ctx context.Context, q *sql.Queries) (ages [4]show.Age, err error) {
+	rows, err := q.PendingByAge(ctx, incidents.Silent.Seconds())
+	for _, r := range rows {
+		ages[r.Bucket].Waiting += r.N
+		ages[r.Bucket].Ready += r.Ready
+	}
+	return ages, err
+}

@@ -3,6 +3,7 @@ package show
 import (
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/id"
 )
 
@@ -59,4 +60,32 @@ type PlatformLoad struct {
 	Late     []LateTenant // for the longest first
 	Backlogs []Backlog    // the largest first
 	Shares   []Share      // the largest first
+}
+
+// Age counts the waiting deliveries of an age, and those of them that are due.
+type Age struct{ Waiting, Ready int64 }
+
+// Worker is a worker process.
+type Worker struct {
+	ID        id.UUID
+	Name      string
+	Dead      bool // and declared dead
+	StartedAt time.Time
+	BeatAt    *time.Time // the last heartbeat; nil: unknown
+	Lanes     int64
+	Silent    bool // no heartbeat for too long
+}
+
+// Lane is an endpoint's queue that has deliveries.
+type Lane struct {
+	TenantID   id.UUID
+	Tenant     string // its name
+	EndpointID id.UUID
+	URL        string
+	Condition  condition.Condition
+	Waiting    int64
+	Ready      int64
+	Oldest     time.Time
+	Owner      string     // the worker's name
+	LeasedAt   *time.Time // since when the worker owns it; nil: unknown
 }

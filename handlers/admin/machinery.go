@@ -5,7 +5,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/domain/egress"
+	"posthorn/db/queue"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -85,62 +85,20 @@ func endpointLines(found []show.PlatformEndpoint) []console.EndpointLine {
 
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		workers, err := q.ConsoleWorkers(c.Ctx(), incidents.Silent.Seconds())
-		if err != nil {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		if v.Workers, err = queue.Workers(c.Ctx(), q); err != nil {
 			return err
 		}
-		for _, w := range workers {
-			line := console.WorkerLine{
-				ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Silent: w.Silent,
-				Started: w.StartedAt, Lanes: w.Lanes,
-			}
-			if w.BeatAt != nil {
-				line.Beat = *w.BeatAt
-			}
-			v.Workers = append(v.Workers, line)
-		}
-		ages, err := q.PendingByAge(c.Ctx(), incidents.Silent.Seconds())
-		if err != nil {
+		if v.Ages, err = queue.Ages(c.Ctx(), q); err != nil {
 			return err
 		}
-		for _, age := range ages {
-			v.Ages[age.Bucket].Waiting += age.N
-			v.Ages[age.Bucket].Ready += age.Ready
-		}
-		shares, err := q.ConsoleShares(c.Ctx(), pageRows)
-		if err != nil {
+		if v.Shares, err = queue.Shares(c.Ctx(), q, pageRows); err != nil {
 			return err
 		}
-		for _, s := range shares {
-			v.Shares = append(v.Shares, console.ShareLine{
-				Tenant: s.Name, TenantPath: tenantPath(s.ID), Endpoints: s.Endpoints, Attempts: s.Attempts,
-				OfAttempts: s.AllAttempts, Microseconds: s.Us, OfMicroseconds: s.AllUs,
-			})
-		}
-		lanes, err := q.ConsoleLanes(c.Ctx(), pageRows)
-		if err != nil {
-			return err
-		}
-		ids := make([]id.UUID, len(lanes))
-		for i, l := range lanes {
-			ids[i] = l.EndpointID
-		}
-		states, err := endpoints.ConditionsCrossTenant(c.Ctx(), q, ids)
+		lanes, err := endpoints.Lanes(c.Ctx(), q, pageRows)
 		for _, l := range lanes {
-			is := states[l.EndpointID]
-			line := console.LaneLine{
-				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID),
-				URL: egress.Mask(l.URL), Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
-			}
-			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
-			if is.Ready {
-				line.Ready = l.Ready // as by age above
-			}
-			if l.LeasedAt != nil {
-				line.Leased = *l.LeasedAt
-			}
-			v.Lanes = append(v.Lanes, line)
+			form := pauseOfScope(pause.Endpoint, id.Endpoint.Format(l.EndpointID))
+			v.Lanes = append(v.Lanes, console.LaneLine{Lane: l, Pause: form})
 		}
 		return err
 	})

@@ -229,36 +229,21 @@ func ownerActions(c condition.Condition) string {
 // QueueView shows the waiting deliveries and the workers.
 type QueueView struct {
 	Shell   layout.Shell
-	Ages    [4]AgeLine // up to five minutes, an hour, a day, and older
-	Workers []WorkerLine
-	Shares  []ShareLine
+	Ages    [4]show.Age // up to five minutes, an hour, a day, and older
+	Workers []show.Worker
+	Shares  []show.Share
 	Lanes   []LaneLine
 }
 
-// AgeLine counts the waiting deliveries of an age, and those of them that are due.
-type AgeLine struct{ Waiting, Ready int64 }
-
 var ageLabels = [4]string{"Up to 5 minutes", "Up to an hour", "Up to a day", "Older than a day"}
 
-func (l AgeLine) note() string { return number(l.Ready) + " ready to send" }
-
-// ShareLine is a tenant's share of the workers in the last ten minutes.
-type ShareLine struct {
-	Tenant, TenantPath           string
-	Endpoints                    int64
-	Attempts, OfAttempts         int64
-	Microseconds, OfMicroseconds int64 // the time of its requests, and of all requests
-}
-
-func (l ShareLine) share() string { return percent(l.Microseconds, l.OfMicroseconds) }
-
-func (l ShareLine) attempts() string {
-	return number(l.Attempts) + " (" + percent(l.Attempts, l.OfAttempts) + ")"
+func shareAttempts(s show.Share) string {
+	return number(s.Attempts) + " (" + percent(s.Attempts, s.AllAttempts) + ")"
 }
 
 // slots is how many of its requests were in flight on average: their time over ten minutes.
-func (l ShareLine) slots() string {
-	return strconv.FormatFloat(float64(l.Microseconds)/600e6, 'f', 1, 64)
+func slots(s show.Share) string {
+	return strconv.FormatFloat(float64(s.Us)/600e6, 'f', 1, 64)
 }
 
 func percent(part, whole int64) string {
@@ -268,21 +253,11 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + "%"
 }
 
-// WorkerLine is one worker.
-type WorkerLine struct {
-	ID, Name string
-	Dead     bool // and declared dead
-	Silent   bool // no heartbeat for too long
-	Started  time.Time
-	Beat     time.Time // the last heartbeat; zero: unknown
-	Lanes    int64
-}
-
-func (l WorkerLine) state() (components.Tone, string) {
+func workerState(w show.Worker) (components.Tone, string) {
 	switch {
-	case l.Dead:
+	case w.Dead:
 		return components.Bad, "dead: its lanes are released"
-	case l.Silent:
+	case w.Silent:
 		return components.Bad, "silent"
 	}
 	return components.Good, "alive"
@@ -290,14 +265,8 @@ func (l WorkerLine) state() (components.Tone, string) {
 
 // LaneLine is one lane with a backlog.
 type LaneLine struct {
-	Tenant, TenantPath string
-	Endpoint, URL      string
-	Condition          condition.Condition
-	Waiting, Ready     int64
-	Oldest             time.Time
-	Owner              string
-	Leased             time.Time // since when the worker owns it; zero: unknown
-	Pause              string    // the form that pauses the endpoint
+	show.Lane
+	Pause string // the form that pauses the endpoint
 }
 
 // JobsView lists the bulk jobs and the periodic jobs.
