@@ -74,12 +74,15 @@ func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 	for _, ep := range []id.UUID{slow, resumed} {
 		h.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state) VALUES ($1, $2, $2, $3, 0)", tenant, idAt(time.Now().Add(-time.Hour)), ep)
 	}
+	ready := int64(0)
 	lag := func() (worst float64) {
 		t.Helper()
+		ready = 0
 		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
 			rows, err := q.PendingByAge(t.Context(), incidents.Silent.Seconds())
 			for _, r := range rows {
 				worst = max(worst, r.LagSeconds)
+				ready += r.Ready
 			}
 			if err != nil {
 				return err
@@ -98,8 +101,8 @@ func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 		}
 		return worst
 	}
-	if got := lag(); got < 3600 {
-		t.Errorf("nothing held it back: lag %v s, want an hour", got)
+	if got := lag(); got < 3600 || ready != 2 {
+		t.Errorf("nothing held it back: lag %v s, want an hour; %d ready, want 2", got, ready)
 	}
 	h.exec("UPDATE lanes SET limited_until = now() - interval '40 seconds' WHERE endpoint_id = $1", slow)
 	if got := lag(); got < 40 || got > 100 {
@@ -123,8 +126,8 @@ func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 	h.exec("INSERT INTO workers (id, name, beat_at) VALUES ($1, 'w', now() + interval '1 hour')", owner)
 	h.exec("UPDATE endpoints SET rate_limit = 1")
 	h.exec("UPDATE lanes SET owner = $1, limited_by = 1", owner)
-	if got := lag(); got != 0 {
-		t.Errorf("limits hold both back: lag %v s, want 0", got)
+	if got := lag(); got != 0 || ready != 0 {
+		t.Errorf("limits hold both back: lag %v s and %d ready, want none", got, ready)
 	}
 	h.exec("UPDATE workers SET dead = true")
 	if got := lag(); got < 40 || got > 100 {
