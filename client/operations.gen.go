@@ -1318,6 +1318,7 @@ const (
 	WaitReasonEndpointDisabled   WaitReason = "endpoint_disabled"
 	WaitReasonEndpointPaused     WaitReason = "endpoint_paused"
 	WaitReasonEndpointUnverified WaitReason = "endpoint_unverified"
+	WaitReasonInFlight           WaitReason = "in_flight"
 	WaitReasonListener           WaitReason = "listener"
 	WaitReasonNext               WaitReason = "next"
 	WaitReasonNoWorker           WaitReason = "no_worker"
@@ -1343,6 +1344,8 @@ func (e WaitReason) Valid() bool {
 	case WaitReasonEndpointPaused:
 		return true
 	case WaitReasonEndpointUnverified:
+		return true
+	case WaitReasonInFlight:
 		return true
 	case WaitReasonListener:
 		return true
@@ -1582,6 +1585,7 @@ const (
 	ListDeliveriesParamsStatusDelivered  ListDeliveriesParamsStatus = "delivered"
 	ListDeliveriesParamsStatusFailed     ListDeliveriesParamsStatus = "failed"
 	ListDeliveriesParamsStatusHeld       ListDeliveriesParamsStatus = "held"
+	ListDeliveriesParamsStatusOnHold     ListDeliveriesParamsStatus = "on_hold"
 	ListDeliveriesParamsStatusPending    ListDeliveriesParamsStatus = "pending"
 	ListDeliveriesParamsStatusRetrying   ListDeliveriesParamsStatus = "retrying"
 )
@@ -1600,6 +1604,8 @@ func (e ListDeliveriesParamsStatus) Valid() bool {
 	case ListDeliveriesParamsStatusFailed:
 		return true
 	case ListDeliveriesParamsStatusHeld:
+		return true
+	case ListDeliveriesParamsStatusOnHold:
 		return true
 	case ListDeliveriesParamsStatusPending:
 		return true
@@ -2049,7 +2055,7 @@ type BulkFilter struct {
 	// Since Created at or after
 	Since *time.Time `json:"since,omitempty"`
 
-	// Status replay, archive, unarchive: failed, dead_letter, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
+	// Status replay, archive, unarchive: failed, dead_letter, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held, on_hold
 	Status *string `json:"status,omitempty"`
 
 	// Type A full event type
@@ -2201,11 +2207,14 @@ type DeliveryWait struct {
 	// PausedScope For `paused_by_operator`: platform, tenant, host, endpoint
 	PausedScope nullable.Nullable[string] `json:"paused_scope"`
 
-	// Reason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+	// Reason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 	// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 	Reason WaitReason `json:"reason"`
+
+	// Since For `in_flight`: when its request started
+	Since nullable.Nullable[time.Time] `json:"since"`
 
 	// Until When the wait is expected to end; for `breaker`, the next probe. Null if unknown
 	Until nullable.Nullable[time.Time] `json:"until"`
@@ -2449,12 +2458,6 @@ type EndpointCondition struct {
 	// DisableAt When Posthorn will disable it unless a delivery succeeds
 	DisableAt nullable.Nullable[time.Time] `json:"disable_at"`
 
-	// Held Deliveries that wait because of this condition
-	Held int `json:"held"`
-
-	// HeldExact False if there are more: not all were counted
-	HeldExact bool `json:"held_exact"`
-
 	// NextProbeAt For a failing endpoint; null while a probe is in flight. For `asked_to_wait`: when one delivery is sent before the wait is over, or null
 	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
 
@@ -2467,6 +2470,12 @@ type EndpointCondition struct {
 
 	// Until For `asked_to_wait`: when the wait is over
 	Until nullable.Nullable[time.Time] `json:"until"`
+
+	// Waiting Deliveries that wait because of this condition
+	Waiting int `json:"waiting"`
+
+	// WaitingExact False if there are more: not all were counted
+	WaitingExact bool `json:"waiting_exact"`
 }
 
 // EndpointConditionActions defines model for EndpointCondition.Actions.
@@ -4494,7 +4503,7 @@ type VerificationState string
 // VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 type VerificationMode string
 
-// WaitReason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+// WaitReason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 // `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 // endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 // `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
@@ -4689,8 +4698,8 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
-	// Status `dead_letter` is failed and not replayed, archived, a test event, or sent to a test inbox or a listener. `all_failed` is failed, retrying, and canceled after
-	// an attempt.
+	// Status `on_hold` is held, and what waits behind a circuit breaker or an operator's pause. `dead_letter` is failed and not replayed,
+	// archived, a test event, or sent to a test inbox or a listener. `all_failed` is failed, retrying, and canceled after an attempt.
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 	Endpoint *string                     `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 

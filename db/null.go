@@ -7,11 +7,11 @@ import (
 )
 
 // OrZero returns a column's time, or zero for NULL.
-func OrZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
+func OrZero[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
 	}
-	return *t
+	return *v
 }
 
 // Widen extends a range of times to include one more.

@@ -111,7 +111,7 @@ func listOr(words []string, none string) string {
 func (l List) parameters() (names []string) {
 	switch {
 	case l.Whole:
-	case l.Back:
+	case l.Rows > 0 && l.Back:
 		names = []string{"after", "before"}
 	case l.Rows > 0:
 		names = []string{"after"}

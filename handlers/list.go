@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -38,6 +39,14 @@ type List struct {
 	Of   id.Kind  // what the rows of a page of HTML are; empty: they have names instead of ids
 	Back bool     // the page before one can be read too
 	Own  []string // parameters that the page reads itself
+	Path string   // of the page, if it is not the request's
+}
+
+// Shown is the list on a page of HTML with this many rows, and with further filters.
+func (l List) Shown(rows int, filters ...Filter) List {
+	l.Rows = rows
+	l.Filters = append(slices.Clip(l.Filters), filters...)
+	return l
 }
 
 // Choice is a query parameter with a few permitted values.
@@ -80,7 +89,7 @@ func (c *Call) Page(l List) (Page, error) {
 	if err != nil {
 		return Page{}, fault.New(fault.Invalid, "query_malformed", "The query string can't be read. Encode each parameter, as in type=order.completed&limit=50.")
 	}
-	r := pageReader{call: c, query: query, page: Page{Given: url.Values{}, Chosen: map[string]string{}, list: l, path: c.Request.URL.Path}}
+	r := pageReader{call: c, query: query, page: Page{Given: url.Values{}, Chosen: map[string]string{}, list: l, path: cmp.Or(l.Path, c.Request.URL.Path)}}
 	if err := r.read(); err != nil {
 		return r.page, err
 	}

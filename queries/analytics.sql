@@ -29,7 +29,7 @@ FROM (
 	FROM posthorn.unfolded_stats(@tenant_id) u
 	WHERE u.minute >= @early_from AND u.minute < @late_to AND (sqlc.narg('endpoint')::uuid IS NULL OR u.endpoint_id = sqlc.narg('endpoint'))
 ) x
-WHERE @event_type::text = '' OR x.event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(x.event_type, left(@event_type, -1))
+WHERE posthorn.matches_type(@event_type::text, x.event_type)
 GROUP BY 1, 2, 3, 4
 LIMIT @most;
 

@@ -10,30 +10,27 @@ WITH looked AS MATERIALIZED (
 	SELECT t.id AS tenant_id, x.id, x.place, x.matches
 	FROM tenants t CROSS JOIN LATERAL (
 		(SELECT d.id, row_number() OVER (ORDER BY d.created_at DESC, d.id DESC) AS place,
-			(@status::int < 0 OR d.status = @status) AND (@event_type::text = '' OR d.event_type = @event_type
-				OR right(@event_type, 2) = '.*' AND starts_with(d.event_type, left(@event_type, -1))) AS matches
+			(@status::int < 0 OR d.status = @status) AND posthorn.matches_type(@event_type::text, d.event_type) AS matches
 		FROM deliveries d
 		WHERE @source::text = 'deliveries' AND d.tenant_id = t.id AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 			AND (d.created_at, d.id) > (@low_at, @low::uuid) AND (d.created_at, d.id) < (@high_at, @high::uuid)
 		ORDER BY d.created_at DESC, d.id DESC LIMIT @scan::int)
 		UNION ALL
 		(SELECT q.delivery_id AS id, row_number() OVER (ORDER BY q.delivery_id DESC) AS place,
-			coalesce(l.held, false) = @held::boolean AND (@held OR (q.attempts > 0) = @tried::boolean) AS matches
+			@waiting::boolean OR coalesce(l.held, false) = @held::boolean AND (@held OR (q.attempts > 0) = @tried::boolean) AS matches
 		FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
 		WHERE @source::text = 'queue' AND q.tenant_id = t.id AND q.delivery_id > @low AND q.delivery_id < @high
 		ORDER BY q.delivery_id DESC LIMIT @scan::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			(@event_type::text = '' OR z.event_type = @event_type
-				OR right(@event_type, 2) = '.*' AND starts_with(z.event_type, left(@event_type, -1))) AND (NOT @open::boolean OR NOT z.replayed AND NOT z.archived
+			posthorn.matches_type(@event_type::text, z.event_type) AND (NOT @open::boolean OR NOT z.replayed AND NOT z.archived
 				AND z.trial IS NOT TRUE) AS matches
 		FROM dead_letters z
 		WHERE @source::text = 'dead_letters' AND z.tenant_id = t.id AND z.delivery_id > @low AND z.delivery_id < @high
 		ORDER BY z.delivery_id DESC LIMIT @scan::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			(@event_type::text = '' OR z.event_type = @event_type
-				OR right(@event_type, 2) = '.*' AND starts_with(z.event_type, left(@event_type, -1))) AS matches
+			posthorn.matches_type(@event_type::text, z.event_type) AS matches
 		FROM cancellations z
 		WHERE @source::text = 'cancellations' AND z.tenant_id = t.id AND z.delivery_id > @low AND z.delivery_id < @high
 		ORDER BY z.delivery_id DESC LIMIT @scan::int)
@@ -48,19 +45,6 @@ SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) 
 	coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants, coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
 FROM page;
 
--- name: ReadAllDeliveries :many
--- The rows of such a page that were created between two moments.
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
-JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
-	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
-LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.endpoint_id = d.endpoint_id;
-
 -- name: ScanAllEvents :many
 -- The newest events of all tenants or of one between two ids, data left where it is; as ScanAllDeliveries. The last row
 -- that was looked at of a tenant that has more is returned too, matching or not. After all rows comes one without an id,
@@ -69,7 +53,7 @@ WITH looked AS MATERIALIZED (
 	SELECT x.*, t.id AS tenant_id, t.name AS tenant_name
 	FROM tenants t CROSS JOIN LATERAL (
 		SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-			(@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1)))::boolean AS matches
+			posthorn.matches_type(@type::text, e.type)::boolean AS matches
 		FROM events e
 		WHERE e.tenant_id = t.id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 			AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
@@ -88,19 +72,15 @@ LIMIT @most::int;
 -- Before this no tenant's retention shows anything.
 SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants WHERE state <> 'deleted';
 
--- name: EndpointsOfHost :many
--- The endpoints that point to a host, with or without a port, deleted ones too.
+-- name: EndpointsNamed :many
+-- One endpoint, or those that point to a host, with or without a port; deleted ones too.
 SELECT e.tenant_id, e.id FROM endpoints e
 WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant_id'))
-	AND substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)') IN (lower(@host::text), lower(@host::text) || ':443', lower(@host::text) || ':80')
+	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR e.id = sqlc.narg('endpoint_id'))
+	AND (@host::text = '' OR
+		substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)') IN (lower(@host::text), lower(@host::text) || ':443', lower(@host::text) || ':80'))
 ORDER BY e.id DESC
 LIMIT @most;
-
--- name: LabelEndpoints :many
--- What lists call endpoints, and whose they are.
-SELECT e.id, e.url, e.tenant_id, t.name AS tenant_name, (e.deleted_at IS NOT NULL)::boolean AS gone
-FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
-WHERE e.id = ANY(@ids::uuid[]);
 
 -- name: TenantOfDelivery :one
 -- The tenant of a delivery of any tenant.

@@ -42,7 +42,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = @archived::boolean
-		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
+		AND (@status::int < 0 OR status = @status) AND posthorn.matches_type(@event_type::text, event_type)), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanEvent :one
@@ -66,7 +66,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = @archived::boolean
-		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
+		AND (@status::int < 0 OR status = @status) AND posthorn.matches_type(@event_type::text, event_type)), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanQueue :one
@@ -105,7 +105,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND posthorn.matches_type(@event_type::text, event_type)
 		AND (NOT @open::boolean OR NOT replayed AND NOT archived AND trial IS NOT TRUE)), '{}')::uuid[] AS ids
 FROM page;
 
@@ -123,7 +123,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND posthorn.matches_type(@event_type::text, event_type)), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanAllFailed :one
@@ -171,8 +171,7 @@ WITH failed AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE counts AND archived = @archived::boolean
-		AND (@event_type::text = '' OR event_type IN ('', @event_type)
-			OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
+		AND (event_type = '' OR posthorn.matches_type(@event_type::text, event_type))), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanJob :one
@@ -216,22 +215,29 @@ SELECT count(*) FROM (
 ) d;
 
 -- name: ReadDeliveries :many
--- The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+-- Deliveries that were created between two moments, with their rows in the queue, their endpoints and the newest of their replays.
+SELECT sqlc.embed(d), q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
-JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x
+		WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by,
+	coalesce(e.kind, '')::text AS kind, coalesce(e.url, '')::text AS url, coalesce(e.description, '')::text AS description,
+	coalesce(e.timeout_seconds, 0)::int AS timeout_seconds, coalesce(e.accept_conflict, false)::boolean AS accept_conflict,
+	(e.id IS NULL OR e.deleted_at IS NOT NULL)::boolean AS deleted, t.name AS tenant_name
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
+JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
-LEFT JOIN queue q ON q.tenant_id = @tenant_id AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = d.endpoint_id;
+JOIN tenants t ON t.id = d.tenant_id
+LEFT JOIN endpoints e ON e.tenant_id = d.tenant_id AND e.id = d.endpoint_id
+LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
+LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id;
 
 -- name: LanesOf :many
 -- What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
 SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
+	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
@@ -271,17 +277,6 @@ FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, 
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
 WHERE @channel::text = ANY(e.channels);
-
--- name: GetDelivery :one
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM deliveries d
-LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
-WHERE d.tenant_id = @tenant_id AND d.created_at = @created_at AND d.id = @id;
 
 -- name: ListAttempts :many
 -- Newest first. All lie between the delivery's creation and a while after it was settled.

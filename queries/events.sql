@@ -24,7 +24,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY CASE WHEN @newest::boolean THEN id END, id DESC))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce((array_agg(id ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id)
-		FILTER (WHERE (@type::text = '' OR type = @type OR right(@type, 2) = '.*' AND starts_with(type, left(@type, -1)))
+		FILTER (WHERE posthorn.matches_type(@type::text, type)
 			AND (@channel::text = '' OR coalesce(@channel = ANY(channels), false))
 			AND (@trace_id::text = '' OR coalesce(substr(traceparent, 4, 32) = @trace_id, false))))[1:@most::int], '{}')::uuid[] AS ids
 FROM page;
@@ -36,7 +36,7 @@ SELECT e.id FROM events e
 WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
 	AND e.created_at >= greatest(@low_at::timestamptz, posthorn.event_ids_since()) AND e.created_at <= @high_at::timestamptz
 	AND e.id > @low::uuid AND e.id < @high::uuid
-	AND (@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1)))
+	AND posthorn.matches_type(@type::text, e.type)
 	AND (@channel::text = '' OR @channel = ANY(e.channels))
 	AND (@trace_id::text = '' OR substr(e.traceparent, 4, 32) = @trace_id)
 ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT @most::int;
@@ -87,7 +87,7 @@ ORDER BY x.endpoint_id, x.id;
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest(@patterns::text[]) AS p(pattern)
-			WHERE p.pattern IN ('*', e.type) OR right(p.pattern, 2) = '.*' AND starts_with(e.type, left(p.pattern, -1))) AS matches
+			WHERE p.pattern = '*' OR posthorn.matches_type(p.pattern, e.type)) AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 	ORDER BY e.created_at DESC, e.id DESC

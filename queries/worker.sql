@@ -38,7 +38,7 @@ WITH free AS (
 	WHERE l.endpoint_id = ANY(@endpoints::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
 	FOR UPDATE SKIP LOCKED
 )
-UPDATE lanes l SET owner = @worker::uuid, leased_at = now()
+UPDATE lanes l SET owner = @worker::uuid, leased_at = now(), in_flight = '{}'
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	coalesce((SELECT t.routing_version FROM tenants t WHERE t.id = l.tenant_id), 0)::bigint AS routing_version,
@@ -382,12 +382,14 @@ SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS se
 FROM queue WHERE asked AND endpoint_id = ANY(@endpoints::uuid[]) GROUP BY endpoint_id;
 
 -- name: NoteLimits :exec
--- What holds back ready deliveries of lanes, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
+-- What holds back ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
 -- delivery waits or how late it is.
-UPDATE lanes l SET limited_by = u.limited_by,
+UPDATE lanes l SET limited_by = u.limited_by, in_flight = u.in_flight::jsonb,
 	limited_until = CASE WHEN u.ago_us >= 0 THEN greatest(l.limited_until, now() - u.ago_us * interval '1 microsecond') ELSE l.limited_until END
-FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[]), unnest(@ago_us::bigint[])) AS u(endpoint_id, limited_by, ago_us)
-WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid AND (l.limited_by <> u.limited_by OR u.ago_us >= 0);
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[]), unnest(@ago_us::bigint[]), unnest(@in_flight::text[]))
+	AS u(endpoint_id, limited_by, ago_us, in_flight)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid
+	AND (l.limited_by <> u.limited_by OR u.ago_us >= 0 OR l.in_flight <> u.in_flight::jsonb);
 
 -- name: LaneHealth :many
 SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);

@@ -53,6 +53,7 @@ func situations() []*situation {
 	const live, dead = "(SELECT id FROM workers WHERE NOT dead)", "(SELECT id FROM workers WHERE dead)"
 	return []*situation{
 		{state: condition.Active, wait: condition.Next},
+		{state: condition.Active, wait: condition.InFlight, make: lane("in_flight = jsonb_build_object($2::text, now()), owner = " + live)},
 		{
 			state: condition.Active, wait: condition.Retry,
 			make: "WITH d AS (UPDATE deliveries SET status = 1, attempts = 1, last_status = 500 WHERE id = $2) " + row("state = 1, attempts = 1, due_at = "+later),
@@ -331,6 +332,11 @@ func (s scene) dashboard(one *situation) {
 	list = s.row(root+"/deliveries?wait="+string(one.wait), one.delivery)
 	if one.wait != condition.Next && one.wait != condition.Retry {
 		s.says("list of deliveries", one, list, one.wait.Word())
+	}
+	if one.wait.Holds() {
+		s.says("list of deliveries on hold", one, s.row(root+"/deliveries?status=on_hold", one.delivery), "on hold")
+		s.says("console, list of deliveries on hold", one,
+			s.row("/console/deliveries?status=on_hold&tenant="+one.tenant, one.delivery), "on hold")
 	}
 }
 

@@ -56,9 +56,7 @@ func (h *house) waitsFor(tenant, dlv id.UUID) (w condition.Wait) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
 		d, err := deliveries.Read(h.t.Context(), q, tenant, dlv)
-		if err == nil && d.Wait != nil {
-			w = *d.Wait
-		}
+		w = d.Wait
 		return err
 	})
 	return w

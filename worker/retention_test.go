@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // idAt is an id of a moment.
@@ -177,7 +178,7 @@ func TestATenantSeesWhatWaitsWhateverItsRetention(t *testing.T) {
 	list := func(of id.UUID) (ids []id.UUID) {
 		t.Helper()
 		h.as(of, func(q *sql.Queries) error {
-			page, err := deliveries.List(t.Context(), q, of, deliveries.ListOptions{Most: 10})
+			page, err := deliveries.List(t.Context(), q, of, deliveries.ListOptions{Range: show.Range{Limit: 10}})
 			for _, row := range page.Rows {
 				ids = append(ids, row.ID)
 			}

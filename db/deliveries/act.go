@@ -6,6 +6,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // Act is an action on one delivery, named as in the audit log.
@@ -23,7 +24,7 @@ const (
 
 // ActOn does an action on a delivery, and writes the audit log if it changed anything. A replay returns the new
 // delivery; its audit entry is on the original.
-func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d State,
+func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d show.Delivery,
 	changed bool, err error,
 ) {
 	changed = true
@@ -41,7 +42,7 @@ func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act 
 	if err != nil || !changed {
 		return d, false, err
 	}
-	details := map[string]string{"endpoint": id.Endpoint.Format(d.EndpointID), "event": id.Event.Format(d.EventID)}
+	details := map[string]string{"endpoint": id.Endpoint.Format(d.Endpoint.ID), "event": id.Event.Format(d.EventID)}
 	if d.ID != deliveryID {
 		details["new_delivery"] = id.Delivery.Format(d.ID)
 	}

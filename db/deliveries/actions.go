@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"posthorn/db"
@@ -13,41 +12,42 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // Read reads one delivery of a tenant, if its retention still shows it.
-func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
+func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (show.Delivery, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
-		return State{}, err
+		return show.Delivery{}, err
 	}
 	if deliveryID.Time().Before(floor) {
-		return State{}, fault.ErrNotFound
+		return show.Delivery{}, fault.ErrNotFound
 	}
 	return read(ctx, q, tenant, deliveryID)
 }
 
 // read is Read for a delivery that was just shown: what waited can be shown only because it waited.
-func read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
-	r, err := q.GetDelivery(ctx, sql.GetDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
-	if err != nil {
-		return State{}, err
+func read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (show.Delivery, error) {
+	rows, err := readDeliveries(ctx, q, tenant, []id.UUID{deliveryID})
+	if err == nil && len(rows) == 0 {
+		err = fault.ErrNotFound
 	}
-	rows := []State{stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})}
-	rows[0].replays(r.Dead, r.ReplayedBy)
-	err = explainWaits(ctx, q, &tenant, rows)
-	return rows[0], err
+	if err != nil {
+		return show.Delivery{}, err
+	}
+	return rows[0], nil
 }
 
 // RetryNow makes a waiting delivery ready now, and ends the wait that its endpoint asked for with Retry-After. changed
 // is false if it was ready already; of two concurrent calls one changes it. If the endpoint's breaker is open, the
 // delivery immediately becomes the next probe.
-func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (d State, changed bool, err error) {
+func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (d show.Delivery, changed bool, err error) {
 	return retryNow(ctx, q, tenant, deliveryID, true)
 }
 
 // retryNow is RetryNow. Without endWait the delivery is sent during the wait, which goes on.
-func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, endWait bool) (d State, changed bool,
+func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, endWait bool) (d show.Delivery, changed bool,
 	err error,
 ) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
@@ -58,8 +58,8 @@ func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, e
 		return d, false, err
 	}
 	switch {
-	case row == nil || !delivery.CanRetryNow(d.Shown):
-		return d, false, delivery.RefuseRetryNow(d.Shown)
+	case row == nil || !delivery.CanRetryNow(d.Status):
+		return d, false, delivery.RefuseRetryNow(d.Status)
 	case row.State == queue.Blocked:
 		return d, false, delivery.ErrWaitsItsTurn
 	}
@@ -102,17 +102,17 @@ func HastenTest(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID)
 
 // Cancel cancels a waiting delivery: it deletes the queue row and enters the delivery in the ledger as canceled. It
 // does not stop a request in flight.
-func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
+func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (show.Delivery, error) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
-		return State{}, err
+		return show.Delivery{}, err
 	}
 	d, err := Read(ctx, q, tenant, deliveryID)
 	if err != nil {
-		return State{}, err
+		return show.Delivery{}, err
 	}
-	if row == nil || !delivery.CanCancel(d.Shown) {
-		return d, delivery.RefuseCancel(d.Shown)
+	if row == nil || !delivery.CanCancel(d.Status) {
+		return d, delivery.RefuseCancel(d.Status)
 	}
 	if err := q.DropQueued(ctx, sql.DropQueuedParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, err
@@ -124,7 +124,7 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 		return d, err
 	}
 	if err := q.InsertCancellation(ctx, sql.InsertCancellationParams{
-		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.EndpointID, EventType: d.EventType,
+		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.Endpoint.ID, EventType: d.EventType,
 		Attempted: max(settled.Attempts, row.Attempts) > 0,
 	}); err != nil {
 		return d, err
@@ -134,7 +134,7 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return d, err
 	}
-	if err := endpoints.WakeLane(ctx, q, tenant, d.EndpointID); err != nil {
+	if err := endpoints.WakeLane(ctx, q, tenant, d.Endpoint.ID); err != nil {
 		return d, err
 	}
 	return read(ctx, q, tenant, deliveryID)
@@ -155,13 +155,13 @@ func lockWaiting(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID
 
 // Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. A delivery
 // that was replayed before is replayed again only if again is set, so of two concurrent calls one replays it.
-func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) (State, error) {
+func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) (show.Delivery, error) {
 	original, err := Read(ctx, q, tenant, deliveryID)
 	if err != nil {
-		return State{}, err
+		return show.Delivery{}, err
 	}
-	if !delivery.CanReplay(original.Shown) {
-		return original, delivery.RefuseReplay(original.Shown)
+	if !delivery.CanReplay(original.Status) {
+		return original, delivery.RefuseReplay(original.Status)
 	}
 	if err := lockReplay(ctx, q, tenant, deliveryID, again); err != nil {
 		return original, err
@@ -194,9 +194,9 @@ func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 }
 
 // replay sends a delivery again after the transaction has locked it.
-func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State) (State, error) {
+func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original show.Delivery) (show.Delivery, error) {
 	deliveryID := original.ID
-	ordering, err := q.ShareLockEndpoint(ctx, sql.ShareLockEndpointParams{TenantID: tenant, ID: original.EndpointID})
+	ordering, err := q.ShareLockEndpoint(ctx, sql.ShareLockEndpointParams{TenantID: tenant, ID: original.Endpoint.ID})
 	if db.IsNoRows(err) {
 		return original, delivery.ErrEndpointDeleted
 	} else if err != nil {
@@ -206,16 +206,16 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	if err != nil {
 		return original, err
 	}
-	again, first := db.NewID(), queue.First(original.Delivery)
+	again, first := db.NewID(), original.First()
 	if err := q.InsertReplay(ctx, sql.InsertReplayParams{
 		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID,
-		EndpointID: original.EndpointID, EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
+		EndpointID: original.Endpoint.ID, EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
 	}); err != nil {
 		return original, err
 	}
 	row := sql.QueueReplayParams{
 		TenantID: tenant, DeliveryID: again, EventID: original.EventID,
-		EndpointID: original.EndpointID, FirstID: &first,
+		EndpointID: original.Endpoint.ID, FirstID: &first,
 	}
 	if row.OrderKey = orderKey(ordering, key); row.OrderKey != nil {
 		row.State = queue.Blocked
@@ -231,7 +231,7 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return original, err
 	}
-	if err := endpoints.WakeLane(ctx, q, tenant, original.EndpointID); err != nil {
+	if err := endpoints.WakeLane(ctx, q, tenant, original.Endpoint.ID); err != nil {
 		return original, err
 	}
 	return Read(ctx, q, tenant, again)
@@ -280,14 +280,14 @@ func orderKey(ordering string, key *string) *string {
 }
 
 // archive hides a settled delivery from lists, or shows it again. changed is false if it was hidden or shown already.
-func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d State, changed bool,
+func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d show.Delivery, changed bool,
 	err error,
 ) {
 	if d, err = Read(ctx, q, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
-	if !delivery.CanArchive(d.Shown) {
-		return d, false, delivery.RefuseArchive(d.Shown)
+	if !delivery.CanArchive(d.Status) {
+		return d, false, delivery.RefuseArchive(d.Status)
 	}
 	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
 		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
@@ -295,9 +295,9 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 	if err != nil {
 		return d, false, err
 	}
-	d.Delivery, d.Shown = row, row.Status
 	if (row.ArchivedAt != nil) == archived {
-		return d, false, nil
+		d, err = read(ctx, q, tenant, deliveryID)
+		return d, false, err
 	}
 	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{
 		Archived: archived, TenantID: tenant,
@@ -324,27 +324,65 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 const afterSettled = 24 * time.Hour
 
 // Attempts returns a delivery's newest attempts, oldest first.
-func Attempts(ctx context.Context, q *sql.Queries, d sql.Delivery, most int) ([]sql.Attempt, error) {
+func Attempts(ctx context.Context, q *sql.Queries, d show.Delivery, limit int) ([]show.Attempt, error) {
 	since, until := attemptsBetween(d)
-	attempts, err := q.ListAttempts(ctx, sql.ListAttemptsParams{
-		TenantID: d.TenantID, DeliveryID: d.ID, Since: since, Until: until, Most: int32(most),
+	rows, err := q.ListAttempts(ctx, sql.ListAttemptsParams{
+		TenantID:   d.TenantID,
+		DeliveryID: d.ID,
+		Since:      since,
+		Until:      until,
+		Most:       int32(limit),
 	})
-	slices.Reverse(attempts)
+	attempts := make([]show.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[len(rows)-1-i] = attemptOf(r, d)
+	}
 	return attempts, err
 }
 
 // Attempt is one attempt of a delivery.
-func Attempt(ctx context.Context, q *sql.Queries, d sql.Delivery, attempt id.UUID) (sql.Attempt, error) {
+func Attempt(ctx context.Context, q *sql.Queries, d show.Delivery, attempt id.UUID) (show.Attempt, error) {
 	since, until := attemptsBetween(d)
-	return q.GetAttempt(ctx, sql.GetAttemptParams{
-		TenantID: d.TenantID, DeliveryID: d.ID, ID: attempt, Since: since, Until: until,
+	r, err := q.GetAttempt(ctx, sql.GetAttemptParams{
+		TenantID:   d.TenantID,
+		DeliveryID: d.ID,
+		ID:         attempt,
+		Since:      since,
+		Until:      until,
 	})
+	return attemptOf(r, d), err
+}
+
+// attemptOf is an attempt of a delivery as it is stored.
+func attemptOf(r sql.Attempt, d show.Delivery) show.Attempt {
+	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
+	return show.NewAttempt(show.Attempt{
+		ID:        r.ID,
+		Number:    int(r.Number),
+		Late:      r.Late,
+		Result:    delivery.Result{Failure: r.Failure, Status: int(r.Status)},
+		Error:     db.OrZero(r.Error),
+		StartedAt: r.CreatedAt,
+		URL:       r.URL,
+		Format:    r.Format,
+		Signature: r.Signature,
+		Phases: show.Phases{
+			DNS:     us(r.DNSUs),
+			Connect: us(r.ConnectUs),
+			TLS:     us(r.TLSUs),
+			Wait:    us(r.WaitUs),
+			Read:    us(r.ReadUs),
+			Total:   us(r.TotalUs),
+		},
+		Headers: db.OrZero(r.ResponseHeaders),
+		Body:    r.ResponseExcerpt,
+	}, d.Endpoint)
 }
 
 // attemptsBetween is the time range of a delivery's attempts. It selects the partitions that can hold them.
-func attemptsBetween(d sql.Delivery) (since, until time.Time) {
+func attemptsBetween(d show.Delivery) (since, until time.Time) {
 	since, until = d.CreatedAt.Add(-db.ClockSkew), id.Last.Time()
-	if d.SettledAt != nil {
+	if !d.SettledAt.IsZero() {
 		until = d.SettledAt.Add(afterSettled)
 	}
 	return since, until

@@ -74,7 +74,7 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 		}
 		e.Count += part.count()
 		for _, d := range part.rows {
-			if n.Kind == bulk.Replay && d.ReplayedBy != nil {
+			if n.Kind == bulk.Replay && !d.ReplayedBy.IsZero() {
 				e.Repeats++
 			}
 		}

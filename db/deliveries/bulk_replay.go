@@ -12,11 +12,12 @@ import (
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // planReplay leaves out deliveries that would be sent twice and those that can't be sent. A dead letter that was
 // replayed before is left out unless the filter named it, so that a second click does not double an outage's backlog.
-func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
+func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []show.Delivery, lock bool) error {
 	replayed, err := w.replayed(ctx, rows, lock)
 	if err != nil {
 		return err
@@ -34,9 +35,9 @@ func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State,
 	}
 	part.keys = make(map[id.UUID]*string, len(rows))
 	for _, d := range rows {
-		why := bulk.SkipReplay(d.Shown)
+		why := bulk.SkipReplay(d.Status)
 		e, there := sendable[d.EventID]
-		_, open := part.orders[d.EndpointID]
+		_, open := part.orders[d.Endpoint.ID]
 		switch {
 		case why != bulk.SkipNone:
 		case replayed[d.ID] && len(w.filter.IDs) == 0:
@@ -56,7 +57,7 @@ func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State,
 }
 
 // replayed returns the dead letters among rows that were replayed before.
-func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[id.UUID]bool, error) {
+func (w *bulkWork) replayed(ctx context.Context, rows []show.Delivery, lock bool) (map[id.UUID]bool, error) {
 	var dead []id.UUID
 	for _, d := range rows {
 		if d.Status == delivery.Failed {
@@ -123,10 +124,13 @@ func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 	again := make([]againDelivery, len(part.rows))
 	for i, d := range part.rows {
 		again[i] = againDelivery{
-			event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID,
-			first: queue.First(d.Delivery),
+			event:     d.EventID,
+			endpoint:  d.Endpoint.ID,
+			eventType: d.EventType,
+			replayOf:  d.ID,
+			first:     d.First(),
 		}
-		if key := orderKey(part.orders[d.EndpointID], part.keys[d.EventID]); key != nil {
+		if key := orderKey(part.orders[d.Endpoint.ID], part.keys[d.EventID]); key != nil {
 			again[i].orderKey = *key
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // planWaiting plans a chunk of waiting deliveries. With lock it locks their queue rows, as far as they are free.
-func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
+func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []show.Delivery, lock bool) error {
 	skip := bulk.SkipCancel
 	if w.kind == bulk.RetryNow {
 		skip = bulk.SkipRetry
@@ -36,11 +37,11 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 		return err
 	}
 	for _, d := range rows {
-		why := skip(d.Shown)
+		why := skip(d.Status)
 		if why == bulk.SkipNone && lock {
 			why = w.skipQueued(part.queued, d.ID)
 		}
-		if why == bulk.SkipReady && waits[d.EndpointID] {
+		if why == bulk.SkipReady && waits[d.Endpoint.ID] {
 			why = bulk.SkipNone // the end of the wait sends it
 		}
 		part.take(d, why)
@@ -49,7 +50,7 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 }
 
 // waits says which endpoints asked for a wait that a retry now ends.
-func (w *bulkWork) waits(ctx context.Context, rows []State, lock bool) (map[id.UUID]bool, error) {
+func (w *bulkWork) waits(ctx context.Context, rows []show.Delivery, lock bool) (map[id.UUID]bool, error) {
 	if w.kind != bulk.RetryNow || !lock || len(rows) == 0 {
 		return nil, nil
 	}

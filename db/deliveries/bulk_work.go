@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // bulkWork is a job within one transaction: plan selects the next chunk, apply does it.
@@ -27,7 +29,7 @@ type bulkWork struct {
 
 // bulkPart is a chunk: the rows to change, those to leave alone with the reason, and the position after it.
 type bulkPart struct {
-	rows     []State
+	rows     []show.Delivery
 	again    []againDelivery
 	events   []id.UUID             // to be expunged
 	ids      []id.UUID             // of deliveries, if only their ids are known
@@ -88,14 +90,14 @@ func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool)
 		err = w.planWaiting(ctx, &part, rows, lock)
 	case bulk.Archive, bulk.Unarchive:
 		for _, d := range rows {
-			part.take(d, bulk.SkipArchive(d.Shown, d.ArchivedAt != nil, w.kind == bulk.Archive))
+			part.take(d, bulk.SkipArchive(d.Status, d.Archived(), w.kind == bulk.Archive))
 		}
 	}
 	return part, err
 }
 
 // take adds a row to the chunk, or counts why it is left alone.
-func (p *bulkPart) take(d State, why bulk.Skip) {
+func (p *bulkPart) take(d show.Delivery, why bulk.Skip) {
 	if why != bulk.SkipNone {
 		p.skip(why)
 		return
@@ -117,14 +119,17 @@ func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart,
 		list.Until = w.ceiling
 	}
 	list.Archived = w.kind == bulk.Unarchive || w.filter.Archived
-	list.Ascending, list.After, list.Most = true, after, most
+	list.Ascending, list.Limit = true, most
+	if !after.IsZero() {
+		list.After = after[:]
+	}
 	page, err := List(ctx, w.q, w.tenant, list)
 	if err != nil {
 		return part, err
 	}
 	part.rows, part.end = page.Rows, page.Next == nil
 	if page.Next != nil {
-		part.position = *page.Next
+		part.position = id.UUID(page.Next)
 	}
 	return part, nil
 }
@@ -152,30 +157,12 @@ func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error 
 
 // listOptions is the list that a filter of deliveries describes.
 func listOptions(f bulk.Filter) (l ListOptions, err error) {
-	l = ListOptions{EventType: f.Type, Channel: f.Channel}
-	if s, ok := delivery.ParseStatus(f.Status); ok {
-		l.Status = &s
-	} else if f.Status == bulk.AllFailed {
-		s := AllFailed
-		l.Status = &s
-	} else if f.Status == delivery.DeadLetter {
-		s := DeadLetters
-		l.Status = &s
-	}
+	l = ListOptions{Status: f.Status, EventType: f.Type, Channel: f.Channel}
+	l.Since, l.Until = db.OrZero(f.Since), db.OrZero(f.Until)
 	if f.Endpoint != "" {
-		endpointID, err := id.Endpoint.Parse(f.Endpoint)
-		if err != nil {
-			return l, err
-		}
-		l.Endpoint = &endpointID
+		l.Endpoint, err = id.Endpoint.Parse(f.Endpoint)
 	}
-	if f.Since != nil {
-		l.Since = *f.Since
-	}
-	if f.Until != nil {
-		l.Until = *f.Until
-	}
-	return l, nil
+	return l, err
 }
 
 // apply does a chunk that was planned with its locks.
@@ -218,7 +205,7 @@ func (w *bulkWork) over(ctx context.Context, job *sql.BulkJob) (over bool, rest 
 	return true, 0, nil
 }
 
-func idsOf(rows []State) []id.UUID {
+func idsOf(rows []show.Delivery) []id.UUID {
 	ids := make([]id.UUID, len(rows))
 	for i, d := range rows {
 		ids[i] = d.ID
@@ -227,10 +214,10 @@ func idsOf(rows []State) []id.UUID {
 }
 
 // endpointsOf returns the endpoints of rows, each once, in order.
-func endpointsOf(rows []State) []id.UUID {
+func endpointsOf(rows []show.Delivery) []id.UUID {
 	ids := make([]id.UUID, len(rows))
 	for i, d := range rows {
-		ids[i] = d.EndpointID
+		ids[i] = d.Endpoint.ID
 	}
 	slices.SortFunc(ids, id.UUID.Compare)
 	return slices.Compact(ids)

@@ -7,73 +7,30 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
-// State is a delivery as the API and the pages show it.
-type State struct {
-	sql.Delivery
-	Shown  delivery.Status   // Held if its lane is held
-	NextAt *time.Time        // when the next attempt starts; nil if that is unknown: Wait says why
-	Wait   *condition.Wait   // why it waits; nil: it does not wait
-	Paused *endpoints.Paused // the operator's pause that holds it; nil: none
-	queued queued
-
-	DeadLetter bool     // see delivery.DeadLetter
-	ReplayedBy *id.UUID // its newest replay, whose id contains its time; nil: none is known
-}
-
-// WaitReason is why the delivery waits; empty: it does not.
-func (d State) WaitReason() condition.Reason {
-	if d.Wait == nil {
-		return ""
-	}
-	return d.Wait.Reason
-}
-
-// stateOf derives the shown state of a delivery from its queue row and its lane. explainWaits adds the rest.
-func stateOf(d sql.Delivery, held bool, row queued) State {
-	s := State{Delivery: d, Shown: d.Status, queued: row}
-	if row.waits && held && !d.Status.Terminal() {
-		s.Shown = delivery.Held
-	}
-	return s
-}
-
-// AllFailed selects deliveries that had a failed attempt and were not delivered: failed, retrying, and canceled after
-// an attempt.
-const AllFailed delivery.Status = -1
-
-// DeadLetters selects dead letters only: deliveries that failed and were neither replayed nor archived
-// (delivery.DeadLetter).
-const DeadLetters delivery.Status = -3
-
-// ListOptions asks for a page of a tenant's deliveries by id. Zero values of filters select all.
+// ListOptions asks for a page of deliveries by id, of one tenant or of all. Zero values of filters select all.
 type ListOptions struct {
-	Status    *delivery.Status // or AllFailed or DeadLetters
+	show.Range
+	Status    string // the word of a status; or delivery.OnHold, delivery.DeadLetter, delivery.AllFailed
 	EventType string
 	Channel   string
-	Endpoint  *id.UUID
-	Event     *id.UUID
-	Job       *id.UUID         // created by this bulk job
+	Tenant    id.UUID // of a list of all tenants
+	Endpoint  id.UUID
+	Host      string // of an endpoint's URL; of a list of all tenants
+	Event     id.UUID
+	Job       id.UUID          // created by this bulk job
 	Wait      condition.Reason // waiting for this reason; with Status, of that status
-	Since     time.Time        // created at or after
-	Until     time.Time        // created before
 	Archived  bool             // archived ones only; else none of them
-	Ascending bool
-	After     id.UUID // the page starts beyond this id; zero at the start of the list
-	Most      int
 }
 
 // Page is a page of a list. A filter that matches rarely can leave it short, even empty, before the end.
-type Page struct {
-	Rows []State
-	Next *id.UUID // After of the next page; nil at the end
-}
+type Page = show.Page[show.Delivery]
 
 // How many rows a page can read, and how fast. The first scan reads as many rows as fit on the page, which is enough
 // for a list without a rare filter. Each further scan reads more. Conditions on the delivery's or the event's own row
@@ -102,7 +59,7 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 		return Page{}, err
 	}
 	w, slice := l.window(floor), firstSlice
-	budget, scan := l.budget(), l.Most+1
+	budget, scan := l.budget(), l.Limit+1
 	var page Page
 	for {
 		part := w
@@ -113,20 +70,18 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 		if err != nil {
 			return Page{}, err
 		}
-		rows, err := readPage(ctx, q, tenant, &l, found.ids, l.Most+1-len(page.Rows))
+		rows, err := readPage(ctx, q, tenant, &l, found.ids, l.Limit+1-len(page.Rows))
 		if err != nil {
 			return Page{}, err
 		}
 		page.Rows = append(page.Rows, rows...)
-		if len(page.Rows) > l.Most {
-			page.Rows = page.Rows[:l.Most]
-			page.Next = &page.Rows[l.Most-1].ID
-			return page, nil
+		if len(page.Rows) > l.Limit {
+			return show.CutByID(page.Rows, l.Limit, deliveryID), nil
 		}
 		budget -= found.scanned
 		switch {
 		case found.scanned == found.asked && budget <= 0:
-			page.Next = &found.reached
+			page.Next = found.reached[:]
 			return page, nil
 		case found.scanned == found.asked:
 			w.beyond(found.reached, l.Ascending)
@@ -140,39 +95,36 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 	}
 }
 
+func deliveryID(d show.Delivery) id.UUID { return d.ID }
+
 // budget is how many rows the page can read.
 func (l *ListOptions) budget() int {
-	waiting := l.Status != nil && *l.Status != DeadLetters && (*l.Status == AllFailed || !l.Status.Terminal())
-	if l.Channel != "" || l.Wait != "" || l.Job != nil || waiting && l.EventType != "" {
+	if l.Channel != "" || l.Wait != "" || !l.Job.IsZero() || l.Status == delivery.OnHold || l.waiting() && l.EventType != "" {
 		return readBudget
 	}
 	return scanBudget
 }
 
+// waiting reports whether the list is of a status that the queue knows.
+func (l *ListOptions) waiting() bool {
+	s, known := delivery.ParseStatus(l.Status)
+	return l.Status == delivery.AllFailed || l.Status == delivery.OnHold || known && !s.Terminal()
+}
+
 // partitioned reports whether the list is read from the deliveries themselves.
 func (l *ListOptions) partitioned() bool {
-	return l.Wait == "" && l.Job == nil && (l.Status == nil || *l.Status == delivery.Delivered)
+	return l.Wait == "" && l.Job.IsZero() && (l.Status == "" || l.Status == delivery.Delivered.String())
 }
 
 // window is an open interval of ids, and so of time.
 type window struct{ low, high id.UUID }
 
 func (l *ListOptions) window(floor time.Time) window {
-	since := l.Since
-	if since.Before(floor) {
-		since = floor
+	if at := l.Event.Time().Add(-db.ClockSkew); !l.Event.IsZero() && floor.Before(at) {
+		floor = at // no delivery is older than its event
 	}
-	if l.Event != nil && since.Before(l.Event.Time()) {
-		since = l.Event.Time().Add(-db.ClockSkew) // no delivery is older than its event
-	}
-	w := window{low: id.FirstAt(since), high: id.Last}
-	if !l.Until.IsZero() {
-		w.high = id.FirstAt(l.Until)
-	}
-	if !l.After.IsZero() {
-		w.beyond(l.After, l.Ascending)
-	}
-	return w
+	low, high := l.Between(floor, time.Time{})
+	return window{low, high}
 }
 
 // beyond returns the part of the window beyond an id. It never widens the window.
@@ -210,5 +162,3 @@ func (w window) end(ascending bool) id.UUID {
 	}
 	return w.low
 }
-
-// CompareIDs orders ids as the database does.

@@ -18,6 +18,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 )
@@ -162,15 +163,15 @@ func (h *history) want(l deliveries.ListOptions) (ids []id.UUID) {
 	for _, p := range h.rows {
 		takes := p.archived == l.Archived && (l.EventType == "" || l.EventType == p.eventType) &&
 			(l.Channel == "" || l.Channel == p.channel) &&
-			(l.Endpoint == nil || *l.Endpoint == p.endpoint) && (l.Event == nil || *l.Event == p.event) &&
+			(l.Endpoint.IsZero() || l.Endpoint == p.endpoint) && (l.Event.IsZero() || l.Event == p.event) &&
 			!p.id.Time().Before(l.Since) && (l.Until.IsZero() || p.id.Time().Before(l.Until))
 		switch {
-		case l.Status == nil:
-		case *l.Status == deliveries.AllFailed:
+		case l.Status == "":
+		case l.Status == delivery.AllFailed:
 			takes = takes && (p.shown == delivery.Failed || p.shown == delivery.Retrying ||
 				p.shown == delivery.Canceled && p.tried)
 		default:
-			takes = takes && p.shown == *l.Status
+			takes = takes && p.shown.String() == l.Status
 		}
 		if takes {
 			ids = append(ids, p.id)
@@ -200,10 +201,10 @@ func (h *history) walk(t *testing.T, l deliveries.ListOptions) (ids []id.UUID, p
 		if pages++; page.Next == nil {
 			return ids, pages
 		}
-		if len(page.Rows) > l.Most || pages > 2000 {
-			t.Fatalf("page %d holds %d rows of %d", pages, len(page.Rows), l.Most)
+		if len(page.Rows) > l.Limit || pages > 2000 {
+			t.Fatalf("page %d holds %d rows of %d", pages, len(page.Rows), l.Limit)
 		}
-		l.After = *page.Next
+		l.After = page.Next
 	}
 }
 
@@ -219,29 +220,25 @@ func TestEveryListOfDeliveriesShowsEachRowOnceInOrder(t *testing.T) {
 			lists[strings.TrimSpace(had+" "+name)] = l
 		}
 	}
-	for _, s := range []delivery.Status{
-		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled,
-		deliveries.AllFailed,
-	} {
-		lists[fmt.Sprintf("status %d", s)] = deliveries.ListOptions{Status: &s}
+	for _, s := range []string{"pending", "retrying", "held", "delivered", "failed", "canceled", "all_failed"} {
+		lists["status "+s] = deliveries.ListOptions{Status: s}
 	}
-	lists["of an event"] = deliveries.ListOptions{Event: &h.rows[often].event}
+	lists["of an event"] = deliveries.ListOptions{Event: h.rows[often].event}
 	add("rare", func(l *deliveries.ListOptions) { l.EventType = "rare" })
-	add("endpoint", func(l *deliveries.ListOptions) { l.Endpoint = &endpoint })
+	add("endpoint", func(l *deliveries.ListOptions) { l.Endpoint = endpoint })
 	lists["vip"] = deliveries.ListOptions{Channel: "vip"}
-	lists["vip at an endpoint"] = deliveries.ListOptions{Channel: "vip", Endpoint: &endpoint}
-	lists["nobody"] = deliveries.ListOptions{Endpoint: &nobody}
-	failed := delivery.Failed
+	lists["vip at an endpoint"] = deliveries.ListOptions{Channel: "vip", Endpoint: endpoint}
+	lists["nobody"] = deliveries.ListOptions{Endpoint: nobody}
 	lists["archived"] = deliveries.ListOptions{Archived: true}
-	lists["archived failed"] = deliveries.ListOptions{Archived: true, Status: &failed}
+	lists["archived failed"] = deliveries.ListOptions{Archived: true, Status: "failed"}
 	add("since", func(l *deliveries.ListOptions) { l.Since = middle })
 	add("oldest first", func(l *deliveries.ListOptions) { l.Ascending = true })
-	lists["until"] = deliveries.ListOptions{Until: middle}
-	lists["a day"] = deliveries.ListOptions{Since: middle, Until: middle.Add(24 * time.Hour)}
+	lists["until"] = deliveries.ListOptions{Range: show.Range{Until: middle}}
+	lists["a day"] = deliveries.ListOptions{Range: show.Range{Since: middle, Until: middle.Add(24 * time.Hour)}}
 	shown := 0
 	for name, l := range lists {
 		want := h.want(l)
-		l.Most = max(7, len(want)/5)
+		l.Limit = max(7, len(want)/5)
 		got, _ := h.walk(t, l)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %d rows, want %d", name, len(got), len(want))
@@ -256,10 +253,9 @@ func TestEveryListOfDeliveriesShowsEachRowOnceInOrder(t *testing.T) {
 func TestARareFilterGivesShortPagesInsteadOfLongScans(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, 5000)
-	pending := delivery.Pending
 	for name, l := range map[string]deliveries.ListOptions{
-		"a channel that no event has": {Channel: "nobody", Most: 50},
-		"a type among what waits":     {Status: &pending, EventType: "nobody", Most: 50},
+		"a channel that no event has": {Channel: "nobody", Range: show.Range{Limit: 50}},
+		"a type among what waits":     {Status: "pending", EventType: "nobody", Range: show.Range{Limit: 50}},
 	} {
 		got, pages := h.walk(t, l)
 		most := 5000/2000 + 1 // a page reads 2,000 rows

@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"posthorn/db"
-	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // EventReplay is the result of replaying one event: the new deliveries, and why others were left out.
 type EventReplay struct {
-	Deliveries []State
+	Deliveries []show.Delivery
 	Skipped    map[bulk.Skip]int64
 }
 
@@ -137,7 +137,7 @@ func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.Deli
 		}
 		one := againDelivery{event: e.ID, endpoint: ep, eventType: e.Type, replayOf: newest[ep].ID}
 		if last, sent := newest[ep]; sent {
-			one.first = queue.First(sql.Delivery{ID: last.ID, ReplayOf: last.ReplayOf, FirstID: last.FirstID})
+			one.first = show.Delivery{ID: last.ID, ReplayOf: db.OrZero(last.ReplayOf), FirstID: db.OrZero(last.FirstID)}.First()
 		}
 		if key := orderKey(ordering, e.Key); key != nil {
 			one.orderKey = *key

@@ -175,15 +175,15 @@ func (e *Export) Rejected(ctx context.Context, take func([]show.Rejected) error)
 
 // ExportedDelivery is a delivery with all of its attempts, oldest first.
 type ExportedDelivery struct {
-	State
-	Tries []sql.Attempt
+	show.Delivery
+	Tries []show.Attempt
 }
 
 // Deliveries passes on the tenant's deliveries, including archived ones, oldest first, in parts with a bounded number
 // of attempts.
 func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
-		var rows []State
+		var rows []show.Delivery
 		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
 			ids, err := q.ExportDeliveries(ctx, sql.ExportDeliveriesParams{
 				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(),
@@ -212,10 +212,10 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 }
 
 // fewAttempts is how many of the first deliveries have attempts that fit in memory together: at least one.
-func fewAttempts(rows []State) int {
+func fewAttempts(rows []show.Delivery) int {
 	attempts := 0
 	for n, d := range rows {
-		if attempts += int(d.Attempts); attempts > exportTries && n > 0 {
+		if attempts += d.Attempts; attempts > exportTries && n > 0 {
 			return n
 		}
 	}
@@ -223,20 +223,20 @@ func fewAttempts(rows []State) int {
 }
 
 // withAttempts reads the attempts of deliveries of one day.
-func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []State) ([]ExportedDelivery, error) {
+func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []show.Delivery) ([]ExportedDelivery, error) {
 	out := make([]ExportedDelivery, len(rows))
 	at := make(map[id.UUID]int, len(rows))
 	ask := sql.ExportAttemptsParams{
 		TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew), Until: rows[0].CreatedAt,
 	}
 	for i, d := range rows {
-		out[i].State, at[d.ID] = d, i
+		out[i].Delivery, at[d.ID] = d, i
 		if d.Attempts == 0 && !d.Status.Terminal() {
 			continue
 		}
 		ask.Ids = append(ask.Ids, d.ID)
 		until := id.Last.Time()
-		if d.SettledAt != nil {
+		if !d.SettledAt.IsZero() {
 			until = d.SettledAt.Add(afterSettled)
 		}
 		if until.After(ask.Until) {
@@ -248,8 +248,8 @@ func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []St
 	}
 	attempts, err := q.ExportAttempts(ctx, ask)
 	for _, t := range attempts {
-		tries := &out[at[t.DeliveryID]].Tries
-		*tries = append(*tries, t)
+		of := &out[at[t.DeliveryID]]
+		of.Tries = append(of.Tries, attemptOf(t, of.Delivery))
 	}
 	return out, err
 }

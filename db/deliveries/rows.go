@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // scanned is the result of one scan of a table: the ids that match, how many rows were asked for and read, and the last
@@ -20,14 +21,8 @@ type scanned struct {
 }
 
 // scanDeliveries scans this many rows of the table that knows the wanted status.
-func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned,
-	error,
-) {
-	newest, most := !l.Ascending, int32(n)
-	status := delivery.Status(-2)
-	if l.Status != nil {
-		status = *l.Status
-	}
+func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned, error) {
+	newest, most, endpoint := !l.Ascending, int32(n), idOrNil(l.Endpoint)
 	found := func(ids []id.UUID, seen int32, reached id.UUID, err error) (scanned, error) {
 		slices.SortFunc(ids, id.UUID.Compare)
 		if newest {
@@ -35,70 +30,134 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		}
 		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
 	}
-	if l.Job != nil {
+	if !l.Job.IsZero() {
 		r, err := q.ScanJob(ctx, sql.ScanJobParams{
-			Newest: newest, TenantID: tenant, JobID: l.Job, Low: w.low,
-			High: w.high, Scan: most,
+			Newest:   newest,
+			TenantID: tenant,
+			JobID:    &l.Job,
+			Low:      w.low,
+			High:     w.high,
+			Scan:     most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}
-	switch any := status == -2 && l.Wait != ""; {
-	case any, status == delivery.Pending, status == delivery.Retrying, status == delivery.Held:
+	status, one := delivery.ParseStatus(l.Status)
+	switch any := l.Status == delivery.OnHold || l.Status == "" && l.Wait != ""; {
+	case any, one && !status.Terminal():
 		if l.Archived {
 			return scanned{asked: 1}, nil // waiting deliveries can't be archived
 		}
 		r, err := q.ScanQueue(ctx, sql.ScanQueueParams{
-			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying,
-			TenantID: tenant, Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Waiting:    any,
+			Newest:     newest,
+			Held:       status == delivery.Held,
+			Tried:      status == delivery.Retrying,
+			TenantID:   tenant,
+			Low:        w.low,
+			High:       w.high,
+			EndpointID: endpoint,
+			Scan:       most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case status == delivery.Failed, status == DeadLetters:
+	case one && status == delivery.Failed, l.Status == delivery.DeadLetter:
 		r, err := q.ScanDeadLetters(ctx, sql.ScanDeadLettersParams{
-			Newest: newest, Archived: l.Archived, Open: status == DeadLetters, EventType: l.EventType, TenantID: tenant,
-			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Newest:     newest,
+			Archived:   l.Archived,
+			Open:       l.Status == delivery.DeadLetter,
+			EventType:  l.EventType,
+			TenantID:   tenant,
+			Low:        w.low,
+			High:       w.high,
+			EndpointID: endpoint,
+			Scan:       most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case status == delivery.Canceled:
+	case one && status == delivery.Canceled:
 		r, err := q.ScanCancellations(ctx, sql.ScanCancellationsParams{
-			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
-			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Newest:     newest,
+			Archived:   l.Archived,
+			EventType:  l.EventType,
+			TenantID:   tenant,
+			Low:        w.low,
+			High:       w.high,
+			EndpointID: endpoint,
+			Scan:       most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case status == AllFailed:
+	case l.Status == delivery.AllFailed:
 		r, err := q.ScanAllFailed(ctx, sql.ScanAllFailedParams{
-			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
-			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Newest:     newest,
+			Archived:   l.Archived,
+			EventType:  l.EventType,
+			TenantID:   tenant,
+			Low:        w.low,
+			High:       w.high,
+			EndpointID: endpoint,
+			Scan:       most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}
-	if l.Event != nil {
+	if !one {
+		status = anyStatus
+	}
+	if !l.Event.IsZero() {
 		r, err := q.ScanEvent(ctx, sql.ScanEventParams{
-			Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
-			EventID: *l.Event, EventAt: l.Event.Time(), LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low,
-			High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Newest:     newest,
+			Archived:   l.Archived,
+			Status:     int32(status),
+			EventType:  l.EventType,
+			TenantID:   tenant,
+			EventID:    l.Event,
+			EventAt:    l.Event.Time(),
+			LowAt:      w.low.Time(),
+			HighAt:     w.high.Time(),
+			Low:        w.low,
+			High:       w.high,
+			EndpointID: endpoint,
+			Scan:       most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}
 	r, err := q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
-		Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
-		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+		Newest:     newest,
+		Archived:   l.Archived,
+		Status:     int32(status),
+		EventType:  l.EventType,
+		TenantID:   tenant,
+		LowAt:      w.low.Time(),
+		HighAt:     w.high.Time(),
+		Low:        w.low,
+		High:       w.high,
+		EndpointID: endpoint,
+		Scan:       most,
 	})
 	return found(r.Ids, r.Scanned, r.Reached, err)
 }
 
+// anyStatus selects deliveries of every status in a scan.
+const anyStatus delivery.Status = -1
+
+// idOrNil is an id as a parameter that can be NULL.
+func idOrNil(uuid id.UUID) *id.UUID {
+	if uuid.IsZero() {
+		return nil
+	}
+	return &uuid
+}
+
 // readPage reads the first rows of ids, in their order, and leaves out rows that fail the conditions that the scan
 // could not check.
-func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]State,
+func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]show.Delivery,
 	error,
 ) {
-	var rows []State
+	var rows []show.Delivery
 	for len(ids) > 0 && len(rows) < room {
 		n := min(len(ids), room)
 		some, err := readDeliveries(ctx, q, tenant, ids[:n])
 		if err != nil {
 			return nil, err
 		}
-		some = slices.DeleteFunc(some, func(d State) bool { return !l.takes(d) })
+		some = slices.DeleteFunc(some, func(d show.Delivery) bool { return !l.takes(d) })
 		if l.Channel != "" {
 			if some, err = onChannel(ctx, q, tenant, l.Channel, some); err != nil {
 				return nil, err
@@ -114,85 +173,75 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 }
 
 // takes checks on the whole row the conditions that a scan of another table could not check.
-func (l *ListOptions) takes(d State) bool {
+func (l *ListOptions) takes(d show.Delivery) bool {
 	switch {
-	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType), l.Event != nil &&
-		d.EventID != *l.Event:
+	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType),
+		!l.Event.IsZero() && d.EventID != l.Event,
+		l.Wait != "" && d.Wait.Reason != l.Wait,
+		!l.Job.IsZero() && (!l.Endpoint.IsZero() && d.Endpoint.ID != l.Endpoint || d.Archived() != l.Archived):
 		return false
-	case l.Wait != "" && (d.Wait == nil || d.Wait.Reason != l.Wait):
-		return false
-	case l.Job != nil && (l.Endpoint != nil && d.EndpointID != *l.Endpoint || (d.ArchivedAt != nil) != l.Archived):
-		return false
-	case l.Status == nil:
+	}
+	switch l.Status {
+	case "":
 		return true
-	case *l.Status == AllFailed:
-		return l.Job == nil || d.wentWrong()
-	case *l.Status == DeadLetters:
+	case delivery.AllFailed:
+		return l.Job.IsZero() || d.WentWrong() // the scan has seen attempts that the delivery's row lacks
+	case delivery.DeadLetter:
 		return d.DeadLetter
+	case delivery.OnHold:
+		return d.OnHold()
 	}
-	return d.Shown == *l.Status
-}
-
-// wentWrong is the condition of AllFailed.
-func (d State) wentWrong() bool {
-	switch d.Shown {
-	case delivery.Failed, delivery.Retrying:
-		return true
-	case delivery.Canceled:
-		return d.Attempts > 0
-	}
-	return false
-}
-
-// replays adds what is known of a delivery's replays; the zero id means that there is none.
-func (d *State) replays(dead bool, by id.UUID) {
-	d.DeadLetter = dead
-	if !by.IsZero() {
-		d.ReplayedBy = &by
-	}
+	return d.Status.String() == l.Status
 }
 
 // ReadMany reads deliveries of a tenant by id, newest first, as far back as its retention shows. It leaves out unknown
 // ids.
-func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
+func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]show.Delivery, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	shown := slices.DeleteFunc(slices.Clone(ids),
-		func(deliveryID id.UUID) bool { return deliveryID.Time().Before(floor) })
+	shown := slices.DeleteFunc(slices.Clone(ids), func(one id.UUID) bool { return one.Time().Before(floor) })
 	slices.SortFunc(shown, func(a, b id.UUID) int { return b.Compare(a) })
 	return readDeliveries(ctx, q, tenant, slices.Compact(shown))
 }
 
-// readDeliveries reads rows by id, in the order of the ids. It leaves out dropped rows. A statement reads one day's
-// partition.
-func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
-	read := make(map[id.UUID]State, len(ids))
+// readDeliveries reads deliveries of one tenant by id, in the order of the ids. It leaves out dropped rows.
+func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]show.Delivery, error) {
+	return readAll(ctx, q, slices.Repeat([]id.UUID{tenant}, len(ids)), ids)
+}
+
+// readAll reads deliveries of tenants. A statement reads one day's partition.
+func readAll(ctx context.Context, q *sql.Queries, tenants, ids []id.UUID) ([]show.Delivery, error) {
+	read := make(map[id.UUID]sql.ReadDeliveriesRow, len(ids))
 	for _, day := range splitByDay(ids) {
+		n := len(day.ids)
 		rows, err := q.ReadDeliveries(ctx, sql.ReadDeliveriesParams{
-			TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+			Tenants: tenants[:n],
+			Ids:     day.ids,
+			Created: day.created,
+			First:   day.first,
+			Last:    day.last,
 		})
 		if err != nil {
 			return nil, err
 		}
+		tenants = tenants[n:]
 		for _, r := range rows {
-			s := stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
-			s.replays(r.Dead, r.ReplayedBy)
-			read[r.Delivery.ID] = s
+			read[r.Delivery.ID] = r
 		}
 	}
-	out := make([]State, 0, len(ids))
-	for _, deliveryID := range ids {
-		if d, ok := read[deliveryID]; ok {
-			out = append(out, d)
+	found := make([]sql.ReadDeliveriesRow, 0, len(ids))
+	for _, one := range ids {
+		if r, ok := read[one]; ok {
+			found = append(found, r)
 		}
 	}
-	return out, explainWaits(ctx, q, &tenant, out)
+	return explain(ctx, q, found)
 }
 
 // onChannel keeps the deliveries of events on a channel.
-func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel string, rows []State) ([]State, error) {
+func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel string, rows []show.Delivery) ([]show.Delivery, error) {
 	ids := make([]id.UUID, len(rows))
 	for i, d := range rows {
 		ids[i] = d.EventID
@@ -210,7 +259,7 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 			on[deliveryID] = true
 		}
 	}
-	return slices.DeleteFunc(rows, func(d State) bool { return !on[d.EventID] }), nil
+	return slices.DeleteFunc(rows, func(d show.Delivery) bool { return !on[d.EventID] }), nil
 }
 
 // dayOfIDs holds ids of one UTC day, with their creation times and the earliest and latest of those.
@@ -221,16 +270,16 @@ type dayOfIDs struct {
 }
 
 // splitByDay splits ids in ascending or descending order into days.
-func splitByDay(ids []id.UUID) []dayOfIDs {
-	var days []dayOfIDs
+func splitByDay(ids []id.UUID) (days []dayOfIDs) {
 	number := int64(-1)
-	for _, deliveryID := range ids {
-		at := deliveryID.Time()
+	for _, one := range ids {
+		at := one.Time()
 		if n := at.Unix() / 86400; n != number || len(days) == 0 {
 			days, number = append(days, dayOfIDs{first: at, last: at}), n
 		}
 		d := &days[len(days)-1]
-		d.ids, d.created = append(d.ids, deliveryID), append(d.created, at)
+		d.ids = append(d.ids, one)
+		d.created = append(d.created, at)
 		if at.Before(d.first) {
 			d.first = at
 		}

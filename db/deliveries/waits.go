@@ -9,77 +9,102 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
-// queued is a delivery's state in the queue.
-type queued struct {
-	waits bool // it has a row
-	seq   int64
-	state int16
-	due   *time.Time
-	asked bool
-	key   *string
-}
-
-// aheadCounted is how many deliveries are counted ahead of one behind a rate limit.
-const aheadCounted = 1000
-
-// explainWaits sets for each waiting delivery why it waits. The console passes a nil tenant and sees all.
-func explainWaits(ctx context.Context, q *sql.Queries, tenant *id.UUID, rows []State) error {
-	var waiting []int
+// explain completes deliveries with why they wait, and with what that means.
+func explain(ctx context.Context, q *sql.Queries, rows []sql.ReadDeliveriesRow) ([]show.Delivery, error) {
+	var waiting []sql.ReadDeliveriesRow
 	var endpointIDs []id.UUID
-	for i, d := range rows {
-		if d.queued.waits && !d.Status.Terminal() {
-			waiting, endpointIDs = append(waiting, i), append(endpointIDs, d.EndpointID)
+	var tenant *id.UUID // nil: the rows are of several
+	for i, r := range rows {
+		if i == 0 {
+			tenant = &rows[0].Delivery.TenantID
+		} else if tenant != nil && r.Delivery.TenantID != *tenant {
+			tenant = nil
+		}
+		if r.Queued && !r.Delivery.Status.Terminal() {
+			waiting = append(waiting, r)
+			endpointIDs = append(endpointIDs, r.Delivery.EndpointID)
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	slices.SortFunc(endpointIDs, id.UUID.Compare)
-	lanes, err := endpoints.WaitingLanes(ctx, q, tenant, slices.Compact(endpointIDs))
-	if err != nil {
-		return err
-	}
-	behind, err := headsOf(ctx, q, rows, waiting)
-	if err != nil {
-		return err
-	}
-	ahead, err := countAhead(ctx, q, rows, waiting, lanes)
-	if err != nil {
-		return err
-	}
-	for _, i := range waiting {
-		d := &rows[i]
-		lane, known := lanes[d.EndpointID]
-		if !known {
-			continue // its endpoint was deleted: the delivery is about to fail
+	queued := map[id.UUID]*show.Queued{}
+	if len(waiting) > 0 {
+		slices.SortFunc(endpointIDs, id.UUID.Compare)
+		lanes, err := endpoints.WaitingLanes(ctx, q, tenant, slices.Compact(endpointIDs))
+		if err != nil {
+			return nil, err
 		}
-		d.explain(lane, behind[keyOf(d)], ahead[d.ID])
+		behind, err := headsOf(ctx, q, waiting)
+		if err != nil {
+			return nil, err
+		}
+		ahead, err := countAhead(ctx, q, waiting, lanes)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range waiting {
+			d := r.Delivery
+			lane, known := lanes[d.EndpointID]
+			if !known {
+				continue // its endpoint was deleted: the delivery is about to fail
+			}
+			row := condition.Row{
+				State: r.QueueState,
+				Due:   db.OrZero(r.DueAt),
+				Asked: r.Asked,
+				Ahead: ahead[d.ID],
+				Sent:  lane.InFlight[d.ID.String()],
+			}
+			if head := behind[keyOf(r)]; head != d.ID {
+				row.Behind = head
+			}
+			queued[d.ID] = &show.Queued{Row: row, Lane: lane.Lane, Now: lane.At}
+		}
 	}
-	return nil
+	shown := make([]show.Delivery, len(rows))
+	for i, r := range rows {
+		shown[i] = show.NewDelivery(stored(r), queued[r.Delivery.ID])
+	}
+	return shown, nil
 }
 
-// explain sets why a delivery waits.
-func (d *State) explain(lane endpoints.WaitingLane, behind id.UUID, ahead int64) {
-	r := condition.Row{State: d.queued.state, Due: db.OrZero(d.queued.due), Asked: d.queued.asked, Ahead: ahead}
-	if behind != d.ID {
-		r.Behind = behind
+// stored is what is stored about a delivery.
+func stored(r sql.ReadDeliveriesRow) show.Delivery {
+	d := r.Delivery
+	if r.Queued && r.Held && !d.Status.Terminal() {
+		d.Status = delivery.Held
 	}
-	w := condition.WaitOf(r, lane.Lane, lane.At)
-	if w.Reason == condition.RateLimit && ahead >= aheadCounted {
-		w.Until, w.About = time.Time{}, false // the wait is longer than what was counted
-	}
-	d.Wait = &w
-	if next := w.NextAttempt(); !next.IsZero() {
-		d.NextAt = &next
-	}
-	if w.Scope != "" {
-		d.Paused = &endpoints.Paused{By: w.Scope}
-		if since := lane.Condition.Since; !since.IsZero() {
-			d.Paused.Since = &since
-		}
+	return show.Delivery{
+		ID:         d.ID,
+		TenantID:   d.TenantID,
+		EventID:    d.EventID,
+		EventType:  d.EventType,
+		Status:     d.Status,
+		Reason:     d.Reason,
+		Attempts:   int(d.Attempts),
+		Last:       delivery.Result{Failure: d.LastFailure, Status: int(d.LastStatus)},
+		CreatedAt:  d.CreatedAt,
+		SettledAt:  db.OrZero(d.SettledAt),
+		ArchivedAt: db.OrZero(d.ArchivedAt),
+		JobID:      db.OrZero(d.JobID),
+		ReplayOf:   db.OrZero(d.ReplayOf),
+		FirstID:    db.OrZero(d.FirstID),
+		ReplayedBy: r.ReplayedBy,
+		DeadLetter: r.Dead,
+		Endpoint: show.Destination{
+			ID:             d.EndpointID,
+			Kind:           endpoint.Kind(r.Kind),
+			URL:            r.URL,
+			Description:    r.Description,
+			Deleted:        r.Deleted,
+			Timeout:        time.Duration(r.TimeoutSeconds) * time.Second,
+			AcceptConflict: r.AcceptConflict,
+			Tenant:         r.TenantName,
+		},
 	}
 }
 
@@ -89,24 +114,25 @@ type laneKey struct {
 	key      string
 }
 
-func keyOf(d *State) laneKey {
-	if d.queued.key == nil || d.queued.state != condition.RowBlocked {
+func keyOf(r sql.ReadDeliveriesRow) laneKey {
+	if r.OrderKey == nil || r.QueueState != condition.RowBlocked {
 		return laneKey{}
 	}
-	return laneKey{d.EndpointID, *d.queued.key}
+	return laneKey{r.Delivery.EndpointID, *r.OrderKey}
 }
 
 // headsOf finds the deliveries that block others by their ordering key.
-func headsOf(ctx context.Context, q *sql.Queries, rows []State, waiting []int) (map[laneKey]id.UUID, error) {
+func headsOf(ctx context.Context, q *sql.Queries, waiting []sql.ReadDeliveriesRow) (map[laneKey]id.UUID, error) {
 	heads := map[laneKey]id.UUID{}
 	var ask sql.HeadsOfKeysParams
-	for _, i := range waiting {
-		k := keyOf(&rows[i])
+	for _, r := range waiting {
+		k := keyOf(r)
 		if _, asked := heads[k]; k == (laneKey{}) || asked {
 			continue
 		}
 		heads[k] = id.UUID{}
-		ask.Endpoints, ask.OrderKeys = append(ask.Endpoints, k.endpoint), append(ask.OrderKeys, k.key)
+		ask.Endpoints = append(ask.Endpoints, k.endpoint)
+		ask.OrderKeys = append(ask.OrderKeys, k.key)
 	}
 	if len(ask.Endpoints) == 0 {
 		return heads, nil
@@ -118,16 +144,16 @@ func headsOf(ctx context.Context, q *sql.Queries, rows []State, waiting []int) (
 	return heads, err
 }
 
-// countAhead counts the deliveries ahead of ready ones in lanes at their rate limit.
-func countAhead(ctx context.Context, q *sql.Queries, rows []State, waiting []int,
-	lanes map[id.UUID]endpoints.WaitingLane,
+// countAhead counts the deliveries ahead of ready ones in lanes with a rate limit.
+func countAhead(
+	ctx context.Context, q *sql.Queries, waiting []sql.ReadDeliveriesRow, lanes map[id.UUID]endpoints.WaitingLane,
 ) (map[id.UUID]int64, error) {
-	ask := sql.CountAheadParams{Most: aheadCounted}
-	for _, i := range waiting {
-		d := &rows[i]
-		if lanes[d.EndpointID].LimitedBy == condition.ByRate && d.queued.state == condition.RowReady {
-			ask.Deliveries, ask.Endpoints = append(ask.Deliveries, d.ID), append(ask.Endpoints, d.EndpointID)
-			ask.Seqs = append(ask.Seqs, d.queued.seq)
+	ask := sql.CountAheadParams{Most: condition.AheadCounted}
+	for _, r := range waiting {
+		if lanes[r.Delivery.EndpointID].RateLimit > 0 && r.QueueState == condition.RowReady {
+			ask.Deliveries = append(ask.Deliveries, r.Delivery.ID)
+			ask.Endpoints = append(ask.Endpoints, r.Delivery.EndpointID)
+			ask.Seqs = append(ask.Seqs, r.Seq)
 		}
 	}
 	if len(ask.Deliveries) == 0 {

@@ -2,6 +2,8 @@ package endpoints
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"posthorn/db"
@@ -18,15 +20,18 @@ import (
 // WaitingLane is a lane at one moment.
 type WaitingLane struct {
 	condition.Lane
-	At time.Time
+	At       time.Time
+	InFlight map[string]time.Time // by the id of a delivery: since when its request is in flight
 }
 
 // WaitingLanes returns the present state of the lanes of endpoints. The console passes no tenant and sees all.
-func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane,
-	error,
-) {
+func WaitingLanes(
+	ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID,
+) (map[id.UUID]WaitingLane, error) {
 	found, err := q.LanesOf(ctx, sql.LanesOfParams{
-		SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints, TenantID: tenant,
+		SilentSeconds: incidents.Silent.Seconds(),
+		Ids:           endpoints,
+		TenantID:      tenant,
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +59,11 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 		if l.RateLimit != nil {
 			lane.RateLimit = int(*l.RateLimit)
 		}
-		lanes[l.ID] = WaitingLane{lane, l.Now}
+		waiting := WaitingLane{Lane: lane, At: l.Now}
+		if err := json.Unmarshal(l.InFlight, &waiting.InFlight); err != nil {
+			return nil, fmt.Errorf("requests in flight of a lane: %w", err)
+		}
+		lanes[l.ID] = waiting
 	}
 	return lanes, nil
 }

@@ -16,6 +16,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // Create stores a listener with validated settings. It receives immediately: its deliveries wait in a lane that is
@@ -76,9 +77,9 @@ var errNotLeased = fault.New(fault.Conflict, "answer_unexpected",
 // TakeAnswer records the result of a leased delivery, as a worker records its attempts: with the queue row as it was at
 // the lease. A repeated report changes nothing. A delivery is tried once: the developer who listens decides what is
 // sent again.
-func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Answer) (deliveries.State, error) {
+func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Answer) (show.Delivery, error) {
 	var given sql.LeaseRow
-	var state deliveries.State
+	var state show.Delivery
 	answered := false
 	read := func(q *sql.Queries) (err error) {
 		state, err = deliveries.Read(ctx, q, tenant, a.Delivery)
@@ -113,19 +114,19 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Ans
 	if err != nil || answered {
 		return state, err
 	}
-	if err := recordAnswer(ctx, d, state.Delivery, given, a); err != nil {
+	if err := recordAnswer(ctx, d, state, given, a); err != nil {
 		return state, err
 	}
 	return state, d.Tenant(ctx, tenant, read)
 }
 
-func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.LeaseRow, a Answer) error {
-	e, err := anyEndpoint(ctx, d, of.TenantID, of.EndpointID)
+func recordAnswer(ctx context.Context, d *db.DB, of show.Delivery, given sql.LeaseRow, a Answer) error {
+	e, err := anyEndpoint(ctx, d, of.TenantID, of.Endpoint.ID)
 	if err != nil {
 		return err
 	}
 	o := &queue.Outcome{
-		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.EndpointID,
+		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.Endpoint.ID,
 		EventType: of.EventType,
 		Gen:       given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{},
 			int(given.Attempts), a.Result, 0),

@@ -6,6 +6,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 	"posthorn/domain/trace"
 )
@@ -32,27 +33,12 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	return m
 }
 
-// First is the first delivery of d's event to d's endpoint: d itself if it is no replay. Replays of older versions name
-// only the delivery that they repeat.
-func First(d sql.Delivery) id.UUID {
-	switch {
-	case d.FirstID != nil:
-		return *d.FirstID
-	case d.ReplayOf != nil:
-		return *d.ReplayOf
-	}
-	return d.ID
-}
-
-// sentAgain reports whether the delivery's requests are marked as a replay.
-func sentAgain(d sql.Delivery) bool { return d.FirstID != nil || d.ReplayOf != nil || d.JobID != nil }
-
 // SentMessage is the event as the requests of a delivery render it.
-func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Message {
-	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.EndpointID))
+func SentMessage(e *sql.Event, d show.Delivery, w signature.Wire) signature.Message {
+	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.Endpoint.ID))
 	m.TypeField, m.Bare = w.TypeField, w.Bare()
-	if d.FirstID != nil {
-		m.FirstID = id.Delivery.Format(*d.FirstID)
+	if !d.FirstID.IsZero() {
+		m.FirstID = id.Delivery.Format(d.FirstID)
 	}
 	return m
 }
@@ -67,8 +53,8 @@ func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, at
 
 // SentHeaders are the headers of an attempt: those of every request, the endpoint's present custom headers with their
 // secrets masked, and the format's as they were sent.
-func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery,
-	t sql.Attempt,
+func SentHeaders(
+	s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt,
 ) []signature.Header {
 	h := signature.FixedHeaders()
 	if s.Kind == endpoint.Kafka {
@@ -82,10 +68,10 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
 	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
-		At: t.CreatedAt, Attempt: int(t.Number), Replayed: sentAgain(d),
+		At: t.StartedAt, Attempt: t.Number, Replayed: d.SentAgain(),
 	})...)
 	if s.SendTraceparent && m.Traceparent != "" {
-		h = AppendTraceparent(h, m.Traceparent, d.ID, int(t.Number))
+		h = AppendTraceparent(h, m.Traceparent, d.ID, t.Number)
 	}
 	if s.Kind == endpoint.Kafka {
 		for i := range h {

@@ -38,7 +38,7 @@ FROM (
 	FROM posthorn.unfolded_stats($4) u
 	WHERE u.minute >= $7 AND u.minute < $10 AND ($11::uuid IS NULL OR u.endpoint_id = $11)
 ) x
-WHERE $12::text = '' OR x.event_type = $12 OR right($12, 2) = '.*' AND starts_with(x.event_type, left($12, -1))
+WHERE posthorn.matches_type($12::text, x.event_type)
 GROUP BY 1, 2, 3, 4
 LIMIT $13
 `

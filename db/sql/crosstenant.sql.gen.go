@@ -25,77 +25,44 @@ func (q *Queries) AnyEndpointOfExternalID(ctx context.Context, externalID string
 	return id, err
 }
 
-const EndpointsOfHost = `-- name: EndpointsOfHost :many
+const EndpointsNamed = `-- name: EndpointsNamed :many
 SELECT e.tenant_id, e.id FROM endpoints e
 WHERE ($1::uuid IS NULL OR e.tenant_id = $1)
-	AND substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)') IN (lower($2::text), lower($2::text) || ':443', lower($2::text) || ':80')
+	AND ($2::uuid IS NULL OR e.id = $2)
+	AND ($3::text = '' OR
+		substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)') IN (lower($3::text), lower($3::text) || ':443', lower($3::text) || ':80'))
 ORDER BY e.id DESC
-LIMIT $3
+LIMIT $4
 `
 
-type EndpointsOfHostParams struct {
-	TenantID *id.UUID
-	Host     string
-	Most     int32
+type EndpointsNamedParams struct {
+	TenantID   *id.UUID
+	EndpointID *id.UUID
+	Host       string
+	Most       int32
 }
 
-type EndpointsOfHostRow struct {
+type EndpointsNamedRow struct {
 	TenantID id.UUID
 	ID       id.UUID
 }
 
-// The endpoints that point to a host, with or without a port, deleted ones too.
-func (q *Queries) EndpointsOfHost(ctx context.Context, arg EndpointsOfHostParams) ([]EndpointsOfHostRow, error) {
-	rows, err := q.db.Query(ctx, EndpointsOfHost, arg.TenantID, arg.Host, arg.Most)
+// One endpoint, or those that point to a host, with or without a port; deleted ones too.
+func (q *Queries) EndpointsNamed(ctx context.Context, arg EndpointsNamedParams) ([]EndpointsNamedRow, error) {
+	rows, err := q.db.Query(ctx, EndpointsNamed,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Host,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []EndpointsOfHostRow{}
+	items := []EndpointsNamedRow{}
 	for rows.Next() {
-		var i EndpointsOfHostRow
+		var i EndpointsNamedRow
 		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LabelEndpoints = `-- name: LabelEndpoints :many
-SELECT e.id, e.url, e.tenant_id, t.name AS tenant_name, (e.deleted_at IS NOT NULL)::boolean AS gone
-FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
-WHERE e.id = ANY($1::uuid[])
-`
-
-type LabelEndpointsRow struct {
-	ID         id.UUID
-	URL        string
-	TenantID   id.UUID
-	TenantName string
-	Gone       bool
-}
-
-// What lists call endpoints, and whose they are.
-func (q *Queries) LabelEndpoints(ctx context.Context, ids []id.UUID) ([]LabelEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, LabelEndpoints, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []LabelEndpointsRow{}
-	for rows.Next() {
-		var i LabelEndpointsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.URL,
-			&i.TenantID,
-			&i.TenantName,
-			&i.Gone,
-		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -118,123 +85,33 @@ func (q *Queries) OldestShown(ctx context.Context) (time.Time, error) {
 	return column_1, err
 }
 
-const ReadAllDeliveries = `-- name: ReadAllDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
-JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
-	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.endpoint_id = d.endpoint_id
-`
-
-type ReadAllDeliveriesParams struct {
-	Tenants []id.UUID
-	Ids     []id.UUID
-	Created []time.Time
-	First   time.Time
-	Last    time.Time
-}
-
-type ReadAllDeliveriesRow struct {
-	Delivery   Delivery
-	NextAt     *time.Time
-	Queued     bool
-	Seq        int64
-	QueueState int16
-	Asked      bool
-	OrderKey   *string
-	Held       bool
-	Dead       bool
-	ReplayedBy id.UUID
-}
-
-// The rows of such a page that were created between two moments.
-func (q *Queries) ReadAllDeliveries(ctx context.Context, arg ReadAllDeliveriesParams) ([]ReadAllDeliveriesRow, error) {
-	rows, err := q.db.Query(ctx, ReadAllDeliveries,
-		arg.Tenants,
-		arg.Ids,
-		arg.Created,
-		arg.First,
-		arg.Last,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ReadAllDeliveriesRow{}
-	for rows.Next() {
-		var i ReadAllDeliveriesRow
-		if err := rows.Scan(
-			&i.Delivery.TenantID,
-			&i.Delivery.CreatedAt,
-			&i.Delivery.ID,
-			&i.Delivery.EventID,
-			&i.Delivery.EndpointID,
-			&i.Delivery.EventType,
-			&i.Delivery.Status,
-			&i.Delivery.Reason,
-			&i.Delivery.Attempts,
-			&i.Delivery.LastStatus,
-			&i.Delivery.LastFailure,
-			&i.Delivery.SettledAt,
-			&i.Delivery.ArchivedAt,
-			&i.Delivery.ReplayOf,
-			&i.Delivery.JobID,
-			&i.Delivery.FirstID,
-			&i.NextAt,
-			&i.Queued,
-			&i.Seq,
-			&i.QueueState,
-			&i.Asked,
-			&i.OrderKey,
-			&i.Held,
-			&i.Dead,
-			&i.ReplayedBy,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ScanAllDeliveries = `-- name: ScanAllDeliveries :one
 
 WITH looked AS MATERIALIZED (
 	SELECT t.id AS tenant_id, x.id, x.place, x.matches
 	FROM tenants t CROSS JOIN LATERAL (
 		(SELECT d.id, row_number() OVER (ORDER BY d.created_at DESC, d.id DESC) AS place,
-			($1::int < 0 OR d.status = $1) AND ($2::text = '' OR d.event_type = $2
-				OR right($2, 2) = '.*' AND starts_with(d.event_type, left($2, -1))) AS matches
+			($1::int < 0 OR d.status = $1) AND posthorn.matches_type($2::text, d.event_type) AS matches
 		FROM deliveries d
 		WHERE $3::text = 'deliveries' AND d.tenant_id = t.id AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
 			AND (d.created_at, d.id) > ($4, $6::uuid) AND (d.created_at, d.id) < ($5, $7::uuid)
 		ORDER BY d.created_at DESC, d.id DESC LIMIT $8::int)
 		UNION ALL
 		(SELECT q.delivery_id AS id, row_number() OVER (ORDER BY q.delivery_id DESC) AS place,
-			coalesce(l.held, false) = $9::boolean AND ($9 OR (q.attempts > 0) = $10::boolean) AS matches
+			$9::boolean OR coalesce(l.held, false) = $10::boolean AND ($10 OR (q.attempts > 0) = $11::boolean) AS matches
 		FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
 		WHERE $3::text = 'queue' AND q.tenant_id = t.id AND q.delivery_id > $6 AND q.delivery_id < $7
 		ORDER BY q.delivery_id DESC LIMIT $8::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			($2::text = '' OR z.event_type = $2
-				OR right($2, 2) = '.*' AND starts_with(z.event_type, left($2, -1))) AND (NOT $11::boolean OR NOT z.replayed AND NOT z.archived
+			posthorn.matches_type($2::text, z.event_type) AND (NOT $12::boolean OR NOT z.replayed AND NOT z.archived
 				AND z.trial IS NOT TRUE) AS matches
 		FROM dead_letters z
 		WHERE $3::text = 'dead_letters' AND z.tenant_id = t.id AND z.delivery_id > $6 AND z.delivery_id < $7
 		ORDER BY z.delivery_id DESC LIMIT $8::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			($2::text = '' OR z.event_type = $2
-				OR right($2, 2) = '.*' AND starts_with(z.event_type, left($2, -1))) AS matches
+			posthorn.matches_type($2::text, z.event_type) AS matches
 		FROM cancellations z
 		WHERE $3::text = 'cancellations' AND z.tenant_id = t.id AND z.delivery_id > $6 AND z.delivery_id < $7
 		ORDER BY z.delivery_id DESC LIMIT $8::int)
@@ -243,7 +120,7 @@ WITH looked AS MATERIALIZED (
 ), reached AS (
 	SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000')::uuid AS id FROM looked WHERE place = $8
 ), page AS (
-	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT $12::int
+	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT $13::int
 )
 SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) AS looked,
 	coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants, coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
@@ -259,6 +136,7 @@ type ScanAllDeliveriesParams struct {
 	Low       id.UUID
 	High      id.UUID
 	Scan      int32
+	Waiting   bool
 	Held      bool
 	Tried     bool
 	Open      bool
@@ -288,6 +166,7 @@ func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesPa
 		arg.Low,
 		arg.High,
 		arg.Scan,
+		arg.Waiting,
 		arg.Held,
 		arg.Tried,
 		arg.Open,
@@ -308,7 +187,7 @@ WITH looked AS MATERIALIZED (
 	SELECT x.id, x.type, x.channels, x.deliver_at, x.place, x.matches, t.id AS tenant_id, t.name AS tenant_name
 	FROM tenants t CROSS JOIN LATERAL (
 		SELECT e.id, e.type, e.channels, e.deliver_at, row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-			($2::text = '' OR e.type = $2 OR right($2, 2) = '.*' AND starts_with(e.type, left($2, -1)))::boolean AS matches
+			posthorn.matches_type($2::text, e.type)::boolean AS matches
 		FROM events e
 		WHERE e.tenant_id = t.id AND e.created_at BETWEEN $3::timestamptz AND $4::timestamptz
 			AND (e.created_at, e.id) > ($3, $5::uuid) AND (e.created_at, e.id) < ($4, $6::uuid)

@@ -7,6 +7,7 @@ package sql
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"posthorn/domain/id"
@@ -321,70 +322,6 @@ func (q *Queries) GetAttempt(ctx context.Context, arg GetAttemptParams) (Attempt
 	return i, err
 }
 
-const GetDelivery = `-- name: GetDelivery :one
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM deliveries d
-LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
-WHERE d.tenant_id = $1 AND d.created_at = $2 AND d.id = $3
-`
-
-type GetDeliveryParams struct {
-	TenantID  id.UUID
-	CreatedAt time.Time
-	ID        id.UUID
-}
-
-type GetDeliveryRow struct {
-	Delivery   Delivery
-	NextAt     *time.Time
-	Queued     bool
-	Seq        int64
-	QueueState int16
-	Asked      bool
-	OrderKey   *string
-	Held       bool
-	Dead       bool
-	ReplayedBy id.UUID
-}
-
-func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDeliveryRow, error) {
-	row := q.db.QueryRow(ctx, GetDelivery, arg.TenantID, arg.CreatedAt, arg.ID)
-	var i GetDeliveryRow
-	err := row.Scan(
-		&i.Delivery.TenantID,
-		&i.Delivery.CreatedAt,
-		&i.Delivery.ID,
-		&i.Delivery.EventID,
-		&i.Delivery.EndpointID,
-		&i.Delivery.EventType,
-		&i.Delivery.Status,
-		&i.Delivery.Reason,
-		&i.Delivery.Attempts,
-		&i.Delivery.LastStatus,
-		&i.Delivery.LastFailure,
-		&i.Delivery.SettledAt,
-		&i.Delivery.ArchivedAt,
-		&i.Delivery.ReplayOf,
-		&i.Delivery.JobID,
-		&i.Delivery.FirstID,
-		&i.NextAt,
-		&i.Queued,
-		&i.Seq,
-		&i.QueueState,
-		&i.Asked,
-		&i.OrderKey,
-		&i.Held,
-		&i.Dead,
-		&i.ReplayedBy,
-	)
-	return i, err
-}
-
 const HeadsOfKeys = `-- name: HeadsOfKeys :many
 SELECT u.endpoint_id::uuid AS endpoint_id, u.order_key::text AS order_key, h.delivery_id
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[])) AS u(endpoint_id, order_key)
@@ -588,6 +525,7 @@ func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutc
 const LanesOf = `-- name: LanesOf :many
 SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
+	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
@@ -613,6 +551,7 @@ type LanesOfRow struct {
 	AskedAt      *time.Time
 	LookAt       *time.Time
 	LimitedBy    int16
+	InFlight     json.RawMessage
 	Served       bool
 	Scope        string
 	Since        time.Time
@@ -641,6 +580,7 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 			&i.AskedAt,
 			&i.LookAt,
 			&i.LimitedBy,
+			&i.InFlight,
 			&i.Served,
 			&i.Scope,
 			&i.Since,
@@ -905,43 +845,56 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 }
 
 const ReadDeliveries = `-- name: ReadDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
-	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
-	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
-		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
-FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
-JOIN deliveries d ON d.tenant_id = $1 AND d.created_at = u.created_at AND d.id = u.id
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x
+		WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by,
+	coalesce(e.kind, '')::text AS kind, coalesce(e.url, '')::text AS url, coalesce(e.description, '')::text AS description,
+	coalesce(e.timeout_seconds, 0)::int AS timeout_seconds, coalesce(e.accept_conflict, false)::boolean AS accept_conflict,
+	(e.id IS NULL OR e.deleted_at IS NOT NULL)::boolean AS deleted, t.name AS tenant_name
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
+JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-LEFT JOIN queue q ON q.tenant_id = $1 AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.tenant_id = $1 AND l.endpoint_id = d.endpoint_id
+JOIN tenants t ON t.id = d.tenant_id
+LEFT JOIN endpoints e ON e.tenant_id = d.tenant_id AND e.id = d.endpoint_id
+LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
+LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
 `
 
 type ReadDeliveriesParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-	Created  []time.Time
-	First    time.Time
-	Last     time.Time
+	Tenants []id.UUID
+	Ids     []id.UUID
+	Created []time.Time
+	First   time.Time
+	Last    time.Time
 }
 
 type ReadDeliveriesRow struct {
-	Delivery   Delivery
-	NextAt     *time.Time
-	Queued     bool
-	Seq        int64
-	QueueState int16
-	Asked      bool
-	OrderKey   *string
-	Held       bool
-	Dead       bool
-	ReplayedBy id.UUID
+	Delivery       Delivery
+	DueAt          *time.Time
+	Queued         bool
+	Seq            int64
+	QueueState     int16
+	Asked          bool
+	OrderKey       *string
+	Held           bool
+	Dead           bool
+	ReplayedBy     id.UUID
+	Kind           string
+	URL            string
+	Description    string
+	TimeoutSeconds int32
+	AcceptConflict bool
+	Deleted        bool
+	TenantName     string
 }
 
-// The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
+// Deliveries that were created between two moments, with their rows in the queue, their endpoints and the newest of their replays.
 func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) ([]ReadDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, ReadDeliveries,
-		arg.TenantID,
+		arg.Tenants,
 		arg.Ids,
 		arg.Created,
 		arg.First,
@@ -971,7 +924,7 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Delivery.ReplayOf,
 			&i.Delivery.JobID,
 			&i.Delivery.FirstID,
-			&i.NextAt,
+			&i.DueAt,
 			&i.Queued,
 			&i.Seq,
 			&i.QueueState,
@@ -980,6 +933,13 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Held,
 			&i.Dead,
 			&i.ReplayedBy,
+			&i.Kind,
+			&i.URL,
+			&i.Description,
+			&i.TimeoutSeconds,
+			&i.AcceptConflict,
+			&i.Deleted,
+			&i.TenantName,
 		); err != nil {
 			return nil, err
 		}
@@ -1069,8 +1029,7 @@ WITH failed AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE counts AND archived = $2::boolean
-		AND ($3::text = '' OR event_type IN ('', $3)
-			OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))), '{}')::uuid[] AS ids
+		AND (event_type = '' OR posthorn.matches_type($3::text, event_type))), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1123,7 +1082,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3 OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND posthorn.matches_type($3::text, event_type)), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1174,7 +1133,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3 OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))
+	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND posthorn.matches_type($3::text, event_type)
 		AND (NOT $4::boolean OR NOT replayed AND NOT archived AND trial IS NOT TRUE)), '{}')::uuid[] AS ids
 FROM page
 `
@@ -1235,7 +1194,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = $2::boolean
-		AND ($3::int < 0 OR status = $3) AND ($4::text = '' OR event_type = $4 OR right($4, 2) = '.*' AND starts_with(event_type, left($4, -1)))), '{}')::uuid[] AS ids
+		AND ($3::int < 0 OR status = $3) AND posthorn.matches_type($4::text, event_type)), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1297,7 +1256,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = $2::boolean
-		AND ($3::int < 0 OR status = $3) AND ($4::text = '' OR event_type = $4 OR right($4, 2) = '.*' AND starts_with(event_type, left($4, -1)))), '{}')::uuid[] AS ids
+		AND ($3::int < 0 OR status = $3) AND posthorn.matches_type($4::text, event_type)), '{}')::uuid[] AS ids
 FROM page
 `
 

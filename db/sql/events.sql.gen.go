@@ -131,7 +131,7 @@ SELECT e.id FROM events e
 WHERE e.tenant_id = $1 AND e.external_id = $2::text
 	AND e.created_at >= greatest($3::timestamptz, posthorn.event_ids_since()) AND e.created_at <= $4::timestamptz
 	AND e.id > $5::uuid AND e.id < $6::uuid
-	AND ($7::text = '' OR e.type = $7 OR right($7, 2) = '.*' AND starts_with(e.type, left($7, -1)))
+	AND posthorn.matches_type($7::text, e.type)
 	AND ($8::text = '' OR $8 = ANY(e.channels))
 	AND ($9::text = '' OR substr(e.traceparent, 4, 32) = $9)
 ORDER BY CASE WHEN $10::boolean THEN e.id END DESC, e.id LIMIT $11::int
@@ -274,7 +274,7 @@ const LatestEvents = `-- name: LatestEvents :many
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest($1::text[]) AS p(pattern)
-			WHERE p.pattern IN ('*', e.type) OR right(p.pattern, 2) = '.*' AND starts_with(e.type, left(p.pattern, -1))) AS matches
+			WHERE p.pattern = '*' OR posthorn.matches_type(p.pattern, e.type)) AS matches
 	FROM events e
 	WHERE e.tenant_id = $2 AND e.created_at BETWEEN $3::timestamptz AND $4::timestamptz
 	ORDER BY e.created_at DESC, e.id DESC
@@ -425,7 +425,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY CASE WHEN $1::boolean THEN id END, id DESC))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce((array_agg(id ORDER BY CASE WHEN $1::boolean THEN id END DESC, id)
-		FILTER (WHERE ($2::text = '' OR type = $2 OR right($2, 2) = '.*' AND starts_with(type, left($2, -1)))
+		FILTER (WHERE posthorn.matches_type($2::text, type)
 			AND ($3::text = '' OR coalesce($3 = ANY(channels), false))
 			AND ($4::text = '' OR coalesce(substr(traceparent, 4, 32) = $4, false))))[1:$5::int], '{}')::uuid[] AS ids
 FROM page

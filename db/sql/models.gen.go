@@ -454,6 +454,7 @@ type Lane struct {
 	WaitEpoch     int32
 	ReleaseBefore *time.Time
 	ReleaseAfter  int64
+	InFlight      json.RawMessage
 }
 
 type LateDay struct {

@@ -826,7 +826,7 @@ WITH free AS (
 	WHERE l.endpoint_id = ANY($2::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
 	FOR UPDATE SKIP LOCKED
 )
-UPDATE lanes l SET owner = $1::uuid, leased_at = now()
+UPDATE lanes l SET owner = $1::uuid, leased_at = now(), in_flight = '{}'
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	coalesce((SELECT t.routing_version FROM tenants t WHERE t.id = l.tenant_id), 0)::bigint AS routing_version,
@@ -1121,10 +1121,12 @@ func (q *Queries) NextDue(ctx context.Context, since time.Time) (float64, error)
 }
 
 const NoteLimits = `-- name: NoteLimits :exec
-UPDATE lanes l SET limited_by = u.limited_by,
+UPDATE lanes l SET limited_by = u.limited_by, in_flight = u.in_flight::jsonb,
 	limited_until = CASE WHEN u.ago_us >= 0 THEN greatest(l.limited_until, now() - u.ago_us * interval '1 microsecond') ELSE l.limited_until END
-FROM ROWS FROM (unnest($2::uuid[]), unnest($3::smallint[]), unnest($4::bigint[])) AS u(endpoint_id, limited_by, ago_us)
-WHERE l.endpoint_id = u.endpoint_id AND l.owner = $1::uuid AND (l.limited_by <> u.limited_by OR u.ago_us >= 0)
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::smallint[]), unnest($4::bigint[]), unnest($5::text[]))
+	AS u(endpoint_id, limited_by, ago_us, in_flight)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = $1::uuid
+	AND (l.limited_by <> u.limited_by OR u.ago_us >= 0 OR l.in_flight <> u.in_flight::jsonb)
 `
 
 type NoteLimitsParams struct {
@@ -1132,9 +1134,10 @@ type NoteLimitsParams struct {
 	Endpoints []id.UUID
 	Limits    []int16
 	AgoUs     []int64
+	InFlight  []string
 }
 
-// What holds back ready deliveries of lanes, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
+// What holds back ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
 // delivery waits or how late it is.
 func (q *Queries) NoteLimits(ctx context.Context, arg NoteLimitsParams) error {
 	_, err := q.db.Exec(ctx, NoteLimits,
@@ -1142,6 +1145,7 @@ func (q *Queries) NoteLimits(ctx context.Context, arg NoteLimitsParams) error {
 		arg.Endpoints,
 		arg.Limits,
 		arg.AgoUs,
+		arg.InFlight,
 	)
 	return err
 }

@@ -75,7 +75,7 @@ func ChunkAt(pace int) int {
 }
 
 // selectable lists the states that the filter of a kind can select; none if the kind selects otherwise. settled says
-// that it can select AllFailed (failed, retrying, and canceled after an attempt) and dead letters too.
+// that it can select delivery.AllFailed (failed, retrying, and canceled after an attempt) and dead letters too.
 func (k Kind) selectable() (statuses []delivery.Status, settled bool) {
 	switch k {
 	case Replay, Archive, Unarchive:

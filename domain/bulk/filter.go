@@ -11,13 +11,10 @@ import (
 	"posthorn/domain/fault"
 )
 
-// AllFailed is the status that asks for what went wrong at least once and was not delivered.
-const AllFailed = "all_failed"
-
 // Filter is what a job selects, as it is stored and shown. Which fields count depends on the kind. Ids are in their
 // outer form.
 type Filter struct {
-	Status   string          `json:"status,omitempty"` // of deliveries; or delivery.DeadLetter, or AllFailed
+	Status   string          `json:"status,omitempty"` // of deliveries; or delivery.OnHold, delivery.DeadLetter, delivery.AllFailed
 	Endpoint string          `json:"endpoint,omitempty"`
 	Type     string          `json:"type,omitempty"`
 	Channel  string          `json:"channel,omitempty"`
@@ -74,8 +71,11 @@ func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 	for _, s := range statuses {
 		words = append(words, s.String())
 	}
-	if settled {
-		words = append(words, delivery.DeadLetter, AllFailed)
+	switch {
+	case k == Cancel:
+		words = append(words, delivery.OnHold)
+	case settled:
+		words = append(words, delivery.DeadLetter, delivery.AllFailed)
 	}
 	if !slices.Contains(words, f.Status) {
 		wrong = append(wrong, fault.Field{Name: "filter.status", Code: "filter_status", Detail: "Specify which deliveries: set status to one of " + strings.Join(words, ", ") + ", or list their ids."})

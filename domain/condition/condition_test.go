@@ -286,6 +286,30 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			condition.Wait{Reason: condition.NoWorker},
 			time.Time{},
 		},
+		"in flight, whatever holds its lane since": {
+			condition.Row{State: condition.RowRetry, Due: now, Sent: now.Add(-time.Minute)},
+			lane(is(condition.Paused)),
+			condition.Wait{Reason: condition.InFlight, Since: now.Add(-time.Minute)},
+			time.Time{},
+		},
+		"its request has ended, and the next is due later": {
+			condition.Row{State: condition.RowRetry, Due: later, Sent: now.Add(-time.Minute)},
+			lane(nil),
+			condition.Wait{Reason: condition.Retry, Until: later},
+			later,
+		},
+		"many ahead of it, and the limit is not noted yet": {
+			condition.Row{Ahead: 120},
+			lane(func(l *condition.Lane) { l.RateLimit = 2 }),
+			condition.Wait{Reason: condition.RateLimit, Until: soon, About: true},
+			time.Time{},
+		},
+		"more ahead of it than are counted": {
+			condition.Row{Ahead: condition.AheadCounted},
+			lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }),
+			condition.Wait{Reason: condition.RateLimit},
+			time.Time{},
+		},
 		"a listener's": {condition.Row{}, condition.Lane{
 			Condition: condition.Condition{State: condition.Active},
 			Listens:   true,
@@ -357,7 +381,7 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		if !seen[r] {
 			t.Errorf("no case for %s", r)
 		}
-		if w := (condition.Wait{Reason: r, Scope: pause.Host}); w.Detail() == "" || w.Title() == "Waiting" {
+		if w := (condition.Wait{Reason: r, Scope: pause.Host}); w.Detail() == "" || w.Title() == "" || r.Word() == "" {
 			t.Errorf("%s has no words", r)
 		}
 	}

@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"strings"
 	"time"
 
 	"posthorn/domain/id"
@@ -13,7 +12,8 @@ type Reason string
 
 // The reasons.
 const (
-	Next               Reason = "next"                // nothing keeps it: it is sent next, or being sent
+	InFlight           Reason = "in_flight"           // it is being sent: see Since
+	Next               Reason = "next"                // nothing keeps it: it is sent next
 	Retry              Reason = "retry"               // its schedule's next attempt is not due
 	Deferred           Reason = "deferred"            // its event asked for a later time
 	Order              Reason = "order"               // an earlier delivery with its ordering key comes first
@@ -33,10 +33,19 @@ const (
 // Reasons lists the reasons.
 func Reasons() []Reason {
 	return []Reason{
-		Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause,
-		EndpointPaused,
-		EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
+		InFlight, Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause,
+		EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
 	}
+}
+
+// Holds reports whether a delivery that waits for this reason is on hold: it waits until its endpoint, its tenant or the
+// operator's pause is as it was, and not for a time or its turn.
+func (r Reason) Holds() bool {
+	switch r {
+	case Breaker, OperatorPause, EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener:
+		return true
+	}
+	return false
 }
 
 // The states of a waiting delivery's row, stored as smallint: the numbers never change.
@@ -71,14 +80,16 @@ type Lane struct {
 type Row struct {
 	State  int16 // RowReady, ...
 	Due    time.Time
-	Asked  bool    // somebody asked for it to be the next probe
-	Behind id.UUID // the delivery that its ordering key lets go first
-	Ahead  int64   // ready deliveries of the lane that go first, as far as they were counted
+	Asked  bool      // somebody asked for it to be the next probe
+	Behind id.UUID   // the delivery that its ordering key lets go first
+	Ahead  int64     // ready deliveries of the lane that go first, as far as they were counted
+	Sent   time.Time // since when its request is in flight, as its worker noted; zero: it is not
 }
 
 // Wait is why a delivery waits.
 type Wait struct {
 	Reason Reason
+	Since  time.Time   // of InFlight: when its request started
 	Until  time.Time   // when what keeps it is expected to end; zero: not known
 	About  bool        // Until is an estimate
 	Behind id.UUID     // of Order
@@ -87,6 +98,9 @@ type Wait struct {
 
 // WaitOf says why a delivery waits at a moment. What has to end first is named first.
 func WaitOf(r Row, l Lane, now time.Time) Wait {
+	if !r.Sent.IsZero() && !r.Due.After(now) {
+		return Wait{Reason: InFlight, Since: r.Sent}
+	}
 	if w := l.stops(); w.Reason != "" {
 		return w
 	}
@@ -111,10 +125,16 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 	return l.limits(r, now)
 }
 
-// limits is the wait for the endpoint's limits of what nothing else stops.
+// AheadCounted is up to how many deliveries are counted in Row.Ahead.
+const AheadCounted = 1000
+
+// limits is the wait for the endpoint's limits of what nothing else stops. A delivery with more than a second's worth of
+// others ahead waits for the rate limit, also before its worker has noted that it has reached it.
 func (l Lane) limits(r Row, now time.Time) Wait {
 	switch {
-	case r.State == RowReady && l.LimitedBy == ByRate && l.RateLimit > 0:
+	case r.State == RowReady && l.RateLimit > 0 && r.Ahead >= AheadCounted:
+		return Wait{Reason: RateLimit} // the wait is longer than what was counted
+	case r.State == RowReady && l.RateLimit > 0 && (l.LimitedBy == ByRate || r.Ahead > int64(l.RateLimit)):
 		behind := time.Duration(r.Ahead) * time.Second / time.Duration(l.RateLimit)
 		return Wait{Reason: RateLimit, Until: now.Add(behind), About: true}
 	case r.State == RowReady && l.LimitedBy == ByInFlight:
@@ -159,24 +179,53 @@ func (w Wait) NextAttempt() time.Time {
 	return time.Time{}
 }
 
-// Word is the reason for people.
-func (r Reason) Word() string { return strings.ReplaceAll(string(r), "_", " ") }
+// words are what each reason is called: in a word or two under a status, as a title if that differs, and in a sentence.
+var words = map[Reason]struct{ word, title, detail string }{
+	InFlight:  {"In flight", "", "Its request was sent, and the response has not arrived yet."},
+	Next:      {"Sent next", "", "Nothing keeps it. It is sent in a moment."},
+	Retry:     {"Waiting for retry", "", "It is retried on the endpoint's retry schedule."},
+	Deferred:  {"Scheduled", "", "Its event has a deliver_at time in the future."},
+	Order:     {"Waiting for an earlier delivery", "", "An earlier delivery with the same ordering key comes first."},
+	RateLimit: {"Rate limit", "Waiting for the rate limit", "The endpoint is at its rate limit. Deliveries are sent as fast as the limit allows, oldest first."},
+	Concurrency: {
+		"Waiting for a free request slot", "",
+		"The endpoint is at its limit of concurrent requests. It is sent when one of them finishes.",
+	},
+	RetryAfter: {
+		"Endpoint asked to wait", "Waiting: the endpoint asked for it",
+		"The endpoint asked for a wait with Retry-After. It is sent when the wait is over. Retry now sends it immediately and ends the wait.",
+	},
+	Breaker: {
+		"Endpoint failing", "On hold: the endpoint is failing",
+		"The endpoint fails every attempt, so deliveries are on hold (circuit breaker open). One at a time is sent as a probe; the first success releases the others.",
+	},
+	NoWorker: {
+		"Waiting for a worker", "",
+		"No live worker serves the endpoint. It is sent as soon as one does. Contact the operator of this platform.",
+	},
+	OperatorPause:   {"Paused by the operator", "On hold: paused by the operator", ""},
+	TenantSuspended: {"Tenant suspended", "On hold: the tenant is suspended", ""},
+	EndpointPaused:  {"Endpoint paused", "On hold: the endpoint is paused", "The endpoint is paused. It is sent when the endpoint is resumed."},
+	EndpointUnverified: {
+		"Endpoint not verified", "On hold: the endpoint is not verified",
+		"The endpoint is not verified. It is sent when the endpoint is verified.",
+	},
+	EndpointDisabled: {
+		"Endpoint disabled", "On hold: the endpoint is disabled",
+		"Posthorn disabled the endpoint. It is sent when the endpoint is resumed and verified.",
+	},
+	Listener: {"Listener not connected", "On hold: the listener is not connected", "It waits for `posthorn listen` to collect it."},
+}
 
-// details are what each reason means, in a sentence.
-var details = map[Reason]string{
-	Next:               "It is sent next, or is being sent now.",
-	Retry:              "It is retried on the endpoint's retry schedule.",
-	Deferred:           "Its event has a deliver_at time in the future.",
-	Order:              "An earlier delivery with the same ordering key comes first.",
-	RateLimit:          "The endpoint is at its rate limit. Deliveries are sent as fast as the limit allows, oldest first.",
-	Concurrency:        "The endpoint is at its limit of concurrent requests. It is sent when one of them finishes.",
-	RetryAfter:         "The endpoint asked for a wait with Retry-After. It is sent when the wait is over. Retry now sends it immediately and ends the wait.",
-	Breaker:            "The endpoint fails every attempt, so deliveries are on hold (circuit breaker open). One at a time is sent as a probe; the first success releases the others.",
-	NoWorker:           "No live worker serves the endpoint. It is sent as soon as one does. Contact the operator of this platform.",
-	EndpointPaused:     "The endpoint is paused. It is sent when the endpoint is resumed.",
-	EndpointUnverified: "The endpoint is not verified. It is sent when the endpoint is verified.",
-	EndpointDisabled:   "Posthorn disabled the endpoint. It is sent when the endpoint is resumed and verified.",
-	Listener:           "It waits for `posthorn listen` to collect it.",
+// Word is the reason in a word or two.
+func (r Reason) Word() string { return words[r].word }
+
+// Title is the reason in a few words.
+func (w Wait) Title() string {
+	if title := words[w.Reason].title; title != "" {
+		return title
+	}
+	return w.Reason.Word()
 }
 
 // Detail says in a sentence why the delivery waits. Times are told beside it.
@@ -184,42 +233,5 @@ func (w Wait) Detail() string {
 	if w.Reason == OperatorPause || w.Reason == TenantSuspended {
 		return w.Scope.Sentence()
 	}
-	return details[w.Reason]
-}
-
-// Title is the reason in a few words.
-func (w Wait) Title() string {
-	switch w.Reason {
-	case Next:
-		return "Sent next"
-	case Retry:
-		return "Waiting for retry"
-	case Deferred:
-		return "Scheduled"
-	case Order:
-		return "Waiting for an earlier delivery"
-	case RateLimit:
-		return "Waiting for the rate limit"
-	case Concurrency:
-		return "Waiting for a free request slot"
-	case RetryAfter:
-		return "Waiting: the endpoint asked for it"
-	case Breaker:
-		return "On hold: the endpoint is failing"
-	case NoWorker:
-		return "Waiting for a worker"
-	case OperatorPause:
-		return "Paused by the operator"
-	case EndpointPaused:
-		return "Held: the endpoint is paused"
-	case EndpointUnverified:
-		return "Held: the endpoint is not verified"
-	case EndpointDisabled:
-		return "Held: the endpoint is disabled"
-	case TenantSuspended:
-		return "Tenant suspended"
-	case Listener:
-		return "Waiting for the listener"
-	}
-	return "Waiting"
+	return words[w.Reason].detail
 }

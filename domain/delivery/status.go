@@ -54,6 +54,20 @@ func StatusHint(word string) string {
 	return ""
 }
 
+// What lists and jobs select by status besides the words of statuses.
+const (
+	OnHold    = "on_hold"    // waits until somebody ends what holds it: see condition.Reason.Holds
+	AllFailed = "all_failed" // had a failed attempt, or failed, and was not delivered
+)
+
+// Selections lists what lists of deliveries can be filtered by.
+func Selections() []string {
+	return []string{
+		Pending.String(), Retrying.String(), Held.String(), OnHold, Delivered.String(), Failed.String(), DeadLetter,
+		Canceled.String(), AllFailed,
+	}
+}
+
 // Reason is why a delivery failed permanently or was canceled, stored as smallint: the numbers never change.
 type Reason int16
 
@@ -74,6 +88,27 @@ var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "e
 
 // String is the word for the reason; empty for None.
 func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") }
+
+// Label is the reason for people; empty for None.
+func (r Reason) Label() string {
+	switch r {
+	case Exhausted:
+		return "Out of attempts"
+	case Rejected:
+		return "Rejected by the endpoint"
+	case Gone:
+		return "Endpoint gone"
+	case Expired:
+		return "Expired"
+	case EndpointDeleted:
+		return "Endpoint deleted"
+	case Internal:
+		return "Not sent"
+	case Expunged:
+		return "Data expunged"
+	}
+	return ""
+}
 
 // MarshalText writes the reason's word.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -18,11 +18,10 @@ type Facts struct {
 	Status         delivery.Status // as shown: held where its endpoint receives nothing
 	Reason         delivery.Reason
 	Attempts       int
-	LastStatus     int // HTTP; 0 where the last attempt had no answer
-	LastFailure    delivery.Failure
+	Last           delivery.Result // of the last attempt
 	AcceptConflict bool            // a 409 counts as delivered
 	Timeout        time.Duration   // of the endpoint; 0: not known
-	Wait           *condition.Wait // why it waits; nil: it does not
+	Wait           condition.Wait  // why it waits; empty: it does not
 }
 
 // Diagnosis is what to tell about a delivery.
@@ -38,10 +37,10 @@ type Diagnosis struct {
 func Of(f Facts) Diagnosis {
 	var d Diagnosis
 	if f.Attempts > 0 && f.Status != delivery.Delivered {
-		d = attempt(f.Kind, delivery.Result{Failure: f.LastFailure, Status: f.LastStatus}, f.Timeout)
+		d = attempt(f.Kind, f.Last, f.Timeout)
 	}
-	if f.Wait != nil && !f.Status.Terminal() {
-		return waiting(*f.Wait, d)
+	if f.Wait.Reason != "" && !f.Status.Terminal() {
+		return waiting(f.Wait, d)
 	}
 	switch f.Status {
 	case delivery.Delivered:
@@ -61,11 +60,11 @@ func Of(f Facts) Diagnosis {
 }
 
 func delivered(f Facts) Diagnosis {
-	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", f.LastStatus), Next: "No further attempts. A replay sends the event again as a new delivery."}
+	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", f.Last.Status), Next: "No further attempts. A replay sends the event again as a new delivery."}
 	if f.Kind == endpoint.Kafka {
 		d.Detail = ofKafka(delivery.Result{Status: 200}, 0).Detail
 	}
-	if f.LastStatus == 409 && f.AcceptConflict {
+	if f.Last.Status == 409 && f.AcceptConflict {
 		d.Detail = "The endpoint returned 409: it already has the event. This endpoint treats 409 as delivered."
 	}
 	if f.Attempts > 1 {
@@ -76,6 +75,7 @@ func delivered(f Facts) Diagnosis {
 
 // nexts are what happens next by itself to what waits, and what somebody can do to hasten it.
 var nexts = map[condition.Reason]string{
+	condition.InFlight:           "The outcome appears here when the response arrives, or at the endpoint's timeout.",
 	condition.Next:               "It is sent in a moment.",
 	condition.Retry:              "It is retried automatically. Retry now sends it immediately.",
 	condition.Deferred:           "It is sent when it is due. Retry now sends it immediately; Cancel stops it.",
@@ -122,7 +122,11 @@ func waiting(w condition.Wait, last Diagnosis) Diagnosis {
 func failed(f Facts, d Diagnosis) Diagnosis {
 	switch f.Reason {
 	case delivery.Exhausted:
-		d.Next = fmt.Sprintf("No more retries: all %d attempts of the schedule were made. Fix the cause, then replay.", f.Attempts)
+		made := "the only attempt of the schedule was made"
+		if f.Attempts > 1 {
+			made = fmt.Sprintf("all %d attempts of the schedule were made", f.Attempts)
+		}
+		d.Next = "No more retries: " + made + ". Fix the cause, then replay."
 	case delivery.Rejected:
 		d.Next = "No more retries: this endpoint doesn't retry 4xx responses. Fix the cause, then replay."
 	case delivery.Gone:

@@ -113,7 +113,7 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 	}
 	if got := Of(Facts{
 		Kind: endpoint.Kafka, Status: delivery.Delivered, Attempts: 1,
-		LastStatus: 200,
+		Last: delivery.Result{Status: 200},
 	}); !strings.Contains(got.Detail, "replicas") {
 		t.Errorf("delivered: %+v", got)
 	}
@@ -129,15 +129,15 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		nothingToDo      bool
 	}{
 		"delivered at once": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "returned 200.", next: "replay",
+			facts: Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 200}}, title: "Delivered", detail: "returned 200.", next: "replay",
 			nothingToDo: true,
 		},
 		"delivered late": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts",
+			facts: Facts{Status: delivery.Delivered, Attempts: 3, Last: delivery.Result{Status: 204}}, title: "Delivered", detail: "3 attempts",
 			nothingToDo: true,
 		},
 		"a 409 that counts": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 409, AcceptConflict: true}, title: "Delivered",
+			facts: Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 409}, AcceptConflict: true}, title: "Delivered",
 			detail: "already has the event", nothingToDo: true,
 		},
 		"pending": {
@@ -154,45 +154,49 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 			nothingToDo: true,
 		},
 		"a probe that failed": {
-			facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)},
+			facts: Facts{Status: delivery.Retrying, Attempts: 2, Last: delivery.Result{Status: 500}, Wait: waits(condition.Breaker)},
 			title: "On hold: the endpoint is failing", fix: "log", detail: "returned 500", problem: health.ProblemServer,
 		},
 		"retrying": {facts: Facts{
-			Status: delivery.Retrying, Attempts: 2, LastStatus: 500,
+			Status: delivery.Retrying, Attempts: 2, Last: delivery.Result{Status: 500},
 			Wait: waits(condition.Retry),
 		}, title: "Server error", fix: "log", next: "retried", problem: health.ProblemServer},
-		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", fix: "Verify", next: "expired"},
-		"held, paused":     {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", fix: "Resume", detail: "paused"},
+		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "On hold: the endpoint is not verified", fix: "Verify", next: "expired"},
+		"held, paused":     {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "On hold: the endpoint is paused", fix: "Resume", detail: "paused"},
 		"held, disabled": {facts: Facts{
 			Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4,
-			LastStatus: 401,
-		}, title: "Held: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
+			Last: delivery.Result{Status: 401},
+		}, title: "On hold: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
 		"exhausted": {facts: Facts{
 			Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10,
-			LastFailure: delivery.FailDNS,
+			Last: delivery.Result{Failure: delivery.FailDNS},
 		}, title: "The host name was not found", fix: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
+		"exhausted by one attempt": {
+			facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 1, Last: delivery.Result{Status: 500}},
+			title: "Server error", fix: "log", next: "the only attempt of the schedule was made", problem: health.ProblemServer,
+		},
 		"rejected": {
-			facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422},
+			facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, Last: delivery.Result{Status: 422}},
 			title: "Rejected as invalid", next: "doesn't retry 4xx", fix: "data", problem: health.ProblemRejected,
 		},
 		"gone": {
-			facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410},
+			facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, Last: delivery.Result{Status: 410}},
 			title: "Gone", next: "disables", fix: "resume", problem: health.ProblemURL,
 		},
 		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
 		"deleted":          {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
 		"internal": {facts: Facts{
 			Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1,
-			LastFailure: delivery.FailInternal,
+			Last: delivery.Result{Failure: delivery.FailInternal},
 		}, title: "Not sent", fix: "secrets", problem: health.ProblemInternal},
 		"failed of no reason": {facts: Facts{Status: delivery.Failed}, title: "Failed", next: "replay", nothingToDo: true},
 		"canceled":            {facts: Facts{Status: delivery.Canceled}, title: "Canceled", next: "replay", nothingToDo: true},
 		"canceled after tries": {
-			facts: Facts{Status: delivery.Canceled, Attempts: 2, LastStatus: 503}, title: "Canceled", detail: "after 2 attempts",
+			facts: Facts{Status: delivery.Canceled, Attempts: 2, Last: delivery.Result{Status: 503}}, title: "Canceled", detail: "after 2 attempts",
 			problem: health.ProblemServer, nothingToDo: true,
 		},
 		"canceled with its endpoint": {
-			facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500},
+			facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, Last: delivery.Result{Status: 500}},
 			title: "Endpoint deleted", fix: "new endpoint", problem: health.ProblemServer,
 		},
 	} {
@@ -208,21 +212,21 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 }
 
 // waits is a wait for a reason.
-func waits(r condition.Reason) *condition.Wait { return &condition.Wait{Reason: r} }
+func waits(r condition.Reason) condition.Wait { return condition.Wait{Reason: r} }
 
 func TestEveryWaitIsDiagnosed(t *testing.T) {
 	t.Parallel()
 	for _, r := range condition.Reasons() {
 		w := condition.Wait{Reason: r, Scope: pause.Host}
-		d := Of(Facts{Status: delivery.Pending, Wait: &w})
+		d := Of(Facts{Status: delivery.Pending, Wait: w})
 		if d.Title != w.Title() || d.Detail != w.Detail() || d.Next == "" {
 			t.Errorf("%s: %+v", r, d)
 		}
-		tried := Of(Facts{Status: delivery.Retrying, Attempts: 1, LastStatus: 500, Wait: &w})
+		tried := Of(Facts{Status: delivery.Retrying, Attempts: 1, Last: delivery.Result{Status: 500}, Wait: w})
 		if tried.Problem != health.ProblemServer || !strings.Contains(tried.Detail, "500") || tried.Next == "" {
 			t.Errorf("%s, after an attempt: %+v", r, tried)
 		}
-		if d := Of(Facts{Status: delivery.Delivered, LastStatus: 200, Wait: &w}); d.Title != "Delivered" {
+		if d := Of(Facts{Status: delivery.Delivered, Last: delivery.Result{Status: 200}, Wait: w}); d.Title != "Delivered" {
 			t.Errorf("%s, delivered: %+v", r, d)
 		}
 	}

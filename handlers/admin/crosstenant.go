@@ -8,18 +8,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
-	"posthorn/db/endpoints"
-	"posthorn/db/sql"
-	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/diagnosis"
-	"posthorn/domain/egress"
 	"posthorn/domain/event"
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
-	"posthorn/views/components"
 	"posthorn/views/console"
 )
 
@@ -83,12 +76,8 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 			to = tenantPath(tenantID) + "/events/" + text
 			return err
 		case isEndpoint == nil:
-			found, err := q.LabelEndpoints(c.Ctx(), []id.UUID{ep})
-			if err == nil && len(found) == 0 {
-				err = fault.ErrNotFound
-			}
 			to = Root + "/deliveries?" + url.Values{"endpoint": {text}}.Encode()
-			return err
+			return deliveries.FindEndpoint(c.Ctx(), q, ep)
 		case isTenant == nil:
 			to = tenantPath(ten)
 			_, err := q.GetTenant(c.Ctx(), ten)
@@ -110,58 +99,50 @@ func ownedPath(c *handlers.Call, q *db.Tx, text string) (string, error) {
 	return Root + "/deliveries?" + url.Values{"endpoint": {id.Endpoint.Format(ep)}}.Encode(), err
 }
 
-var waitingStatuses = []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled"}
+// allDeliveries is the list of the deliveries of all tenants.
+var allDeliveries = handlers.List{
+	Name:     "all-deliveries",
+	Of:       id.Delivery,
+	Rows:     pageRows,
+	Statuses: delivery.Selections(),
+	Filters: []handlers.Filter{
+		handlers.BySearch, handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByTenant, handlers.ByEndpoint, handlers.ByHost,
+		handlers.ByWait,
+	},
+}
 
 // listDeliveries shows the deliveries of all tenants. A search for an id redirects to its object.
 func (a *admin) listDeliveries(c *handlers.Call) error {
-	e := readCrossTenant(c, id.Delivery)
-	v := console.DeliveriesView{Filter: e.filter, Wrong: e.wrong}
-	if e.filter.Search != "" {
-		to, err := a.search(c, e.filter.Search)
+	p, err := c.Page(allDeliveries)
+	v := console.DeliveriesView{Filter: console.FilterOf(p.Given)}
+	if v.Wrong, err = handlers.FormErrors(err); err != nil {
+		return err
+	}
+	if v.Wrong == nil && p.Search != "" {
+		to, err := a.search(c, p.Search)
 		switch {
 		case err == nil:
 			return c.Redirect(to)
 		case !db.IsMissing(err):
 			return err
 		}
-		v.Wrong["q"] = "No object has this id. Enter a complete id (dlv_, evt_, ep_, or ten_ and 26 characters), or the external id of a tenant or an endpoint. Data older than the tenant's retention period has been deleted."
+		v.Wrong = map[string]string{"q": "No object has this id. Enter a complete id (dlv_, evt_, ep_, or ten_ and 26 characters), or the external id of a tenant or an endpoint. Data older than the tenant's retention period has been deleted."}
 	}
-	list := deliveries.CrossTenant{
-		Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since,
-		Until: e.until, After: e.after, Most: pageRows,
-	}
-	if word := word(c, "status", waitingStatuses...); word != "" {
-		s, known := delivery.ParseStatus(word)
-		if !known {
-			s = deliveries.DeadLetters
-		}
-		list.Status = &s
-	}
-	if text := e.filter.Endpoint; text != "" {
-		endpointID, err := id.Endpoint.Parse(text)
-		if err != nil {
-			v.Wrong["endpoint"] = "An endpoint id starts with ep_."
-		}
-		list.Endpoint = &endpointID
-	}
-	status := http.StatusBadRequest
-	if len(v.Wrong) == 0 {
-		status = http.StatusOK
-		var page deliveries.CrossTenantPage
+	if v.Wrong == nil {
+		var found handlers.Listed[show.Delivery]
 		err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
-			page, err = deliveries.ListCrossTenant(c.Ctx(), q, list)
+			found, err = handlers.ReadPage(p, nil, func(r show.Range) (deliveries.Page, error) {
+				return deliveries.ListCrossTenant(c.Ctx(), q, p.Deliveries())
+			})
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, d := range page.Rows {
-			v.Rows = append(v.Rows, deliveryLine(d, page.Labels[d.EndpointID]))
-		}
-		v.Next, v.Short = further(c, id.Delivery, page.Next), page.Next != nil && len(page.Rows) < pageRows
+		v.Rows, v.Next, v.Short = found.Rows, found.Older, found.Short
 	}
 	v.Shell = c.Shell("Deliveries", "deliveries")
-	return c.Render(status, console.Deliveries(v))
+	return c.Render(filterStatus(v.Wrong), console.Deliveries(v))
 }
 
 // further is the address of the next page.
@@ -172,26 +153,6 @@ func further(c *handlers.Call, kind id.Kind, next *id.UUID) string {
 	query := c.Request.URL.Query()
 	query.Set("before", kind.Format(*next))
 	return c.Request.URL.Path + "?" + query.Encode()
-}
-
-func deliveryLine(d deliveries.State, of sql.LabelEndpointsRow) console.DeliveryLine {
-	l := console.DeliveryLine{
-		ID: id.Delivery.Format(d.ID), Type: d.EventType, Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts),
-		LastStatus:  int(d.LastStatus),
-		LastFailure: d.LastFailure, Created: d.CreatedAt, Tenant: of.TenantName, TenantPath: tenantPath(d.TenantID),
-		Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL), Event: id.Event.Format(d.EventID),
-	}
-	l.Path = l.TenantPath + "/deliveries/" + l.ID
-	if d.NextAt != nil {
-		l.Next = *d.NextAt
-	}
-	if d.Wait != nil {
-		l.Wait = *d.Wait
-	}
-	if d.SettledAt != nil {
-		l.Settled = *d.SettledAt
-	}
-	return l
 }
 
 // attemptsShown is how many attempts of a delivery an operator sees.
@@ -208,63 +169,16 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var d deliveries.State
-	var ep sql.Endpoint
-	var attempts []sql.Attempt
-	var owner sql.Tenant
-	var state condition.State
+	var v console.DeliveryView
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
-		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
-			return err
-		}
-		if d, err = deliveries.Read(c.Ctx(), q, tenant, deliveryID); err != nil {
-			return err
-		}
-		if ep, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: tenant, ID: d.EndpointID}); err != nil {
-			return err
-		}
-		if ep.DeletedAt == nil {
-			is, err := endpoints.Conditions(c.Ctx(), q, tenant, []sql.Endpoint{ep}, a.Now())
-			if err != nil {
-				return err
-			}
-			state = is[ep.ID].State
-		}
-		attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, attemptsShown)
+		v.DeliveryDetail, err = deliveries.ReadDetail(c.Ctx(), q, tenant, deliveryID, attemptsShown)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := console.DeliveryView{
-		Line: deliveryLine(d, sql.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), Condition: state,
-		Diagnosis: diagnosis.Of(diagnosis.Facts{
-			Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus),
-			LastFailure:    d.LastFailure,
-			AcceptConflict: ep.AcceptConflict, Timeout: time.Duration(ep.TimeoutSeconds) * time.Second, Wait: d.Wait,
-		}),
-	}
-	for i := len(attempts) - 1; i >= 0; i-- {
-		v.Attempts = append(v.Attempts, attemptLine(attempts[i]))
-	}
-	v.Shell = c.Shell(d.EventType, "deliveries")
+	v.Shell = c.Shell(v.EventType, "deliveries")
 	return c.Render(http.StatusOK, console.Delivery(v))
-}
-
-func attemptLine(t sql.Attempt) console.AttemptLine {
-	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
-	l := console.AttemptLine{
-		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, URL: t.URL,
-		Total: us(t.TotalUs),
-		Phases: components.PhaseProps{
-			DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs),
-			Read: us(t.ReadUs), Scale: us(t.TotalUs),
-		},
-	}
-	if t.Error != nil {
-		l.Error = *t.Error
-	}
-	return l
 }
 
 // eventList is the list of the events of all tenants.
@@ -278,12 +192,7 @@ var eventList = handlers.List{Name: "events", Rows: pageRows, Of: id.Event, Filt
 // listEvents shows the events of all tenants.
 func (a *admin) listEvents(c *handlers.Call) error {
 	p, err := c.Page(eventList)
-	v := console.EventsView{Filter: console.CrossTenantFilter{
-		Tenant: p.Given.Get("tenant"),
-		Type:   p.Given.Get("type"),
-		Since:  p.Given.Get("since"),
-		Until:  p.Given.Get("until"),
-	}}
+	v := console.EventsView{Filter: console.FilterOf(p.Given)}
 	if v.Wrong, err = handlers.FormErrors(err); err != nil {
 		return err
 	}
@@ -326,11 +235,9 @@ func (a *admin) showEvent(c *handlers.Call) error {
 		if v.Event, err = deliveries.ReadEventOfTenant(c.Ctx(), q, tenant, eventID); err != nil {
 			return err
 		}
-		page, err := deliveries.DeliveriesOf(c.Ctx(), q, tenant, eventID, pageRows)
-		v.More = page.Next != nil
-		for _, d := range page.Rows {
-			v.Rows = append(v.Rows, deliveryLine(d, page.Labels[d.EndpointID]))
-		}
+		list := deliveries.ListOptions{Event: eventID, Range: show.Range{Limit: pageRows}}
+		page, err := deliveries.List(c.Ctx(), q, tenant, list)
+		v.Rows, v.More = page.Rows, page.Next != nil
 		return err
 	})
 	if err != nil {

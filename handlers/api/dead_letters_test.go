@@ -10,7 +10,9 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // deadLetters is a tenant with one delivery for each way to be a dead letter or to look like one.
@@ -89,8 +91,7 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 			return err
 		}
 		counts["the console's overview"] = totals.DeadLetters
-		status := deliveries.DeadLetters
-		page, err := deliveries.ListCrossTenant(t.Context(), q, deliveries.CrossTenant{Status: &status, Most: 100})
+		page, err := deliveries.ListCrossTenant(t.Context(), q, deliveries.ListOptions{Status: delivery.DeadLetter, Range: show.Range{Limit: 100}})
 		counts["the console's list"] = int64(len(page.Rows))
 		return err
 	}); err != nil {

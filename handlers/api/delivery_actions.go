@@ -6,6 +6,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -60,7 +61,7 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 }
 
 func (a *api) actOn(c *handlers.Call, deliveryID id.UUID, act deliveries.Act, reason string, status int) error {
-	var d deliveries.State
+	var d show.Delivery
 	err := c.Tx(func(q *db.Tx) (err error) {
 		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author().Because(reason))
 		return err
@@ -68,5 +69,5 @@ func (a *api) actOn(c *handlers.Call, deliveryID id.UUID, act deliveries.Act, re
 	if err != nil {
 		return err
 	}
-	return c.Answer(status, deliveryView(d))
+	return c.Answer(status, encodeDelivery(d))
 }

@@ -90,7 +90,7 @@ func conditionView(c condition.Condition) EndpointCondition {
 		PausedScope: orNullText(string(c.Scope)),
 		Since:       orNullTime(c.Since), Until: orNullTime(c.Until),
 		NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
-		Held: int(c.Held), HeldExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
+		Waiting: int(c.Held), WaitingExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
 	}
 	for _, a := range c.Actions() {
 		v.Actions = append(v.Actions, EndpointConditionActions(a))

@@ -328,7 +328,7 @@ type exportedDelivery struct {
 func (x *export) deliveries() error {
 	return x.Deliveries(x.call.Ctx(), func(rows []deliveries.ExportedDelivery) error {
 		for _, d := range rows {
-			if err := x.line(exportedDelivery{deliveryView(d.State), views(d.Tries, attemptView)}); err != nil {
+			if err := x.line(exportedDelivery{encodeDelivery(d.Delivery), views(d.Tries, encodeAttempt)}); err != nil {
 				return err
 			}
 		}

@@ -86,7 +86,7 @@ func (a *api) answerDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, deliveryView(d))
+	return c.Answer(http.StatusOK, encodeDelivery(d))
 }
 
 // read validates the fields of a listener's result.

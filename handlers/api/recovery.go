@@ -87,7 +87,7 @@ func (a *api) replayEvent(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, EventReplayed{
-		Deliveries: views(made.Deliveries, deliveryView),
+		Deliveries: views(made.Deliveries, encodeDelivery),
 		Skipped:    skippedView(made.Skipped),
 	})
 }

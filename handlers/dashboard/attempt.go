@@ -2,22 +2,21 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"posthorn/db/endpoints"
-	"posthorn/db/queue"
-	"posthorn/db/sql"
+	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/delivery"
-	"posthorn/domain/diagnosis"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -29,56 +28,39 @@ const bodyShown = 8 << 10
 
 func maskedURL(raw string) string { return egress.Mask(raw) }
 
-// attemptDetail rebuilds an attempt's request by the rules that rendered it, and shows the stored response.
-func (k deliveryData) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDetail {
-	kind, timeout := endpoint.Kind(k.endpoint.Kind), time.Duration(k.endpoint.TimeoutSeconds)*time.Second
-	said := diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
-	d := pages.AttemptDetail{
-		AttemptRow: attemptRow(kind, t, 0), Detail: said.Detail, Fix: said.Fix, Hidden: !k.payloads, URL: t.URL,
-		Record: kind == endpoint.Kafka, NotRendered: t.Failure == delivery.FailInternal,
-		Unsent: t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS ||
-			t.Failure == delivery.FailBlocked,
-	}
-	if t.Error != nil {
-		d.Error = *t.Error
-	}
-	if d.Hidden {
-		return d
-	}
-	if t.ResponseHeaders != nil {
-		d.AnswerHead = *t.ResponseHeaders
-	}
+// attemptDetail is an attempt with its response, as far as the actor can read it.
+func attemptDetail(d show.Delivery, t show.Attempt, payloads bool) pages.AttemptDetail {
+	v := pages.AttemptDetail{Attempt: t, Hidden: !payloads, Record: d.Endpoint.Kind == endpoint.Kafka}
 	switch {
-	case len(t.ResponseExcerpt) > 0:
-		d.Answer = excerpt(t.ResponseExcerpt, len(t.ResponseExcerpt))
-	case t.Failure != delivery.FailNone:
-		d.Answer.Gone = "There was no response."
+	case v.Hidden:
+		v.Attempt.Headers, v.Attempt.Body = "", nil
+	case len(t.Body) > 0:
+		v.Response = excerpt(t.Body, len(t.Body))
+	case t.Result.Failure != delivery.FailNone:
+		v.Response.Gone = "There was no response."
 	default:
-		d.Answer.Gone = "The response had no body."
+		v.Response.Gone = "The response had no body."
 	}
-	wire := signature.ParseWire(t.Format, k.endpoint.Prefix)
-	m := queue.SentMessage(&k.event, k.Delivery, wire)
-	d.Headers = queue.SentHeaders(k.settings, wire, m, k.Delivery, t)
-	if d.Record && k.event.Key != nil {
-		d.Key = *k.event.Key
+	return v
+}
+
+// fillRequest adds the request of an attempt.
+func fillRequest(v *pages.AttemptDetail, r show.Request, d show.Delivery) {
+	v.Request = r
+	if r.Body == nil {
+		v.Body.Gone = "The event's data has been deleted, so the body can't be shown."
+		return
 	}
-	d.Changed = k.endpoint.UpdatedAt.After(t.CreatedAt)
-	if k.event.Data == nil {
-		d.Body.Gone = "The event's data has been deleted, so the body can't be shown."
-		return d
-	}
-	body := signature.AppendBody(nil, wire.Format, m)
-	d.Body = excerpt(body, bodyShown)
-	d.Curl = command(d, body, deliveryID)
-	return d
+	v.Body = excerpt(r.Body, bodyShown)
+	v.Curl = command(*v, r.Body, id.Delivery.Format(d.ID))
 }
 
 // command is the request as a command. A long body is a file with its exact bytes.
 func command(d pages.AttemptDetail, body []byte, deliveryID string) string {
 	if len(body) <= bodyShown {
-		return signature.Curl(d.URL, d.Headers, body)
+		return signature.Curl(d.URL, d.Request.Headers, body)
 	}
-	return strings.TrimSuffix(signature.Curl(d.URL, d.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
+	return strings.TrimSuffix(signature.Curl(d.URL, d.Request.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
 }
 
 // excerpt is the start of a body as text: bytes that are not UTF-8 become the replacement character.
@@ -108,21 +90,30 @@ func (a *dashboard) downloadBody(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	k, err := a.readDeliveryData(c, deliveryID)
-	switch {
-	case err != nil:
+	var body []byte
+	err = c.Tx(func(q *db.Tx) error {
+		d, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID)
+		if err != nil {
+			return err
+		}
+		if payloads, err := a.readsPayloads(c, q); err != nil || !payloads {
+			return cmp.Or(err, error(errPayloads))
+		}
+		last, err := deliveries.Attempts(c.Ctx(), q, d, 1)
+		if err != nil {
+			return err
+		}
+		sent, err := deliveries.ReadSent(c.Ctx(), q, a.Keys, d)
+		body = sent.Body(last...)
 		return err
-	case !k.payloads:
-		return errPayloads
-	case k.event.Data == nil:
-		return delivery.ErrEventExpired
+	})
+	if err == nil && body == nil {
+		err = delivery.ErrEventExpired
 	}
-	wire := endpoints.Wire(k.endpoint)
-	if n := len(k.attempts); n > 0 {
-		wire = signature.ParseWire(k.attempts[n-1].Format, wire.Prefix)
+	if err != nil {
+		return err
 	}
-	m := queue.SentMessage(&k.event, k.Delivery, wire)
-	return download(c, id.Delivery.Format(deliveryID)+".json", signature.AppendBody(nil, wire.Format, m))
+	return download(c, id.Delivery.Format(deliveryID)+".json", body)
 }
 
 // download sends a file that no browser displays.

@@ -97,7 +97,7 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 		b.fields[name] = filter[name]
 	}
 	c.Request.URL.RawQuery = filter.Encode()
-	p, err := c.Page(deliveryFilters)
+	p, err := c.Page(deliveryList)
 	if err != nil {
 		return b, err
 	}

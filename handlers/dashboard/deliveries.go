@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,10 +10,10 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/domain/access"
-	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -29,69 +28,51 @@ func (a *dashboard) deliveryRoutes() []handlers.Route {
 	)
 }
 
-var deliveryFilters = handlers.List{
-	Name:     "deliveries",
-	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", bulk.AllFailed},
-	Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByWait,
-		handlers.ByJob,
-		handlers.ByArchived,
-	},
-}
+var deliveryList = handlers.Deliveries.Shown(rows, handlers.BySearch)
 
 // listDeliveries shows a page of deliveries. A search for an id redirects to its object.
 func (a *dashboard) listDeliveries(c *handlers.Call) error {
-	ask := readListQuery(c, id.Delivery, "q")
-	v := pages.DeliveriesView{
-		Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{},
+	p, err := c.Page(deliveryList)
+	v := pages.DeliveriesView{Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(p.Given)}
+	if v.Wrong, err = handlers.FormErrors(err); err != nil {
+		return err
 	}
-	if v.Filter.Search = ask.extra.Get("q"); v.Filter.Search != "" {
-		to, err := a.found(c, v.Filter.Search)
+	if v.Wrong == nil && p.Search != "" {
+		to, err := a.found(c, p.Search)
 		switch {
 		case err == nil && to != "":
 			return c.Redirect(to)
 		case fault.Is(err, fault.ErrNotFound.Code):
-			v.Wrong["q"] = "No object in this tenant has this id. Check that you copied all of it."
+			v.Wrong = map[string]string{"q": "No object in this tenant has this id. Check that you copied all of it."}
 		case err != nil:
 			return err
 		default:
-			v.Wrong["q"] = "That isn't an id. Paste a complete id with its prefix, or use the search for anything else."
+			v.Wrong = map[string]string{"q": "That isn't an id. Paste a complete id with its prefix, or use the search for anything else."}
 		}
 	}
-	p, err := c.Page(deliveryFilters)
-	if err != nil {
-		wrong, err := wrongQuery(err)
-		if err != nil {
-			return err
-		}
-		for name, detail := range wrong {
-			v.Wrong[name] = detail
-		}
-	}
-	status := http.StatusOK
-	if len(v.Wrong) > 0 {
-		status = http.StatusBadRequest
-	}
-	err = c.Tx(func(q *db.Tx) error {
-		var err error
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil {
 			return err
 		}
 		// The endpoint's tabs stay where another part of the filter is invalid.
-		of := p.Endpoint
-		if of.IsZero() {
-			of = endpointOf(v.Filter)
-		}
-		if v.Of, err = a.headOf(c, q, of); err != nil || status != http.StatusOK {
+		if v.Of, err = a.headOf(c, q, p.Endpoint); err != nil || v.Wrong != nil {
 			return err
 		}
-		return a.fillDeliveries(c, q, p, ask, &v)
+		return a.fillDeliveries(c, q, p, &v)
 	})
 	if err != nil {
 		return err
 	}
 	v.Shell = c.Shell("Deliveries", "deliveries")
-	return c.Render(status, pages.Deliveries(v))
+	return c.Render(statusOf(v.Wrong), pages.Deliveries(v))
+}
+
+// statusOf is the status of a page whose form has errors or has none.
+func statusOf(wrong map[string]string) int {
+	if len(wrong) > 0 {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 // headOf is the head of the one endpoint of a list; nil if the list has several endpoints, or the endpoint was deleted.
@@ -110,15 +91,6 @@ func (a *dashboard) headOf(c *handlers.Call, q *db.Tx, endpointID id.UUID) (*pag
 	return &h, nil
 }
 
-// endpointOf is the endpoint that a filter names; zero: none, or not by a valid id.
-func endpointOf(f pages.DeliveryFilter) id.UUID {
-	endpointID, err := id.Endpoint.Parse(f.Endpoint)
-	if err != nil {
-		return id.UUID{}
-	}
-	return endpointID
-}
-
 func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	return pages.DeliveryFilter{
 		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
@@ -126,78 +98,21 @@ func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	}
 }
 
-// deliveryList is the query of a page.
-func deliveryList(p handlers.Page) deliveries.ListOptions {
-	l := deliveries.ListOptions{
-		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until,
-		Archived: p.Archived, Wait: p.Wait,
-	}
-	if !p.Endpoint.IsZero() {
-		l.Endpoint = &p.Endpoint
-	}
-	if s, ok := delivery.ParseStatus(p.Status); ok {
-		l.Status = &s
-	} else if p.Status == bulk.AllFailed {
-		s := deliveries.AllFailed
-		l.Status = &s
-	} else if p.Status == delivery.DeadLetter {
-		s := deliveries.DeadLetters
-		l.Status = &s
-	}
-	if !p.Job.IsZero() {
-		l.Job = &p.Job
-	}
-	return l
-}
-
-func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Tx, p handlers.Page, ask listQuery,
-	v *pages.DeliveriesView,
-) error {
-	list := v.Root + "/deliveries"
-	l := deliveryList(p)
-	l.Most, l.After = rows, ask.after
-	if !ask.before.IsZero() {
-		l.Ascending, l.After = true, ask.before
-	}
-	found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
+func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Tx, p handlers.Page, v *pages.DeliveriesView) error {
+	found, err := handlers.ReadPage(p, func(d show.Delivery) []byte { return d.ID[:] }, func(r show.Range) (deliveries.Page, error) {
+		l := p.Deliveries()
+		l.Range = r
+		return deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
+	})
 	if err != nil {
 		return err
 	}
-	more := found.Next != nil
-	if l.Ascending {
-		slices.Reverse(found.Rows)
-		if !more { // the start of the list: shown as such, with a full page
-			ask.before, l.Ascending, l.After = id.UUID{}, false, id.UUID{}
-			if found, err = deliveries.List(c.Ctx(), q, c.Actor.Tenant, l); err != nil {
-				return err
-			}
-			more = found.Next != nil
-		}
-	}
-	switch {
-	case l.Ascending:
-		v.Older = ask.at(list, "after", id.Delivery.Format(ask.before))
-		if n := len(found.Rows); n > 0 {
-			v.Newer, v.Older = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID)),
-				ask.at(list, "after", id.Delivery.Format(found.Rows[n-1].ID))
-		}
-	case more:
-		v.Older = ask.at(list, "after", id.Delivery.Format(*found.Next))
-		v.Short = len(found.Rows) < rows
-	}
-	if !l.Ascending && !ask.after.IsZero() {
-		v.Newer = list
-		if len(found.Rows) > 0 {
-			v.Newer = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID))
-		}
-	}
+	v.Newer, v.Older, v.Short = found.Newer, found.Older, found.Short
+	v.List = a.deliveryRows(c, p, found.Rows)
 	if v.Older == "" && !waits(p) {
-		if v.Stored, err = a.storedDays(c, q, p); err != nil {
-			return err
-		}
-		v.Stored.Noun, v.Stored.Here = pages.StoredDeliveries, ask.here(list, id.Delivery)
+		v.Stored, err = a.storedDays(c, q, p)
+		v.Stored.Noun, v.Stored.Here = pages.StoredDeliveries, p.Here()+pages.StoredAnchor
 	}
-	v.List, err = a.deliveryRows(c, q, found.Rows, ask)
 	return err
 }
 
@@ -208,54 +123,29 @@ func waits(p handlers.Page) bool {
 }
 
 // deliveryRows is the part of the page that is refreshed. Its rows stay the same when others are added.
-func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Tx, found []deliveries.State,
-	ask listQuery,
-) (pages.DeliveryListView, error) {
+func (a *dashboard) deliveryRows(c *handlers.Call, p handlers.Page, found []show.Delivery) pages.DeliveryListView {
 	v := pages.DeliveryListView{
-		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter),
+		Root:  path(c, ""),
+		Here:  p.Address(),
+		Rows:  found,
+		Acts:  c.Actor.May(access.ActOnDeliveries),
+		Plain: deliveryFilter(p.Given),
 	}
-	v.Here = ask.at(v.Root+"/deliveries", "", "")
-	ids := make([]id.UUID, len(found))
 	texts := make([]string, len(found))
 	for i, d := range found {
-		ids[i], texts[i] = d.EndpointID, id.Delivery.Format(d.ID)
+		texts[i] = id.Delivery.Format(d.ID)
 	}
 	live := url.Values{"rows": {strings.Join(texts, ",")}, "top": {id.Delivery.Format(db.NewID())}}
 	if len(texts) > 0 {
 		live.Set("top", texts[0])
 	}
-	for name, values := range ask.filter {
-		live[name] = values
-	}
-	v.Live = v.Root + "/deliveries/live?" + live.Encode()
-	labels, err := a.labels(c, q, ids)
-	if err != nil {
-		return v, err
-	}
-	for _, d := range found {
-		v.Rows = append(v.Rows, deliveryRow(d, labels))
-	}
-	return v, nil
-}
-
-func deliveryRow(d deliveries.State, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
-	r := pages.DeliveryRow{
-		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown,
-		Reason:   d.Reason,
-		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt,
-		Next: orZero(d.NextAt), Wait: d.WaitReason(),
-		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID], Dead: d.DeadLetter,
-	}
-	if d.ReplayedBy != nil {
-		r.ReplayedBy, r.Replayed = id.Delivery.Format(*d.ReplayedBy), d.ReplayedBy.Time()
-	}
-	if r.Endpoint.ID == "" {
-		r.Endpoint = pages.EndpointLabel{
-			ID:          id.Endpoint.Format(d.EndpointID),
-			Description: id.Endpoint.Format(d.EndpointID), Gone: true,
+	for name, values := range p.Given {
+		if live[name] == nil {
+			live[name] = values
 		}
 	}
-	return r
+	v.Live = v.Root + "/deliveries/live?" + live.Encode()
+	return v
 }
 
 func orZero(t *time.Time) time.Time {
@@ -271,34 +161,33 @@ const maxNews = 20
 // refreshDeliveries shows the current state of the rows on a page, and how many are newer. Without a page to refresh
 // it redirects to the list.
 func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
-	ask := readListQuery(c, id.Delivery, "rows", "top")
-	p, err := c.Page(deliveryFilters)
+	list := deliveryList
+	list.Own = []string{"rows", "top"}
+	list.Path = path(c, "/deliveries")
+	p, err := c.Page(list)
 	if err != nil {
 		return err
 	}
 	var ids []id.UUID
-	for text := range strings.SplitSeq(ask.extra.Get("rows"), ",") {
+	for text := range strings.SplitSeq(p.Given.Get("rows"), ",") {
 		if deliveryID, err := id.Delivery.Parse(text); err == nil && len(ids) < rows {
 			ids = append(ids, deliveryID)
 		}
 	}
-	top, err := id.Delivery.Parse(ask.extra.Get("top"))
+	top, err := id.Delivery.Parse(p.Given.Get("top"))
 	if err != nil {
-		return c.Redirect(ask.at(path(c, "/deliveries"), "", ""))
+		return c.Redirect(p.Address())
 	}
 	var v pages.DeliveryListView
 	err = c.Tx(func(q *db.Tx) error {
-		l := deliveryList(p)
-		l.Ascending, l.After, l.Most = true, top, maxNews
+		l := p.Deliveries()
+		l.Ascending, l.After, l.Limit = true, top[:], maxNews
 		newer, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
 		if err != nil {
 			return err
 		}
-		held, err := deliveries.ReadMany(c.Ctx(), q, c.Actor.Tenant, ids)
-		if err != nil {
-			return err
-		}
-		v, err = a.deliveryRows(c, q, held, ask)
+		found, err := deliveries.ReadMany(c.Ctx(), q, c.Actor.Tenant, ids)
+		v = a.deliveryRows(c, p, found)
 		v.News, v.Many = len(newer.Rows), newer.Next != nil
 		return err
 	})

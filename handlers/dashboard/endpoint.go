@@ -10,7 +10,6 @@ import (
 	"github.com/a-h/templ"
 
 	"posthorn/db"
-	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -20,6 +19,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -35,7 +35,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	var e endpoints.Full
 	chosen := readSpan(c, endpointID.Time(), now)
 	var last *span
-	var feed []deliveries.State
+	var feed []show.Delivery
 	err = c.Tx(func(q *db.Tx) (err error) {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		if last, err = chosen.lastDay(c, q, &endpointID, now); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, &endpointID)
+		feed, err = newest(c, q, endpointID)
 		return err
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	}
 	v := pages.EndpointView{
 		EndpointHead: a.head(c, e, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
-		Feed: feedView(c, feed, nil),
+		Feed: feedView(c, feed),
 	}
 	v.Feed.Poll, v.Feed.One = endpointPath(c, endpointID)+"/live", true
 	v.Waiting = v.Verification.State == "pending"
@@ -100,7 +100,7 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var feed []deliveries.State
+	var feed []show.Delivery
 	err = c.Tx(func(q *db.Tx) (err error) {
 		if _, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{
 			TenantID: c.Actor.Tenant,
@@ -108,13 +108,13 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 		}); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, &endpointID)
+		feed, err = newest(c, q, endpointID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := feedView(c, feed, nil)
+	v := feedView(c, feed)
 	v.Poll, v.One = endpointPath(c, endpointID)+"/live", true
 	return c.Render(http.StatusOK, pages.Feed(v))
 }

@@ -4,21 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
-	"posthorn/views/components"
 	"posthorn/views/pages"
 )
 
@@ -126,48 +123,29 @@ func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*page
 	if err != nil {
 		return nil, fault.ErrNotFound
 	}
-	var d deliveries.State
-	var attempts []sql.Attempt
+	var d show.Delivery
+	var attempts []show.Attempt
 	err = c.Tx(func(q *db.Tx) error {
 		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}
-		attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, 1)
+		attempts, err = deliveries.Attempts(c.Ctx(), q, d, 1)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if d.EndpointID != e.ID {
+	if d.Endpoint.ID != e.ID {
 		return nil, fault.ErrNotFound
 	}
 	v := &pages.TrialView{
-		Poll: endpointPath(c, e.ID) + "/test?delivery=" + text, Href: root(c) + "/deliveries/" + text, Status: d.Shown, LastStatus: int(d.LastStatus),
-		Failure: d.LastFailure, Attempts: int(d.Attempts), Hidden: !c.Actor.May(access.ReadPayloads),
-	}
-	if d.Wait != nil {
-		v.Wait = *d.Wait
+		Poll:     endpointPath(c, e.ID) + "/test?delivery=" + text,
+		Href:     root(c) + "/deliveries/" + text,
+		Delivery: d,
+		Hidden:   !c.Actor.May(access.ReadPayloads),
 	}
 	if len(attempts) > 0 {
-		answerOf(v, attempts[0])
+		v.Attempt = attempts[0]
 	}
 	return v, nil
-}
-
-func answerOf(v *pages.TrialView, at sql.Attempt) {
-	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
-	v.Phases = components.PhaseProps{
-		DNS: us(at.DNSUs), Connect: us(at.ConnectUs), TLS: us(at.TLSUs),
-		Wait: us(at.WaitUs), Read: us(at.ReadUs),
-	}
-	if at.Error != nil {
-		v.Error = *at.Error
-	}
-	if v.Hidden {
-		return
-	}
-	if at.ResponseHeaders != nil {
-		v.Headers = *at.ResponseHeaders
-	}
-	v.Body = strings.ToValidUTF8(string(at.ResponseExcerpt), "\ufffd")
 }

@@ -116,19 +116,9 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 				return err
 			}
 		}
-		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &eventID, Most: rows})
-		if err != nil {
-			return err
-		}
-		v.More = page.Next != nil
-		ids := make([]id.UUID, len(page.Rows))
-		for i, d := range page.Rows {
-			ids[i] = d.EndpointID
-		}
-		labels, err := a.labels(c, q, ids)
-		for _, d := range page.Rows {
-			v.Deliveries = append(v.Deliveries, deliveryRow(d, labels))
-		}
+		list := deliveries.ListOptions{Event: eventID, Range: show.Range{Limit: rows}}
+		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, list)
+		v.Deliveries, v.More = page.Rows, page.Next != nil
 		return err
 	})
 	v.Shell = c.Shell(v.Routed.Type, "events")

@@ -75,14 +75,6 @@ func (q listQuery) here(path string, kind id.Kind) string {
 	return q.at(path, "after", kind.Format(q.after)) + pages.StoredAnchor
 }
 
-// wrongQuery says what is wrong with an address, by parameter. Other errors are returned.
-func wrongQuery(err error) (map[string]string, error) {
-	if err := handlers.NotInput(err); err != nil {
-		return nil, err
-	}
-	return handlers.WrongFields(err), nil
-}
-
 // labels are the names of endpoints in lists.
 func (a *dashboard) labels(c *handlers.Call, q *db.Tx, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
 	slices.SortFunc(ids, id.UUID.Compare)

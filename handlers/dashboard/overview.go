@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -28,7 +29,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	var h endpoints.TenantHealth
 	chosen := readSpan(c, c.Actor.Tenant.Time(), now)
 	var rows []sql.Endpoint
-	var feed []deliveries.State
+	var feed []show.Delivery
 	var summary health.Summary
 	var conditions map[string]condition.Condition
 	err := c.Tx(func(q *db.Tx) (err error) {
@@ -45,7 +46,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 		if err = chosen.read(c, q, nil, now); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, nil)
+		feed, err = newest(c, q, id.UUID{})
 		return err
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints),
 		MayKeys: c.Actor.May(access.ManageKeys), MayAct: c.Actor.May(access.ActOnDeliveries),
 		Summary: summary, Conditions: conditions, May: c.Actor.May,
-		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, names), LastDigest: h.LastDigest,
+		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = chosen.charts()
 	v.Range = chosen.view(root(c) + "/")
@@ -90,24 +91,20 @@ func conditionsOf(
 
 // live shows the newest deliveries, for the overview to refresh.
 func (a *dashboard) live(c *handlers.Call) error {
-	var rows []sql.Endpoint
-	var feed []deliveries.State
+	var feed []show.Delivery
 	err := c.Tx(func(q *db.Tx) (err error) {
-		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
-			return err
-		}
-		feed, err = newest(c, q, nil)
+		feed, err = newest(c, q, id.UUID{})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, pages.Feed(feedView(c, feed, namesOf(rows))))
+	return c.Render(http.StatusOK, pages.Feed(feedView(c, feed)))
 }
 
 // newest reads the newest deliveries of the tenant, or of one endpoint.
-func newest(c *handlers.Call, q *db.Tx, of *id.UUID) ([]deliveries.State, error) {
-	page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: of, Most: feedRows})
+func newest(c *handlers.Call, q *db.Tx, of id.UUID) ([]show.Delivery, error) {
+	page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: of, Range: show.Range{Limit: feedRows}})
 	return page.Rows, err
 }
 
@@ -115,25 +112,17 @@ func newest(c *handlers.Call, q *db.Tx, of *id.UUID) ([]deliveries.State, error)
 func namesOf(rows []sql.Endpoint) map[id.UUID]string {
 	names := make(map[id.UUID]string, len(rows))
 	for _, e := range rows {
-		names[e.ID] = endpointLabel(e).Name()
+		names[e.ID] = show.Destination{URL: e.URL, Description: e.Description}.Name()
 	}
 	return names
 }
 
-func feedView(c *handlers.Call, rows []deliveries.State, names map[id.UUID]string) pages.FeedView {
-	v := pages.FeedView{Poll: root(c) + "/live"}
-	for _, d := range rows {
-		v.Rows = append(v.Rows, pages.FeedRow{
-			Href: root(c) + "/deliveries/" + id.Delivery.Format(d.ID), Type: d.EventType, Endpoint: names[d.EndpointID],
-			Status:     d.Shown,
-			LastStatus: int(d.LastStatus), Failure: d.LastFailure, Attempts: int(d.Attempts), At: d.CreatedAt,
-		})
-	}
-	return v
+func feedView(c *handlers.Call, rows []show.Delivery) pages.FeedView {
+	return pages.FeedView{Poll: root(c) + "/live", Root: root(c), Rows: rows}
 }
 
 // firstSteps is the progress of the tenant's setup. A tenant that delivered something in the last day needs no steps.
-func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []deliveries.State,
+func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []show.Delivery,
 	h endpoints.TenantHealth,
 ) pages.FirstSteps {
 	s := pages.FirstSteps{

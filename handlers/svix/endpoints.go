@@ -352,7 +352,7 @@ func (s *svix) endpointStats(c *handlers.Call) error {
 	if _, err := s.call(c, http.MethodGet, tenantPath(c)+"/analytics/deliveries?"+query.Encode(), nil, &numbers); err != nil {
 		return err
 	}
-	out := map[string]int{"success": 0, "fail": 0, "pending": e.Condition.Held, "sending": 0, "canceled": 0}
+	out := map[string]int{"success": 0, "fail": 0, "pending": e.Condition.Waiting, "sending": 0, "canceled": 0}
 	for _, row := range numbers.Data {
 		out["success"] += row.Succeeded
 		out["fail"] += row.Failed

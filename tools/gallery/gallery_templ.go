@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
+	"posthorn/domain/show"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -380,27 +381,27 @@ func numbers() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Pending).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Pending}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Retrying).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Retrying}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Held).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Held}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Delivered).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Delivered}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Failed).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Failed}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.DeliveryStatus(delivery.Canceled).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.DeliveryStatus(show.Delivery{Status: delivery.Canceled}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -608,7 +609,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var16 string
 							templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(r.url)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 131, Col: 14}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 132, Col: 14}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 							if templ_7745c5c3_Err != nil {
@@ -626,7 +627,7 @@ func lists() templ.Component {
 								var templ_7745c5c3_Var17 string
 								templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(r.about)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 134, Col: 38}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 135, Col: 38}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 								if templ_7745c5c3_Err != nil {
@@ -680,7 +681,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var20 string
 							templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(r.rate)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 141, Col: 15}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 142, Col: 15}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 							if templ_7745c5c3_Err != nil {
@@ -707,7 +708,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var22 string
 							templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(components.Count(r.volume))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 144, Col: 35}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 145, Col: 35}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 							if templ_7745c5c3_Err != nil {

@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/home"
+	"posthorn/domain/show"
 	"posthorn/views/icons"
 )
 
@@ -42,19 +43,26 @@ func (t Tone) icon() icons.Name {
 	return icons.Info
 }
 
-// DeliveryTone is the tone of a delivery's state.
-func DeliveryTone(s delivery.Status) Tone {
-	switch s {
-	case delivery.Delivered:
-		return Good
-	case delivery.Retrying:
+// DeliveryTone is the tone of a delivery's status.
+func DeliveryTone(d show.Delivery) Tone {
+	switch {
+	case d.OnHold(), d.Status == delivery.Retrying:
 		return Warning
-	case delivery.Failed:
+	case d.Status == delivery.Delivered:
+		return Good
+	case d.Status == delivery.Failed:
 		return Bad
-	case delivery.Pending:
-		return Info
+	case d.Status == delivery.Canceled:
+		return Neutral
 	}
-	return Neutral
+	return Info
+}
+
+func deliveryWord(d show.Delivery) string {
+	if d.OnHold() {
+		return "on hold"
+	}
+	return d.Status.String()
 }
 
 // ConditionTone is the tone of an endpoint's condition.

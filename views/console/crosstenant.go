@@ -1,11 +1,8 @@
 package console
 
 import (
-	"time"
+	"net/url"
 
-	"posthorn/domain/condition"
-	"posthorn/domain/delivery"
-	"posthorn/domain/diagnosis"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -18,6 +15,20 @@ type CrossTenantFilter struct {
 	Search, Tenant, Endpoint, Host, Status, Type, Since, Until string
 }
 
+// FilterOf is the filter of an address.
+func FilterOf(q url.Values) CrossTenantFilter {
+	return CrossTenantFilter{
+		Search:   q.Get("q"),
+		Tenant:   q.Get("tenant"),
+		Endpoint: q.Get("endpoint"),
+		Host:     q.Get("host"),
+		Status:   q.Get("status"),
+		Type:     q.Get("type"),
+		Since:    q.Get("since"),
+		Until:    q.Get("until"),
+	}
+}
+
 func (f CrossTenantFilter) empty() bool { return f == CrossTenantFilter{} }
 
 // DeliveriesView is a page of the deliveries of all tenants.
@@ -25,42 +36,15 @@ type DeliveriesView struct {
 	Shell  layout.Shell
 	Filter CrossTenantFilter
 	Wrong  map[string]string // by field
-	Rows   []DeliveryLine
+	Rows   []show.Delivery
 	Next   string
 	Short  bool // the page ended early: the maximum of rows was read
 }
 
-// DeliveryLine is one delivery as operators see it: its destination and state, without its content.
-type DeliveryLine struct {
-	ID, Path, Type         string
-	Tenant, TenantPath     string
-	Endpoint, URL, Event   string
-	Status                 delivery.Status
-	Reason                 delivery.Reason
-	Attempts, LastStatus   int
-	LastFailure            delivery.Failure
-	Created, Next, Settled time.Time
-	Wait                   condition.Wait // empty: it does not wait
-}
-
-// DeliveryView is one delivery.
+// DeliveryView is one delivery: its destination and state, without its content.
 type DeliveryView struct {
-	Shell     layout.Shell
-	Line      DeliveryLine
-	Condition condition.State // of the endpoint; empty: deleted
-	Diagnosis diagnosis.Diagnosis
-	Attempts  []AttemptLine // newest first
-}
-
-// AttemptLine is one request, without its content and its response.
-type AttemptLine struct {
-	Number, Status int
-	At             time.Time
-	Late           bool
-	Failure        delivery.Failure
-	URL, Error     string
-	Total          time.Duration
-	Phases         components.PhaseProps
+	Shell layout.Shell
+	show.DeliveryDetail
 }
 
 // EventsView is a page of the events of all tenants.
@@ -77,7 +61,7 @@ type EventsView struct {
 type EventView struct {
 	Shell layout.Shell
 	Event show.Event
-	Rows  []DeliveryLine
+	Rows  []show.Delivery
 	More  bool
 }
 
@@ -87,9 +71,6 @@ func tenantPath(tenant id.UUID) string { return "/console/tenants/" + id.Tenant.
 func eventPath(e show.Event) string {
 	return tenantPath(e.TenantID) + "/events/" + id.Event.Format(e.ID)
 }
-
-// diagnosisTone is the tone of a diagnosis.
-func (v DeliveryView) diagnosisTone() components.Tone { return components.DeliveryTone(v.Line.Status) }
 
 // wrongFields are the errors of a filter, with the ids of its controls.
 func wrongFields(wrong map[string]string) []components.Wrong {
@@ -105,14 +86,4 @@ func wrongIn(fields ...components.FieldProps) []components.Wrong {
 		}
 	}
 	return out
-}
-
-func deliveryColumns(tenants bool) []components.Column {
-	columns := []components.Column{{Label: "Delivery"}, {Label: "Status"}}
-	if tenants {
-		columns = append(columns, components.Column{Label: "Tenant"})
-	}
-	return append(columns, components.Column{Label: "Endpoint"}, components.Column{Label: "Attempts", Number: true},
-		components.Column{Label: "Last response"},
-		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"})
 }

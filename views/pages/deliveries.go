@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -57,28 +60,9 @@ type DeliveryListView struct {
 	Live  string // the address of the refreshed part; empty: it is not refreshed
 	News  int    // deliveries that are newer than the page
 	Many  bool   // there are more than News
-	Rows  []DeliveryRow
+	Rows  []show.Delivery
 	Acts  bool           // the actor can act on deliveries
 	Plain DeliveryFilter // for actions on all results
-}
-
-// DeliveryRow is one delivery of a list.
-type DeliveryRow struct {
-	ID, EventID   string
-	Type          string
-	Status        delivery.Status
-	Reason        delivery.Reason
-	Endpoint      EndpointLabel
-	Attempts      int
-	LastStatus    int
-	LastFailure   delivery.Failure
-	Created, Next time.Time
-	Wait          condition.Reason // empty: it does not wait
-	Archived      bool
-	Replay        bool
-	Dead          bool      // a dead letter: see delivery.DeadLetter
-	ReplayedBy    string    // the id of its newest replay; empty: none is known
-	Replayed      time.Time // when that replay was created
 }
 
 // EndpointLabel is an endpoint's name in lists.
@@ -97,15 +81,41 @@ func (e EndpointLabel) Name() string {
 	return e.URL
 }
 
-func (l DeliveryListView) columns() []components.Column {
+// DeliveryTable is a table of deliveries. Operators see the same one as members, with the tenants.
+type DeliveryTable struct {
+	Rows    []show.Delivery
+	Root    string // the path of the tenant's pages; empty: the console
+	Tenants bool
+	Select  bool // rows can be selected
+}
+
+// root is the path of the pages of a delivery's tenant.
+func (t DeliveryTable) root(d show.Delivery) string {
+	if t.Root != "" {
+		return t.Root
+	}
+	return "/console/tenants/" + id.Tenant.Format(d.TenantID)
+}
+
+func (t DeliveryTable) path(d show.Delivery, of id.UUID) string {
+	return t.root(d) + "/deliveries/" + id.Delivery.Format(of)
+}
+
+func (t DeliveryTable) columns() []components.Column {
 	var c []components.Column
-	if l.Acts {
+	if t.Select {
 		c = append(c, components.Column{Label: "Select", HideLabel: true, Shrink: true})
 	}
+	c = append(c, components.Column{Label: "Delivery"}, components.Column{Label: "Status"})
+	if t.Tenants {
+		c = append(c, components.Column{Label: "Tenant"})
+	}
 	return append(c,
-		components.Column{Label: "Delivery"}, components.Column{Label: "Status"}, components.Column{Label: "Endpoint"},
-		components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last response"},
-		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"},
+		components.Column{Label: "Endpoint"},
+		components.Column{Label: "Attempts", Number: true},
+		components.Column{Label: "Last response"},
+		components.Column{Label: "Next attempt"},
+		components.Column{Label: "Created"},
 	)
 }
 
@@ -116,30 +126,29 @@ func (l DeliveryListView) news() string {
 	return components.Many(int64(l.News), "new delivery", "new deliveries")
 }
 
-// StatusOptions are the states of the filter, the first for none.
+// statusLabels are the words of the filter by status.
+var statusLabels = map[string]string{
+	delivery.OnHold:     "On hold",
+	delivery.DeadLetter: "Dead letter (not replayed)",
+	delivery.AllFailed:  "All problems",
+}
+
+// StatusOptions are the choices of a filter by status. What is held is on hold.
 func StatusOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any status"}}
-	for _, s := range []delivery.Status{
-		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered,
-		delivery.Failed, delivery.Canceled,
-	} {
-		o = append(o, components.Option{Value: s.String(), Label: components.Sentence(s.String())})
-		if s == delivery.Failed {
-			o = append(o, components.Option{Value: delivery.DeadLetter, Label: "Dead letter (not replayed)"})
+	for _, word := range delivery.Selections() {
+		if word != delivery.Held.String() {
+			o = append(o, components.Option{Value: word, Label: cmp.Or(statusLabels[word], components.Sentence(word))})
 		}
 	}
 	return o
-}
-
-func allStatusOptions() []components.Option {
-	return append(StatusOptions(), components.Option{Value: bulk.AllFailed, Label: "All problems"})
 }
 
 // waitOptions are the reasons for which deliveries wait.
 func waitOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any"}}
 	for _, r := range condition.Reasons() {
-		o = append(o, components.Option{Value: string(r), Label: "Waiting: " + r.Word()})
+		o = append(o, components.Option{Value: string(r), Label: r.Word()})
 	}
 	return o
 }
@@ -179,8 +188,10 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 		return []bulk.Kind{bulk.Replay, bulk.Unarchive}
 	}
 	switch s, known := delivery.ParseStatus(f.Status); {
-	case f.Status == bulk.AllFailed, f.Status == delivery.DeadLetter:
+	case f.Status == delivery.AllFailed, f.Status == delivery.DeadLetter:
 		return []bulk.Kind{bulk.Replay, bulk.Archive}
+	case f.Status == delivery.OnHold:
+		return []bulk.Kind{bulk.Cancel}
 	case !known:
 		return []bulk.Kind{bulk.RetryNow, bulk.Cancel, bulk.Replay, bulk.Archive}
 	case s == delivery.Held:
@@ -209,7 +220,7 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 		failed := delivery.Failed.String()
 		return []components.MenuItem{
 			item("Replay all failed", failed, bulk.Replay), item("Archive all failed", failed, bulk.Archive),
-			item("Retry all now", delivery.Retrying.String(), bulk.RetryNow), item("Cancel all held", delivery.Held.String(), bulk.Cancel),
+			item("Retry all now", delivery.Retrying.String(), bulk.RetryNow), item("Cancel all on hold", delivery.OnHold, bulk.Cancel),
 		}
 	}
 	var items []components.MenuItem
@@ -243,7 +254,7 @@ func (v DeliveriesView) presets() (out []preset) {
 	add("Failed since yesterday", DeliveryFilter{Status: delivery.DeadLetter, Since: Yesterday(v.Now)})
 	add("Dead letters", DeliveryFilter{Status: delivery.DeadLetter})
 	add("Retrying", DeliveryFilter{Status: delivery.Retrying.String()})
-	add("Held", DeliveryFilter{Status: delivery.Held.String()})
+	add("On hold", DeliveryFilter{Status: delivery.OnHold})
 	return out
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"posthorn/domain/compare"
-	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/diagnosis"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -18,60 +18,25 @@ import (
 
 // DeliveryView is the page of one delivery.
 type DeliveryView struct {
-	Shell     layout.Shell
-	Root      string
-	Stale     string // why the action was rejected; the page shows the present state
-	Refused   Refused
-	Row       DeliveryRow
-	Settled   time.Time
-	ReplayOf  string
-	JobID     string // the bulk job that created it
-	Endpoint  string // its state; empty: deleted
-	Diagnosis diagnosis.Diagnosis
-	Wait      condition.Wait // empty: it does not wait
-	// PausedSince is when the pause that holds it started; zero: no pause, or unknown.
-	PausedSince time.Time
-	Attempts    []AttemptRow // newest first
-	Earlier     bool         // there are earlier attempts that are not shown
-	Chosen      *AttemptDetail
-	Others      []DeliveryRow // of the same event to the same endpoint: the original and the replays
-	Compared    *Comparison   // of the selected attempt's response with another's
-	Newer       string        // the page of the next delivery to the same endpoint; empty: none
-	Older       string
-	Acts        bool
-	Sendable    bool // both the event's data and the endpoint still exist
-}
-
-// AttemptRow is one attempt of the timeline.
-type AttemptRow struct {
-	Number  int
-	At      time.Time
-	Late    bool
-	Status  int
-	Failure delivery.Failure
-	Phases  components.PhaseProps
-	Total   time.Duration
-	Title   string // the short diagnosis of this attempt
-	Chosen  bool
+	Shell   layout.Shell
+	Root    string
+	Stale   string // why the action was rejected; the page shows the present state
+	Refused Refused
+	show.DeliveryDetail
+	Chosen   *AttemptDetail
+	Compared *Comparison // of the selected attempt's response with another's
+	Acts     bool
 }
 
 // AttemptDetail is the selected attempt with its request and response.
 type AttemptDetail struct {
-	AttemptRow
-	Detail, Fix string // what its result means and what to do
-	Error       string // the worker's error text
-	Hidden      bool   // the actor can't read payloads
-	Unsent      bool   // no connection: the request was not sent
-	NotRendered bool   // there was no request
-	Record      bool   // it was sent as a record in a topic
-	Key         string // of the record; empty: none
-	URL         string // masked
-	Headers     []signature.Header
-	Changed     bool // the endpoint was changed after the attempt
-	Body        Excerpt
-	Curl        string
-	AnswerHead  string
-	Answer      Excerpt
+	show.Attempt
+	Request  show.Request
+	Hidden   bool // the actor can't read payloads
+	Record   bool // it was sent as a record in a topic
+	Body     Excerpt
+	Curl     string
+	Response Excerpt
 }
 
 // Excerpt is the start of a body, as text.
@@ -105,10 +70,8 @@ func (c Comparison) same() bool {
 
 // attempt is the address of one attempt; empty for numbers below one.
 func (v DeliveryView) attempt(n int) string {
-	for _, r := range v.Attempts {
-		if r.Number == n && n > 0 {
-			return v.path() + "?attempt=" + strconv.Itoa(n) + "#attempt"
-		}
+	if n > 0 && slices.ContainsFunc(v.Attempts, func(t show.Attempt) bool { return t.Number == n }) {
+		return v.path() + "?attempt=" + strconv.Itoa(n) + "#attempt"
 	}
 	return ""
 }
@@ -126,9 +89,14 @@ func (v DeliveryView) compareWith(n int) string {
 	return v.path() + "?attempt=" + strconv.Itoa(v.Chosen.Number) + "&with=" + strconv.Itoa(n) + "#compared"
 }
 
-func (v DeliveryView) path() string { return v.Root + "/deliveries/" + v.Row.ID }
+// delivery is the address of a delivery.
+func (v DeliveryView) delivery(of id.UUID) string {
+	return v.Root + "/deliveries/" + id.Delivery.Format(of)
+}
 
-func (v DeliveryView) live() bool { return !v.Row.Status.Terminal() }
+func (v DeliveryView) path() string { return v.delivery(v.ID) }
+
+func (v DeliveryView) live() bool { return !v.Status.Terminal() }
 
 func (v DeliveryView) liveURL() string {
 	if v.Chosen != nil {
@@ -182,7 +150,7 @@ func (v DeliveryView) actions() []DeliveryAction {
 	if !v.Acts {
 		return nil
 	}
-	return deliveryActions(v.Row.Status, v.Row.Archived, v.Sendable, v.Row.ReplayedBy != "")
+	return deliveryActions(v.Status, v.Archived(), v.Sendable, !v.ReplayedBy.IsZero())
 }
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
@@ -197,49 +165,47 @@ func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
 		p.Label = "Cancel delivery"
 	case "replay":
 		p.Title = "Replay this delivery?"
-		p.Text = "A new delivery sends the same event, with the same id and body, to " + v.Row.Endpoint.Name() + ". This delivery's attempts don't change."
-		if by := v.Row.ReplayedBy; by != "" {
+		p.Text = "A new delivery sends the same event, with the same id and body, to " + v.Endpoint.Name() + ". This delivery's attempts don't change."
+		if !v.ReplayedBy.IsZero() {
 			p.Title, p.Fields = "Replay this delivery again?", map[string]string{"again": "true"}
-			p.Text = "It was already replayed as " + components.ShortID(by) + ". " + p.Text
+			p.Text = "It was already replayed as " + components.ShortID(id.Delivery.Format(v.ReplayedBy)) + ". " + p.Text
 		}
 	}
 	return p
 }
 
-func (v DeliveryView) tone() components.Tone {
-	switch v.Row.Status {
-	case delivery.Delivered:
-		return components.Good
-	case delivery.Failed:
-		return components.Bad
-	case delivery.Retrying, delivery.Held:
-		return components.Warning
-	}
-	return components.Info
-}
-
-func (r AttemptRow) tone() components.Tone {
-	switch {
-	case r.Failure != delivery.FailNone:
-		return components.Bad
-	case r.Status >= 200 && r.Status < 300:
+func attemptTone(t show.Attempt) components.Tone {
+	if t.Result.Failure == delivery.FailNone && t.Result.Status >= 200 && t.Result.Status < 300 {
 		return components.Good
 	}
 	return components.Bad
 }
 
-func (r AttemptRow) icon() icons.Name {
-	if r.tone() == components.Good {
+func attemptIcon(t show.Attempt) icons.Name {
+	if attemptTone(t) == components.Good {
 		return icons.Check
 	}
 	return icons.Close
 }
 
-func (r AttemptRow) name() string {
-	if r.Late {
-		return fmt.Sprintf("Attempt %d, late", r.Number)
+func attemptName(t show.Attempt) string {
+	if t.Late {
+		return fmt.Sprintf("Attempt %d, late", t.Number)
 	}
-	return fmt.Sprintf("Attempt %d", r.Number)
+	return fmt.Sprintf("Attempt %d", t.Number)
+}
+
+// longest is the scale of the attempts' phases.
+func longest(attempts []show.Attempt) (scale time.Duration) {
+	for _, t := range attempts {
+		scale = max(scale, t.Phases.Total)
+	}
+	return scale
+}
+
+// Phases are the phases of an attempt at a scale; 0: its own.
+func Phases(p show.Phases, scale time.Duration) components.PhaseProps {
+	return components.PhaseProps{DNS: p.DNS, Connect: p.Connect, TLS: p.TLS, Wait: p.Wait, Read: p.Read, Scale: scale}
 }
 
 // headerText writes headers as in a request.
@@ -252,7 +218,8 @@ func headerText(headers []signature.Header) string {
 }
 
 // legend is a bar that names its phases, at its own scale.
-func legend(p components.PhaseProps) components.PhaseProps {
-	p.Legend, p.Scale = true, 0
-	return p
+func legend(p show.Phases) components.PhaseProps {
+	bar := Phases(p, 0)
+	bar.Legend = true
+	return bar
 }

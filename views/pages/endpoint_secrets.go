@@ -3,8 +3,7 @@ package pages
 import (
 	"time"
 
-	"posthorn/domain/condition"
-	"posthorn/domain/delivery"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 )
 
@@ -91,18 +90,11 @@ type TestView struct {
 
 // TrialView is the result of a test event; it refreshes itself until the delivery is settled.
 type TrialView struct {
-	Poll       string
-	Href       string // of the delivery
-	Status     delivery.Status
-	LastStatus int
-	Failure    delivery.Failure
-	Attempts   int
-	Wait       condition.Wait // empty: it does not wait
-	Phases     components.PhaseProps
-	Headers    string
-	Body       string
-	Error      string
-	Hidden     bool // the reader can't see responses
+	Poll    string
+	Href    string // of the delivery
+	Hidden  bool   // the reader can't see responses
+	Attempt show.Attempt
+	show.Delivery
 }
 
 // settled reports whether the result will not change soon.

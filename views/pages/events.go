@@ -32,7 +32,7 @@ type EventView struct {
 	Routed     show.Routed
 	Hidden     bool    // the actor can't read payloads
 	Pretty     Excerpt // indented
-	Deliveries []DeliveryRow
+	Deliveries []show.Delivery
 	More       bool // there are further deliveries that are not shown
 	Acts       bool
 	Expunges   bool   // the actor can delete the data

@@ -8,8 +8,8 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/condition"
-	"posthorn/domain/delivery"
 	"posthorn/domain/health"
+	"posthorn/domain/show"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -77,26 +77,8 @@ func (f FailingEndpoint) Share() float64 {
 type FeedView struct {
 	Poll string // the address of the refresh
 	One  bool   // all deliveries are of one endpoint, which is not named
-	Rows []FeedRow
-}
-
-// FeedRow is one delivery.
-type FeedRow struct {
-	Href       string
-	Type       string
-	Endpoint   string // its name; empty if it is deleted
-	Status     delivery.Status
-	LastStatus int
-	Failure    delivery.Failure
-	Attempts   int
-	At         time.Time
-}
-
-func (r FeedRow) endpoint() string {
-	if r.Endpoint == "" {
-		return "a deleted endpoint"
-	}
-	return r.Endpoint
+	Root string
+	Rows []show.Delivery
 }
 
 // rateTone is the tone of a success rate, by the thresholds of the health summary.

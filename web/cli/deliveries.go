@@ -123,6 +123,9 @@ func waitOf(n client.Nullable[client.DeliveryWait]) string {
 		return ""
 	}
 	text := string(w.Reason)
+	if since := optional(w.Since); since != "" {
+		text += ", since " + since
+	}
 	if until := optional(w.Until); until != "" {
 		about := ""
 		if w.Approximate {

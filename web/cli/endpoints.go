@@ -97,19 +97,19 @@ func (e *Env) condition(v client.Endpoint) {
 	}
 	e.pairs("Condition", string(c.State), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
 		"Until", optional(c.Until),
-		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Waiting", held(c), "Verification", verification(v),
+		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Waiting", waiting(c), "Verification", verification(v),
 		"What to do", strings.Join(commands(v), "\n"))
 }
 
-// held is how many deliveries wait because of a condition, or empty.
-func held(c client.EndpointCondition) string {
+// waiting is how many deliveries wait because of a condition, or empty.
+func waiting(c client.EndpointCondition) string {
 	switch {
-	case c.Held == 0:
+	case c.Waiting == 0:
 		return ""
-	case !c.HeldExact:
-		return "more than " + strconv.Itoa(c.Held)
+	case !c.WaitingExact:
+		return "more than " + strconv.Itoa(c.Waiting)
 	}
-	return strconv.Itoa(c.Held)
+	return strconv.Itoa(c.Waiting)
 }
 
 // verification is the progress of the last verification, for an endpoint that waits for one.

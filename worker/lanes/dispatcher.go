@@ -179,7 +179,7 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	j := l.ready[0]
 	l.ready[0] = nil
 	l.ready = l.ready[1:]
-	j.started = now
+	j.started, j.inFlight = now, true
 	if j.Attempts == 0 {
 		j.HeldBack = l.held.since(j.DeliveryID.Time())
 	}
@@ -260,6 +260,7 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	t.inFlight--
 	d.inFlight--
 	t.pace.ended(now.Sub(j.started))
+	j.inFlight = false
 	counters, breaker := l.health.counters, l.health.breaker
 	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)

@@ -43,7 +43,7 @@ func (b *bench) refill(l *Lane, ready int) {
 		for l.window.rows[seq] != nil {
 			seq++
 		}
-		j := &Job{Row: Row{Seq: seq}, Lane: l}
+		j := &Job{Row: Row{Seq: seq, DeliveryID: db.NewID()}, Lane: l}
 		l.window.rows[seq] = j
 		l.ready = append(l.ready, j)
 		b.d.rows++

@@ -45,11 +45,16 @@ func TestALimitIsRecordedWhenItStartsAndEnds(t *testing.T) {
 	free, full := b.lane(tenant, 10, 3), b.lane(tenant, 2, 50)
 	b.d.Kick()
 	now := time.Now()
-	noted := func(want map[id.UUID]LimitNote) {
+	type note struct {
+		limit    condition.Limit
+		until    time.Time
+		inFlight int
+	}
+	noted := func(want map[id.UUID]note) {
 		t.Helper()
-		got := map[id.UUID]LimitNote{}
+		got := map[id.UUID]note{}
 		for _, n := range append(b.d.Limits(now), b.d.Limits(now)...) { // a short limit is not recorded
-			got[n.Endpoint] = n
+			got[n.Endpoint] = note{n.Limit, n.Until, len(n.InFlight)}
 		}
 		if len(got) != len(want) {
 			t.Errorf("noted %v, want %v", got, want)
@@ -60,7 +65,9 @@ func TestALimitIsRecordedWhenItStartsAndEnds(t *testing.T) {
 			}
 		}
 	}
-	noted(map[id.UUID]LimitNote{free.id: {Endpoint: free.id}, full.id: {full.id, condition.ByInFlight, now}})
+	noted(map[id.UUID]note{free.id: {}, full.id: {condition.ByInFlight, now, 0}})
+	now = now.Add(time.Hour)
+	noted(map[id.UUID]note{free.id: {inFlight: 3}, full.id: {condition.ByInFlight, now, 2}}) // requests that last are recorded
 	now = now.Add(time.Hour)
 	noted(nil)
 	ended := now
@@ -69,12 +76,12 @@ func TestALimitIsRecordedWhenItStartsAndEnds(t *testing.T) {
 	full.held.end(ended)
 	b.d.mu.Unlock()
 	now = now.Add(time.Second)
-	noted(map[id.UUID]LimitNote{full.id: {full.id, condition.Unlimited, ended}})
+	noted(map[id.UUID]note{full.id: {condition.Unlimited, ended, 2}})
 	now = now.Add(time.Hour)
 	noted(nil)
 	// A backlog of an operator's pause is recorded when the pause ends.
 	b.d.Pause(pause.NewSet([]pause.Pause{{Scope: pause.Platform}}), now)
 	b.d.Pause(pause.NewSet(nil), now)
 	b.refill(full, 5)
-	noted(map[id.UUID]LimitNote{full.id: {full.id, condition.Unlimited, now}})
+	noted(map[id.UUID]note{full.id: {condition.Unlimited, now, 2}})
 }

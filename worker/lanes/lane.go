@@ -39,6 +39,7 @@ type Job struct {
 	looks    bool          // it is sent although the endpoint asked for a wait
 	HeldBack time.Duration // by the lane's own limits, until its first attempt started
 	started  time.Time
+	inFlight bool      // its request started and has not ended
 	texts    [2]string // of the event's id and the delivery's, once requested
 }
 

@@ -1,0 +1,138 @@
+package deliveries
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/events"
+	"posthorn/db/queue"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
+	"posthorn/domain/signature"
+)
+
+// ReadDetail reads a delivery with what its page shows beside it: at most limit attempts, and as many deliveries of the
+// same event. It changes the planner settings of its transaction.
+func ReadDetail(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, limit int) (v show.DeliveryDetail, err error) {
+	if v.Delivery, err = Read(ctx, q, tenant, deliveryID); err != nil {
+		return v, err
+	}
+	if v.Attempts, err = Attempts(ctx, q, v.Delivery, limit+1); err != nil {
+		return v, err
+	}
+	if v.Earlier = len(v.Attempts) > limit; v.Earlier {
+		v.Attempts = v.Attempts[1:]
+	}
+	if !v.Endpoint.Deleted {
+		lanes, err := endpoints.WaitingLanes(ctx, q, &tenant, []id.UUID{v.Endpoint.ID})
+		if err != nil {
+			return v, err
+		}
+		v.Condition = lanes[v.Endpoint.ID].Condition.State
+		_, err = replayable(ctx, q, tenant, v.EventID)
+		if v.Sendable = err == nil; err != nil && fault.As(err) == nil {
+			return v, err
+		}
+	}
+	list := ListOptions{Event: v.EventID, Endpoint: v.Endpoint.ID, Range: show.Range{Limit: limit}}
+	same, err := List(ctx, q, tenant, list)
+	if err != nil {
+		return v, err
+	}
+	for _, d := range same.Rows {
+		if d.ID != v.ID {
+			v.Others = append(v.Others, d)
+		}
+	}
+	list = ListOptions{Endpoint: v.Endpoint.ID, Range: show.Range{Limit: 1, After: v.ID[:]}}
+	for _, beside := range []*id.UUID{&v.Older, &v.Newer} {
+		found, err := List(ctx, q, tenant, list)
+		if err != nil {
+			return v, err
+		}
+		if len(found.Rows) > 0 {
+			*beside = found.Rows[0].ID
+		}
+		list.Ascending = true
+	}
+	return v, nil
+}
+
+// Sent is what the requests of a delivery are rebuilt from.
+type Sent struct {
+	delivery show.Delivery
+	endpoint sql.Endpoint
+	settings endpoint.Settings
+	event    sql.Event // without data if it is no longer kept
+}
+
+// ReadSent reads what the requests of a delivery are rebuilt from.
+func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, d show.Delivery) (s Sent, err error) {
+	s.delivery = d
+	if s.endpoint, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: d.TenantID, ID: d.Endpoint.ID}); err != nil {
+		return s, err
+	}
+	if s.settings, err = endpoints.OpenSettings(s.endpoint, keys); err != nil {
+		return s, err
+	}
+	s.event, err = events.ReadRow(ctx, q, d.TenantID, d.EventID)
+	if db.IsMissing(err) { // a replay outlives its event: the delivery still has the type
+		s.event, err = sql.Event{Type: d.EventType}, nil
+	}
+	return s, err
+}
+
+// Request rebuilds the request of an attempt by the rules that rendered it.
+func (s Sent) Request(t show.Attempt) show.Request {
+	wire := signature.ParseWire(t.Format, s.endpoint.Prefix)
+	m := queue.SentMessage(&s.event, s.delivery, wire)
+	r := show.Request{
+		Headers: queue.SentHeaders(s.settings, wire, m, s.delivery, t),
+		Body:    s.body(wire),
+		Changed: s.endpoint.UpdatedAt.After(t.StartedAt),
+	}
+	if s.settings.Kind == endpoint.Kafka {
+		r.Key = db.OrZero(s.event.Key)
+	}
+	return r
+}
+
+// Body is the body that the delivery sends, in the format of the last of its attempts; nil if the event's data is no
+// longer kept.
+func (s Sent) Body(attempts ...show.Attempt) []byte {
+	wire := endpoints.Wire(s.endpoint)
+	for _, t := range attempts {
+		wire = signature.ParseWire(t.Format, wire.Prefix)
+	}
+	return s.body(wire)
+}
+
+func (s Sent) body(wire signature.Wire) []byte {
+	if s.event.Data == nil {
+		return nil
+	}
+	return signature.AppendBody(nil, wire.Format, queue.SentMessage(&s.event, s.delivery, wire))
+}
+
+// FindEvent returns fault.ErrNotFound unless a tenant has an event that its retention shows.
+func FindEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID) error {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: event.Time(), ID: event})
+	if err == nil && (!exists || event.Time().Before(floor)) {
+		err = fault.ErrNotFound
+	}
+	return err
+}
+
+// DataExpunged reports whether somebody deleted the data of a delivery's event.
+func DataExpunged(ctx context.Context, q *sql.Queries, d show.Delivery) (bool, error) {
+	return q.EventExpunged(ctx, sql.EventExpungedParams{TenantID: d.TenantID, CreatedAt: d.EventID.Time(), ID: d.EventID})
+}

@@ -1,0 +1,151 @@
+package show
+
+import (
+	"slices"
+	"time"
+
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// Delivery is a delivery as every surface shows it. Ids and times that do not apply are zero.
+type Delivery struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	EventID    id.UUID
+	EventType  string
+	Endpoint   Destination
+	Status     delivery.Status // held if its endpoint receives nothing
+	Reason     delivery.Reason
+	Attempts   int
+	Last       delivery.Result // of its last attempt
+	CreatedAt  time.Time
+	SettledAt  time.Time
+	ArchivedAt time.Time
+	JobID      id.UUID // the bulk job that created it
+	ReplayOf   id.UUID
+	FirstID    id.UUID // the first delivery of its event to its endpoint, if this is a replay; older rows lack it
+	ReplayedBy id.UUID // its newest replay
+	DeadLetter bool    // see delivery.DeadLetter
+
+	Wait        condition.Wait // why it waits; empty: it does not
+	NextAt      time.Time      // when the next attempt starts; zero if that is unknown: Wait says why
+	PausedSince time.Time      // when the operator's pause that holds it started, if that is known
+	Diagnosis   diagnosis.Diagnosis
+}
+
+// Destination is the endpoint of a delivery, as far as deliveries tell about it.
+type Destination struct {
+	ID             id.UUID
+	Kind           endpoint.Kind
+	URL            string // with its secrets
+	Description    string
+	Deleted        bool
+	Timeout        time.Duration
+	AcceptConflict bool   // a 409 counts as delivered
+	Tenant         string // the name of its tenant
+}
+
+// MaskedURL is the URL without its secrets.
+func (d Destination) MaskedURL() string { return egress.Mask(d.URL) }
+
+// Name is what people call the endpoint: its description, or else its URL.
+func (d Destination) Name() string {
+	if d.Description != "" {
+		return d.Description
+	}
+	return d.MaskedURL()
+}
+
+// Queued is what is known of the row and the lane of a delivery that waits.
+type Queued struct {
+	Row  condition.Row
+	Lane condition.Lane
+	Now  time.Time
+}
+
+// NewDelivery completes what is stored about a delivery with what follows from it. queued is nil for a delivery that
+// does not wait, or whose endpoint was just deleted.
+func NewDelivery(d Delivery, queued *Queued) Delivery {
+	if queued != nil && !d.Status.Terminal() {
+		d.Wait = condition.WaitOf(queued.Row, queued.Lane, queued.Now)
+		d.NextAt = d.Wait.NextAttempt()
+		if d.Wait.Scope != "" {
+			d.PausedSince = queued.Lane.Condition.Since
+		}
+	}
+	d.Diagnosis = diagnosis.Of(diagnosis.Facts{
+		Kind:           d.Endpoint.Kind,
+		Status:         d.Status,
+		Reason:         d.Reason,
+		Attempts:       d.Attempts,
+		Last:           d.Last,
+		AcceptConflict: d.Endpoint.AcceptConflict,
+		Timeout:        d.Endpoint.Timeout,
+		Wait:           d.Wait,
+	})
+	return d
+}
+
+// DeliveryDetail is a delivery with what its page shows beside it.
+type DeliveryDetail struct {
+	Delivery
+	Attempts  []Attempt       // oldest first
+	Earlier   bool            // it has earlier attempts
+	Condition condition.State // of its endpoint; empty: deleted
+	Sendable  bool            // both the event's data and the endpoint still exist
+	Others    []Delivery      // of the same event to the same endpoint
+	Newer     id.UUID         // the next delivery to the same endpoint
+	Older     id.UUID
+}
+
+// NewestFirst are the attempts, the newest first.
+func (d DeliveryDetail) NewestFirst() []Attempt {
+	newest := slices.Clone(d.Attempts)
+	slices.Reverse(newest)
+	return newest
+}
+
+// PausedBy is the operator's pause that holds the delivery; empty: none.
+func (d Delivery) PausedBy() pause.Scope { return d.Wait.Scope }
+
+// Archived reports whether lists leave the delivery out.
+func (d Delivery) Archived() bool { return !d.ArchivedAt.IsZero() }
+
+// OnHold reports whether something keeps the delivery that somebody has to end.
+func (d Delivery) OnHold() bool {
+	return d.Wait.Reason.Holds() || d.Status == delivery.Held && d.Wait.Reason != condition.InFlight
+}
+
+// WentWrong reports whether the delivery had a failed attempt, or failed, and was not delivered.
+func (d Delivery) WentWrong() bool {
+	switch d.Status {
+	case delivery.Failed, delivery.Retrying:
+		return true
+	case delivery.Canceled:
+		return d.Attempts > 0
+	}
+	return false
+}
+
+// First is the first delivery of its event to its endpoint: the delivery itself if it is no replay. Replays of older
+// versions name only the delivery that they repeat.
+func (d Delivery) First() id.UUID {
+	switch {
+	case !d.FirstID.IsZero():
+		return d.FirstID
+	case !d.ReplayOf.IsZero():
+		return d.ReplayOf
+	}
+	return d.ID
+}
+
+// SentAgain reports whether the delivery's requests are marked as a replay.
+func (d Delivery) SentAgain() bool {
+	return !d.FirstID.IsZero() || !d.ReplayOf.IsZero() || !d.JobID.IsZero()
+}
