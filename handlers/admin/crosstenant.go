@@ -3,61 +3,15 @@ package admin
 import (
 	"net/http"
 	"net/url"
-	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/delivery"
-	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/console"
 )
-
-// crossTenant is the query of a list: its filters, and their errors by field.
-type crossTenant struct {
-	filter console.CrossTenantFilter
-	wrong  map[string]string
-	tenant *id.UUID
-	since  time.Time
-	until  time.Time
-	after  id.UUID
-}
-
-func readCrossTenant(c *handlers.Call, kind id.Kind) crossTenant {
-	get := func(name string) string { return strings.TrimSpace(c.Query(name)) }
-	e := crossTenant{wrong: map[string]string{}, filter: console.CrossTenantFilter{
-		Search: get("q"), Tenant: get("tenant"), Endpoint: get("endpoint"), Host: get("host"), Status: get("status"), Type: get("type"),
-		Since: handlers.FormTime(get("since")), Until: handlers.FormTime(get("until")),
-	}}
-	e.after, _ = kind.Parse(get("before"))
-	if text := e.filter.Tenant; text != "" {
-		tenantID, err := id.Tenant.Parse(text)
-		if err != nil {
-			e.wrong["tenant"] = "A tenant id starts with ten_. Copy it from the tenant's page."
-		}
-		e.tenant = &tenantID
-	}
-	e.time("since", e.filter.Since, &e.since)
-	e.time("until", e.filter.Until, &e.until)
-	if e.filter.Type != "" && !event.ValidType(strings.TrimSuffix(e.filter.Type, ".*")) {
-		e.wrong["type"] = "Write an event type, such as order.completed, or a prefix, such as order.*."
-	}
-	return e
-}
-
-func (e *crossTenant) time(name, text string, into *time.Time) {
-	if text == "" {
-		return
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		e.wrong[name] = "Enter a date and a time in UTC."
-	}
-	*into = at.UTC()
-}
 
 // search finds the page of the delivery, event, endpoint, or tenant whose id was typed.
 func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
@@ -143,16 +97,6 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 	}
 	v.Shell = c.Shell("Deliveries", "deliveries")
 	return c.Render(filterStatus(v.Wrong), console.Deliveries(v))
-}
-
-// further is the address of the next page.
-func further(c *handlers.Call, kind id.Kind, next *id.UUID) string {
-	if next == nil {
-		return ""
-	}
-	query := c.Request.URL.Query()
-	query.Set("before", kind.Format(*next))
-	return c.Request.URL.Path + "?" + query.Encode()
 }
 
 // attemptsShown is how many attempts of a delivery an operator sees.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
@@ -146,13 +145,6 @@ func (a *dashboard) deliveryRows(c *handlers.Call, p handlers.Page, found []show
 	}
 	v.Live = v.Root + "/deliveries/live?" + live.Encode()
 	return v
-}
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 // maxNews is up to how many new deliveries are counted.

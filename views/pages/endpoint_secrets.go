@@ -107,8 +107,3 @@ func triedTitle(v DryRunView) string {
 	}
 	return title
 }
-
-func withLegend(p components.PhaseProps) components.PhaseProps {
-	p.Legend = true
-	return p
-}

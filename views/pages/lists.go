@@ -3,7 +3,6 @@ package pages
 import (
 	"time"
 
-	"posthorn/domain/delivery"
 	"posthorn/views/components"
 )
 
@@ -37,23 +36,4 @@ func localTime(text string) string {
 		return ""
 	}
 	return at.UTC().Format("2006-01-02T15:04:05")
-}
-
-// ReasonWord is why a delivery failed or was canceled, for people.
-func ReasonWord(r delivery.Reason) string {
-	switch r {
-	case delivery.Exhausted:
-		return "out of attempts"
-	case delivery.Rejected:
-		return "rejected"
-	case delivery.Gone:
-		return "gone"
-	case delivery.Expired:
-		return "expired"
-	case delivery.EndpointDeleted:
-		return "endpoint deleted"
-	case delivery.Internal:
-		return "not sent"
-	}
-	return ""
 }
