@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/emit"
 	"posthorn/db/queue"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -150,4 +152,34 @@ func TestAGracefulStopHandsOnWhatIsLeftInTheBucket(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM workers"); n != 0 {
 		t.Errorf("%d workers are on the list after the stop", n)
 	}
+}
+
+// TestOnlyTheRequestInFlightIsSaidToBe: of three deliveries to an endpoint with one request slot, the one whose request
+// has no response yet is in flight, until its outcome is recorded; the others wait for the slot.
+func TestOnlyTheRequestInFlightIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	release := make(chan struct{})
+	r := newReceiver(t, func(arrival) int { <-release; return 200 })
+	defer close(release)
+	tenant := h.tenant()
+	h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 1 })
+	h.worker(true)
+	began := time.Now()
+	events := h.emitN(tenant, 3)
+	waits := func() (reasons []condition.Reason, since time.Time) {
+		for _, event := range events {
+			w := h.waitsFor(tenant, h.deliveryOf(event))
+			reasons = append(reasons, w.Reason)
+			if w.Reason == condition.InFlight {
+				since = w.Since
+			}
+		}
+		return reasons, since
+	}
+	want := []condition.Reason{condition.InFlight, condition.Concurrency, condition.Concurrency}
+	eventually(t, 20*time.Second, "one is in flight and two wait for its slot", func() bool {
+		reasons, since := waits()
+		return slices.Equal(reasons, want) && since.After(began.Add(-time.Second)) && since.Before(time.Now())
+	})
 }
