@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 
+	"posthorn/db"
 	"posthorn/db/events"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -44,4 +45,14 @@ func idOrNull(uuid id.UUID) *id.UUID {
 		return nil
 	}
 	return &uuid
+}
+
+// OfExternalID finds the tenant with an external id, or else the newest endpoint of any tenant with it.
+func OfExternalID(ctx context.Context, q *sql.Queries, externalID string) (tenant, endpoint id.UUID, err error) {
+	t, err := q.TenantOfExternalID(ctx, externalID)
+	if err == nil || !db.IsMissing(err) {
+		return t.ID, endpoint, err
+	}
+	endpoint, err = q.AnyEndpointOfExternalID(ctx, externalID)
+	return tenant, endpoint, err
 }

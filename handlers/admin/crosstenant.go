@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
@@ -34,7 +35,7 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 			return deliveries.FindEndpoint(c.Ctx(), q, ep)
 		case isTenant == nil:
 			to = tenantPath(ten)
-			_, err := q.GetTenant(c.Ctx(), ten)
+			_, err := accounts.FindTenant(c.Ctx(), q, ten)
 			return err
 		}
 		to, err = ownedPath(c, q, text)
@@ -45,12 +46,11 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 
 // ownedPath finds the page of the tenant with an external id, or else the deliveries of the newest endpoint with it.
 func ownedPath(c *handlers.Call, q *db.Tx, text string) (string, error) {
-	t, err := q.TenantOfExternalID(c.Ctx(), text)
-	if err == nil || !db.IsMissing(err) {
-		return tenantPath(t.ID), err
+	tenant, endpoint, err := deliveries.OfExternalID(c.Ctx(), q, text)
+	if !tenant.IsZero() {
+		return tenantPath(tenant), err
 	}
-	ep, err := q.AnyEndpointOfExternalID(c.Ctx(), text)
-	return Root + "/deliveries?" + url.Values{"endpoint": {id.Endpoint.Format(ep)}}.Encode(), err
+	return Root + "/deliveries?" + url.Values{"endpoint": {id.Endpoint.Format(endpoint)}}.Encode(), err
 }
 
 // allDeliveries is the list of the deliveries of all tenants.
