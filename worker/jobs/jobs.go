@@ -5,11 +5,13 @@ package jobs
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/id"
+	"posthorn/worker/loop"
 )
 
 const (
@@ -35,52 +37,42 @@ func New(d *db.DB, listen string, log *slog.Logger) *Runner {
 // Run does jobs until the context ends. A running chunk is then rolled back.
 func (r *Runner) Run(ctx context.Context) {
 	wake := make(chan struct{}, 1)
-	poke := func() {
-		select {
-		case wake <- struct{}{}:
-		default:
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() {
+		db.Listen(ctx, r.listen, []string{db.ChannelJobs}, func() { loop.Wake(wake) }, func(string, string) { loop.Wake(wake) })
+	})
+	loop.Every(ctx, r.log, loop.Job{Name: "bulk jobs", Every: every, Do: r.rounds, Woken: wake})
+}
+
+// rounds does chunks until no job is due for a while.
+func (r *Runner) rounds(ctx context.Context) error {
+	for {
+		rest, err := r.round(ctx)
+		if err != nil || rest >= every || !loop.Sleep(ctx, max(rest, breath)) {
+			return err
 		}
-	}
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		db.Listen(ctx, r.listen, []string{db.ChannelJobs}, poke, func(string, string) { poke() })
-	}()
-	defer func() { <-listening }()
-	for ctx.Err() == nil {
-		timer := time.NewTimer(max(r.round(ctx), breath))
-		select {
-		case <-wake:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
 	}
 }
 
 // round does a chunk of each due job, and returns how long no other is due.
-func (r *Runner) round(ctx context.Context) (rest time.Duration) {
-	rest = every
+func (r *Runner) round(ctx context.Context) (rest time.Duration, err error) {
 	due, err := deliveries.DueBulkJobs(ctx, r.db, most)
 	if err != nil {
-		r.complain(ctx, "bulk jobs could not be read", err)
-		return rest
+		return 0, err
 	}
+	rest = every
 	for _, job := range due {
 		step, err := deliveries.StepBulkJob(ctx, r.db, job)
 		if err != nil {
-			r.complain(ctx, "a chunk of a bulk job failed; it is tried again", err, "job", id.Job.Format(job.ID))
+			if ctx.Err() == nil && !db.IsPassing(err) {
+				r.log.Warn("a chunk of a bulk job failed; it is tried again", "job", id.Job.Format(job.ID), "error", err)
+			}
 			continue
 		}
 		if step.Took && !step.Over {
 			rest = min(rest, step.Rest)
 		}
 	}
-	return rest
-}
-
-func (r *Runner) complain(ctx context.Context, what string, err error, about ...any) {
-	if ctx.Err() == nil && !db.IsPassing(err) {
-		r.log.Warn(what, append(about, "error", err)...)
-	}
+	return rest, nil
 }

@@ -3,11 +3,46 @@ package loop
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
+	"posthorn/db"
 	"posthorn/domain/id"
 )
+
+// Job is periodic work.
+type Job struct {
+	Name  string
+	Every time.Duration // from its end to its next start
+	Do    func(context.Context) error
+	Woken <-chan struct{} // starts it before; nil: nothing does
+}
+
+// Every runs jobs until the context ends, each in a loop of its own, so that a slow one delays no other.
+func Every(ctx context.Context, log *slog.Logger, jobs ...Job) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, j := range jobs {
+		group.Go(func() {
+			for {
+				if err := j.Do(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
+					log.Warn("a periodic job failed", "job", j.Name, "error", err)
+				}
+				timer := time.NewTimer(j.Every)
+				select {
+				case <-timer.C:
+				case <-j.Woken:
+				case <-ctx.Done():
+				}
+				timer.Stop()
+				if ctx.Err() != nil {
+					return
+				}
+			}
+		})
+	}
+}
 
 // Sleep waits, and returns false if the context ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {

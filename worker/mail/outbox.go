@@ -15,6 +15,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
+	"posthorn/worker/loop"
 )
 
 // How the outbox is processed.
@@ -72,22 +73,18 @@ func New(c Config) *Outbox {
 
 // Run sends the mails of the outbox until the context ends.
 func (o *Outbox) Run(ctx context.Context) error {
-	var tidying sync.WaitGroup
-	tidying.Go(func() { o.tidy(ctx) })
-	defer tidying.Wait()
-	for ctx.Err() == nil {
-		n, err := o.pass(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil && !db.IsPassing(err):
-			o.Log.Warn("the outbox could not be read", "error", err)
-		case err == nil && n == claimMost:
-			continue // there can be more
-		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
-		}
-	}
+	loop.Every(
+		ctx, o.Log,
+		loop.Job{Name: "send mails", Every: lookEvery, Do: func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				if n, err := o.pass(ctx); err != nil || n < claimMost {
+					return err
+				}
+			}
+			return nil
+		}},
+		loop.Job{Name: "tidy mails", Every: time.Minute, Do: o.tidy},
+	)
 	return nil
 }
 
@@ -224,33 +221,23 @@ func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome strin
 }
 
 // tidy counts waiting mails and deletes those that were sent long ago.
-func (o *Outbox) tidy(ctx context.Context) {
-	for {
-		err := o.DB.Worker(ctx, func(q *sql.Queries) error {
-			counts, err := q.CountMails(ctx)
-			if err != nil {
-				return err
-			}
-			byState := map[string]int64{}
-			for _, c := range counts {
-				byState[c.State] = c.N
-			}
-			for _, state := range []string{"waiting", "failed"} {
-				o.size.WithLabelValues(state).Set(float64(byState[state]))
-			}
-			_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
-				Before: id.FirstAt(time.Now().Add(-keepTime)),
-				Most:   tidyMost,
-			})
+func (o *Outbox) tidy(ctx context.Context) error {
+	return o.DB.Worker(ctx, func(q *sql.Queries) error {
+		counts, err := q.CountMails(ctx)
+		if err != nil {
 			return err
+		}
+		byState := map[string]int64{}
+		for _, c := range counts {
+			byState[c.State] = c.N
+		}
+		for _, state := range []string{"waiting", "failed"} {
+			o.size.WithLabelValues(state).Set(float64(byState[state]))
+		}
+		_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
+			Before: id.FirstAt(time.Now().Add(-keepTime)),
+			Most:   tidyMost,
 		})
-		if err != nil && ctx.Err() == nil && !db.IsPassing(err) {
-			o.Log.Warn("the outbox could not be tidied", "error", err)
-		}
-		select {
-		case <-time.After(time.Minute):
-		case <-ctx.Done():
-			return
-		}
-	}
+		return err
+	})
 }

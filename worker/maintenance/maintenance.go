@@ -51,60 +51,43 @@ func New(c Config) *Maintenance {
 // sweepMost is how many deliveries end in one transaction.
 const sweepMost = 500
 
-type job struct {
-	name  string
-	every time.Duration
-	do    func(context.Context) error
-}
-
-func (m *Maintenance) jobs() []job {
-	return []job{
-		{"vacuum", vacuumEvery, m.vacuum},
-		{"analyze young days", analyzeEvery, m.analyzeYoungDays},
-		{"fold the ledger", foldEvery, m.fold},
-		{"fold the hours", hoursEvery, m.foldHours},
-		{"fail deliveries of deleted endpoints", deletedEvery, m.sweepDeleted},
-		{"erase deleted tenants", eraseEvery, m.eraseTenants},
-		{"end abandoned listeners", listenEvery, m.endAbandoned},
-		{"expire idempotency keys", expireEvery, m.expireKeys},
-		{"forget expired sessions", forgetEvery, m.forgetExpired},
-		{"partitions", partitionsEvery, m.partitions},
-		{"gauges", gaugeEvery, m.setGauges},
-		{"assess health", assessEvery, m.assessAll},
-		{"expire held deliveries", heldEvery, m.expireHeld},
-		{"reconcile the books", reconcileEvery, m.reconcile},
-		{"notices of quotas", quotasEvery, m.postQuotaNotices},
-		{"sweep test inboxes", time.Minute, m.sweepInboxes},
-		{"move history", historyEvery, m.moveHistory},
-		{"forget dead workers", time.Hour, m.forgetDeadWorkers},
+func (m *Maintenance) jobs() []loop.Job {
+	return []loop.Job{
+		{Name: "vacuum", Every: vacuumEvery, Do: m.vacuum},
+		{Name: "analyze young days", Every: analyzeEvery, Do: m.analyzeYoungDays},
+		{Name: "fold the ledger", Every: foldEvery, Do: m.fold},
+		{Name: "fold the hours", Every: hoursEvery, Do: m.foldHours},
+		{Name: "fail deliveries of deleted endpoints", Every: deletedEvery, Do: m.sweepDeleted},
+		{Name: "erase deleted tenants", Every: eraseEvery, Do: m.eraseTenants},
+		{Name: "end abandoned listeners", Every: listenEvery, Do: m.endAbandoned},
+		{Name: "expire idempotency keys", Every: expireEvery, Do: m.expireKeys},
+		{Name: "forget expired sessions", Every: forgetEvery, Do: m.forgetExpired},
+		{Name: "partitions", Every: partitionsEvery, Do: m.partitions},
+		{Name: "gauges", Every: gaugeEvery, Do: m.setGauges},
+		{Name: "assess health", Every: assessEvery, Do: m.assessAll},
+		{Name: "expire held deliveries", Every: heldEvery, Do: m.expireHeld},
+		{Name: "reconcile the ledger", Every: reconcileEvery, Do: m.reconcile},
+		{Name: "notices of quotas", Every: quotasEvery, Do: m.postQuotaNotices},
+		{Name: "sweep test inboxes", Every: time.Minute, Do: m.sweepInboxes},
+		{Name: "move history", Every: historyEvery, Do: m.moveHistory},
+		{Name: "forget dead workers", Every: time.Hour, Do: m.forgetDeadWorkers},
 	}
 }
 
 // Do runs one job now, by its name.
 func (m *Maintenance) Do(ctx context.Context, name string) error {
 	for _, j := range m.jobs() {
-		if j.name == name {
-			return j.do(ctx)
+		if j.Name == name {
+			return j.Do(ctx)
 		}
 	}
 	return fmt.Errorf("no periodic job is named %q", name)
 }
 
-// Run runs the jobs until the context ends, each in a loop of its own, so that a slow one delays no other.
+// Run runs the jobs until the context ends.
 func (m *Maintenance) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { m.assess(ctx) })
-	for _, j := range m.jobs() {
-		group.Go(func() {
-			for {
-				if err := j.do(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
-					m.log.Warn("housekeeping failed", "chore", j.name, "error", err)
-				}
-				if !loop.Sleep(ctx, j.every) {
-					return
-				}
-			}
-		})
-	}
+	loop.Every(ctx, m.log, m.jobs()...)
 }

@@ -8,7 +8,6 @@ package notify
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"posthorn/db"
@@ -18,6 +17,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
+	"posthorn/worker/loop"
 )
 
 // How often the jobs run.
@@ -52,44 +52,26 @@ func New(c Config) *Notifier {
 	return &Notifier{c}
 }
 
-// Run works until the context ends: each job in a loop of its own, so that a slow one delays no other.
+// Run works until the context ends.
 func (n *Notifier) Run(ctx context.Context) error {
-	var group sync.WaitGroup
-	defer group.Wait()
-	for _, job := range []struct {
-		name  string
-		every time.Duration
-		do    func(context.Context) error
-	}{
-		{"mail notices", lookEvery, n.mail},
-		{"digests", sweepLook, n.digests},
-		{"overdue deliveries", sweepLook, n.overdue},
-		{"differences of the books", discrepanciesEvery, n.discrepancies},
-		{"relay notices", lookEvery, func(ctx context.Context) error {
+	loop.Every(
+		ctx, n.Log,
+		loop.Job{Name: "mail notices", Every: lookEvery, Do: n.mail},
+		loop.Job{Name: "digests", Every: sweepLook, Do: n.digests},
+		loop.Job{Name: "overdue deliveries", Every: sweepLook, Do: n.overdue},
+		loop.Job{Name: "alert discrepancies", Every: discrepanciesEvery, Do: n.discrepancies},
+		loop.Job{Name: "relay notices", Every: lookEvery, Do: func(ctx context.Context) error {
 			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
 				return accounts.RelayNotices(ctx, n.DB, most)
 			})
 		}},
-		{"announce dead letters", lookEvery, func(ctx context.Context) error {
+		loop.Job{Name: "announce dead letters", Every: lookEvery, Do: func(ctx context.Context) error {
 			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
 				return accounts.AnnounceDeadLetters(ctx, n.DB, most)
 			})
 		}},
-		{"forget old notices", tidyEvery, n.tidy},
-	} {
-		group.Go(func() {
-			for {
-				if err := job.do(ctx); err != nil && ctx.Err() == nil && !db.IsPassing(err) {
-					n.Log.Warn("a job of notices failed", "job", job.name, "error", err)
-				}
-				select {
-				case <-time.After(job.every):
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
-	}
+		loop.Job{Name: "forget old notices", Every: tidyEvery, Do: n.tidy},
+	)
 	return nil
 }
 
