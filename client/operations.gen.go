@@ -321,6 +321,7 @@ const (
 	EndpointStatePausedByOperator EndpointState = "paused_by_operator"
 	EndpointStateSuspended        EndpointState = "suspended"
 	EndpointStateUnverified       EndpointState = "unverified"
+	EndpointStateWaitingForWorker EndpointState = "waiting_for_worker"
 )
 
 // Valid indicates whether the value is a known member of the EndpointState enum.
@@ -341,6 +342,8 @@ func (e EndpointState) Valid() bool {
 	case EndpointStateSuspended:
 		return true
 	case EndpointStateUnverified:
+		return true
+	case EndpointStateWaitingForWorker:
 		return true
 	default:
 		return false
@@ -1486,16 +1489,16 @@ func (e GetAnalyticsParamsGroup) Valid() bool {
 
 // Defines values for GetAnalyticsParamsFormat.
 const (
-	Csv  GetAnalyticsParamsFormat = "csv"
-	JSON GetAnalyticsParamsFormat = "json"
+	GetAnalyticsParamsFormatCsv  GetAnalyticsParamsFormat = "csv"
+	GetAnalyticsParamsFormatJSON GetAnalyticsParamsFormat = "json"
 )
 
 // Valid indicates whether the value is a known member of the GetAnalyticsParamsFormat enum.
 func (e GetAnalyticsParamsFormat) Valid() bool {
 	switch e {
-	case Csv:
+	case GetAnalyticsParamsFormatCsv:
 		return true
-	case JSON:
+	case GetAnalyticsParamsFormatJSON:
 		return true
 	default:
 		return false
@@ -1682,6 +1685,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	case ListEventDeliveriesParamsOrderAsc:
 		return true
 	case ListEventDeliveriesParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetHealthParamsFormat.
+const (
+	GetHealthParamsFormatCsv  GetHealthParamsFormat = "csv"
+	GetHealthParamsFormatJSON GetHealthParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetHealthParamsFormat enum.
+func (e GetHealthParamsFormat) Valid() bool {
+	switch e {
+	case GetHealthParamsFormatCsv:
+		return true
+	case GetHealthParamsFormatJSON:
 		return true
 	default:
 		return false
@@ -3193,6 +3214,9 @@ type Health struct {
 	// Reason The reason as a sentence
 	Reason string `json:"reason"`
 
+	// Recovered The endpoints whose failures are over, latest first; at most 5
+	Recovered []HealthRecovery `json:"recovered"`
+
 	// RetriesDay Attempts of the last 24 hours that were not their delivery's first
 	RetriesDay int            `json:"retries_day"`
 	Severity   HealthSeverity `json:"severity"`
@@ -3243,7 +3267,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, asked_to_wait, warning_running
+	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, endpoint_paused, endpoint_unverified
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
@@ -3293,6 +3317,21 @@ type HealthPolicyPatch struct {
 	TLSHours          nullable.Nullable[int]  `json:"tls_hours,omitempty"`
 	UnhealthyFailures nullable.Nullable[int]  `json:"unhealthy_failures,omitempty"`
 	UnhealthyHours    nullable.Nullable[int]  `json:"unhealthy_hours,omitempty"`
+}
+
+// HealthRecovery An endpoint that failed too often in the last 24 hours and is well again.
+type HealthRecovery struct {
+	// At When its circuit breaker closed or it was resumed; otherwise when an attempt last failed
+	At time.Time `json:"at"`
+
+	// Attempts Of the last 24 hours
+	Attempts   int    `json:"attempts"`
+	Detail     string `json:"detail"`
+	EndpointID string `json:"endpoint_id"`
+	Failed     int    `json:"failed"`
+
+	// Name The endpoint's description, or its URL
+	Name string `json:"name"`
 }
 
 // HealthSeverity defines model for HealthSeverity.
@@ -4809,6 +4848,14 @@ type ListEventDeliveriesParams struct {
 // ListEventDeliveriesParamsOrder defines parameters for ListEventDeliveries.
 type ListEventDeliveriesParamsOrder string
 
+// GetHealthParams defines parameters for GetHealth.
+type GetHealthParams struct {
+	Format *GetHealthParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetHealthParamsFormat defines parameters for GetHealth.
+type GetHealthParamsFormat string
+
 // ListInvitationsParams defines parameters for ListInvitations.
 type ListInvitationsParams struct {
 	// Limit Maximum rows per page
@@ -5054,7 +5101,7 @@ type SuspendTenantJSONRequestBody = ReasonInput
 //
 // Attempts by start time, in UTC buckets; empty buckets are left out. `since` is rounded down to the start of its bucket,
 // and `until` up to the end. A series covers at most 24 hours by minute (and 3 days back), 31 days by hour, and 366 days
-// by day. Quantiles are computed from a histogram. `format=csv` or `Accept: text/csv` returns CSV; text that a spreadsheet
+// by day. Quantiles are computed from a histogram, between the shortest and the longest attempt. `format=csv` or `Accept: text/csv` returns CSV; text that a spreadsheet
 // would run as a formula starts with an apostrophe.
 //
 // GET /analytics/deliveries, scope webhooks:read
@@ -5664,14 +5711,18 @@ func (c *Client) CreateExpungeBulkEstimate(ctx context.Context, body ExpungeInpu
 
 // GetHealth: read the health of the tenant's endpoints.
 //
-// `critical` if Posthorn disabled an endpoint in the last 24 hours, if less than 90% of at least 20 attempts of the last
-// hour succeeded, or if a delivery that nothing holds has been due for more than 15 minutes. `warning` if less than 99% of
-// the attempts of the last 24 hours succeeded, a circuit breaker is open, or a warning is active. Otherwise `ok`. `action`
-// says what to do first.
+// `critical` if the tenant is suspended, no live worker serves an endpoint, Posthorn disabled an endpoint in the last 24
+// hours, less than 90% of at least 20 attempts of the last hour succeeded, or a delivery that nothing holds has been due for
+// more than 15 minutes. `warning` if an operator paused deliveries, an endpoint has been disabled for longer, less than 99% of
+// the attempts of the last 24 hours succeeded, a circuit breaker is open, or a warning is active. Otherwise `ok`. An endpoint
+// that its owner paused, or that isn't verified, is a finding with severity `ok`. Failures that are over don't count:
+// `recovered` lists them. `action` says what to do first. `format=csv` or `Accept: text/csv` returns the same fields as CSV, a
+// row for each, such as `findings.0.code`.
 //
 // GET /health, scope webhooks:read
-func (c *Client) GetHealth(ctx context.Context) (Health, error) {
+func (c *Client) GetHealth(ctx context.Context, params GetHealthParams) (Health, error) {
 	r := newRequest(http.MethodGet, "/health")
+	r.setQuery("format", params.Format)
 	return result[Health](ctx, c, r)
 }
 

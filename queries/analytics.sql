@@ -9,9 +9,9 @@ SELECT (CASE WHEN @bucket_seconds::double precision > 0
 		THEN date_bin(make_interval(secs => @bucket_seconds), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN @by_endpoint::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
 	(CASE WHEN @by_type::boolean THEN x.event_type ELSE '' END)::text AS event_type,
-	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us
+	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest, max(x.bucket)::timestamptz AS last
 FROM (
-	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us
+	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us, s.least_us, s.most_us
 	FROM endpoints e
 	CROSS JOIN LATERAL (
 		(SELECT h.* FROM endpoint_stats h
@@ -25,8 +25,8 @@ FROM (
 	) s
 	WHERE e.tenant_id = @tenant_id AND (sqlc.narg('endpoint')::uuid IS NULL OR e.id = sqlc.narg('endpoint'))
 	UNION ALL
-	SELECT u.endpoint_id, u.event_type, u.minute, u.kind, u.n, u.us
-	FROM posthorn.unfolded_stats(@tenant_id) u
+	SELECT u.endpoint_id, u.event_type, u.minute, u.kind, u.n, u.us, u.least_us, u.most_us
+	FROM posthorn.unfolded_attempts(@tenant_id) u
 	WHERE u.minute >= @early_from AND u.minute < @late_to AND (sqlc.narg('endpoint')::uuid IS NULL OR u.endpoint_id = sqlc.narg('endpoint'))
 ) x
 WHERE posthorn.matches_type(@event_type::text, x.event_type)

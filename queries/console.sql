@@ -143,17 +143,20 @@ ORDER BY b.n DESC;
 -- a wait among them.
 WITH known AS MATERIALIZED (
 	SELECT e.id, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host, coalesce(h.consecutive_failures, 0) AS consecutive_failures,
-		h.last_failure_at, coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 AS fails
+		h.last_failure_at, h.last_status, h.last_failure, coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 AS fails
 	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 	WHERE e.deleted_at IS NULL AND (NOT @failing::boolean OR EXISTS (SELECT FROM endpoint_health f WHERE f.breaker_state <> 0 OR f.consecutive_failures > 0))
 )
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
-	count(*) FILTER (WHERE x.condition IN ('active', 'failing', 'asked_to_wait')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
+	count(*) FILTER (WHERE x.condition IN ('active', 'waiting_for_worker', 'failing', 'asked_to_wait')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
 	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
-	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing', 'asked_to_wait')) AS failing,
+	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'waiting_for_worker', 'failing', 'asked_to_wait')) AS failing,
+	count(*) FILTER (WHERE x.condition = 'unverified') AS unverified,
+	coalesce(mode() WITHIN GROUP (ORDER BY x.last_status) FILTER (WHERE x.consecutive_failures > 0), 0)::smallint AS last_status,
+	coalesce(mode() WITHIN GROUP (ORDER BY x.last_failure) FILTER (WHERE x.consecutive_failures > 0), 0)::smallint AS last_failure,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
-	SELECT k.host, k.consecutive_failures, k.last_failure_at, s.tenant_id, s.condition
+	SELECT k.host, k.consecutive_failures, k.last_failure_at, k.last_status, k.last_failure, s.tenant_id, s.condition
 	FROM posthorn.lane_states(NULL, @silent_seconds)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	JOIN known k ON k.id = s.endpoint_id

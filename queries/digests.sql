@@ -20,9 +20,6 @@ ON CONFLICT (tenant_id, day) DO NOTHING;
 DELETE FROM digests d WHERE d.day < @before::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day);
 
--- name: DigestEndpoints :many
-SELECT id, url, description FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
-
 -- name: MakePeriodicDue :execrows
 -- A request from outside asks for a sweep: it is due now, whenever it was last done.
 UPDATE chores SET done_at = '-infinity' WHERE name = ANY(@names::text[]);

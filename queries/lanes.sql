@@ -26,11 +26,6 @@ WHERE e.tenant_id = l.tenant_id AND e.id = l.endpoint_id AND l.not_before > now(
 SELECT endpoint_id, asked_at, not_before::timestamptz AS not_before, look_at FROM lanes
 WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND not_before > now();
 
--- name: LongWaits :many
--- The waits of a tenant's active endpoints that are not over. What keeps an endpoint from being sent to otherwise is told otherwise.
-SELECT l.endpoint_id, l.asked_at, l.not_before, l.look_at FROM lanes l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
-WHERE l.tenant_id = @tenant_id AND l.not_before > now() AND e.status = 'active' AND e.deleted_at IS NULL;
-
 -- name: HoldLane :exec
 -- Holding and releasing write this one row, whatever the backlog.
 UPDATE lanes SET rev = rev + 1, held = @held WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;

@@ -34,12 +34,6 @@ SELECT tenant_id FROM endpoints WHERE id = @id AND deleted_at IS NULL;
 -- name: NotifyPauses :exec
 SELECT pg_notify('posthorn_pauses', '');
 
--- name: PausesOf :many
--- The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not
--- known.
-SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
-WHERE e.tenant_id = @tenant_id AND e.id = ANY (@ids::uuid[]);
-
 -- name: PauseOfTenant :many
 -- The widest pause that concerns a whole tenant, as the tenant is told of it; no row: none.
 SELECT p.scope::text AS scope, p.reason::text AS reason, p.since::timestamptz AS since FROM posthorn.pause_of_tenant(@tenant_id) AS p;

@@ -329,9 +329,10 @@ VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @f
 
 -- name: EnterOutcomes :exec
 -- What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
-INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
+	stat_least, stat_most)
 VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[],
-	@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[]);
+	@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[], @least::int[], @longest::int[]);
 
 -- name: EnterFailures :exec
 INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)

@@ -21,6 +21,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/pause"
 	"posthorn/views/components"
 	"posthorn/views/emails"
 	"posthorn/worker/maintenance"
@@ -113,8 +114,8 @@ func (s scene) hosts() {
 	s.t.Helper()
 	words := map[condition.State]string{
 		condition.Failing: "down", condition.OnHold: "paused", condition.Disabled: "disabled", condition.Active: "healthy",
-		condition.Suspended: "healthy", condition.Unverified: "healthy", condition.Paused: "healthy",
-		condition.AskedToWait: "healthy",
+		condition.Suspended: "inactive", condition.Unverified: "unverified", condition.Paused: "inactive",
+		condition.AskedToWait: "healthy", condition.Unserved: "healthy",
 	}
 	for _, one := range s.all {
 		if words[one.state] == "" {
@@ -135,18 +136,26 @@ func (s scene) overview() {
 		s.t.Errorf("overview does not say %q: %.2000s", want, plainText(page))
 	}
 	for _, one := range s.all {
-		if one.state == condition.Failing && !strings.Contains(page, `href="`+root+"/endpoints/"+one.endpoint+`"`) {
-			s.t.Errorf("overview has no link to the endpoint that fails")
+		if one.state == condition.Suspended || one.wait == condition.Listener {
+			continue
 		}
 		told := s.alert(page, one.host)
-		if told == "" && one.state == condition.Failing {
-			s.t.Errorf("overview has no alert of the endpoint that fails")
+		if told == "" && one.state != condition.Active {
+			s.t.Errorf("overview does not tell of the endpoint that is %s", one.state)
+		}
+		alerted := one.state == condition.Failing || one.state == condition.Disabled || one.state == condition.AskedToWait
+		if alerted && !strings.Contains(page, `href="`+root+"/endpoints/"+one.endpoint+`"`) {
+			s.t.Errorf("overview has no link to the endpoint that is %s", one.state)
 		}
 		for _, a := range one.is().Actions() {
-			if told != "" {
+			if alerted {
 				s.says("overview", one, told, a.Label())
 			}
 		}
+	}
+	late := s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.state == condition.Suspended })]
+	if text := s.text("/t/" + late.tenant + "/"); !strings.Contains(text, pause.Suspended.Sentence()) || strings.Contains(text, "healthy") {
+		s.t.Errorf("overview of the suspended tenant: %.600s", text)
 	}
 }
 
@@ -184,7 +193,9 @@ func (s scene) fails() (named []*situation) {
 	return named
 }
 
-func failsLeast(s condition.State) bool { return s == condition.Active || s == condition.Unverified }
+func failsLeast(s condition.State) bool {
+	return s == condition.Active || s == condition.Unverified || s == condition.Unserved
+}
 
 // digest checks the daily summary of each tenant, as it is mailed and as the page of the notices shows it.
 func (s scene) digest() {
@@ -256,7 +267,7 @@ func (s scene) mails() {
 	s.t.Helper()
 	until := time.Now().Add(time.Hour)
 	for _, one := range s.all {
-		if one.state == condition.AskedToWait {
+		if one.state == condition.AskedToWait || one.state == condition.Unserved {
 			continue // the daily summary alone tells of it
 		}
 		held := notice.HeldDetails{

@@ -78,7 +78,7 @@ func situations() []*situation {
 				SELECT tenant_id, id, 1, now() - interval '1 hour', ` + later + `, 12, 503, now() - interval '1 hour', now(), now() - interval '1 hour'
 				FROM endpoints WHERE id = $1 AND $2::uuid IS NOT NULL`,
 		},
-		{state: condition.Active, wait: condition.NoWorker, make: lane("owner = " + dead)},
+		{state: condition.Unserved, wait: condition.NoWorker, make: lane("owner = " + dead)},
 		{
 			state: condition.OnHold, wait: condition.OperatorPause,
 			make: `WITH h AS (INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures)
@@ -404,6 +404,7 @@ func (s scene) health() {
 	if h.ActiveEndpoints != want[condition.Active] || h.BreakersOpen != want[condition.Failing] {
 		s.t.Errorf("health: %d endpoints are active and %d fail, want %d and %d", h.ActiveEndpoints, h.BreakersOpen, want[condition.Active], want[condition.Failing])
 	}
+	s.findings(h)
 	if h.OldestDueSeconds >= 1000 {
 		s.t.Errorf("health: a delivery has been due for %d s that waits for a reason of its endpoint's", h.OldestDueSeconds)
 	}
@@ -414,6 +415,27 @@ func (s scene) health() {
 	})
 	if s.json(s.all[0], "/api/v1/health", &h); h.OldestDueSeconds < 1000 {
 		s.t.Errorf("health: what no worker serves has been due for %d s, want 20 minutes", h.OldestDueSeconds)
+	}
+}
+
+// findings checks that the summary of each tenant has a finding for whatever keeps deliveries.
+func (s scene) findings(h client.Health) {
+	s.t.Helper()
+	codes := map[string]bool{}
+	for _, f := range h.Findings {
+		codes[f.Code] = true
+	}
+	for _, code := range []string{
+		"no_worker", "paused_by_operator", "endpoint_disabled", "breaker_open", "asked_to_wait", "endpoint_paused", "endpoint_unverified",
+	} {
+		if !codes[code] {
+			s.t.Errorf("health has no finding %s: %+v", code, h.Findings)
+		}
+	}
+	var other client.Health
+	s.json(s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.state == condition.Suspended })], "/api/v1/health", &other)
+	if other.Severity != "critical" || other.Findings[0].Code != "suspended" {
+		s.t.Errorf("health of the suspended tenant: %s %+v", other.Severity, other.Findings)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/summary"
 )
 
 // Assessment is the decision about an endpoint.
@@ -226,7 +227,7 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	out := endpointDetails(e, h)
 	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
 	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
-	in := health.EndpointInput{ID: out.Endpoint, Name: out.URL, Disabled: reason}
+	in := summary.Endpoint{ID: e.ID, Name: out.URL, Disabled: reason}
 	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
 		TenantID: e.TenantID, Since: since, Until: until, Endpoint: &e.ID,
 	})
@@ -236,19 +237,15 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	for _, c := range codes {
 		in.Errors = append(in.Errors, queue.ErrorCount(c.Code, c.N))
 	}
-	rows, err := q.AttemptStats(ctx, sql.AttemptStatsParams{
-		TenantID: e.TenantID, Endpoint: &e.ID, EarlyFrom: since, EarlyTo: until, LateFrom: until, LateTo: until,
-		HoursFrom: since, HoursTo: since, Most: ledger.MostStats,
+	series, err := ledger.AttemptSeries(ctx, q, e.TenantID, ledger.StatsAsked{
+		Window:   analytics.Between(since, until, now),
+		Endpoint: &e.ID,
 	})
 	if err != nil {
 		return out, err
 	}
-	cell := analytics.Cell{}
-	for _, r := range rows {
-		cell.Add(r.Kind, r.N, r.Us)
-	}
-	in.Day = cell.Attempts
-	a := health.AlertOf(in)
+	in.Day = series.At(analytics.Key{}).Attempts
+	a := summary.AlertOf(in, now)
 	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(),
 		a.Response.Count, a.Attempts
 	from := db.OrZero(out.FirstFailureAt).Add(-db.ClockSkew)

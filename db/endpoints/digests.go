@@ -7,13 +7,12 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
-	"posthorn/domain/egress"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
+	"posthorn/domain/summary"
 )
 
 // The sweeps over all tenants, by the names of their jobs.
@@ -47,18 +46,14 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 		if err != nil && !db.IsNoRows(err) {
 			return err
 		}
-		if !last.Day.IsZero() && !health.DigestDay(now).After(health.DigestDay(last.Day)) {
+		if !last.Day.IsZero() && !summary.DigestDay(now).After(summary.DigestDay(last.Day)) {
 			return nil
 		}
-		h, err := HealthInputs(ctx, q, tenant, now)
-		if err != nil {
+		h, err := ReadTenantHealth(ctx, q, tenant, now)
+		if err != nil || !summary.ShouldDigest(h.Summary, last.Day, now) {
 			return err
 		}
-		summary := health.Summarise(h.Inputs)
-		if !health.ShouldDigest(summary, last.Day, now) {
-			return nil
-		}
-		posted, err = postDigest(ctx, q, tenant, health.DigestDay(now), summary, h)
+		posted, err = postDigest(ctx, q, tenant, summary.DigestDay(now), h)
 		return err
 	})
 	if db.IsNotFound(err) { // the tenant was deleted
@@ -67,9 +62,7 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 	return posted && err == nil, err
 }
 
-func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary,
-	h TenantHealth,
-) (bool, error) {
+func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, h TenantHealth) (bool, error) {
 	noticeID := db.NewID()
 	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{
 		TenantID: tenant, Day: day, NoticeID: noticeID, CreatedAt: noticeID.Time(),
@@ -77,62 +70,80 @@ func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Ti
 	if err != nil || n == 0 {
 		return false, err
 	}
-	details, err := digestDetails(ctx, q, tenant, day, s, h)
-	if err != nil {
-		return false, err
-	}
-	return accounts.PostNotice(ctx, q, accounts.Notice{ID: noticeID, Tenant: tenant, Kind: notice.Digest, Key: "digest:" +
-		details.Day, Details: details})
+	details := digestDetails(day, h)
+	return accounts.PostNotice(ctx, q, accounts.Notice{
+		ID:      noticeID,
+		Tenant:  tenant,
+		Kind:    notice.Digest,
+		Key:     "digest:" + details.Day,
+		Details: details,
+	})
 }
 
-func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary,
-	h TenantHealth,
-) (notice.DigestDetails, error) {
+func digestDetails(day time.Time, h TenantHealth) notice.DigestDetails {
 	out := notice.DigestDetails{
-		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action,
-		ActiveEndpoints: s.ActiveEndpoints,
-		SuccessDay:      s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total,
-		Retries: s.Retries, FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(),
-		P95Milliseconds: s.P95.Milliseconds(),
-		ActionEndpoint:  s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
+		Day:              day.Format(time.DateOnly),
+		Severity:         h.Severity.String(),
+		Action:           h.Action,
+		ActionEndpoint:   endpointText(h.ActionEndpoint),
+		MoreAlerts:       h.MoreAlerts,
+		DeadLetters:      h.DeadLetters,
+		ActiveEndpoints:  h.ActiveEndpoints,
+		SuccessDay:       h.SuccessDay.String(),
+		SuccessHour:      h.SuccessHour.String(),
+		Attempts:         h.SuccessDay.Total,
+		Retries:          h.Retries,
+		FailedDeliveries: h.FailedDeliveries,
+		P50Milliseconds:  h.P50.Milliseconds(),
+		P95Milliseconds:  h.P95.Milliseconds(),
 	}
-	for _, f := range s.Findings {
+	for _, f := range h.Findings {
 		out.Findings = append(out.Findings, notice.DigestFinding{
-			Severity: f.Severity.String(), Code: f.Code,
-			Detail: f.Detail, Endpoint: f.Endpoint,
+			Severity: f.Severity.String(),
+			Code:     f.Code,
+			Detail:   f.Detail,
+			Endpoint: endpointText(f.Endpoint),
 		})
 	}
-	for _, a := range s.Alerts {
+	for _, a := range h.Alerts {
 		out.Alerts = append(out.Alerts, notice.DigestAlert{
-			Endpoint: a.Endpoint, Name: a.Name, Severity: a.Severity.String(), Code: a.Code, Detail: a.Detail,
-			Action: a.Action,
+			Endpoint: endpointText(a.Endpoint),
+			Name:     a.Name,
+			Severity: a.Severity.String(),
+			Code:     a.Code,
+			Detail:   a.Detail,
+			Action:   a.Action,
 		})
 	}
-	var ids []id.UUID
-	for _, r := range h.Top {
-		ids = append(ids, r.Endpoint)
+	for _, r := range h.Recovered {
+		out.Recovered = append(out.Recovered, notice.DigestRecovery{
+			Endpoint: endpointText(r.Endpoint),
+			Name:     r.Name,
+			Detail:   r.Detail(),
+			At:       r.At,
+		})
 	}
-	rows, err := q.DigestEndpoints(ctx, sql.DigestEndpointsParams{TenantID: tenant, Ids: ids})
-	if err != nil {
-		return out, err
-	}
-	states, err := ConditionsCrossTenant(ctx, q, ids)
-	if err != nil {
-		return out, err
-	}
-	known := map[id.UUID]sql.DigestEndpointsRow{}
-	for _, r := range rows {
-		known[r.ID] = r
-	}
-	for _, r := range h.Top {
-		if e, ok := known[r.Endpoint]; ok && r.Failed() > 0 {
+	for _, e := range h.Top {
+		if e.URL != "" {
 			out.Endpoints = append(out.Endpoints, notice.DigestEndpoint{
-				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL),
-				Status: string(states[e.ID].State), Failed: r.Failed(), Attempts: r.Total(),
+				Endpoint: endpointText(e.Endpoint),
+				Name:     e.Name,
+				URL:      e.URL,
+				Status:   string(e.State),
+				Failed:   e.Failed(),
+				Attempts: e.Total(),
 			})
 		}
 	}
-	return out, nil
+	return out
+}
+
+// endpointText is an endpoint's id as people see it; empty for none.
+func endpointText(u id.UUID) string {
+	if u.IsZero() {
+		return ""
+	}
+	return id.Endpoint.Format(u)
 }
 
 // Promise is how long a delivery of a tenant can be due before operators are alerted.

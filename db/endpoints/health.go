@@ -6,11 +6,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 )
 
@@ -19,12 +21,34 @@ type Health struct {
 	sql.EndpointHealth
 	Policy    health.Policy
 	Asked     health.Asked
+	Unserved  bool    // no live worker serves the endpoint
 	Paused    *Paused // the widest pause of an operator that covers the endpoint
 	Held      int64   // deliveries that wait because of the endpoint's condition
 	HeldExact bool    // false: Held is a lower bound
 
 	Waiting      int64 // deliveries that wait for any reason; counted only when one endpoint is read
 	WaitingExact bool  // false: Waiting is a lower bound
+}
+
+// Record is what the endpoint's attempts of the last 24 hours ended with. day is their roll-up.
+func (e Full) Record(day analytics.Cell) health.Record {
+	return record(e.Endpoint, e.Health.EndpointHealth, day)
+}
+
+func record(e sql.Endpoint, h sql.EndpointHealth, day analytics.Cell) health.Record {
+	return health.Record{
+		Day:       day.Attempts.Rate(),
+		Succeeded: latest(day.LastOK, db.OrZero(h.LastSuccessAt)),
+		Failed:    latest(day.LastFailed, db.OrZero(h.LastFailureAt)),
+		Since:     latest(e.StatusAt, db.OrZero(h.ClosedAt)),
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Condition is the endpoint's condition at a moment.
@@ -36,7 +60,7 @@ func (r Health) condition(e sql.Endpoint, now time.Time) condition.Condition {
 	f := condition.Facts{
 		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt,
 		Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
-		Asked: r.Asked, Held: r.Held, HeldAtLeast: !r.HeldExact,
+		Asked: r.Asked, Unserved: r.Unserved, Held: r.Held, HeldAtLeast: !r.HeldExact,
 	}
 	if v := Verdict(r.EndpointHealth, r.Policy, now); !v.Disable {
 		f.DisableAt, f.DisableFor = v.DisableAt, v.Reason
@@ -77,19 +101,15 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full)
 	for _, h := range rows {
 		place[h.EndpointID].EndpointHealth = h
 	}
-	waits, err := q.WaitsOf(ctx, sql.WaitsOfParams{TenantID: tenant, Endpoints: ids})
+	lanes, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: incidents.Silent.Seconds(), Ids: ids, TenantID: &tenant})
 	if err != nil {
 		return err
 	}
-	for _, w := range waits {
-		place[w.EndpointID].Asked = asked(w.AskedAt, &w.NotBefore, w.LookAt)
-	}
-	pauses, err := q.PausesOf(ctx, sql.PausesOfParams{TenantID: tenant, Ids: ids})
-	if err != nil {
-		return err
-	}
-	for _, p := range pauses {
-		place[p.ID].Paused = pausedOf(p.Scope, p.Since)
+	for _, l := range lanes {
+		h := place[l.ID]
+		h.Asked = asked(l.AskedAt, l.NotBefore, l.LookAt)
+		h.Paused = pausedOf(l.Scope, l.Since)
+		h.Unserved = unserved(l)
 	}
 	return addHeld(ctx, q, tenant, full, place)
 }
@@ -156,8 +176,6 @@ func Breaker(h sql.EndpointHealth) health.Breaker {
 	}
 	return health.Breaker{State: health.Open, OpenedAt: *h.OpenedAt, NextProbeAt: *h.NextProbeAt, Probes: int(h.Probes)}
 }
-
-// OrZero is a column's time, zero for NULL.
 
 // Paused is the pause that holds a delivery: the widest of those that cover it.
 type Paused struct {

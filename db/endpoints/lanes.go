@@ -49,8 +49,9 @@ func WaitingLanes(
 		h := known[l.ID]
 		facts := condition.Facts{
 			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h),
-			Asked: asked(l.AskedAt, l.NotBefore, l.LookAt),
-			Last:  last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
+			Asked:    asked(l.AskedAt, l.NotBefore, l.LookAt),
+			Unserved: unserved(l),
+			Last:     last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
 		}
 		lane := condition.Lane{
 			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
@@ -67,6 +68,9 @@ func WaitingLanes(
 	}
 	return lanes, nil
 }
+
+// unserved reports whether deliveries wait for a worker. Those of a listener wait for its program.
+func unserved(l sql.LanesOfRow) bool { return !l.Served && l.Kind != string(endpoint.Listen) }
 
 // asked is the wait that an endpoint asked for, as it is recorded.
 func asked(since, until, look *time.Time) health.Asked {

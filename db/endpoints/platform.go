@@ -31,6 +31,10 @@ func Hosts(ctx context.Context, q *sql.Queries, part string, failing bool, limit
 			Paused:       r.Paused,
 			BreakersOpen: r.BreakersOpen,
 			Failing:      r.Failing,
+			Unverified:   r.Unverified,
+		}
+		if r.LastStatus != 0 || r.LastFailure != 0 {
+			hosts[i].Response = delivery.AnswerText(int(r.LastStatus), delivery.Failure(r.LastFailure))
 		}
 		if r.LastFailureAt.Unix() > 0 {
 			hosts[i].LastFailure = r.LastFailureAt

@@ -46,7 +46,18 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 		return series, errTooManyStats
 	}
 	for _, r := range rows {
-		series.Add(analytics.Key{Bucket: r.Bucket, Endpoint: r.EndpointID, Type: r.EventType}, r.Kind, r.N, r.Us)
+		at := analytics.Key{Endpoint: r.EndpointID, Type: r.EventType}
+		if a.By != "" {
+			at.Bucket = r.Bucket
+		}
+		series.Add(at, analytics.Count{
+			Kind:  r.Kind,
+			N:     r.N,
+			Us:    r.Us,
+			Least: r.Least,
+			Most:  r.Longest,
+			Last:  r.Last,
+		})
 	}
 	return series, nil
 }

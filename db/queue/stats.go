@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -27,8 +28,9 @@ type statKey struct {
 }
 
 type statCount struct {
-	n  int32
-	us int64
+	n           int32
+	us          int64
+	least, most int32 // us of the shortest and of the longest
 }
 
 func (s attemptStats) add(o *Outcome) {
@@ -42,11 +44,13 @@ func (s attemptStats) add(o *Outcome) {
 	}
 	c := s[k]
 	if c == nil {
-		c = &statCount{}
+		c = &statCount{least: math.MaxInt32}
 		s[k] = c
 	}
 	c.n++
 	c.us += int64(o.Attempt.Total)
+	c.least = min(c.least, o.Attempt.Total)
+	c.most = max(c.most, o.Attempt.Total)
 }
 
 // failureCounts counts the results of failed attempts, by endpoint, minute and code.
@@ -123,9 +127,14 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 		}
 	}
 	for k, c := range s {
-		p.Endpoints, p.Types, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Types, k.eventType),
-			append(p.Minutes, k.minute)
-		p.Kinds, p.Counts, p.Us = append(p.Kinds, k.kind), append(p.Counts, c.n), append(p.Us, c.us)
+		p.Endpoints = append(p.Endpoints, k.endpoint)
+		p.Types = append(p.Types, k.eventType)
+		p.Minutes = append(p.Minutes, k.minute)
+		p.Kinds = append(p.Kinds, k.kind)
+		p.Counts = append(p.Counts, c.n)
+		p.Us = append(p.Us, c.us)
+		p.Least = append(p.Least, c.least)
+		p.Longest = append(p.Longest, c.most)
 		if len(p.Endpoints) == maxStats {
 			flush()
 		}
@@ -141,5 +150,6 @@ func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
 		Canceled: []int32{}, Expunged: []int32{},
 		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n),
 		Kinds: make([]int16, 0, n), Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
+		Least: make([]int32, 0, n), Longest: make([]int32, 0, n),
 	}
 }

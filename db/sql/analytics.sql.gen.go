@@ -18,24 +18,24 @@ SELECT (CASE WHEN $1::double precision > 0
 		THEN date_bin(make_interval(secs => $1), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN $2::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
 	(CASE WHEN $3::boolean THEN x.event_type ELSE '' END)::text AS event_type,
-	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us
+	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest, max(x.bucket)::timestamptz AS last
 FROM (
-	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us
+	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us, s.least_us, s.most_us
 	FROM endpoints e
 	CROSS JOIN LATERAL (
-		(SELECT h.tenant_id, h.endpoint_id, h.width, h.bucket, h.event_type, h.kind, h.n, h.us FROM endpoint_stats h
+		(SELECT h.tenant_id, h.endpoint_id, h.width, h.bucket, h.event_type, h.kind, h.n, h.us, h.least_us, h.most_us FROM endpoint_stats h
 		WHERE h.tenant_id = $4 AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= $5::timestamptz AND h.bucket < $6::timestamptz)
 		UNION ALL
-		(SELECT m.tenant_id, m.endpoint_id, m.width, m.bucket, m.event_type, m.kind, m.n, m.us FROM endpoint_stats m
+		(SELECT m.tenant_id, m.endpoint_id, m.width, m.bucket, m.event_type, m.kind, m.n, m.us, m.least_us, m.most_us FROM endpoint_stats m
 		WHERE m.tenant_id = $4 AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $7::timestamptz AND m.bucket < $8::timestamptz)
 		UNION ALL
-		(SELECT m.tenant_id, m.endpoint_id, m.width, m.bucket, m.event_type, m.kind, m.n, m.us FROM endpoint_stats m
+		(SELECT m.tenant_id, m.endpoint_id, m.width, m.bucket, m.event_type, m.kind, m.n, m.us, m.least_us, m.most_us FROM endpoint_stats m
 		WHERE m.tenant_id = $4 AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $9::timestamptz AND m.bucket < $10::timestamptz)
 	) s
 	WHERE e.tenant_id = $4 AND ($11::uuid IS NULL OR e.id = $11)
 	UNION ALL
-	SELECT u.endpoint_id, u.event_type, u.minute, u.kind, u.n, u.us
-	FROM posthorn.unfolded_stats($4) u
+	SELECT u.endpoint_id, u.event_type, u.minute, u.kind, u.n, u.us, u.least_us, u.most_us
+	FROM posthorn.unfolded_attempts($4) u
 	WHERE u.minute >= $7 AND u.minute < $10 AND ($11::uuid IS NULL OR u.endpoint_id = $11)
 ) x
 WHERE posthorn.matches_type($12::text, x.event_type)
@@ -66,6 +66,9 @@ type AttemptStatsRow struct {
 	Kind       int16
 	N          int64
 	Us         int64
+	Least      int32
+	Longest    int32
+	Last       time.Time
 }
 
 // Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet.
@@ -103,6 +106,9 @@ func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]A
 			&i.Kind,
 			&i.N,
 			&i.Us,
+			&i.Least,
+			&i.Longest,
+			&i.Last,
 		); err != nil {
 			return nil, err
 		}

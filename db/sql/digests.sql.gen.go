@@ -34,41 +34,6 @@ func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string,
 	return name, err
 }
 
-const DigestEndpoints = `-- name: DigestEndpoints :many
-SELECT id, url, description FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
-`
-
-type DigestEndpointsParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-type DigestEndpointsRow struct {
-	ID          id.UUID
-	URL         string
-	Description string
-}
-
-func (q *Queries) DigestEndpoints(ctx context.Context, arg DigestEndpointsParams) ([]DigestEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, DigestEndpoints, arg.TenantID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []DigestEndpointsRow{}
-	for rows.Next() {
-		var i DigestEndpointsRow
-		if err := rows.Scan(&i.ID, &i.URL, &i.Description); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const DropOldDigests = `-- name: DropOldDigests :execrows
 DELETE FROM digests d WHERE d.day < $1::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day)

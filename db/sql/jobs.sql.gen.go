@@ -329,13 +329,15 @@ func (q *Queries) FinishVerification(ctx context.Context, arg FinishVerification
 }
 
 const FoldHours = `-- name: FoldHours :exec
-INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
-SELECT m.tenant_id, m.endpoint_id, 3600, date_trunc('hour', m.bucket, 'UTC') AS hour, m.event_type, m.kind, sum(m.n)::bigint, sum(m.us)::bigint
+INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us, least_us, most_us)
+SELECT m.tenant_id, m.endpoint_id, 3600, date_trunc('hour', m.bucket, 'UTC') AS hour, m.event_type, m.kind, sum(m.n)::bigint, sum(m.us)::bigint,
+	min(m.least_us), max(m.most_us)
 FROM endpoint_stats m
 WHERE m.width = 60 AND m.bucket >= date_trunc('hour', now(), 'UTC') - interval '1 hour'
 GROUP BY 1, 2, 4, 5, 6
 ORDER BY 1, 2, 4, 5, 6
-ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = excluded.n, us = excluded.us
+ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = excluded.n, us = excluded.us,
+	least_us = excluded.least_us, most_us = excluded.most_us
 WHERE s.n <> excluded.n
 `
 
@@ -348,7 +350,7 @@ func (q *Queries) FoldHours(ctx context.Context) error {
 const FoldLedger = `-- name: FoldLedger :one
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT $1::int)
-	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
+	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most,
 		fail_endpoint, fail_minute, fail_code, fail_count
 ), book AS (
 	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
@@ -359,16 +361,20 @@ WITH taken AS (
 	ON CONFLICT (tenant_id, day) DO UPDATE SET accepted = b.accepted + excluded.accepted, delivered = b.delivered + excluded.delivered,
 		failed = b.failed + excluded.failed, canceled = b.canceled + excluded.canceled, expunged = b.expunged + excluded.expunged, events = b.events + excluded.events
 ), stat AS (
-	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
-	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us
+	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us, least_us, most_us)
+	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us, g.least_us, g.most_us
 	FROM (
-		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us
+		-- Entries of older processes do not say what took least and most.
+		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us,
+			min(coalesce(u.least_us, 0)) AS least_us, max(coalesce(u.most_us, 2147483647)) AS most_us
 		FROM (SELECT unnest(t.stat_endpoint) AS endpoint_id, unnest(t.stat_type) AS event_type, unnest(t.stat_minute) AS minute,
-			unnest(t.stat_kind) AS kind, unnest(t.stat_count) AS n, unnest(t.stat_us) AS us FROM taken t) u
+			unnest(t.stat_kind) AS kind, unnest(t.stat_count) AS n, unnest(t.stat_us) AS us,
+			unnest(t.stat_least) AS least_us, unnest(t.stat_most) AS most_us FROM taken t) u
 		GROUP BY u.endpoint_id, u.minute, u.event_type, u.kind
 	) g JOIN endpoints e ON e.id = g.endpoint_id
 	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.event_type, g.kind
-	ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = s.n + excluded.n, us = s.us + excluded.us
+	ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = s.n + excluded.n, us = s.us + excluded.us,
+		least_us = least(s.least_us, excluded.least_us), most_us = greatest(s.most_us, excluded.most_us)
 ), failure AS (
 	INSERT INTO endpoint_failures AS f (tenant_id, endpoint_id, bucket, code, n)
 	SELECT e.tenant_id, g.endpoint_id, to_timestamp(g.minute::bigint * 60), g.code, g.n

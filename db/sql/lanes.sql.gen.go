@@ -115,44 +115,6 @@ func (q *Queries) InsertLane(ctx context.Context, arg InsertLaneParams) error {
 	return err
 }
 
-const LongWaits = `-- name: LongWaits :many
-SELECT l.endpoint_id, l.asked_at, l.not_before, l.look_at FROM lanes l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
-WHERE l.tenant_id = $1 AND l.not_before > now() AND e.status = 'active' AND e.deleted_at IS NULL
-`
-
-type LongWaitsRow struct {
-	EndpointID id.UUID
-	AskedAt    *time.Time
-	NotBefore  *time.Time
-	LookAt     *time.Time
-}
-
-// The waits of a tenant's active endpoints that are not over. What keeps an endpoint from being sent to otherwise is told otherwise.
-func (q *Queries) LongWaits(ctx context.Context, tenantID id.UUID) ([]LongWaitsRow, error) {
-	rows, err := q.db.Query(ctx, LongWaits, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []LongWaitsRow{}
-	for rows.Next() {
-		var i LongWaitsRow
-		if err := rows.Scan(
-			&i.EndpointID,
-			&i.AskedAt,
-			&i.NotBefore,
-			&i.LookAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const NotifyJobs = `-- name: NotifyJobs :exec
 SELECT pg_notify('posthorn_jobs', '')
 `

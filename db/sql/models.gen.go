@@ -315,6 +315,8 @@ type EndpointStat struct {
 	Kind       int16
 	N          int64
 	Us         int64
+	LeastUs    int32
+	MostUs     int32
 }
 
 type EndpointWarning struct {
@@ -495,6 +497,8 @@ type Ledger struct {
 	FailMinute   []int32
 	FailCode     []int16
 	FailCount    []int32
+	StatLeast    []int32
+	StatMost     []int32
 }
 
 type Listener struct {

@@ -236,44 +236,6 @@ func (q *Queries) PauseOfTenant(ctx context.Context, tenantID id.UUID) ([]PauseO
 	return items, nil
 }
 
-const PausesOf = `-- name: PausesOf :many
-SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
-WHERE e.tenant_id = $1 AND e.id = ANY ($2::uuid[])
-`
-
-type PausesOfParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-type PausesOfRow struct {
-	ID    id.UUID
-	Scope string
-	Since time.Time
-}
-
-// The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not
-// known.
-func (q *Queries) PausesOf(ctx context.Context, arg PausesOfParams) ([]PausesOfRow, error) {
-	rows, err := q.db.Query(ctx, PausesOf, arg.TenantID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PausesOfRow{}
-	for rows.Next() {
-		var i PausesOfRow
-		if err := rows.Scan(&i.ID, &i.Scope, &i.Since); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const TenantOfEndpoint = `-- name: TenantOfEndpoint :one
 SELECT tenant_id FROM endpoints WHERE id = $1 AND deleted_at IS NULL
 `

@@ -185,9 +185,10 @@ func (q *Queries) EnterFailures(ctx context.Context, arg EnterFailuresParams) er
 }
 
 const EnterOutcomes = `-- name: EnterOutcomes :exec
-INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
+	stat_least, stat_most)
 VALUES ($1::uuid[], $2::date[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[],
-	$8::uuid[], $9::text[], $10::int[], $11::smallint[], $12::int[], $13::bigint[])
+	$8::uuid[], $9::text[], $10::int[], $11::smallint[], $12::int[], $13::bigint[], $14::int[], $15::int[])
 `
 
 type EnterOutcomesParams struct {
@@ -204,6 +205,8 @@ type EnterOutcomesParams struct {
 	Kinds     []int16
 	Counts    []int32
 	Us        []int64
+	Least     []int32
+	Longest   []int32
 }
 
 // What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
@@ -222,6 +225,8 @@ func (q *Queries) EnterOutcomes(ctx context.Context, arg EnterOutcomesParams) er
 		arg.Kinds,
 		arg.Counts,
 		arg.Us,
+		arg.Least,
+		arg.Longest,
 	)
 	return err
 }

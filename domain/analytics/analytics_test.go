@@ -95,10 +95,10 @@ func TestSeriesCountByKind(t *testing.T) {
 	var s Series
 	ep := id.UUID{1}
 	early, late := at("2026-03-10 10:00:00"), at("2026-03-10 11:00:00")
-	s.Add(Key{Bucket: late, Endpoint: ep}, 0*16+6, 8, 400_000)
-	s.Add(Key{Bucket: late, Endpoint: ep}, 3*16+14+Retry, 2, 50_000_000)
-	s.Add(Key{Bucket: early, Endpoint: ep}, 5*16+13, 1, 15_000_000)
-	s.Add(Key{Bucket: early, Endpoint: ep}, 7*16, 5, 5) // of a class that nobody knows
+	s.Add(Key{Bucket: late, Endpoint: ep}, Count{Kind: 0*16 + 6, N: 8, Us: 400_000})
+	s.Add(Key{Bucket: late, Endpoint: ep}, Count{Kind: 3*16 + 14 + Retry, N: 2, Us: 50_000_000})
+	s.Add(Key{Bucket: early, Endpoint: ep}, Count{Kind: 5*16 + 13, N: 1, Us: 15_000_000})
+	s.Add(Key{Bucket: early, Endpoint: ep}, Count{Kind: 7 * 16, N: 5, Us: 5}) // of a class that nobody knows
 	rows := s.Rows()
 	if len(rows) != 2 || !rows[0].Bucket.Equal(early) || rows[0].Total() != 1 || rows[0].Failed() != 1 {
 		t.Fatalf("%+v", rows)
@@ -112,8 +112,8 @@ func TestSeriesCountByKind(t *testing.T) {
 		t.Errorf("p50 %v, p99 %v", p50, p99)
 	}
 	byClass := Series{ByClass: true}
-	byClass.Add(Key{Bucket: late}, 3*16+Retry, 2, 0)
-	byClass.Add(Key{Bucket: late}, 0, 1, 0)
+	byClass.Add(Key{Bucket: late}, Count{Kind: 3*16 + Retry, N: 2})
+	byClass.Add(Key{Bucket: late}, Count{N: 1})
 	if rows := byClass.Rows(); len(rows) != 2 || rows[0].Class != "ok" || rows[1].Class != "server_error" || rows[1].Retries != 2 {
 		t.Errorf("%+v", rows)
 	}
@@ -127,8 +127,8 @@ func TestTheTopFailWorst(t *testing.T) {
 	t.Parallel()
 	var s Series
 	for i, failed := range []int64{3, 0, 9, 1} {
-		s.Add(Key{Type: string(rune('a' + i))}, 3*16, failed, 0)
-		s.Add(Key{Type: string(rune('a' + i))}, 0, 100, 0)
+		s.Add(Key{Type: string(rune('a' + i))}, Count{Kind: 3 * 16, N: failed})
+		s.Add(Key{Type: string(rune('a' + i))}, Count{N: 100})
 	}
 	var got []string
 	for _, r := range s.Top(2) {
@@ -155,11 +155,11 @@ func TestTheWorstFailTheLargestShare(t *testing.T) {
 	t.Parallel()
 	var s Series
 	for i := range 5 {
-		s.Add(Key{Type: string(rune('a' + i))}, 3*16, int64(70+i), 0)
-		s.Add(Key{Type: string(rune('a' + i))}, 0, 930, 0)
+		s.Add(Key{Type: string(rune('a' + i))}, Count{Kind: 3 * 16, N: int64(70 + i)})
+		s.Add(Key{Type: string(rune('a' + i))}, Count{N: 930})
 	}
-	s.Add(Key{Type: "small"}, 3*16, 3, 0)
-	s.Add(Key{Type: "healthy"}, 0, 100, 0)
+	s.Add(Key{Type: "small"}, Count{Kind: 3 * 16, N: 3})
+	s.Add(Key{Type: "healthy"}, Count{N: 100})
 	got := make([]string, 0, 3)
 	for _, r := range s.Worst(3) {
 		got = append(got, r.Type)

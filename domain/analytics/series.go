@@ -22,23 +22,49 @@ type Cell struct {
 	Attempts health.Attempts
 	Latency  health.Histogram
 	Retries  int64
-	us       int64
+	// LastOK and LastFailed are the starts of the minutes, or of the hours, of the last attempts that did; zero: none did
+	LastOK, LastFailed time.Time
+	us                 int64
 }
 
-// Add enters attempts of a kind and the sum of their durations, in microseconds. Kinds that no version knows are left
-// out.
-func (c *Cell) Add(kind int16, n, us int64) {
-	if kind&Retry != 0 {
-		c.Retries += n
-		kind &^= Retry
+// Count is attempts of one kind.
+type Count struct {
+	Kind  int16 // class * 16 + slot of the histogram, and Retry
+	N, Us int64 // how many, and the sum of their durations, in microseconds
+	// the shortest and the longest of them, in microseconds; Most 0: not known
+	Least, Most int32
+	Last        time.Time // when the minute, or the hour, of the last of them starts
+}
+
+// Add enters attempts. Kinds that no version knows are left out.
+func (c *Cell) Add(a Count) {
+	if a.Kind&Retry != 0 {
+		c.Retries += a.N
+		a.Kind &^= Retry
 	}
-	class, slot := int(kind/16), int(kind%16)
-	if kind < 0 || class >= len(c.Attempts) {
+	class, slot := int(a.Kind/16), int(a.Kind%16)
+	if a.Kind < 0 || class >= len(c.Attempts) {
 		return
 	}
-	c.Attempts[class] += n
-	c.Latency[slot] += n
-	c.us += us
+	c.Attempts[class] += a.N
+	c.Latency[slot].Add(health.Slot{
+		N:     a.N,
+		Least: time.Duration(a.Least) * time.Microsecond,
+		Most:  time.Duration(a.Most) * time.Microsecond,
+	})
+	c.us += a.Us
+	if class == health.ClassOK {
+		c.LastOK = later(c.LastOK, a.Last)
+	} else {
+		c.LastFailed = later(c.LastFailed, a.Last)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Merge adds another cell's attempts.
@@ -46,9 +72,11 @@ func (c *Cell) Merge(o Cell) {
 	for i, n := range o.Attempts {
 		c.Attempts[i] += n
 	}
-	for i, n := range o.Latency {
-		c.Latency[i] += n
+	for i, s := range o.Latency {
+		c.Latency[i].Add(s)
 	}
+	c.LastOK = later(c.LastOK, o.LastOK)
+	c.LastFailed = later(c.LastFailed, o.LastFailed)
 	c.Retries += o.Retries
 	c.us += o.us
 }
@@ -97,20 +125,28 @@ type Series struct {
 	cells   map[Key]*Cell
 }
 
-// Add enters attempts of a kind at a place.
-func (s *Series) Add(k Key, kind int16, n, us int64) {
+// Add enters attempts at a place.
+func (s *Series) Add(k Key, a Count) {
 	if s.ByClass {
-		class := int(kind&^Retry) / 16
+		class := int(a.Kind&^Retry) / 16
 		if class < 0 || class >= len(classNames) {
 			return
 		}
 		k.Class = classNames[class]
 	}
-	s.at(k).Add(kind, n, us)
+	s.at(k).Add(a)
 }
 
 // Merge enters all attempts of a cell at a place.
 func (s *Series) Merge(k Key, c Cell) { s.at(k).Merge(c) }
+
+// At is the cell of a place; without attempts where there were none.
+func (s *Series) At(k Key) Cell {
+	if c := s.cells[k]; c != nil {
+		return *c
+	}
+	return Cell{}
+}
 
 func (s *Series) at(k Key) *Cell {
 	if s.cells == nil {

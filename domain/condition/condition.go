@@ -27,12 +27,14 @@ const (
 	OnHold     State = "paused_by_operator" // the operator paused the endpoint, its tenant, its host, or everything
 	// AskedToWait: the endpoint asked for a wait with Retry-After: nothing is sent before, except one delivery an hour
 	AskedToWait State = "asked_to_wait"
-	Active      State = "active" // the next delivery would be sent now
+	// Unserved: no live worker serves the endpoint
+	Unserved State = "waiting_for_worker"
+	Active   State = "active" // the next delivery would be sent now
 )
 
 // States lists the states, those first that need somebody's attention most. Lists of endpoints are sorted by it.
 func States() []State {
-	return []State{Failing, Disabled, Suspended, OnHold, AskedToWait, Unverified, Paused, Active}
+	return []State{Failing, Disabled, Suspended, OnHold, Unserved, AskedToWait, Unverified, Paused, Active}
 }
 
 // Rank is the place of the state in States.
@@ -52,6 +54,7 @@ type Facts struct {
 	// the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
 	Scope       pause.Scope
 	ScopeSince  time.Time     // zero: not known
+	Unserved    bool          // no live worker serves its lane
 	DisableAt   time.Time     // when it will be disabled if nothing changes; zero: no date
 	DisableFor  health.Reason // and why
 	Held        int64         // deliveries that wait for it
@@ -80,6 +83,8 @@ func Of(f Facts, now time.Time) Condition {
 		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
 	}
 	switch c.State {
+	case Unserved:
+		c.Since = time.Time{} // not known: the worker may have ended without a word
 	case Suspended:
 		c.Since = f.ScopeSince
 	case OnHold:
@@ -128,6 +133,8 @@ func stateOf(f Facts, now time.Time) State {
 		return Failing
 	case f.Asked.Holds(now):
 		return AskedToWait
+	case f.Unserved:
+		return Unserved
 	}
 	return Active
 }
@@ -138,40 +145,21 @@ func (c Condition) Sends() bool { return c.State == Active }
 // Probing reports whether a probe is under way, or due at once.
 func (c Condition) Probing() bool { return c.State == Failing && c.NextProbeAt.IsZero() }
 
-// causes are what the words for a cause mean, to follow "the endpoint".
+// causes are what the words for a cause that is no problem of attempts mean, to follow "the endpoint".
 var causes = map[string]string{
-	"url_changed":                   "its URL changed",
-	string(health.Gone):             "it returned 410 Gone",
-	string(health.TLS):              "every connection failed with a TLS error",
-	string(health.Auth):             "it returned 401, 403, or 404 too many times in a row",
-	string(health.Unhealthy):        "every attempt failed for days",
-	string(health.Failures):         "too many attempts failed in a row",
-	string(health.Exhausted):        "too many deliveries ran out of attempts",
-	string(health.ProblemDNS):       "its host name was not found",
-	string(health.ProblemConnect):   "its server accepts no connection",
-	string(health.ProblemTimeout):   "it does not respond in time",
-	string(health.ProblemURL):       "it returns 404 or 410",
-	string(health.ProblemThrottled): "it returns 429 (too many requests)",
-	string(health.ProblemServer):    "it returns server errors (5xx)",
-	string(health.ProblemBlocked):   "its host name resolves to a blocked address",
-	string(health.ProblemRedirect):  "it returns redirects (3xx)",
-	string(health.ProblemReset):     "connections to it close early",
-	string(health.ProblemProtocol):  "its responses aren't valid HTTP",
-	string(health.ProblemRejected):  "it rejects requests (4xx)",
-	string(health.ProblemNetwork):   "no request reaches it",
-	string(health.ProblemInternal):  "requests to it can't be rendered or signed",
+	"url_changed":            "its URL changed",
+	string(health.Gone):      "it returned 410 Gone",
+	string(health.TLS):       "every connection failed with a TLS error",
+	string(health.Auth):      "it returned 401, 403, or 404 too many times in a row",
+	string(health.Unhealthy): "every attempt failed for days",
+	string(health.Failures):  "too many attempts failed in a row",
+	string(health.Exhausted): "too many deliveries ran out of attempts",
 }
 
-// CauseText is a cause for people, to follow "because"; empty where there is nothing to say. TLS and auth name both a
-// reason for disabling and a problem of attempts.
+// CauseText is a cause for people, to follow "because"; empty where there is nothing to say.
 func (c Condition) CauseText() string {
 	if c.State == Failing {
-		switch health.Problem(c.Cause) {
-		case health.ProblemTLS:
-			return "no TLS connection to it succeeds"
-		case health.ProblemAuth:
-			return "it returns 401 or 403"
-		}
+		return health.Problem(c.Cause).Words().Cause
 	}
 	return causes[c.Cause]
 }
@@ -193,6 +181,8 @@ func (c Condition) Title() string {
 		return "Paused by the operator"
 	case AskedToWait:
 		return "Endpoint asked to wait"
+	case Unserved:
+		return "No worker"
 	}
 	return "Active"
 }
@@ -219,6 +209,8 @@ func (c Condition) Detail() string {
 		return "The endpoint was paused. Nothing is sent until it is resumed. Deliveries are held."
 	case OnHold:
 		return c.Scope.Sentence()
+	case Unserved:
+		return "No live worker serves the endpoint. Deliveries wait, and are sent as soon as one does. Contact the operator of this platform."
 	case AskedToWait:
 		text := "The endpoint asked for a wait with Retry-After. Nothing is sent until it is over"
 		if !c.NextProbeAt.IsZero() {

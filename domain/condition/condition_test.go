@@ -86,6 +86,14 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 				NextProbeAt: now.Add(59 * time.Minute),
 			},
 		},
+		"no worker": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Unserved: true, Held: 3},
+			condition.Condition{State: condition.Unserved, Held: 3},
+		},
+		"failing, and no worker": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Breaker: open(time.Minute), Unserved: true},
+			condition.Condition{State: condition.Failing, Since: now.Add(-time.Hour), NextProbeAt: now.Add(time.Minute)},
+		},
 		"the wait is over": {
 			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(0)},
 			condition.Condition{State: condition.Active, Since: at},
@@ -282,7 +290,7 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		},
 		"no worker": {
 			condition.Row{State: condition.RowRetry, Due: later},
-			lane(func(l *condition.Lane) { l.Served = false }),
+			lane(func(l *condition.Lane) { l.Served, l.Condition.State = false, condition.Unserved }),
 			condition.Wait{Reason: condition.NoWorker},
 			time.Time{},
 		},
@@ -356,7 +364,7 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		ready, due bool
 	}{
 		"it sends":  {lane(nil), true, true},
-		"no worker": {lane(func(l *condition.Lane) { l.Served = false }), true, true},
+		"no worker": {lane(func(l *condition.Lane) { l.Served, l.Condition.State = false, condition.Unserved }), true, true},
 		"rate limit": {
 			lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), true,
 			false,

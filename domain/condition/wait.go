@@ -148,7 +148,7 @@ func (l Lane) limits(r Row, now time.Time) Wait {
 func (l Lane) Ready(now time.Time) bool {
 	switch WaitOf(Row{}, l, now).Reason {
 	case Next, RateLimit, Concurrency, NoWorker:
-		return l.Condition.Sends()
+		return l.Condition.State == Active || l.Condition.State == Unserved
 	}
 	return false
 }

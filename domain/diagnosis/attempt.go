@@ -10,46 +10,6 @@ import (
 	"posthorn/domain/health"
 )
 
-// words are what is said of each problem of an attempt.
-var words = map[health.Problem]struct{ title, detail, fix string }{
-	health.ProblemDNS: {
-		"The host name was not found", "The host name in the endpoint's URL has no address, or its name server didn't respond.",
-		"Check the spelling of the host name and its DNS records. If you just changed them, wait a few minutes.",
-	},
-	health.ProblemConnect: {
-		"No connection", "Nothing accepted a connection at the endpoint's host and port.",
-		"Check that the server is running, listens on the URL's port, and accepts connections from the internet.",
-	},
-	health.ProblemTLS: {
-		"No secure connection", "The TLS handshake failed, or the server's certificate isn't valid. The attempt says why.",
-		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, that TLS 1.2 or newer is enabled, and that no client certificate is required.",
-	},
-	health.ProblemReset: {
-		"Connection closed early", "The connection was closed before the response was complete.",
-		"Check the proxy or load balancer in front of the server, and whether the application crashed at this time.",
-	},
-	health.ProblemBlocked: {
-		"Blocked address", "The host name resolves to an address that deliveries can't be sent to, such as one in a private network.",
-		"Use a public address. To receive on your own machine, use posthorn listen, a tunnel, or a test inbox.",
-	},
-	health.ProblemProtocol: {
-		"Not an HTTP response", "The response isn't valid HTTP/1.1, or its headers are larger than 64 KiB. The attempt says what is wrong.",
-		"Check what listens at the endpoint's URL and port, and the headers that it sends.",
-	},
-	health.ProblemInternal: {
-		"Not sent", "Posthorn couldn't render or sign the request, so nothing was sent.",
-		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
-	},
-	health.ProblemThrottled: {
-		"Too many requests", "The endpoint returned 429: it accepts no more requests for now. All its deliveries wait for as long as it asks.",
-		"Raise the receiving server's limit, or lower the endpoint's rate limit here.",
-	},
-	health.ProblemRedirect: {
-		"Redirected", "The endpoint returned a redirect. Redirects are never followed, because a signed request must not be forwarded.",
-		"Change the endpoint's URL to the redirect's target. Often only https or a trailing slash is missing.",
-	},
-}
-
 // rejections are the answers of which more can be said than that they are a 4xx.
 var rejections = map[int]struct{ title, detail, fix string }{
 	400: {"Rejected as malformed", "The endpoint returned 400: it couldn't parse the request.", "Compare the request's body with what the receiver expects, and check the receiver's log."},
@@ -96,46 +56,39 @@ func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagn
 		return ofKafka(r, timeout)
 	}
 	problem := health.ProblemOf(r)
-	d := Diagnosis{Problem: problem}
-	if w, ok := words[problem]; ok {
-		d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
-		if problem == health.ProblemRedirect {
-			d.Detail = fmt.Sprintf("The endpoint returned %d, a redirect. Redirects are never followed, because a signed request must not be forwarded.", r.Status)
-		}
-		return d
-	}
-	if problem == "" {
+	w := problem.Words()
+	d := Diagnosis{Problem: problem, Title: w.Title, Detail: w.Detail, Fix: w.Fix}
+	switch problem {
+	case "":
 		return Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", r.Status)}
-	}
-	if problem == health.ProblemTimeout {
-		return timedOut(d, r, timeout)
-	}
-	if problem == health.ProblemServer {
-		d.Title = "Server error"
-		d.Detail, d.Fix = fmt.Sprintf("The endpoint returned %s: a server error.", answer(r.Status)), servers[500].fix
+	case health.ProblemRedirect:
+		d.Detail = fmt.Sprintf("The endpoint returned %d, a redirect. Redirects are never followed, because a signed request must not be forwarded.", r.Status)
+	case health.ProblemTimeout:
+		d.Detail = timedOut(d.Detail, r, timeout)
+	case health.ProblemServer:
+		d.Detail = fmt.Sprintf("The endpoint returned %s: a server error.", answer(r.Status))
 		if w, ok := servers[r.Status]; ok {
 			d.Detail, d.Fix = w.detail, w.fix
 		}
-		return d
-	}
-	d.Title, d.Detail = "Rejected", fmt.Sprintf("The endpoint returned %s: it rejected the request.", answer(r.Status))
-	d.Fix = "Check the response below, and the receiver's log at the time of the attempt."
-	if w, ok := rejections[r.Status]; ok {
-		d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
+	case health.ProblemAuth, health.ProblemURL, health.ProblemRejected:
+		d.Title, d.Detail = "Rejected", fmt.Sprintf("The endpoint returned %s: it rejected the request.", answer(r.Status))
+		d.Fix = "Check the response below, and the receiver's log at the time of the attempt."
+		if w, ok := rejections[r.Status]; ok {
+			d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
+		}
 	}
 	return d
 }
 
-func timedOut(d Diagnosis, r delivery.Result, timeout time.Duration) Diagnosis {
-	d.Title, d.Detail = "Timed out", "The endpoint accepted the request and didn't respond in time."
+// timedOut says what timed out.
+func timedOut(detail string, r delivery.Result, timeout time.Duration) string {
 	switch {
 	case r.Failure == delivery.FailNone:
-		d.Detail = "The endpoint returned 408: it timed out waiting for the request."
+		return "The endpoint returned 408: it timed out waiting for the request."
 	case timeout > 0:
-		d.Detail = fmt.Sprintf("The endpoint accepted the request and didn't respond within its timeout of %d seconds.", int(timeout.Seconds()))
+		return fmt.Sprintf("The endpoint accepted the request and didn't respond within its timeout of %d seconds.", int(timeout.Seconds()))
 	}
-	d.Fix = "Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."
-	return d
+	return detail
 }
 
 func answer(status int) string {

@@ -1,6 +1,6 @@
 // Package health decides from numbers that others keep: when a lane stops and probes, when an endpoint's owner is
-// warned and the endpoint disabled, how well a tenant is, and when it is notified. See docs/health.md. Nothing here
-// reads a clock, and the same numbers at the same moment always give the same result.
+// warned and the endpoint disabled, and which problem an attempt shows. See docs/health.md. Nothing here reads a clock,
+// and the same numbers at the same moment always give the same result.
 package health
 
 import (

@@ -15,36 +15,59 @@ var LatencyBounds = [15]time.Duration{
 }
 
 // Histogram counts attempts by duration, in the slots of LatencyBounds.
-type Histogram [len(LatencyBounds) + 1]int64
+type Histogram [len(LatencyBounds) + 1]Slot
+
+// Slot is the attempts of one slot.
+type Slot struct {
+	N     int64
+	Least time.Duration // the shortest of them
+	Most  time.Duration // the longest; 0: not known, and at most the slot's upper bound
+}
+
+// Add enters attempts of the same slot.
+func (s *Slot) Add(o Slot) {
+	switch {
+	case o.N <= 0:
+		return
+	case s.N <= 0:
+		*s = o
+		return
+	case s.Most > 0 && o.Most > 0:
+		s.Most = max(s.Most, o.Most)
+	default:
+		s.Most = 0
+	}
+	s.N += o.N
+	s.Least = min(s.Least, o.Least)
+}
 
 // Quantile is the time within which the share q (0 to 1) of the attempts ended, as if those of a slot were spread
-// evenly over it. False when there were none. The last slot has no upper bound and gives 30 s, the longest time-out of
-// an endpoint.
+// evenly between the shortest and the longest of them. False when there were none. Where the longest of the last slot
+// is not known, it gives 30 s, the longest timeout of an endpoint.
 func (h Histogram) Quantile(q float64) (time.Duration, bool) {
 	var total int64
-	for _, n := range h {
-		total += max(n, 0)
+	for _, s := range h {
+		total += max(s.N, 0)
 	}
 	if total == 0 || math.IsNaN(q) {
 		return 0, false
 	}
 	rank := min(max(q, 0), 1) * float64(total)
 	var below float64
-	for i, count := range h {
-		n := float64(max(count, 0))
+	for i, s := range h {
+		n := float64(max(s.N, 0))
 		if n == 0 || below+n < rank {
 			below += n
 			continue
 		}
-		if i == len(LatencyBounds) {
-			break
-		}
-		var low time.Duration
+		low, high := s.Least, LatencyBounds[min(i, len(LatencyBounds)-1)]
 		if i > 0 {
-			low = LatencyBounds[i-1]
+			low = max(low, LatencyBounds[i-1])
 		}
-		fraction := (rank - below) / n
-		return low + time.Duration(fraction*float64(LatencyBounds[i]-low)), true
+		if s.Most > 0 && (s.Most < high || i == len(LatencyBounds)) {
+			high = s.Most
+		}
+		return low + time.Duration((rank-below)/n*float64(high-low)), true
 	}
 	return LatencyBounds[len(LatencyBounds)-1], true
 }

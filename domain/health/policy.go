@@ -34,15 +34,26 @@ func (r Reason) Sentence(auth, failures int) string {
 	case TLS:
 		return "The TLS handshake with its server failed for too long"
 	case Auth:
-		return "Its server rejected " + words.Count(max(auth, 1), "delivery", "deliveries") + " in a row with 401, 403, or 404"
+		return "Its server responded with 401, 403, or 404 to " + words.Count(max(auth, 1), "attempt", "attempts in a row")
 	case Unhealthy:
 		return "Every attempt failed for days"
 	case Failures:
-		return words.Count(max(failures, 1), "delivery", "deliveries") + " failed in a row"
+		return words.Count(max(failures, 1), "attempt", "attempts in a row") + " failed"
 	case Exhausted:
 		return "Too many deliveries ran out of attempts"
 	}
 	return ""
+}
+
+// More is what is missing until an endpoint is disabled for the reason, in its own unit: "5 more failed attempts".
+func (r Reason) More(n int) string {
+	switch r {
+	case Auth:
+		return words.Count(n, "more response", "more responses") + " with 401, 403, or 404"
+	case Exhausted:
+		return words.Count(n, "more delivery that runs out of attempts", "more deliveries that run out of attempts")
+	}
+	return words.Count(n, "more failed attempt", "more failed attempts")
 }
 
 // Policy says when an endpoint is disabled (docs/health.md). Each part is a setting of the platform and of the tenant,

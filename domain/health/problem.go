@@ -24,43 +24,134 @@ const (
 	ProblemInternal  Problem = "internal" // Posthorn could not render or sign
 )
 
-// actions is in the order in which equally frequent problems are named: what keeps everything out comes first.
-var actions = []struct {
-	Problem Problem
-	Action  string
+// Words are what is said of a problem to people.
+type Words struct {
+	Cause  string // to follow "because": "it returns 401 or 403"
+	Title  string // what happened to an attempt, in a few words
+	Detail string // the same in a sentence
+	Fix    string // what a person does about it
+}
+
+// problems are in the order in which equally frequent problems are named: what keeps everything out comes first.
+var problems = []struct {
+	Problem
+	Words
 }{
-	{ProblemDNS, "The endpoint's host name has no address. Check the host name in its URL and its DNS records."},
-	{ProblemTLS, "The TLS handshake with the endpoint fails. Check that its certificate hasn't expired, is issued for the host name, and is sent with its full chain, and that no client certificate is required. The attempts say why it fails."},
-	{ProblemConnect, "The endpoint accepts no connections. Check that its server is running and that its firewall allows connections to the URL's port."},
-	{ProblemBlocked, "The endpoint's host name resolves to an address that deliveries can't be sent to. Use a public address."},
-	{ProblemAuth, "The endpoint returns 401 or 403. Check the secret that it verifies signatures with, and the authorization that it requires."},
-	{ProblemURL, "The endpoint returns 404 or 410, so nothing receives events there. Check its URL."},
-	{ProblemServer, "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt."},
-	{ProblemTimeout, "The endpoint times out. Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."},
-	{ProblemThrottled, "The endpoint returns 429 (too many requests). Raise its server's limit, or lower the endpoint's rate_limit here."},
-	{ProblemRedirect, "The endpoint returns redirects (3xx), which are never followed. Change its URL to the redirect's target."},
-	{ProblemReset, "Connections close before the response is complete. Check the proxy or load balancer in front of the endpoint's server."},
-	{ProblemProtocol, "The endpoint's responses aren't valid HTTP, or their headers are too large. Check what listens at its URL."},
-	{ProblemNetwork, "No request reaches the endpoint. Check its host name, TLS certificate, and firewall; the attempts say which of them fails."},
-	{ProblemRejected, "The endpoint rejects requests (4xx). Check the responses in its failed deliveries."},
-	{ProblemInternal, "Posthorn couldn't render or sign deliveries. Check the endpoint's format and secrets. If they are correct, contact the operator of this platform."},
+	{ProblemDNS, Words{
+		"its host name was not found",
+		"The host name was not found",
+		"The host name in the endpoint's URL has no address, or its name server didn't respond.",
+		"Check the spelling of the host name and its DNS records. If you just changed them, wait a few minutes.",
+	}},
+	{ProblemTLS, Words{
+		"no TLS connection to it succeeds",
+		"No secure connection",
+		"The TLS handshake failed, or the server's certificate isn't valid. The attempt says why.",
+		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, that TLS 1.2 or newer is enabled, and that no client certificate is required.",
+	}},
+	{ProblemConnect, Words{
+		"its server accepts no connection",
+		"No connection",
+		"Nothing accepted a connection at the endpoint's host and port.",
+		"Check that the server is running, listens on the URL's port, and that its firewall accepts connections from the internet.",
+	}},
+	{ProblemBlocked, Words{
+		"its host name resolves to a blocked address",
+		"Blocked address",
+		"The host name resolves to an address that deliveries can't be sent to, such as one in a private network.",
+		"Use a public address. To receive on your own machine, use posthorn listen, a tunnel, or a test inbox.",
+	}},
+	{ProblemAuth, Words{
+		"it returns 401 or 403",
+		"Not authorized",
+		"The endpoint returned 401 or 403.",
+		"Check the secret that it verifies signatures with, and the authorization that it requires.",
+	}},
+	{ProblemURL, Words{
+		"it returns 404 or 410",
+		"URL not found",
+		"The endpoint returned 404 or 410: nothing receives events at this URL.",
+		"Check the endpoint's URL.",
+	}},
+	{ProblemServer, Words{
+		"it returns server errors (5xx)",
+		"Server error",
+		"The endpoint returned server errors (5xx).",
+		"Check the receiver's log at the time of the attempt.",
+	}},
+	{ProblemTimeout, Words{
+		"it does not respond in time",
+		"Timed out",
+		"The endpoint accepted the request and didn't respond in time.",
+		"Respond first, process later: store the event, return a 2xx immediately, and do the work afterward.",
+	}},
+	{ProblemThrottled, Words{
+		"it returns 429 (too many requests)",
+		"Too many requests",
+		"The endpoint returned 429: it accepts no more requests for now. All its deliveries wait for as long as it asks.",
+		"Raise the receiving server's limit, or lower the endpoint's rate limit (rate_limit) here.",
+	}},
+	{ProblemRedirect, Words{
+		"it returns redirects (3xx)",
+		"Redirected",
+		"The endpoint returned a redirect. Redirects are never followed, because a signed request must not be forwarded.",
+		"Change the endpoint's URL to the redirect's target. Often only https or a trailing slash is missing.",
+	}},
+	{ProblemReset, Words{
+		"connections to it close early",
+		"Connection closed early",
+		"The connection was closed before the response was complete.",
+		"Check the proxy or load balancer in front of the server, and whether the application crashed at this time.",
+	}},
+	{ProblemProtocol, Words{
+		"its responses aren't valid HTTP",
+		"Not an HTTP response",
+		"The response isn't valid HTTP/1.1, or its headers are larger than 64 KiB. The attempt says what is wrong.",
+		"Check what listens at the endpoint's URL and port, and the headers that it sends.",
+	}},
+	{ProblemNetwork, Words{
+		"no request reaches it",
+		"Not reached",
+		"No request reached the endpoint.",
+		"Check its host name, TLS certificate, and firewall; the attempts say which of them fails.",
+	}},
+	{ProblemRejected, Words{
+		"it rejects requests (4xx)",
+		"Rejected",
+		"The endpoint rejected requests (4xx).",
+		"Check the responses in its failed deliveries.",
+	}},
+	{ProblemInternal, Words{
+		"requests to it can't be rendered or signed",
+		"Not sent",
+		"Posthorn couldn't render or sign the request, so nothing was sent.",
+		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
+	}},
 }
 
 // Problems lists the problems.
 func Problems() []Problem {
-	out := make([]Problem, len(actions))
-	for i, a := range actions {
-		out[i] = a.Problem
+	out := make([]Problem, len(problems))
+	for i, w := range problems {
+		out[i] = w.Problem
 	}
 	return out
 }
 
-// Action is the sentence that says what to do about a problem (docs/health.md); empty for none.
-func (p Problem) Action() string {
-	for _, a := range actions {
-		if a.Problem == p {
-			return a.Action
+// Words are what is said of the problem; empty for none.
+func (p Problem) Words() Words {
+	for _, w := range problems {
+		if w.Problem == p {
+			return w.Words
 		}
+	}
+	return Words{}
+}
+
+// Action says what happened and what to do about it; empty for no problem.
+func (p Problem) Action() string {
+	if w := p.Words(); w.Fix != "" {
+		return w.Detail + " " + w.Fix
 	}
 	return ""
 }
@@ -105,53 +196,7 @@ type ErrorCount struct {
 	Count   int64
 }
 
-// classOf is the roll-ups' class of a failed result.
-func classOf(r delivery.Result) int {
-	switch r.Failure {
-	case delivery.FailNone:
-	case delivery.FailTimeout:
-		return ClassTimeout
-	case delivery.FailBlocked:
-		return ClassBlocked
-	default:
-		return ClassNetwork
-	}
-	switch s := r.Status; {
-	case s >= 300 && s < 400:
-		return ClassRedirect
-	case s >= 400 && s < 500:
-		return ClassClient
-	}
-	return ClassServer
-}
-
-// problems counts failed attempts by problem. The results say what exactly failed; attempts whose result is not known
-// count by their class, so that all that failed is counted once.
-func problems(errors []ErrorCount, a Attempts) map[Problem]int64 {
-	counts, rest := map[Problem]int64{}, a
-	for _, e := range errors {
-		r := delivery.Result{Failure: e.Failure, Status: e.Status}
-		if p := ProblemOf(r); p != "" {
-			counts[p] += max(e.Count, 0)
-			rest[classOf(r)] -= max(e.Count, 0)
-		}
-	}
-	for class, p := range map[int]Problem{
-		ClassRedirect: ProblemRedirect, ClassClient: ProblemRejected, ClassServer: ProblemServer,
-		ClassNetwork: ProblemNetwork, ClassTimeout: ProblemTimeout, ClassBlocked: ProblemBlocked,
-	} {
-		counts[p] += max(rest[class], 0)
-	}
-	return counts
-}
-
-// dominant is the most frequent problem and its count.
-func dominant(errors []ErrorCount, a Attempts) (most Problem, n int64) {
-	counts := problems(errors, a)
-	for _, p := range Problems() {
-		if counts[p] > n {
-			most, n = p, counts[p]
-		}
-	}
-	return most, n
+// Result is what the attempts ended with.
+func (e ErrorCount) Result() delivery.Result {
+	return delivery.Result{Failure: e.Failure, Status: e.Status}
 }

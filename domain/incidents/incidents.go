@@ -81,6 +81,8 @@ type Host struct {
 	BreakersOpen       int64     // endpoints whose condition is failing
 	Failing            int64     // active ones whose last attempt failed
 	LastFailure        time.Time // zero: none
+	Unverified         int64
+	Response           string // what the failing ones respond most often: "503", "no connection"; empty: nothing fails
 }
 
 // HostState is how a host does.
@@ -93,6 +95,8 @@ const (
 	HostFailing HostState = "failing"     // some failed last
 	HostPaused  HostState = "paused"      // none is active, and operators paused some
 	HostOff     HostState = "disabled"    // none is active, and Posthorn switched some off
+	HostNew     HostState = "unverified"  // none is active, and some were never verified
+	HostIdle    HostState = "inactive"    // none is active, and their owners keep them so
 	HostWell    HostState = "healthy"
 )
 
@@ -109,8 +113,25 @@ func (h Host) State() HostState {
 		return HostPaused
 	case h.Active == 0 && h.Disabled > 0:
 		return HostOff
+	case h.Active == 0 && h.Unverified > 0:
+		return HostNew
+	case h.Active == 0:
+		return HostIdle
 	}
 	return HostWell
+}
+
+// Words are the host's state for people: "down", or of hosts that fail in part "25 of 25 failing, 503".
+func (h Host) Words() string {
+	s := h.State()
+	if s != HostPartly && s != HostFailing {
+		return string(s)
+	}
+	text := strconv.FormatInt(max(h.Failing, h.BreakersOpen), 10) + " of " + strconv.FormatInt(h.Active, 10) + " failing"
+	if h.Response != "" {
+		text += ", " + h.Response
+	}
+	return text
 }
 
 // Finding is one thing to look at.
@@ -158,7 +179,7 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 	}
 	for i, h := range f.Hosts {
 		if s := h.State(); (s == HostDown || s == HostPartly) && h.Tenants >= widely {
-			add(DownHost, health.Warned, i, h.Name+" is "+string(s)+" for "+many(h.Tenants, "tenant", "tenants")+".",
+			add(DownHost, health.Warned, i, h.Name+": "+h.Words()+" for "+many(h.Tenants, "tenant", "tenants")+".",
 				"Their deliveries to it wait and are probed. Nothing is lost. Pause the host if its owner asks for it.")
 		}
 	}

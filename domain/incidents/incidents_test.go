@@ -29,7 +29,7 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 		"many are late": {func(f *Facts) {
 			f.Late = []Waiting{{"Acme", 3 * time.Hour}, {"Umbrella", time.Hour}, {"Initech", time.Second}}
 		}, []string{"Deliveries of Acme and of 1 other tenant are overdue: the oldest has been due for 3 hours."}},
-		"a host is down for many":    {func(f *Facts) { f.Hosts[0].Tenants, f.Hosts[0].Active, f.Hosts[0].BreakersOpen = 7, 7, 7 }, []string{"a.example.com is down for 7 tenants."}},
+		"a host is down for many":    {func(f *Facts) { f.Hosts[0].Tenants, f.Hosts[0].Active, f.Hosts[0].BreakersOpen = 7, 7, 7 }, []string{"a.example.com: down for 7 tenants."}},
 		"one crowds out the others":  {func(f *Facts) { f.Loads[0].Ready = 40000 }, []string{"Acme has 90% of the workers' time, and 40000 deliveries ready to send, 90% of all."}},
 		"there are no others":        {func(f *Facts) { f.Loads[0].Ready, f.Loads[0].Alone = 40000, true }, nil},
 		"a backlog of slow requests": {func(f *Facts) { f.Loads[0] = Load{Tenant: "Acme", Queue: 0.75, Ready: 3000} }, []string{"Acme has 3000 deliveries ready to send, 75% of all."}},
@@ -37,10 +37,10 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 		"everything at once": {func(f *Facts) {
 			*f = Facts{
 				WorkersLost: 2, Discrepancies: 3, Late: []Waiting{{"Acme", time.Hour}},
-				Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3}},
+				Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3, Response: "503"}},
 				Loads: []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}},
 			}
-		}, []string{"No worker is running", "The books differ", "Deliveries of Acme", "2 workers stopped", "a is partly down for 2 tenants", "Acme has"}},
+		}, []string{"No worker is running", "The books differ", "Deliveries of Acme", "2 workers stopped", "a: 3 of 4 failing, 503 for 2 tenants", "Acme has"}},
 	} {
 		f := well
 		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...),
@@ -78,12 +78,29 @@ func TestAHostsStateFollowsFromItsActiveEndpoints(t *testing.T) {
 		HostFailing: {{Endpoints: 2, Active: 2, Failing: 1}},
 		HostPaused:  {{Endpoints: 2, Paused: 2}, {Endpoints: 3, Paused: 1, Disabled: 2}},
 		HostOff:     {{Endpoints: 2, Disabled: 2}, {Endpoints: 2, Disabled: 1, Failing: 1}},
-		HostWell:    {{Endpoints: 100, Active: 99, Disabled: 1}, {Endpoints: 1, Active: 1}, {Endpoints: 1}},
+		HostWell:    {{Endpoints: 100, Active: 99, Disabled: 1}, {Endpoints: 1, Active: 1}},
+		HostNew:     {{Endpoints: 10, Unverified: 10}, {Endpoints: 2, Unverified: 1}},
+		HostIdle:    {{Endpoints: 1}},
 	} {
 		for _, h := range hosts {
 			if got := h.State(); got != want {
 				t.Errorf("%+v is %s, want %s", h, got, want)
 			}
+		}
+	}
+}
+
+func TestAHostThatFailsSaysHowManyOfItsEndpointsDo(t *testing.T) {
+	t.Parallel()
+	for want, h := range map[string]Host{
+		"25 of 25 failing, 503": {Endpoints: 25, Active: 25, Failing: 25, BreakersOpen: 2, Response: "503"},
+		"1 of 2 failing":        {Endpoints: 2, Active: 2, Failing: 1},
+		"down":                  {Endpoints: 2, Active: 2, Failing: 2, BreakersOpen: 2, Response: "503"},
+		"unverified":            {Endpoints: 2, Unverified: 2},
+		"healthy":               {Endpoints: 2, Active: 2},
+	} {
+		if got := h.Words(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -98,6 +98,7 @@ type DigestDetails struct {
 	ActionEndpoint   string           `json:"action_endpoint,omitempty"`
 	Alerts           []DigestAlert    `json:"alerts,omitempty"` // an alert for each endpoint that needs attention, the worst first
 	MoreAlerts       int              `json:"more_alerts,omitempty"`
+	Recovered        []DigestRecovery `json:"recovered,omitempty"`    // endpoints whose failures are over
 	DeadLetters      int64            `json:"dead_letters,omitempty"` // now
 	ActiveEndpoints  int              `json:"active_endpoints"`
 	SuccessDay       string           `json:"success_day"` // in percent; a dash where there were no attempts
@@ -126,6 +127,14 @@ type DigestAlert struct {
 	Code     string `json:"code"`
 	Detail   string `json:"detail"`
 	Action   string `json:"action"`
+}
+
+// DigestRecovery is one endpoint whose failures are over.
+type DigestRecovery struct {
+	Endpoint string    `json:"endpoint"`
+	Name     string    `json:"name"`
+	Detail   string    `json:"detail"`
+	At       time.Time `json:"at"` // since when it is well
 }
 
 // DigestEndpoint is one endpoint among those that failed most.

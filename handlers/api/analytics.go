@@ -22,7 +22,7 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		Choices: []handlers.Choice{
 			{Name: "by", Words: []string{"hour", "day", "minute"}},
 			{Name: "group", Words: []string{"none", "endpoint", "type", "status_class"}},
-			{Name: "format", Words: []string{"json", "csv"}},
+			formats,
 		},
 	})
 	if err != nil {
@@ -53,8 +53,7 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 	}
 	rows := series.Rows()
 	if wantsCSV(c, p.Chosen["format"]) {
-		c.Writer.Header().Set("Content-Disposition", `attachment; filename="posthorn-deliveries.csv"`)
-		c.Data(http.StatusOK, "text/csv; charset=utf-8", analyticsCSV(rows))
+		respondCSV(c, "posthorn-deliveries.csv", analyticsTable(rows))
 		return nil
 	}
 	return c.Answer(http.StatusOK, Analytics{
@@ -62,12 +61,9 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 	})
 }
 
-// wantsCSV follows the parameter if it is given, else the Accept header.
-func wantsCSV(c *handlers.Call, format string) bool {
-	if c.Request.URL.Query().Has("format") {
-		return format == "csv"
-	}
-	return c.NegotiateFormat("application/json", "text/csv") == "text/csv"
+// milliseconds keeps one decimal.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(100*time.Microsecond).Microseconds()) / 1000
 }
 
 func analyticsView(r analytics.Row) AnalyticsRow {
@@ -92,8 +88,8 @@ func analyticsView(r analytics.Row) AnalyticsRow {
 	return out
 }
 
-// analyticsCSV is the same rows as a table. Columns that the series is not grouped by are empty.
-func analyticsCSV(rows []analytics.Row) []byte {
+// analyticsTable is the same rows as a table. Columns that the series is not grouped by are empty.
+func analyticsTable(rows []analytics.Row) [][]string {
 	table := [][]string{{
 		"start", "endpoint_id", "type", "status_class", "attempts", "succeeded", "failed", "retries", "mean_ms", "p50_ms", "p95_ms", "p99_ms",
 	}}
@@ -111,5 +107,5 @@ func analyticsCSV(rows []analytics.Row) []byte {
 			lasting(r.Quantile(0.99)),
 		})
 	}
-	return analytics.CSV(table)
+	return table
 }

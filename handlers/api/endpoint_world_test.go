@@ -11,10 +11,10 @@ import (
 	"posthorn/domain/id"
 )
 
-// worker stores a live worker.
+// worker stores a live worker, if there is none.
 func (w *world) worker() {
 	w.t.Helper()
-	w.sql("INSERT INTO workers (id, name) VALUES ($1, 'a worker')", db.NewID())
+	w.sql("INSERT INTO workers (id, name) SELECT $1, 'a worker' WHERE NOT EXISTS (SELECT FROM workers)", db.NewID())
 }
 
 // sql runs a statement as a role that sees all tenants.
@@ -65,6 +65,7 @@ func (w *world) active(tn tenant, fields map[string]any) string {
 	w.t.Helper()
 	ep := w.endpoint(tn, fields).text("id")
 	w.setStatus(ep, "active")
+	w.worker()
 	return ep
 }
 

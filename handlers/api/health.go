@@ -1,90 +1,171 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
-	"time"
+	"strings"
+
+	"github.com/oapi-codegen/nullable"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
-	"posthorn/domain/egress"
+	"posthorn/domain/analytics"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
 
-// getHealth responds with the condition of the tenant's endpoints, the reasons, and what to do first.
+// getHealth responds with the condition of the tenant's endpoints, the reasons, and what to do first, as JSON or as CSV.
 func (a *api) getHealth(c *handlers.Call) error {
-	if _, err := c.Page(handlers.List{Name: "health", Whole: true}); err != nil {
+	p, err := c.Page(handlers.List{Name: "health", Whole: true, Choices: []handlers.Choice{formats}})
+	if err != nil {
 		return err
 	}
-	now := a.Now()
 	var h endpoints.TenantHealth
-	urls := map[id.UUID]string{}
-	err := c.Tx(func(q *db.Tx) (err error) {
-		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
-			return err
-		}
-		ids := make([]id.UUID, len(h.Top))
-		for i, r := range h.Top {
-			ids[i] = r.Endpoint
-		}
-		rows, err := q.EndpointNames(c.Ctx(), sql.EndpointNamesParams{TenantID: c.Actor.Tenant, Ids: ids})
-		for _, r := range rows {
-			urls[r.ID] = r.URL
-		}
+	err = c.Tx(func(q *db.Tx) (err error) {
+		h, err = endpoints.ReadTenantHealth(c.Ctx(), q, c.Actor.Tenant, a.Now())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, healthView(h, urls, now))
+	if !wantsCSV(c, p.Chosen["format"]) {
+		return c.Answer(http.StatusOK, healthView(h))
+	}
+	text, err := json.Marshal(healthView(h))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"field", "value"}}
+	if rows, err = flatten(rows, "", text); err == nil {
+		respondCSV(c, "posthorn-health.csv", rows)
+	}
+	return err
 }
 
-func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time) Health {
-	s := health.Summarise(h.Inputs)
-	out := Health{
-		At: Time(now.UTC()), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,
-		Findings: make([]HealthFinding, len(s.Findings)), ActiveEndpoints: h.ActiveEndpoints,
-		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries),
-		FailedDeliveriesDay: int(h.FailedDeliveries), P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95),
-		DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen, WarningsRunning: h.Warnings,
-		OldestDueSeconds: int(h.OldestDue.Seconds()), MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters),
-		Alerts: []HealthAlert{}, TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
+// flatten appends a row for each value in a JSON text, in its order, with the path to it: "findings.0.code".
+func flatten(rows [][]string, path string, text json.RawMessage) ([][]string, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	start, err := d.Token()
+	if err != nil {
+		return rows, err
 	}
-	for i, f := range s.Findings {
-		out.Findings[i] = HealthFinding{
-			Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail,
-			EndpointID: orNullText(f.Endpoint),
+	if _, nested := start.(json.Delim); !nested {
+		value := strings.TrimSpace(string(text))
+		switch v := start.(type) {
+		case string:
+			value = v
+		case nil:
+			value = ""
+		}
+		return append(rows, []string{strings.TrimPrefix(path, "."), value}), nil
+	}
+	for i := 0; d.More(); i++ {
+		at := fmt.Sprint(i)
+		if start == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil {
+				return rows, err
+			}
+			at = fmt.Sprint(name)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return rows, err
+		}
+		if rows, err = flatten(rows, path+"."+at, value); err != nil {
+			return rows, err
 		}
 	}
-	for _, a := range s.Alerts {
-		out.Alerts = append(out.Alerts, HealthAlert{
-			EndpointID: a.Endpoint, Name: a.Name, Severity: HealthSeverity(a.Severity.String()), Code: a.Code,
-			Detail: a.Detail, Action: a.Action,
-			Attempts: int(a.Attempts), Failed: int(a.Failed), Problem: orNullText(string(a.Problem)),
-			Response: orNullText(a.Response.String()), ResponseCount: int(a.Response.Count),
-		})
+	return rows, nil
+}
+
+func healthView(h endpoints.TenantHealth) Health {
+	out := Health{
+		At:                  Time(h.Now.UTC()),
+		Severity:            HealthSeverity(h.Severity.String()),
+		Reason:              h.Reason(),
+		Action:              h.Action,
+		ActionEndpointID:    orNullEndpoint(h.ActionEndpoint),
+		Findings:            make([]HealthFinding, len(h.Findings)),
+		ActiveEndpoints:     h.ActiveEndpoints,
+		Day:                 rateView(h.SuccessDay),
+		Hour:                rateView(h.SuccessHour),
+		RetriesDay:          int(h.Retries),
+		FailedDeliveriesDay: int(h.FailedDeliveries),
+		P50Ms:               milliseconds(h.P50),
+		P95Ms:               milliseconds(h.P95),
+		DisabledDay:         h.Disabled,
+		BreakersOpen:        h.BreakersOpen,
+		WarningsRunning:     h.Warnings,
+		OldestDueSeconds:    int(h.OldestDue.Seconds()),
+		DominantProblem:     orNullText(string(h.Dominant)),
+		DominantEndpointID:  orNullEndpoint(h.DominantEndpoint),
+		Alerts:              make([]HealthAlert, len(h.Alerts)),
+		MoreAlerts:          h.MoreAlerts,
+		Recovered:           make([]HealthRecovery, len(h.Recovered)),
+		DeadLetters:         int(h.DeadLetters),
+		TopTypes:            make([]HealthType, len(h.Types)),
+		TopEndpoints:        make([]HealthEndpoint, len(h.Top)),
 	}
-	out.DominantEndpointID, out.ActionEndpointID = orNullText(s.DominantEndpoint), orNullText(s.ActionEndpoint)
+	for i, f := range h.Findings {
+		out.Findings[i] = HealthFinding{
+			Severity:   HealthSeverity(f.Severity.String()),
+			Code:       f.Code,
+			Detail:     f.Detail,
+			EndpointID: orNullEndpoint(f.Endpoint),
+		}
+	}
+	for i, a := range h.Alerts {
+		out.Alerts[i] = HealthAlert{
+			EndpointID:    id.Endpoint.Format(a.Endpoint),
+			Name:          a.Name,
+			Severity:      HealthSeverity(a.Severity.String()),
+			Code:          a.Code,
+			Detail:        a.Detail,
+			Action:        a.Action,
+			Attempts:      int(a.Attempts),
+			Failed:        int(a.Failed),
+			Problem:       orNullText(string(a.Problem)),
+			Response:      orNullText(a.Response.String()),
+			ResponseCount: int(a.Response.Count),
+		}
+	}
+	for i, r := range h.Recovered {
+		out.Recovered[i] = HealthRecovery{
+			EndpointID: id.Endpoint.Format(r.Endpoint),
+			Name:       r.Name,
+			At:         Time(r.At.UTC()),
+			Detail:     r.Detail(),
+			Attempts:   int(r.Attempts),
+			Failed:     int(r.Failed),
+		}
+	}
 	out.LastDigestAt.SetNull()
 	if !h.LastDigest.IsZero() {
 		out.LastDigestAt.Set(Time(h.LastDigest))
 	}
-	out.DominantProblem.SetNull()
-	if s.Dominant != "" {
-		out.DominantProblem.Set(string(s.Dominant))
+	for i, r := range h.Types {
+		out.TopTypes[i] = HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())}
 	}
-	for _, r := range h.Types {
-		out.TopTypes = append(out.TopTypes, HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())})
-	}
-	for _, r := range h.Top {
-		out.TopEndpoints = append(out.TopEndpoints, HealthEndpoint{
-			EndpointID: id.Endpoint.Format(r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Attempts: int(r.Total()),
-			Failed: int(r.Failed()),
-		})
+	for i, r := range h.Top {
+		out.TopEndpoints[i] = HealthEndpoint{
+			EndpointID: id.Endpoint.Format(r.Endpoint),
+			URL:        r.URL,
+			Attempts:   int(r.Total()),
+			Failed:     int(r.Failed()),
+		}
 	}
 	return out
+}
+
+func orNullEndpoint(u id.UUID) nullable.Nullable[string] {
+	if u.IsZero() {
+		return nullable.NewNullNullable[string]()
+	}
+	return nullable.NewNullableWithValue(id.Endpoint.Format(u))
 }
 
 func rateView(r health.Rate) SuccessRate {
@@ -96,7 +177,18 @@ func rateView(r health.Rate) SuccessRate {
 	return out
 }
 
-// milliseconds keeps one decimal: the histogram has no more precision.
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Round(100*time.Microsecond).Microseconds()) / 1000
+// formats is the choice of the responses that are also tables.
+var formats = handlers.Choice{Name: "format", Words: []string{"json", "csv"}}
+
+// wantsCSV follows the parameter if it is given, else the Accept header.
+func wantsCSV(c *handlers.Call, format string) bool {
+	if c.Request.URL.Query().Has("format") {
+		return format == "csv"
+	}
+	return c.NegotiateFormat("application/json", "text/csv") == "text/csv"
+}
+
+func respondCSV(c *handlers.Call, name string, rows [][]string) {
+	c.Writer.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	c.Data(http.StatusOK, "text/csv; charset=utf-8", analytics.CSV(rows))
 }

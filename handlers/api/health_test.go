@@ -26,6 +26,13 @@ func (w *world) rollUp(tn tenant, ep string, b bucket, eventType string, kind, n
 	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 		VALUES ($1, $2, $3, date_bin(make_interval(secs => $3::int), now() - $4 * interval '1 second', '2000-01-01Z'), $5, $6::int, $7::int, $7::int * 1000)`,
 		tn.uuid.String(), w.uuid(id.Endpoint, ep), b.width, b.ago.Seconds(), eventType, kind, n)
+	w.longActive(ep)
+}
+
+// longActive makes an endpoint active for longer than any attempt is old.
+func (w *world) longActive(ep string) {
+	w.t.Helper()
+	w.sql("UPDATE endpoints SET status_at = now() - interval '3 days' WHERE id = $1", w.uuid(id.Endpoint, ep))
 }
 
 // unfolded stores what the recorder leaves in the ledger.
@@ -34,6 +41,7 @@ func (w *world) unfolded(ep, eventType string, kind, n int) {
 	w.sql(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
 		VALUES (ARRAY[$1::uuid], ARRAY[$2], ARRAY[(extract(epoch FROM now()) / 60)::int - 1], ARRAY[$3::smallint], ARRAY[$4::int], ARRAY[1000])`,
 		w.uuid(id.Endpoint, ep), eventType, kind, n)
+	w.longActive(ep)
 }
 
 const (
@@ -71,7 +79,7 @@ func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
 		h.RetriesDay != 60 || h.ActiveEndpoints != 2 || h.FailedDeliveriesDay != 0 || h.P50Ms < 50 || h.P50Ms > 100 {
 		t.Errorf("%+v", h)
 	}
-	if p, _ := h.DominantProblem.Get(); p != "server_error" || !strings.Contains(h.Action, "returning server errors") || len(h.Findings) != 2 {
+	if p, _ := h.DominantProblem.Get(); p != "server_error" || !strings.Contains(h.Action, "returned server errors") || len(h.Findings) != 2 {
 		t.Errorf("%+v", h)
 	}
 	if len(h.TopEndpoints) != 1 || h.TopEndpoints[0].EndpointID != bad || h.TopEndpoints[0].Failed != 70 ||
@@ -197,11 +205,95 @@ func TestHealthCountsAnEndpointThatWasResumedSince(t *testing.T) {
 	w.disabled(tn, two, "auth")
 	w.setStatus(two, "active")
 	h := w.health(tn)
-	if h.DisabledDay != 2 || h.Findings[0].Detail != "2 endpoints were disabled in the last 24 hours, and 1 was resumed since: Shop." {
+	if h.DisabledDay != 2 || h.Findings[0].Detail != "1 endpoint is disabled: Shop." {
 		t.Errorf("%d disabled: %+v", h.DisabledDay, h.Findings)
 	}
 	if of, _ := h.Findings[0].EndpointID.Get(); of != one || !strings.Contains(h.Action, "410") {
 		t.Errorf("%s: %s", of, h.Action)
+	}
+}
+
+// What keeps deliveries from being sent is in the summary, whoever keeps them.
+func TestHealthSaysWhatStopsDeliveries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, map[string]any{"description": "Shop", "when_held": "drop"})
+	w.onlyDelivery(tn, nil)
+	says := func(severity, code, detail string) {
+		t.Helper()
+		h := w.health(tn)
+		if string(h.Severity) != severity || len(h.Findings) != 1 || h.Findings[0].Code != code || h.Reason != detail {
+			t.Errorf("%s: %s %+v", code, h.Severity, h.Findings)
+		}
+	}
+	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(http.StatusOK)
+	says("ok", "endpoint_paused", "1 endpoint is paused: Shop. 1 delivery waits. New events create no deliveries to it.")
+	w.setStatus(ep, "active")
+	w.sql(`INSERT INTO dispatch_pauses (id, scope, host, reason, actor_kind, created_at)
+		SELECT gen_random_uuid(), 'host', posthorn.url_host(url), 'test', 'operator', now() FROM endpoints WHERE id = $1`, w.uuid(id.Endpoint, ep))
+	if h := w.health(tn); h.Severity != "warning" || h.Findings[0].Code != "paused_by_operator" || !strings.HasPrefix(h.Reason, "The operator paused deliveries to ") {
+		t.Errorf("host paused: %s %+v", h.Severity, h.Findings)
+	}
+	w.sql("DELETE FROM dispatch_pauses")
+	w.sql("UPDATE workers SET dead = true")
+	says("critical", "no_worker", "1 endpoint is served by no live worker, so nothing is sent to it: Shop. 1 delivery waits.")
+	w.sql("UPDATE tenants SET state = 'suspended', state_at = now() WHERE id = $1", tn.uuid.String())
+	says("critical", "suspended", "The operator of this platform suspended this tenant. Nothing is sent, and nothing is lost.")
+}
+
+// The breaker has closed: what failed is told as over, and asks for nothing.
+func TestHealthTellsOfARecoveryAsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, map[string]any{"description": "Shop"})
+	w.rollUp(tn, ep, bucket{60, time.Minute}, "order.paid", kindServer, 30)
+	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, last_failure_at, last_success_at, closed_at)
+		VALUES ($1, $2, now() - interval '20 seconds', now(), now() - interval '10 seconds')`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
+	h := w.health(tn)
+	if h.Severity != "ok" || h.Action != "" || len(h.Alerts) != 0 || len(h.Recovered) != 1 ||
+		h.Recovered[0].Detail != "Shop recovered: 30 of 30 attempts failed in the last 24 hours." {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestHealthAsCSV(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, nil)
+	w.rollUp(tn, ep, bucket{60, time.Minute}, "order.paid", kindServer, 3)
+	got := w.do("GET", "/api/v1/health", tn.key, nil, "Accept", "text/csv").want(http.StatusOK)
+	rows, err := csv.NewReader(strings.NewReader(string(got.Body))).ReadAll()
+	if err != nil || got.Header.Get("Content-Type") != "text/csv; charset=utf-8" {
+		t.Fatal(err, got.Header)
+	}
+	values := map[string]string{}
+	for _, r := range rows {
+		values[r[0]] = r[1]
+	}
+	for field, want := range map[string]string{
+		"field": "value", "severity": "warning", "findings.0.code": "success_day", "day.attempts": "3", "top_types.0.type": "order.paid", "last_digest_at": "",
+	} {
+		if values[field] != want {
+			t.Errorf("%s is %q, want %q", field, values[field], want)
+		}
+	}
+	w.do("GET", "/api/v1/health?format=xml", tn.key, nil).problem(http.StatusBadRequest, "choice_unknown", "format")
+}
+
+// A percentile lies between the shortest and the longest attempt.
+func TestPercentilesLieWithinWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, nil)
+	w.sql(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most)
+		VALUES (ARRAY[$1::uuid], ARRAY['order.paid'], ARRAY[(extract(epoch FROM now()) / 60)::int - 1], ARRAY[9::smallint], ARRAY[20], ARRAY[12000000], ARRAY[590000], ARRAY[610000])`,
+		w.uuid(id.Endpoint, ep))
+	if h := w.health(tn); h.P50Ms != 600 || h.P95Ms != 609 {
+		t.Errorf("p50 %v ms, p95 %v ms", h.P50Ms, h.P95Ms)
 	}
 }
 

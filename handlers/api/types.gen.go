@@ -319,6 +319,7 @@ const (
 	EndpointStatePausedByOperator EndpointState = "paused_by_operator"
 	EndpointStateSuspended        EndpointState = "suspended"
 	EndpointStateUnverified       EndpointState = "unverified"
+	EndpointStateWaitingForWorker EndpointState = "waiting_for_worker"
 )
 
 // Valid indicates whether the value is a known member of the EndpointState enum.
@@ -339,6 +340,8 @@ func (e EndpointState) Valid() bool {
 	case EndpointStateSuspended:
 		return true
 	case EndpointStateUnverified:
+		return true
+	case EndpointStateWaitingForWorker:
 		return true
 	default:
 		return false
@@ -1484,16 +1487,16 @@ func (e GetAnalyticsParamsGroup) Valid() bool {
 
 // Defines values for GetAnalyticsParamsFormat.
 const (
-	Csv  GetAnalyticsParamsFormat = "csv"
-	JSON GetAnalyticsParamsFormat = "json"
+	GetAnalyticsParamsFormatCsv  GetAnalyticsParamsFormat = "csv"
+	GetAnalyticsParamsFormatJSON GetAnalyticsParamsFormat = "json"
 )
 
 // Valid indicates whether the value is a known member of the GetAnalyticsParamsFormat enum.
 func (e GetAnalyticsParamsFormat) Valid() bool {
 	switch e {
-	case Csv:
+	case GetAnalyticsParamsFormatCsv:
 		return true
-	case JSON:
+	case GetAnalyticsParamsFormatJSON:
 		return true
 	default:
 		return false
@@ -1680,6 +1683,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	case ListEventDeliveriesParamsOrderAsc:
 		return true
 	case ListEventDeliveriesParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetHealthParamsFormat.
+const (
+	GetHealthParamsFormatCsv  GetHealthParamsFormat = "csv"
+	GetHealthParamsFormatJSON GetHealthParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetHealthParamsFormat enum.
+func (e GetHealthParamsFormat) Valid() bool {
+	switch e {
+	case GetHealthParamsFormatCsv:
+		return true
+	case GetHealthParamsFormatJSON:
 		return true
 	default:
 		return false
@@ -3191,6 +3212,9 @@ type Health struct {
 	// Reason The reason as a sentence
 	Reason string `json:"reason"`
 
+	// Recovered The endpoints whose failures are over, latest first; at most 5
+	Recovered []HealthRecovery `json:"recovered"`
+
 	// RetriesDay Attempts of the last 24 hours that were not their delivery's first
 	RetriesDay int            `json:"retries_day"`
 	Severity   HealthSeverity `json:"severity"`
@@ -3241,7 +3265,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, asked_to_wait, warning_running
+	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, endpoint_paused, endpoint_unverified
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
@@ -3291,6 +3315,21 @@ type HealthPolicyPatch struct {
 	TLSHours          nullable.Nullable[int]  `json:"tls_hours,omitempty"`
 	UnhealthyFailures nullable.Nullable[int]  `json:"unhealthy_failures,omitempty"`
 	UnhealthyHours    nullable.Nullable[int]  `json:"unhealthy_hours,omitempty"`
+}
+
+// HealthRecovery An endpoint that failed too often in the last 24 hours and is well again.
+type HealthRecovery struct {
+	// At When its circuit breaker closed or it was resumed; otherwise when an attempt last failed
+	At Time `json:"at"`
+
+	// Attempts Of the last 24 hours
+	Attempts   int    `json:"attempts"`
+	Detail     string `json:"detail"`
+	EndpointID string `json:"endpoint_id"`
+	Failed     int    `json:"failed"`
+
+	// Name The endpoint's description, or its URL
+	Name string `json:"name"`
 }
 
 // HealthSeverity defines model for HealthSeverity.
@@ -4806,6 +4845,14 @@ type ListEventDeliveriesParams struct {
 
 // ListEventDeliveriesParamsOrder defines parameters for ListEventDeliveries.
 type ListEventDeliveriesParamsOrder string
+
+// GetHealthParams defines parameters for GetHealth.
+type GetHealthParams struct {
+	Format *GetHealthParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetHealthParamsFormat defines parameters for GetHealth.
+type GetHealthParamsFormat string
 
 // ListInvitationsParams defines parameters for ListInvitations.
 type ListInvitationsParams struct {

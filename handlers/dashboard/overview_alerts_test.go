@@ -22,6 +22,7 @@ func TestTheOverviewNamesAndLinksEachEndpointThatFails(t *testing.T) {
 	}
 	w.sql(`INSERT INTO endpoint_failures (tenant_id, endpoint_id, bucket, code, n)
 		VALUES ($1, $2, date_trunc('minute', now()) - interval '1 minute', 422, 83)`, tn.id.String(), ep.String())
+	w.sql("UPDATE endpoints SET status_at = now() - interval '1 day'")
 	text := id.Endpoint.Format(ep)
 	tn.of[access.Viewer].get(tn.path).want(http.StatusOK, `href="`+tn.path+"/endpoints/"+text+`"`, ">Accounting</a>",
 		": 83 of 273 attempts were rejected with 422.", "See failures", "status=all_failed&amp;endpoint="+text, "Dead letters").lacks("Replay failed deliveries")

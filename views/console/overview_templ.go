@@ -984,7 +984,7 @@ func hostTable(hosts []HostLine) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.Status(h.tone(), string(h.State())).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Status(h.tone(), h.Words()).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

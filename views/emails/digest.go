@@ -39,6 +39,10 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	}
 	l.Body = append(l.Body, Block{List: findings})
 	l.Body = append(l.Body, digestAlerts(d, s)...)
+	for _, r := range s.Recovered {
+		detail := strings.ReplaceAll(r.Detail, r.Name, endpointName(r.Name))
+		l.Body = append(l.Body, text("%s %s", mail.Unlinked(detail), moment(r.At)))
+	}
 	latency := ""
 	if s.Attempts > 0 {
 		latency = fmt.Sprintf("%s ms at p50, %s ms at p95", words.Number(s.P50Milliseconds), words.Number(s.P95Milliseconds))

@@ -99,7 +99,7 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		l.Subject = fmt.Sprintf("%s will be disabled on %s", name, e.DisableAt.UTC().Format("2 January, 15:04")+" UTC")
 		l.Body = append(l.Body, text("Deliveries to %s fail. Unless one succeeds before, the endpoint is disabled on %s.", name, moment(*e.DisableAt)))
 	case e.FailuresLeft > 0:
-		l.Body = append(l.Body, text("Deliveries to %s fail. After %s without a success in between, the endpoint is disabled.", name, words.Count(e.FailuresLeft, "more failure", "more failures")))
+		l.Body = append(l.Body, text("Deliveries to %s fail. After %s without a success in between, the endpoint is disabled.", name, health.Reason(e.Reason).More(e.FailuresLeft)))
 	default:
 		l.Body = append(l.Body, text("Deliveries to %s fail. If that goes on, the endpoint is disabled.", name))
 	}

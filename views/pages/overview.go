@@ -9,7 +9,9 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/condition"
 	"posthorn/domain/health"
+	"posthorn/domain/id"
 	"posthorn/domain/show"
+	"posthorn/domain/summary"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -18,20 +20,19 @@ import (
 
 // OverviewView is the overview of a tenant's webhooks.
 type OverviewView struct {
-	Conditions map[string]condition.Condition // of the endpoints that alerts are about, by id
-	May        func(access.Action) bool
-	Shell      layout.Shell
-	Root       string // of the tenant's pages: /t/ten_...
-	MayChange  bool   // endpoints
-	MayKeys    bool   // API keys
-	MayAct     bool   // on deliveries
-	Summary    health.Summary
-	Steps      FirstSteps
-	Range      RangeView
-	Volume     charts.Props
-	Success    charts.Props
-	Latency    charts.Props
-	Failing    []FailingEndpoint
+	May       func(access.Action) bool
+	Shell     layout.Shell
+	Root      string // of the tenant's pages: /t/ten_...
+	MayChange bool   // endpoints
+	MayKeys   bool   // API keys
+	MayAct    bool   // on deliveries
+	Summary   summary.Summary
+	Steps     FirstSteps
+	Range     RangeView
+	Volume    charts.Props
+	Success   charts.Props
+	Latency   charts.Props
+	Failing   []FailingEndpoint
 
 	DeadLetters int64 // now; counted up to 10,000
 
@@ -134,46 +135,45 @@ func deadLetterStat(root string, letters, failed int64) components.StatProps {
 }
 
 // plain are the findings that are in no endpoint's alert.
-func (v OverviewView) plain() (out []health.Finding) {
-	told := map[string]bool{}
-	for _, a := range v.Summary.Alerts {
-		told[a.Endpoint] = true
-	}
-	for _, f := range v.Summary.Findings {
-		if f.Endpoint == "" || !told[f.Endpoint] {
-			out = append(out, f)
-		}
-	}
-	return out
+func (v OverviewView) plain() []summary.Finding {
+	return slices.DeleteFunc(slices.Clone(v.Summary.Findings), func(f summary.Finding) bool {
+		return !f.Stop && slices.ContainsFunc(v.Summary.Alerts, func(a summary.Alert) bool { return a.Endpoint == f.Endpoint })
+	})
+}
+
+// endpoint is the address of an endpoint's page.
+func (v OverviewView) endpoint(of id.UUID) string {
+	return v.Root + "/endpoints/" + id.Endpoint.Format(of)
 }
 
 // seeFailures is the address of an endpoint's failures.
-func (v OverviewView) seeFailures(a health.Alert) string {
-	return v.Root + "/deliveries?status=all_failed&endpoint=" + a.Endpoint
+func (v OverviewView) seeFailures(a summary.Alert) string {
+	return v.Root + "/deliveries?status=all_failed&endpoint=" + id.Endpoint.Format(a.Endpoint)
 }
 
 // items are the reader's actions on the endpoint of an alert. An active endpoint that fails has dead letters to replay.
-func (v OverviewView) items(a health.Alert) []components.MenuItem {
-	if is := v.Conditions[a.Endpoint]; len(is.Actions()) > 0 {
-		return conditionItems(is, v.Root, a.Endpoint, v.May)
+func (v OverviewView) items(a summary.Alert) []components.MenuItem {
+	endpoint := id.Endpoint.Format(a.Endpoint)
+	if is := v.Summary.ConditionOf(a.Endpoint); len(is.Actions()) > 0 {
+		return conditionItems(is, v.Root, endpoint, v.May)
 	}
 	if !v.MayAct {
 		return nil
 	}
 	return []components.MenuItem{{
-		Label: condition.Replay.Label(), Icon: icons.Refresh, Action: v.Root + "/deliveries/bulk", Fields: replayDeadLetters(a.Endpoint),
+		Label: condition.Replay.Label(), Icon: icons.Refresh, Action: v.Root + "/deliveries/bulk", Fields: replayDeadLetters(endpoint),
 	}}
 }
 
-// after is an alert's text after the endpoint's name.
-func after(a health.Alert) string { return strings.TrimPrefix(a.Detail, a.Name) }
+// after is a sentence's text after the endpoint's name.
+func after(sentence, name string) string { return strings.TrimPrefix(sentence, name) }
 
-// quieter is the tone of the findings below the first.
-func quieter(s health.Severity) components.Tone {
-	if s == health.Critical {
-		return components.Bad
+// findingTone is the tone of a finding in an alert of its own.
+func findingTone(s health.Severity) components.Tone {
+	if s == health.OK {
+		return components.Info
 	}
-	return components.Warning
+	return components.SeverityTone(s)
 }
 
 func (v FeedView) columns() []components.Column {

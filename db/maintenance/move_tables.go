@@ -1,4 +1,4 @@
-package move
+package maintenance
 
 // How a table of tenants moves to another home.
 type movedAs int
