@@ -62,7 +62,7 @@ WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
 -- name: ListNotices :many
 -- Of some kinds, or of all; of one endpoint alone where that is asked for.
 SELECT * FROM notices
-WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (cardinality(@kinds::text[]) = 0 OR kind = ANY(@kinds::text[]))
+WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (coalesce(cardinality(@kinds::text[]), 0) = 0 OR kind = ANY(@kinds::text[]))
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))
 ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT @most;
 

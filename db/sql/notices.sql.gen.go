@@ -126,7 +126,7 @@ func (q *Queries) InsertNotice(ctx context.Context, arg InsertNoticeParams) (int
 
 const ListNotices = `-- name: ListNotices :many
 SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (cardinality($4::text[]) = 0 OR kind = ANY($4::text[]))
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (coalesce(cardinality($4::text[]), 0) = 0 OR kind = ANY($4::text[]))
 	AND ($5::uuid IS NULL OR endpoint_id = $5)
 ORDER BY CASE WHEN $6::boolean THEN id END DESC, id LIMIT $7
 `
