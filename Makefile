@@ -54,7 +54,7 @@ e2e: build ## tests that start, kill and restart real processes, and use the das
 	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 20m -tags e2e $(TESTFLAGS) $(E2E); fi
 
 homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
-	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/maintenance ./web
+	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/move ./web
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=3 -timeout 20m -tags e2e -v -run 'TestATenantMovesThroughKills|TestAMoveSurvivesItsDatabaseServers' $(TESTFLAGS) ./web/e2e
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=1 -timeout 20m -tags e2e -v -run 'TestWhatPassingOnCosts' $(TESTFLAGS) ./web/e2e
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/db/maintenance"
+	"posthorn/db/move"
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/domain/home"
@@ -37,19 +37,19 @@ func (c tenantMoveCommand) Run(ctx context.Context, a *app) error {
 	if !home.ValidName(c.To) {
 		return fault.New(fault.Invalid, "home_malformed", "--to is the name of a home: "+home.Rule+".")
 	}
-	m, err := c.move(ctx, a)
+	m, err := c.read(ctx, a)
 	if err != nil {
 		return err
 	}
 	m.Tenant = tenant
 	if c.RollBack {
-		if err := maintenance.RollBackMove(ctx, m); err != nil {
+		if err := move.RollBack(ctx, m); err != nil {
 			return err
 		}
 		a.printf("The move is rolled back. The tenant is where it was.\n")
 		return nil
 	}
-	moved, err := maintenance.MoveTenant(ctx, m)
+	moved, err := move.Run(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (c tenantMoveCommand) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// move reads where from and where to.
-func (c tenantMoveCommand) move(ctx context.Context, a *app) (m maintenance.Move, err error) {
+// read reads where from and where to.
+func (c tenantMoveCommand) read(ctx context.Context, a *app) (m move.Move, err error) {
 	cfg, err := a.config()
 	if err != nil {
 		return m, err

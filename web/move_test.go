@@ -17,7 +17,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/maintenance"
+	"posthorn/db/move"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
@@ -342,7 +342,7 @@ func TestAMoveIsRolledBack(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		environ[name] = value
 	}
-	m := maintenance.Move{Tenant: tenant, From: environ["POSTHORN_DATABASE_URL"], To: environ[toDatabaseVariable], Home: "eu2"}
+	m := move.Move{Tenant: tenant, From: environ["POSTHORN_DATABASE_URL"], To: environ[toDatabaseVariable], Home: "eu2"}
 	var err error
 	if m.FromKeys, err = seal.NewRing(environ["POSTHORN_MASTER_KEY"]); err != nil {
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func TestAMoveIsRolledBack(t *testing.T) {
 				stop()
 			}
 		}
-		if _, err := maintenance.MoveTenant(ctx, m); err == nil {
+		if _, err := move.Run(ctx, m); err == nil {
 			t.Fatalf("a move that was broken off at %q came to its end", step)
 		}
 		if step == "copying the last changes" {
@@ -394,14 +394,14 @@ func TestAMoveIsRolledBack(t *testing.T) {
 }
 
 // watchedMove is a move that the test can watch: it is told of each step as it begins.
-func watchedMove(t *testing.T, from, to *someHome, say func(step string)) maintenance.Move {
+func watchedMove(t *testing.T, from, to *someHome, say func(step string)) move.Move {
 	t.Helper()
 	environ := map[string]string{}
 	for _, pair := range moveEnviron(from, to) {
 		name, value, _ := strings.Cut(pair, "=")
 		environ[name] = value
 	}
-	m := maintenance.Move{
+	m := move.Move{
 		Tenant: uuidOf(t, id.Tenant, from.tenant), From: environ["POSTHORN_DATABASE_URL"], To: environ[toDatabaseVariable],
 		Home: to.Config.Home,
 		Say:  func(step string, _ ...any) { say(step) },
@@ -466,7 +466,7 @@ func TestAMoveComparesRowsWhateverTheClocksSay(t *testing.T) {
 				two.exec(t, "DELETE FROM events WHERE (created_at, id) IN (SELECT created_at, id FROM events WHERE tenant_id = $1 AND id <> $2 LIMIT 1)", tenant, uuid)
 			}
 		})
-		_, err := maintenance.MoveTenant(t.Context(), m)
+		_, err := move.Run(t.Context(), m)
 		if lost != fault.Is(err, "move_counts") || !lost && err != nil {
 			t.Errorf("with a lost row %t: %v", lost, err)
 		}
@@ -501,7 +501,7 @@ func TestAMoveWithALongQueueIsShort(t *testing.T) {
 	}
 	stored := time.Since(began) // what the same machine, as busy as it is, takes to accept them
 	waiting := one.count(t, "SELECT count(*) FROM queue WHERE tenant_id = $1", tenant)
-	moved, err := maintenance.MoveTenant(t.Context(), watchedMove(t, one, two, func(string) {}))
+	moved, err := move.Run(t.Context(), watchedMove(t, one, two, func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

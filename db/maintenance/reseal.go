@@ -118,6 +118,15 @@ func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]seal
 	return all, err
 }
 
+// SealedColumns names the columns that a rotation reseals, as table.column.
+func SealedColumns() []string {
+	all := make([]string, len(sealedColumns))
+	for i, c := range sealedColumns {
+		all[i] = c.name
+	}
+	return all
+}
+
 // Reseal seals again every value that is not sealed with the ring's newest key, some rows in each transaction, and
 // returns how many values that were. It can run while Posthorn runs, be interrupted and be run again: each value is
 // readable at every moment under the keys of the ring. A value that no key of the ring opens ends it with an error that

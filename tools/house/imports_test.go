@@ -61,6 +61,7 @@ var floors = [][]string{
 	{"db/deliveries"},
 	{"db/listen"},
 	{"db/days", "db/maintenance"},
+	{"db/move"},
 }
 
 // What each package of worker may import of worker. worker/lanes is pure: it has no database and no context of its own.

@@ -1,4 +1,4 @@
-package maintenance
+package move
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/maintenance"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
@@ -56,7 +57,7 @@ func (v *mover) copyAll(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err
 	}
-	days, err := PartitionDays(ctx, v.source)
+	days, err := maintenance.PartitionDays(ctx, v.source)
 	if err != nil {
 		return err
 	}
@@ -471,6 +472,12 @@ func (v *mover) arriveQueue(ctx context.Context, to pgx.Tx, queue string) error 
 	return nil
 }
 
+// secret is a sealed value of a row, and the id under which it is sealed.
+type secret struct {
+	row, object id.UUID
+	sealed      []byte
+}
+
 // reseal seals the tenant's secrets under the master key of the new home.
 func (v *mover) reseal(ctx context.Context, to pgx.Tx) error {
 	for _, c := range resealed {
@@ -478,7 +485,7 @@ func (v *mover) reseal(ctx context.Context, to pgx.Tx) error {
 		if err != nil {
 			return err
 		}
-		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s sealedValue, err error) {
+		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s secret, err error) {
 			return s, row.Scan(&s.row, &s.object, &s.sealed)
 		})
 		if err != nil {

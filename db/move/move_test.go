@@ -1,14 +1,19 @@
-package maintenance
+package move
 
 import (
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 )
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 // A table with a tenant in each row that is not in the list would be left behind by a move.
 func TestEveryTableOfTenantsMoves(t *testing.T) {
@@ -82,7 +87,7 @@ func TestEverySealedColumnOfATenantIsSealedAgainByAMove(t *testing.T) {
 	for _, c := range resealed {
 		known = append(known, c.table+"."+c.column)
 	}
-	have := SealedColumns()
+	have := maintenance.SealedColumns()
 	slices.Sort(known)
 	slices.Sort(have)
 	if !slices.Equal(known, have) {

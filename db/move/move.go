@@ -1,4 +1,8 @@
-package maintenance
+// Package move moves a tenant from one home to another while it works.
+//
+// It copies tables that it names, with the columns that the other home has, and creates triggers for one tenant. Their
+// statements are put together at run time, so they are not among the queries of sqlc.
+package move
 
 import (
 	"context"
@@ -37,13 +41,14 @@ type Moved struct {
 
 // Errors of a move.
 var (
-	errMoveTo     = fault.New(fault.Invalid, "move_home", "The other database is not the home that --to names. Correct --to or POSTHORN_TO_DATABASE_URL; start that home once before tenants move to it.")
-	errMoveSchema = fault.New(fault.Invalid, "move_schema", "The two homes run different releases. Upgrade both to the same one, then move.")
-	errMoveThere  = fault.New(fault.Conflict, "move_there", "The other home has a tenant of this id or of its external id. Delete that one first, or wait until what is left of it is erased.")
-	errMoveStored = fault.New(fault.Conflict, "move_stored", "Days of the tenant's history are in storage, which belongs to this home. Bring them back first: `posthorn history restore --all`.")
-	errMoveTwice  = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
-	errMoveDone   = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
-	errMoveCounts = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
+	errMovePlatform = fault.New(fault.Conflict, "tenant_of_platform", "This is the platform's own tenant, which holds operational webhooks. It stays in its home.")
+	errMoveTo       = fault.New(fault.Invalid, "move_home", "The other database is not the home that --to names. Correct --to or POSTHORN_TO_DATABASE_URL; start that home once before tenants move to it.")
+	errMoveSchema   = fault.New(fault.Invalid, "move_schema", "The two homes run different releases. Upgrade both to the same one, then move.")
+	errMoveThere    = fault.New(fault.Conflict, "move_there", "The other home has a tenant of this id or of its external id. Delete that one first, or wait until what is left of it is erased.")
+	errMoveStored   = fault.New(fault.Conflict, "move_stored", "Days of the tenant's history are in storage, which belongs to this home. Bring them back first: `posthorn history restore --all`.")
+	errMoveTwice    = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
+	errMoveDone     = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
+	errMoveCounts   = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
 )
 
 // The locks of a move. Triggers of the tenant share the first, and the mover takes it exclusively. The second allows
@@ -75,10 +80,10 @@ type mover struct {
 	shutAt         time.Time // when the last step started, or this command, if an earlier one closed the tenant
 }
 
-// MoveTenant moves a tenant while it works. It can be interrupted at any point: a second run continues where the first
+// Run moves a tenant while it works. It can be interrupted at any point: a second run continues where the first
 // stopped. The tenant accepts no changes in the last step, which takes about a second, and longer the more of its
 // deliveries wait.
-func MoveTenant(ctx context.Context, m Move) (Moved, error) {
+func Run(ctx context.Context, m Move) (Moved, error) {
 	v, err := openMove(ctx, m)
 	if err != nil {
 		return Moved{}, err
@@ -95,8 +100,8 @@ func MoveTenant(ctx context.Context, m Move) (Moved, error) {
 	return Moved{v.rows, v.opened.Sub(v.closed)}, nil
 }
 
-// RollBackMove ends a move that is not finished: the tenant stays in its old home, and the copied data is deleted.
-func RollBackMove(ctx context.Context, m Move) error {
+// RollBack ends a move that is not finished: the tenant stays in its old home, and the copied data is deleted.
+func RollBack(ctx context.Context, m Move) error {
 	v, err := openMove(ctx, m)
 	if err != nil {
 		return err
@@ -233,7 +238,7 @@ func (v *mover) mayMove(ctx context.Context) error {
 		return err
 	}
 	if own == v.Tenant {
-		return errPlatformTenant
+		return errMovePlatform
 	}
 	var stored bool
 	if err := v.from.QueryRow(ctx, "SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = $1 AND state <> 'back')", v.Tenant).Scan(&stored); err != nil {

@@ -1,4 +1,4 @@
-package maintenance
+package move
 
 // How a table of tenants moves to another home.
 type movedAs int
