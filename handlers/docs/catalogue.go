@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/a-h/templ"
-
 	"posthorn/domain/catalogue"
 	"posthorn/handlers"
 	views "posthorn/views/docs"
@@ -29,7 +27,7 @@ func (s *site) showCatalogue(call *handlers.Call) error {
 	for _, t := range types {
 		page.Types = append(page.Types, typeView(t))
 	}
-	return s.show(call, "Events", func(*content) (string, templ.Component) { return "", views.CataloguePage(page) })
+	return s.show(call, "Events", func(*content) built { return built{body: views.CataloguePage(page)} })
 }
 
 func (s *site) types(ctx context.Context) ([]catalogue.Entry, bool, error) {

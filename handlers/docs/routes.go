@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -139,34 +140,29 @@ func (c *content) addPages(intro string) {
 	}
 }
 
-// show renders the page at the request's path. build returns its content, or that it does not exist.
-func (s *site) show(call *handlers.Call, title string, build func(*content) (string, templ.Component)) error {
-	return s.showParts(call, title, func(c *content) (string, templ.Component, []views.Heading) {
-		found, body := build(c)
-		return found, body, nil
-	})
+// built is a page's content: a title of its own or none, the body or nil if the page does not exist, and the headings
+// for its table of contents.
+type built struct {
+	title    string
+	body     templ.Component
+	contents []views.Heading
 }
 
-// showParts is show with the table of contents.
-func (s *site) showParts(call *handlers.Call, title string, build func(*content) (string, templ.Component,
-	[]views.Heading),
-) error {
+// show renders the page at the request's path.
+func (s *site) show(call *handlers.Call, title string, build func(*content) built) error {
 	c, err := s.content()
 	if err != nil {
 		return err
 	}
-	found, body, contents := build(c)
-	if body == nil {
+	page := build(c)
+	if page.body == nil {
 		return errNoPage
 	}
 	f := c.frame
-	f.Contents = contents
-	f.Title, f.Theme, f.Query = title, handlers.Theme(call.Request), call.Request.URL.Query().Get("q")
-	if found != "" {
-		f.Title = found
-	}
+	f.Title, f.Contents = cmp.Or(page.title, title), page.contents
+	f.Theme, f.Query = handlers.Theme(call.Request), call.Request.URL.Query().Get("q")
 	c.place(&f, call.Request.URL.Path)
-	return call.Render(http.StatusOK, views.Page(f, body))
+	return call.Render(http.StatusOK, views.Page(f, page.body))
 }
 
 func (s *site) landing(call *handlers.Call) error {
@@ -174,70 +170,66 @@ func (s *site) landing(call *handlers.Call) error {
 	if err != nil {
 		on = false // without the database the documentation is still served
 	}
-	return s.show(call, "Documentation", func(c *content) (string, templ.Component) {
+	return s.show(call, "Documentation", func(c *content) built {
 		landing := c.landing()
 		landing.Catalogue = on
-		return "", views.LandingPage(landing)
+		return built{body: views.LandingPage(landing)}
 	})
 }
 
 func (s *site) search(call *handlers.Call) error {
 	query := strings.TrimSpace(call.Request.URL.Query().Get("q"))
-	return s.show(call, "Search", func(c *content) (string, templ.Component) {
-		return "", views.SearchPage(cut(query, 100), c.find(cut(query, 100)))
+	return s.show(call, "Search", func(c *content) built {
+		return built{body: views.SearchPage(cut(query, 100), c.find(cut(query, 100)))}
 	})
 }
 
 func (s *site) reference(call *handlers.Call) error {
-	return s.showParts(call, referenceTitle, func(c *content) (string, templ.Component, []views.Heading) {
-		return "", views.OverviewPage(c.overview), c.overview.Headings()
+	return s.show(call, referenceTitle, func(c *content) built {
+		return built{body: views.OverviewPage(c.overview), contents: c.overview.Headings()}
 	})
 }
 
 func (s *site) group(call *handlers.Call) error {
-	return s.show(call, "", func(c *content) (string, templ.Component) {
+	return s.show(call, "", func(c *content) built {
 		for _, g := range c.groups {
 			if g.Path == call.Request.URL.Path {
-				return g.Title(), views.GroupPage(g)
+				return built{title: g.Title(), body: views.GroupPage(g)}
 			}
 		}
-		return "", nil
+		return built{}
 	})
 }
 
 func (s *site) operation(call *handlers.Call) error {
-	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
+	return s.show(call, "", func(c *content) built {
 		for _, g := range c.groups {
 			for _, o := range g.Operations {
 				if o.Page == call.Request.URL.Path {
-					return o.Summary, views.OperationPage(o), o.Headings()
+					return built{o.Summary, views.OperationPage(o), o.Headings()}
 				}
 			}
 		}
-		return "", nil, nil
+		return built{}
 	})
 }
 
 func (s *site) guide(call *handlers.Call) error {
-	return s.showParts(call, "", func(c *content) (string, templ.Component, []views.Heading) {
-		g, ok := c.guides[strings.TrimPrefix(call.Request.URL.Path, "/docs/")]
-		title, body := prosePage(g, ok)
-		return title, body, g.parts
+	return s.show(call, "", func(c *content) built {
+		return prosePage(c.guides, strings.TrimPrefix(call.Request.URL.Path, "/docs/"))
 	})
 }
 
 func (s *site) problem(call *handlers.Call) error {
-	return s.show(call, "", func(c *content) (string, templ.Component) {
-		g, ok := c.errors[call.Param("code")]
-		return prosePage(g, ok)
-	})
+	return s.show(call, "", func(c *content) built { return prosePage(c.errors, call.Param("code")) })
 }
 
-func prosePage(g guide, ok bool) (string, templ.Component) {
+func prosePage(of map[string]guide, name string) built {
+	g, ok := of[name]
 	if !ok {
-		return "", nil
+		return built{}
 	}
-	return g.title, views.Prose(g.body)
+	return built{g.title, views.Prose(g.body), g.parts}
 }
 
 // markdown serves a page as Markdown, at the page's path with the suffix of Markdown pages.
