@@ -22,7 +22,7 @@ type Cell struct {
 	Attempts health.Attempts
 	Latency  health.Histogram
 	Retries  int64
-	// LastOK and LastFailed are the starts of the minutes, or of the hours, of the last attempts that did; zero: none did
+	// the starts of the minutes, or of the hours, of the last attempts that succeeded and failed; zero: none did
 	LastOK, LastFailed time.Time
 	us                 int64
 }

@@ -17,7 +17,7 @@ import (
 	"posthorn/handlers"
 )
 
-// getHealth responds with the condition of the tenant's endpoints, the reasons, and what to do first, as JSON or as CSV.
+// getHealth responds with the condition of the tenant's endpoints, the reasons, and what to do first, as JSON or CSV.
 func (a *api) getHealth(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "health", Whole: true, Choices: []handlers.Choice{formats}})
 	if err != nil {
@@ -110,6 +110,27 @@ func healthView(h endpoints.TenantHealth) Health {
 		TopTypes:            make([]HealthType, len(h.Types)),
 		TopEndpoints:        make([]HealthEndpoint, len(h.Top)),
 	}
+	listEndpoints(&out, h)
+	out.LastDigestAt.SetNull()
+	if !h.LastDigest.IsZero() {
+		out.LastDigestAt.Set(Time(h.LastDigest))
+	}
+	for i, r := range h.Types {
+		out.TopTypes[i] = HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())}
+	}
+	for i, r := range h.Top {
+		out.TopEndpoints[i] = HealthEndpoint{
+			EndpointID: id.Endpoint.Format(r.Endpoint),
+			URL:        r.URL,
+			Attempts:   int(r.Total()),
+			Failed:     int(r.Failed()),
+		}
+	}
+	return out
+}
+
+// listEndpoints fills in what names endpoints.
+func listEndpoints(out *Health, h endpoints.TenantHealth) {
 	for i, f := range h.Findings {
 		out.Findings[i] = HealthFinding{
 			Severity:   HealthSeverity(f.Severity.String()),
@@ -143,22 +164,6 @@ func healthView(h endpoints.TenantHealth) Health {
 			Failed:     int(r.Failed),
 		}
 	}
-	out.LastDigestAt.SetNull()
-	if !h.LastDigest.IsZero() {
-		out.LastDigestAt.Set(Time(h.LastDigest))
-	}
-	for i, r := range h.Types {
-		out.TopTypes[i] = HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())}
-	}
-	for i, r := range h.Top {
-		out.TopEndpoints[i] = HealthEndpoint{
-			EndpointID: id.Endpoint.Format(r.Endpoint),
-			URL:        r.URL,
-			Attempts:   int(r.Total()),
-			Failed:     int(r.Failed()),
-		}
-	}
-	return out
 }
 
 func orNullEndpoint(u id.UUID) nullable.Nullable[string] {
