@@ -20,118 +20,162 @@ type scanned struct {
 	reached        id.UUID
 }
 
+// scan is one scan of a list in a window.
+type scan struct {
+	q      *sql.Queries
+	tenant id.UUID
+	l      *ListOptions
+	w      window
+	status delivery.Status // the wanted one, or anyStatus
+	any    bool            // everything that waits
+	rows   int32           // to read at most
+}
+
 // scanDeliveries scans this many rows of the table that knows the wanted status.
 func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned, error) {
-	newest, most, endpoint := !l.Ascending, int32(n), idOrNil(l.Endpoint)
-	found := func(ids []id.UUID, seen int32, reached id.UUID, err error) (scanned, error) {
-		slices.SortFunc(ids, id.UUID.Compare)
-		if newest {
-			slices.Reverse(ids)
-		}
-		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
+	s := scan{q: q, tenant: tenant, l: l, w: w, status: anyStatus, rows: int32(n)}
+	if status, one := delivery.ParseStatus(l.Status); one {
+		s.status = status
 	}
-	if !l.Job.IsZero() {
-		r, err := q.ScanJob(ctx, sql.ScanJobParams{
-			Newest:   newest,
-			TenantID: tenant,
-			JobID:    &l.Job,
-			Low:      w.low,
-			High:     w.high,
-			Scan:     most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
-	}
-	status, one := delivery.ParseStatus(l.Status)
-	switch any := l.Status == delivery.OnHold || l.Status == "" && l.Wait != ""; {
-	case any, one && !status.Terminal():
-		if l.Archived {
-			return scanned{asked: 1}, nil // waiting deliveries can't be archived
-		}
-		r, err := q.ScanQueue(ctx, sql.ScanQueueParams{
-			Waiting:    any,
-			Newest:     newest,
-			Held:       status == delivery.Held,
-			Tried:      status == delivery.Retrying,
-			TenantID:   tenant,
-			Low:        w.low,
-			High:       w.high,
-			EndpointID: endpoint,
-			Scan:       most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
-	case one && status == delivery.Failed, l.Status == delivery.DeadLetter:
-		r, err := q.ScanDeadLetters(ctx, sql.ScanDeadLettersParams{
-			Newest:     newest,
-			Archived:   l.Archived,
-			Open:       l.Status == delivery.DeadLetter,
-			EventType:  l.EventType,
-			TenantID:   tenant,
-			Low:        w.low,
-			High:       w.high,
-			EndpointID: endpoint,
-			Scan:       most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
-	case one && status == delivery.Canceled:
-		r, err := q.ScanCancellations(ctx, sql.ScanCancellationsParams{
-			Newest:     newest,
-			Archived:   l.Archived,
-			EventType:  l.EventType,
-			TenantID:   tenant,
-			Low:        w.low,
-			High:       w.high,
-			EndpointID: endpoint,
-			Scan:       most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
+	s.any = l.Status == delivery.OnHold || l.Status == "" && l.Wait != ""
+	waits := s.any || s.status != anyStatus && !s.status.Terminal()
+	read := s.deliveries
+	switch {
+	case !l.Job.IsZero():
+		read = s.job
+	case waits && l.Archived:
+		return scanned{asked: 1}, nil // waiting deliveries can't be archived
+	case waits:
+		read = s.queue
+	case s.status == delivery.Failed, l.Status == delivery.DeadLetter:
+		read = s.deadLetters
+	case s.status == delivery.Canceled:
+		read = s.cancellations
 	case l.Status == delivery.AllFailed:
-		r, err := q.ScanAllFailed(ctx, sql.ScanAllFailedParams{
-			Newest:     newest,
-			Archived:   l.Archived,
-			EventType:  l.EventType,
-			TenantID:   tenant,
-			Low:        w.low,
-			High:       w.high,
-			EndpointID: endpoint,
-			Scan:       most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
+		read = s.allFailed
+	case !l.Event.IsZero():
+		read = s.event
 	}
-	if !one {
-		status = anyStatus
+	found, err := read(ctx)
+	found.asked = n
+	slices.SortFunc(found.ids, id.UUID.Compare)
+	if !l.Ascending {
+		slices.Reverse(found.ids)
 	}
-	if !l.Event.IsZero() {
-		r, err := q.ScanEvent(ctx, sql.ScanEventParams{
-			Newest:     newest,
-			Archived:   l.Archived,
-			Status:     int32(status),
-			EventType:  l.EventType,
-			TenantID:   tenant,
-			EventID:    l.Event,
-			EventAt:    l.Event.Time(),
-			LowAt:      w.low.Time(),
-			HighAt:     w.high.Time(),
-			Low:        w.low,
-			High:       w.high,
-			EndpointID: endpoint,
-			Scan:       most,
-		})
-		return found(r.Ids, r.Scanned, r.Reached, err)
-	}
-	r, err := q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
-		Newest:     newest,
-		Archived:   l.Archived,
-		Status:     int32(status),
-		EventType:  l.EventType,
-		TenantID:   tenant,
-		LowAt:      w.low.Time(),
-		HighAt:     w.high.Time(),
-		Low:        w.low,
-		High:       w.high,
-		EndpointID: endpoint,
-		Scan:       most,
+	return found, err
+}
+
+// job reads what a bulk job made.
+func (s scan) job(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanJob(ctx, sql.ScanJobParams{
+		Newest:   !s.l.Ascending,
+		TenantID: s.tenant,
+		JobID:    &s.l.Job,
+		Low:      s.w.low,
+		High:     s.w.high,
+		Scan:     s.rows,
 	})
-	return found(r.Ids, r.Scanned, r.Reached, err)
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// queue reads what waits.
+func (s scan) queue(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanQueue(ctx, sql.ScanQueueParams{
+		Waiting:    s.any,
+		Newest:     !s.l.Ascending,
+		Held:       s.status == delivery.Held,
+		Tried:      s.status == delivery.Retrying,
+		TenantID:   s.tenant,
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// deadLetters reads what failed.
+func (s scan) deadLetters(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanDeadLetters(ctx, sql.ScanDeadLettersParams{
+		Newest:     !s.l.Ascending,
+		Archived:   s.l.Archived,
+		Open:       s.l.Status == delivery.DeadLetter,
+		EventType:  s.l.EventType,
+		TenantID:   s.tenant,
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// cancellations reads what was canceled.
+func (s scan) cancellations(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanCancellations(ctx, sql.ScanCancellationsParams{
+		Newest:     !s.l.Ascending,
+		Archived:   s.l.Archived,
+		EventType:  s.l.EventType,
+		TenantID:   s.tenant,
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// allFailed reads what went wrong at least once.
+func (s scan) allFailed(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanAllFailed(ctx, sql.ScanAllFailedParams{
+		Newest:     !s.l.Ascending,
+		Archived:   s.l.Archived,
+		EventType:  s.l.EventType,
+		TenantID:   s.tenant,
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// event reads the deliveries of an event.
+func (s scan) event(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanEvent(ctx, sql.ScanEventParams{
+		Newest:     !s.l.Ascending,
+		Archived:   s.l.Archived,
+		Status:     int32(s.status),
+		EventType:  s.l.EventType,
+		TenantID:   s.tenant,
+		EventID:    s.l.Event,
+		EventAt:    s.l.Event.Time(),
+		LowAt:      s.w.low.Time(),
+		HighAt:     s.w.high.Time(),
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+}
+
+// deliveries reads deliveries of any status, or of one that is final.
+func (s scan) deliveries(ctx context.Context) (scanned, error) {
+	r, err := s.q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
+		Newest:     !s.l.Ascending,
+		Archived:   s.l.Archived,
+		Status:     int32(s.status),
+		EventType:  s.l.EventType,
+		TenantID:   s.tenant,
+		LowAt:      s.w.low.Time(),
+		HighAt:     s.w.high.Time(),
+		Low:        s.w.low,
+		High:       s.w.high,
+		EndpointID: idOrNil(s.l.Endpoint),
+		Scan:       s.rows,
+	})
+	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
 }
 
 // anyStatus selects deliveries of every status in a scan.

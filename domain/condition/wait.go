@@ -38,8 +38,8 @@ func Reasons() []Reason {
 	}
 }
 
-// Holds reports whether a delivery that waits for this reason is on hold: it waits until its endpoint, its tenant or the
-// operator's pause is as it was, and not for a time or its turn.
+// Holds reports whether a delivery that waits for this reason is on hold: it waits until somebody ends what keeps its
+// endpoint from receiving, and not for a time or its turn.
 func (r Reason) Holds() bool {
 	switch r {
 	case Breaker, OperatorPause, EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener:
@@ -128,8 +128,8 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 // AheadCounted is up to how many deliveries are counted in Row.Ahead.
 const AheadCounted = 1000
 
-// limits is the wait for the endpoint's limits of what nothing else stops. A delivery with more than a second's worth of
-// others ahead waits for the rate limit, also before its worker has noted that it has reached it.
+// limits is the wait for the endpoint's limits of what nothing else stops. A delivery with more than a second's worth
+// of others ahead waits for the rate limit, also before its worker has noted that it has reached it.
 func (l Lane) limits(r Row, now time.Time) Wait {
 	switch {
 	case r.State == RowReady && l.RateLimit > 0 && r.Ahead >= AheadCounted:

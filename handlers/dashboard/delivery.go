@@ -20,8 +20,8 @@ import (
 	"posthorn/views/pages"
 )
 
-// attemptsShown bounds the attempts on a page, and the deliveries of the same event. Only a delivery that was probed for
-// long has as many.
+// attemptsShown bounds the attempts on a page, and the deliveries of the same event. Only a delivery that was probed
+// for long has as many.
 const attemptsShown = 50
 
 // readsPayloads reports whether the actor sees requests and responses.
