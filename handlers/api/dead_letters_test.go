@@ -40,7 +40,7 @@ func (w *world) deadLetters(name string) deadLetters {
 	w.sql(`WITH e AS (INSERT INTO endpoints (tenant_id, id, url, event_types, kind, status, created_at)
 		SELECT tenant_id, gen_random_uuid(), 'listen', '{order.*}', 'listen', 'active', now() FROM endpoints WHERE id = $2 RETURNING id)
 		UPDATE deliveries SET endpoint_id = (SELECT id FROM e) WHERE id = $1`, w.uuid(id.Delivery, listened), w.uuid(id.Endpoint, d.endpoint))
-	w.sql("UPDATE dead_letters SET endpoint_id = (SELECT endpoint_id FROM deliveries WHERE id = $1) WHERE delivery_id = $1", w.uuid(id.Delivery, listened))
+	w.sql("UPDATE dead_letters SET trial = true, endpoint_id = (SELECT endpoint_id FROM deliveries WHERE id = $1) WHERE delivery_id = $1", w.uuid(id.Delivery, listened))
 	return d
 }
 
