@@ -1013,6 +1013,24 @@ func (e RetryPolicyName) Valid() bool {
 	}
 }
 
+// Defines values for RetrySpread.
+const (
+	Both RetrySpread = "both"
+	Full RetrySpread = "full"
+)
+
+// Valid indicates whether the value is a known member of the RetrySpread enum.
+func (e RetrySpread) Valid() bool {
+	switch e {
+	case Both:
+		return true
+	case Full:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RotationSignatures.
 const (
 	RotationSignaturesAll RotationSignatures = "all"
@@ -2478,6 +2496,9 @@ type EndpointCondition struct {
 
 	// DisableAt When Posthorn will disable it unless a delivery succeeds
 	DisableAt nullable.Nullable[time.Time] `json:"disable_at"`
+
+	// Drops New events create no deliveries to the endpoint: it is not active, and its `when_held` is `drop`
+	Drops bool `json:"drops"`
 
 	// NextProbeAt For a failing endpoint; null while a probe is in flight. For `asked_to_wait`: when one delivery is sent before the wait is over, or null
 	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
@@ -4075,9 +4096,12 @@ type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
 	Delays []int `json:"delays"`
 
-	// Jitter The fraction by which each delay varies in both directions. It is 1 for `exponential`, whose delays are random up to the full value.
+	// Jitter The fraction by which each delay varies; with the spread `full` it is 1
 	Jitter float64         `json:"jitter"`
 	Name   RetryPolicyName `json:"name"`
+
+	// Spread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+	Spread RetrySpread `json:"spread"`
 }
 
 // RetryPolicyInput A named schedule, or custom delays.
@@ -4088,10 +4112,16 @@ type RetryPolicyInput struct {
 	// Jitter For the name `custom`: each delay varies by up to this fraction in both directions; default 0.1. No delay is longer than 24 hours.
 	Jitter *float64         `json:"jitter,omitempty"`
 	Name   *RetryPolicyName `json:"name,omitempty"`
+
+	// Spread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+	Spread *RetrySpread `json:"spread,omitempty"`
 }
 
 // RetryPolicyName defines model for RetryPolicyName.
 type RetryPolicyName string
+
+// RetrySpread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+type RetrySpread string
 
 // RotateInput defines model for RotateInput.
 type RotateInput struct {
@@ -5406,7 +5436,7 @@ func (c *Client) ListInboxRequests(ctx context.Context, endpointID EndpointID) (
 
 // PauseEndpoint: pause an endpoint.
 //
-// Its deliveries are held until it is resumed. Pausing a paused endpoint changes nothing.
+// Nothing is sent to it until it is resumed. Its deliveries are held; with `when_held` set to `drop`, new events create none. Pausing a paused endpoint changes nothing.
 //
 // POST /endpoints/{endpoint_id}/pause, scope webhooks:write
 func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
@@ -5493,7 +5523,7 @@ func (c *Client) ListSecrets(ctx context.Context, endpointID EndpointID) (Secret
 
 // SwitchSecret: sign with the newest secret now.
 //
-// For endpoints with `rotation_signatures` set to `one`. For others it changes nothing.
+// For endpoints with `rotation_signatures` set to `one`. For others it responds with 409, since each live secret signs. Where the newest secret signs already, it changes nothing.
 //
 // POST /endpoints/{endpoint_id}/switch-secret, scope webhooks:write
 func (c *Client) SwitchSecret(ctx context.Context, endpointID EndpointID) (Secret, error) {

@@ -57,10 +57,14 @@ func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
 }
 
 // CreatedBy reports whether an author created an endpoint, by the audit log.
-func CreatedBy(ctx context.Context, q *sql.Queries, e sql.Endpoint, by Author) (bool, error) {
+func CreatedBy(ctx context.Context, q *sql.Queries, tenant, endpoint id.UUID, by Author) (bool, error) {
 	n, err := q.CreatedEndpoint(ctx, sql.CreatedEndpointParams{
-		TenantID: &e.TenantID, Since: e.CreatedAt.Add(-time.Minute), Until: e.CreatedAt.Add(time.Minute),
-		ActorKind: by.Kind, ActorID: by.ID, Object: id.Endpoint.Format(e.ID),
+		TenantID:  &tenant,
+		Since:     endpoint.Time().Add(-time.Minute),
+		Until:     endpoint.Time().Add(time.Minute),
+		ActorKind: by.Kind,
+		ActorID:   by.ID,
+		Object:    id.Endpoint.Format(endpoint),
 	})
 	return n > 0, err
 }

@@ -9,14 +9,25 @@ SELECT settings FROM platform;
 -- Listeners have a limit of their own.
 SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
--- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
+-- name: StoreEndpoint :one
+-- A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
-	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
+	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_full, @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
 	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @send_traceparent, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
 	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'))
+ON CONFLICT (tenant_id, id) DO UPDATE SET
+	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
+	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
+	retry_policy = excluded.retry_policy, retry_delays = excluded.retry_delays, retry_jitter = excluded.retry_jitter, retry_full = excluded.retry_full,
+	retry_client_errors = excluded.retry_client_errors, timeout_seconds = excluded.timeout_seconds, max_in_flight = excluded.max_in_flight,
+	rate_limit = excluded.rate_limit, burst = excluded.burst, ordering = excluded.ordering, payload_version = excluded.payload_version,
+	accept_conflict = excluded.accept_conflict, circuit_breaker = excluded.circuit_breaker, send_traceparent = excluded.send_traceparent,
+	verification = excluded.verification, when_held = excluded.when_held, metadata = excluded.metadata, custom_headers = excluded.custom_headers,
+	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
+	also_secret = excluded.also_secret, updated_at = now()
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec
@@ -52,28 +63,12 @@ SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at
 -- For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
 SELECT ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR SHARE;
 
--- name: ListEndpointsNewest :many
+-- name: ListEndpoints :many
+-- In either direction, beyond a row.
 SELECT * FROM endpoints
-WHERE tenant_id = @tenant_id AND id < @before AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
-ORDER BY id DESC LIMIT @most;
-
--- name: ListEndpointsOldest :many
-SELECT * FROM endpoints
-WHERE tenant_id = @tenant_id AND id > @after AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
-ORDER BY id LIMIT @most;
-
--- name: UpdateEndpoint :one
--- The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
-UPDATE endpoints SET url = @url, description = @description, event_types = @event_types, filter = sqlc.narg('filter'),
-	channels = @channels, format = @format, prefix = @prefix, type_field = @type_field, rotation_signatures = @rotation_signatures,
-	retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'), retry_jitter = sqlc.narg('retry_jitter'),
-	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
-	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
-	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, circuit_breaker = @circuit_breaker, send_traceparent = @send_traceparent, verification = @verification,
-	when_held = @when_held, metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
-	sensitive_headers = @sensitive_headers, connection = sqlc.narg('connection'), external_id = sqlc.narg('external_id'), wire = sqlc.narg('wire'), also_secret = sqlc.narg('also_secret'), updated_at = now()
-WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
-RETURNING *;
+WHERE tenant_id = @tenant_id AND CASE WHEN @newest::boolean THEN id < @after ELSE id > @after END
+	AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
+ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT @most;
 
 -- name: SetEndpointStatus :one
 UPDATE endpoints SET status = @status, status_reason = @status_reason, status_at = now(), updated_at = now()

@@ -99,7 +99,7 @@ func (a *app) run(ctx context.Context) (code int) {
 			code = e.code
 		}
 	}()
-	var c commands
+	c := commands{Commands: cli.New()}
 	parser, err := kong.New(&c,
 		kong.Name("posthorn"),
 		kong.Description("Delivers your events to your customers' HTTPS endpoints: signed, retried, observable.\n\n"+

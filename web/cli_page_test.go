@@ -35,7 +35,7 @@ func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 			for i := range words {
 				words[i] = strings.Trim(words[i], "'")
 			}
-			parser, err := kong.New(&cli.Commands{}, kong.Exit(func(int) {}))
+			parser, err := kong.New(new(cli.New()), kong.Exit(func(int) {}))
 			if err != nil {
 				t.Fatal(err)
 			}

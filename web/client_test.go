@@ -492,7 +492,7 @@ func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&cli.Commands{})
+	parser, err := kong.New(new(cli.New()))
 	if err != nil {
 		t.Fatal(err)
 	}

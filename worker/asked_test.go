@@ -66,12 +66,8 @@ func (h *house) waitsFor(tenant, dlv id.UUID) (w condition.Wait) {
 func (h *house) conditionOf(tenant, ep id.UUID) (c condition.Condition) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
-		e, err := q.GetEndpoint(h.t.Context(), sql.GetEndpointParams{TenantID: tenant, ID: ep})
-		if err != nil {
-			return err
-		}
-		all, err := endpoints.Conditions(h.t.Context(), q, tenant, []sql.Endpoint{e}, time.Now())
-		c = all[ep]
+		e, err := endpoints.Read(h.t.Context(), q, h.ring, tenant, ep)
+		c = e.Condition
 		return err
 	})
 	return c
@@ -83,7 +79,7 @@ func TestAPersonWhoActsEndsTheWaitThatAnEndpointAskedFor(t *testing.T) {
 	verified := func(h *house, tenant, ep, _ id.UUID) {
 		var v sql.Verification
 		h.as(tenant, func(q *sql.Queries) (err error) {
-			v, err = endpoints.Verify(h.t.Context(), q, tenant, ep)
+			v, err = endpoints.RequestVerification(h.t.Context(), q, tenant, ep)
 			return err
 		})
 		if opened, err := endpoints.OpenVerified(h.t.Context(), h.db, tenant, ep, v.ID, 200); err != nil || !opened {

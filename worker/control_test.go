@@ -17,6 +17,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 )
 
@@ -79,7 +80,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 		s.URL = r.URL + "/new"
 		s.Headers = endpoint.Headers{"X-Shop": {Value: "north"}}
 	})
-	var added endpoints.SecretState
+	var added show.Secret
 	h.as(tenant, func(q *sql.Queries) (err error) {
 		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{
 			Overlap: 3600,
@@ -118,10 +119,10 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 }
 
 // freshSecret creates the next secret of a rotation.
-func freshSecret(e sql.Endpoint, _ *sql.EndpointSecret) (endpoint.Secret, error) {
+func freshSecret(w signature.Wire, _ bool) (endpoint.Secret, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:])
-	return endpoint.NewSecret(signature.Format(e.Format), endpoint.HMAC, seed)
+	return endpoint.NewSecret(w.Format, endpoint.HMAC, seed)
 }
 
 // openSecret opens a stored secret as text, for verification.

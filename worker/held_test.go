@@ -130,8 +130,8 @@ func TestAHugeBacklogIsPausedAndResumedByOneRow(t *testing.T) {
 	began := time.Now()
 	h.as(tenant, func(q *sql.Queries) error {
 		e, err := endpoints.Read(t.Context(), q, h.ring, tenant, ep)
-		if err == nil && (e.Health.Held != 10_000 || e.Health.HeldExact) {
-			t.Errorf("%d are held, exactly: %v", e.Health.Held, e.Health.HeldExact)
+		if err == nil && (e.Condition.Held != 10_000 || !e.Condition.HeldAtLeast) {
+			t.Errorf("%d are held, exactly: %v", e.Condition.Held, !e.Condition.HeldAtLeast)
 		}
 		return err
 	})

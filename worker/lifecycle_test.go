@@ -97,7 +97,7 @@ func (h *house) take(t *testing.T, tenant, ep id.UUID, move transition) {
 		h.assess(tenant, ep, time.Now())
 	case byVerify:
 		h.as(tenant, func(q *sql.Queries) error {
-			_, err := endpoints.Verify(t.Context(), q, tenant, ep)
+			_, err := endpoints.RequestVerification(t.Context(), q, tenant, ep)
 			return err
 		})
 	case byURLChange:
@@ -105,7 +105,7 @@ func (h *house) take(t *testing.T, tenant, ep id.UUID, move transition) {
 	case byVerified:
 		var v sql.Verification
 		h.as(tenant, func(q *sql.Queries) (err error) {
-			v, err = endpoints.Verify(t.Context(), q, tenant, ep)
+			v, err = endpoints.RequestVerification(t.Context(), q, tenant, ep)
 			return err
 		})
 		for i, want := range []bool{true, false} { // two workers got the response

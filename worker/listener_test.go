@@ -30,7 +30,7 @@ func (h *house) listener(tenant id.UUID, forward string) (endpointID id.UUID) {
 		if err != nil {
 			return err
 		}
-		made, err := listen.Create(h.t.Context(), q, h.ring, tenant, s, secret)
+		made, err := listen.Create(h.t.Context(), q, endpoints.Editor{Keys: h.ring}, tenant, endpoints.New{Settings: s, Secret: secret})
 		endpointID = made.ID
 		return err
 	})

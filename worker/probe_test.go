@@ -408,7 +408,7 @@ func TestTurningTheBreakerOffReleasesItsDeliveries(t *testing.T) {
 				s.CircuitBreaker = false
 				return s, nil
 			})
-		if state := after.Condition(time.Now()).State; err == nil && state != condition.Active {
+		if state := after.Condition.State; err == nil && state != condition.Active {
 			t.Errorf("the endpoint is %s at once, want active", state)
 		}
 		return err

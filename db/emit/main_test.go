@@ -23,6 +23,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 )
@@ -122,11 +123,11 @@ func (h *house) endpoint(tenant id.UUID, change func(*endpoint.Settings)) id.UUI
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var made endpoints.Full
+	var made show.Endpoint
 	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
 		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{
 			Settings: s, Secret: secret,
-			Most: 100000,
+			Limit: 100000,
 		})
 		return err
 	}); err != nil {

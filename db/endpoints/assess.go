@@ -11,7 +11,6 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/analytics"
-	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -82,24 +81,10 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 	return done, err
 }
 
-// Verdict is what a policy decides about an endpoint's recorded counters.
-func Verdict(h sql.EndpointHealth, p health.Policy, now time.Time) health.Verdict {
-	return verdict(h, p, Counters(h), now)
-}
-
-func verdict(h sql.EndpointHealth, p health.Policy, c delivery.Counters, now time.Time) health.Verdict {
-	if h.GoneAt != nil {
-		if v := p.EvaluateDecision(delivery.Decision{Disable: delivery.DisableGone}, now); v.Disable {
-			return v
-		}
-	}
-	return p.Evaluate(c, now)
-}
-
 // evaluate decides what happens to an active endpoint, from its counters and the warnings that were sent. stepped is
 // when the clock was last set to another time. No streak starts before it.
 func evaluate(h sql.EndpointHealth, p health.Policy, sent []health.SentWarning, now, stepped time.Time) Assessment {
-	v := verdict(h, p, Counters(h).Since(stepped), now)
+	v := p.Verdict(Counters(h).Since(stepped), h.GoneAt != nil, now)
 	switch {
 	case v.Disable:
 		return Assessment{Disabled: v.Reason}

@@ -14,19 +14,11 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
-	"posthorn/domain/health"
+	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/signature"
 )
-
-// Full is an endpoint as the API and the pages show it: its row, its settings with opened headers, and its newest
-// verification.
-type Full struct {
-	sql.Endpoint
-	Settings     endpoint.Settings
-	Verification *sql.Verification
-	Health       Health
-}
 
 // Defaults are the limits and defaults of a tenant's endpoints. most is how many endpoints a tenant can have unless its
 // settings or the platform's override it.
@@ -46,75 +38,64 @@ func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (en
 type New struct {
 	Settings endpoint.Settings // validated
 	Secret   endpoint.Secret   // its first secret
-	Most     int               // how many endpoints the tenant can have
+	Imported bool              // the secret was in use elsewhere
+	Limit    int               // how many endpoints the tenant can have
+	Start    Start
+	Paused   bool // it is paused as soon as it is there
 }
 
-// Create stores an endpoint with validated settings, its first secret, its lane and its first verification. It fails if
-// the tenant has its maximum of endpoints. Creations of one tenant run one after the other, so that the limit is exact.
-func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
-	if n.Settings.Kind == endpoint.Inbox {
-		return Full{}, errInboxElsewhere
-	}
-	return CreateAny(ctx, q, ring, tenant, n)
-}
+// Start is how a new endpoint begins.
+type Start int
 
-// CreateUnverified is Create without a verification: the endpoint's deliveries are held until one is requested.
-func CreateUnverified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
-	if n.Settings.Kind == endpoint.Inbox {
-		return Full{}, errInboxElsewhere
-	}
-	return addEndpoint(ctx, q, ring, tenant, n)
-}
+// The ways to begin.
+const (
+	Verify   Start = iota // a verification is sent
+	Later                 // its deliveries are held until a verification is requested
+	Verified              // it was in use elsewhere, and is active at once
+)
 
-// CreateVerified is Create for an endpoint that was in use elsewhere: it is active at once.
-func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
-	e, err := CreateUnverified(ctx, q, ring, tenant, n)
-	if err != nil {
-		return e, err
-	}
-	if e.Endpoint, err = q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: e.ID}); err != nil {
-		return e, err
-	}
-	if err := Reroute(ctx, q, e.Endpoint, false); err != nil {
-		return e, err
-	}
-	return e, holdLane(ctx, q, e.Endpoint)
-}
-
-var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "Create a test inbox with POST /inboxes, which assigns its URL.")
-
-// CreateAny is Create for every kind, including test inboxes.
-func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
-	e, err := addEndpoint(ctx, q, ring, tenant, n)
-	if err != nil {
-		return e, err
-	}
-	v, err := requestVerification(ctx, q, tenant, e.ID)
-	e.Verification = &v
-	return e, err
-}
-
-// addEndpoint stores an endpoint, if the tenant is below its maximum, and routes events to it.
-func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+// Create stores an endpoint with validated settings, its first secret and its lane. It fails if the tenant has its
+// maximum of endpoints. Creations of one tenant run one after the other, so that the limit is exact.
+func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (show.Endpoint, error) {
 	if err := endpoint.CheckFormat(n.Settings.Wire(), n.Secret); err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
 	}
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
 	}
 	if count, err := q.CountEndpoints(ctx, tenant); err != nil {
-		return Full{}, err
-	} else if err := endpoint.CheckRoom(int(count), n.Most); err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
+	} else if err := endpoint.CheckRoom(int(count), n.Limit); err != nil {
+		return show.Endpoint{}, err
 	}
 	if err := checkPinned(ctx, q, tenant, n.Settings); err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
 	}
-	e, err := Insert(ctx, q, ring, tenant, n.Settings, n.Secret)
+	row, err := Insert(ctx, q, ring, tenant, n.Settings, n.Secret)
 	if err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
 	}
-	return Full{Endpoint: e, Settings: n.Settings, Health: Health{HeldExact: true}}, Reroute(ctx, q, e, false)
+	if n.Start == Verified {
+		if row, err = q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: row.ID}); err != nil {
+			return show.Endpoint{}, err
+		}
+		if err := holdLane(ctx, q, row); err != nil {
+			return show.Endpoint{}, err
+		}
+	}
+	if err := Reroute(ctx, q, row, false); err != nil {
+		return show.Endpoint{}, err
+	}
+	if n.Start == Verify {
+		if _, err := requestVerification(ctx, q, tenant, row.ID); err != nil {
+			return show.Endpoint{}, err
+		}
+	}
+	if n.Paused {
+		e, _, err := SetState(ctx, q, ring, tenant, row.ID, endpoint.Pause)
+		return e, err
+	}
+	return complete(ctx, q, ring, row)
 }
 
 // Insert stores an endpoint with its first secret and its lane, which is held. No event is routed to it yet.
@@ -128,7 +109,7 @@ func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	}
 	row := settingsRow(ring, tenant, endpointID, s)
 	row.SlotSecretID, row.CreatedAt = &kept.ID, endpointID.Time()
-	e, err := q.InsertEndpoint(ctx, row)
+	e, err := q.StoreEndpoint(ctx, row)
 	if err = externalInUse(err); err != nil {
 		return sql.Endpoint{}, err
 	}
@@ -136,43 +117,93 @@ func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 }
 
 // Read reads one endpoint that is not deleted.
-func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (Full, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (show.Endpoint, error) {
+	row, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
-		return Full{}, err
+		return show.Endpoint{}, err
 	}
-	full, err := complete(ctx, q, ring, tenant, []sql.Endpoint{e})
-	if err != nil {
-		return Full{}, err
-	}
-	return full[0], nil
+	return complete(ctx, q, ring, row)
 }
 
-// complete adds to endpoints of one tenant what is not in their rows.
-func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, rows []sql.Endpoint) ([]Full,
-	error,
-) {
-	full := make([]Full, len(rows))
-	ids := make([]id.UUID, len(rows))
-	for i, e := range rows {
-		s, err := readSettings(e, ring)
+// ReadAny is Read of an endpoint that can be deleted: its deliveries stay. Its condition then means nothing.
+func ReadAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (show.Endpoint, error) {
+	row, err := q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: endpointID})
+	if err != nil {
+		return show.Endpoint{}, err
+	}
+	return complete(ctx, q, ring, row)
+}
+
+// Status is the state of an endpoint that is not deleted.
+func Status(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (endpoint.Status, error) {
+	row, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	return endpoint.Status(row.Status), err
+}
+
+// complete is an endpoint with all that is not in its row.
+func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, row sql.Endpoint) (show.Endpoint, error) {
+	list, err := completeAll(ctx, q, ring, row.TenantID, []sql.Endpoint{row})
+	if err != nil {
+		return show.Endpoint{}, err
+	}
+	return list[0], nil
+}
+
+// completeAll is complete for endpoints of one tenant. Without keys it leaves out what is sealed, and verifications.
+func completeAll(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID,
+	rows []sql.Endpoint,
+) (list []show.Endpoint, err error) {
+	list, ids := make([]show.Endpoint, len(rows)), make([]id.UUID, len(rows))
+	for i, row := range rows {
+		list[i], ids[i] = bare(row), row.ID
+		if ring == nil {
+			continue
+		}
+		if list[i].Settings, err = OpenSettings(row, ring); err != nil {
+			return nil, err
+		}
+	}
+	if ring != nil {
+		latest, err := q.LatestVerifications(ctx, sql.LatestVerificationsParams{TenantID: tenant, Endpoints: ids})
 		if err != nil {
 			return nil, err
 		}
-		full[i], ids[i] = Full{Endpoint: e, Settings: s}, e.ID
+		for _, v := range latest {
+			list[slices.Index(ids, v.EndpointID)].Verification = verificationOf(v)
+		}
 	}
-	latest, err := q.LatestVerifications(ctx, sql.LatestVerificationsParams{TenantID: tenant, Endpoints: ids})
-	if err != nil {
-		return nil, err
+	return list, addHealth(ctx, q, tenant, list)
+}
+
+// bare is what an endpoint's row says.
+func bare(row sql.Endpoint) show.Endpoint {
+	return show.Endpoint{
+		Tenant:       row.TenantID,
+		ID:           row.ID,
+		Settings:     bareSettings(row),
+		Status:       endpoint.Status(row.Status),
+		StatusReason: row.StatusReason,
+		StatusAt:     row.StatusAt,
+		VerifiedAt:   row.VerifiedAt,
+		CreatedAt:    row.CreatedAt,
+		UpdatedAt:    row.UpdatedAt,
+		Deleted:      row.DeletedAt != nil,
 	}
-	newest := make(map[id.UUID]*sql.Verification, len(latest))
-	for i := range latest {
-		newest[latest[i].EndpointID] = &latest[i]
+}
+
+func verificationOf(v sql.Verification) *show.Verification {
+	out := &show.Verification{
+		State:       v.State,
+		Tries:       int(v.Tries),
+		RequestedAt: v.RequestedAt,
+		DueAt:       v.DueAt,
+		DoneAt:      v.DoneAt,
+		LastDetail:  v.LastDetail,
 	}
-	for i := range full {
-		full[i].Verification = newest[full[i].ID]
+	if v.LastStatus != nil {
+		out.LastStatus = int(*v.LastStatus)
 	}
-	return full, addHealth(ctx, q, tenant, full)
+	return out
 }
 
 // ListOptions asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the start of the
@@ -181,45 +212,120 @@ type ListOptions struct {
 	Status    string // empty: all
 	Ascending bool
 	After     id.UUID
-	Most      int
+	Limit     int
 }
 
-// List returns a page of a tenant's endpoints.
-func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, l ListOptions) ([]Full, error) {
-	var rows []sql.Endpoint
-	var err error
-	if l.Ascending {
-		rows, err = q.ListEndpointsOldest(ctx, sql.ListEndpointsOldestParams{
-			TenantID: tenant, After: l.After,
-			Status: l.Status, Most: int32(l.Most),
-		})
-	} else {
-		before := l.After
-		if before.IsZero() {
-			before = id.Last
-		}
-		rows, err = q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{
-			TenantID: tenant, Before: before,
-			Status: l.Status, Most: int32(l.Most),
-		})
+// List returns a page of a tenant's endpoints. Without keys, their settings lack what is sealed.
+func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, l ListOptions) ([]show.Endpoint, error) {
+	if l.After.IsZero() && !l.Ascending {
+		l.After = id.Last
 	}
+	rows, err := q.ListEndpoints(ctx, sql.ListEndpointsParams{
+		TenantID: tenant,
+		Newest:   !l.Ascending,
+		After:    l.After,
+		Status:   l.Status,
+		Most:     int32(l.Limit),
+	})
 	if err != nil {
 		return nil, err
 	}
-	return complete(ctx, q, ring, tenant, rows)
+	return completeAll(ctx, q, ring, tenant, rows)
 }
 
-// Editor changes endpoints on behalf of an author.
+// Labels are the names of some endpoints of a tenant, deleted ones too.
+func Labels(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (map[id.UUID]show.EndpointLabel, error) {
+	rows, err := q.EndpointLabels(ctx, sql.EndpointLabelsParams{TenantID: tenant, Ids: ids})
+	labels := make(map[id.UUID]show.EndpointLabel, len(rows))
+	for _, r := range rows {
+		labels[r.ID] = show.EndpointLabel{ID: r.ID, URL: egress.Mask(r.URL), Description: r.Description, Deleted: r.Gone}
+	}
+	return labels, err
+}
+
+// Newest are the names of a tenant's newest endpoints.
+func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, limit int) ([]show.EndpointLabel, error) {
+	labels, _, err := Subscribers(ctx, q, tenant, "", limit)
+	return labels, err
+}
+
+// Subscribers are the names of those of a tenant's newest endpoints that receive an event type; empty: any. more says
+// that there are older endpoints.
+func Subscribers(ctx context.Context, q *sql.Queries, tenant id.UUID, eventType string,
+	limit int,
+) (labels []show.EndpointLabel, more bool, err error) {
+	rows, err := q.ListEndpoints(ctx, sql.ListEndpointsParams{
+		TenantID: tenant,
+		Newest:   true,
+		After:    id.Last,
+		Most:     int32(limit),
+	})
+	for _, row := range rows {
+		if eventType == "" || filter.MatchType(row.EventTypes, eventType) {
+			labels = append(labels, bare(row).Label())
+		}
+	}
+	return labels, len(rows) == limit, err
+}
+
+// Editor changes endpoints on behalf of an author, and records it in the audit log.
 type Editor struct {
 	Keys *seal.Ring // seals the custom headers
 	By   db.Author
 }
 
+// audit records a change of an endpoint in the same transaction.
+func (ed Editor) audit(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, action string, details any) error {
+	return db.Audit(ctx, q, ed.By, db.Audited{
+		Tenant: &tenant, Action: action, Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details,
+	})
+}
+
+// Create is Create with an entry in the audit log.
+func (ed Editor) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n New) (show.Endpoint, error) {
+	if n.Settings.Kind == endpoint.Inbox {
+		return show.Endpoint{}, errInboxElsewhere
+	}
+	if n.Imported {
+		n.Settings = n.Settings.Migrating()
+	}
+	e, err := Create(ctx, q, ed.Keys, tenant, n)
+	if err != nil {
+		return e, err
+	}
+	return e, ed.auditNew(ctx, q, e, n.Imported)
+}
+
+var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "Create a test inbox with POST /inboxes, which assigns its URL.")
+
+func (ed Editor) auditNew(ctx context.Context, q *sql.Queries, e show.Endpoint, imported bool) error {
+	return ed.audit(ctx, q, e.Tenant, e.ID, "endpoint.create", map[string]any{
+		"kind":            e.Settings.Kind,
+		"url":             e.MaskedURL(),
+		"event_types":     e.Settings.EventTypes,
+		"format":          e.Settings.Format,
+		"imported_secret": imported,
+		"status":          e.Status,
+	})
+}
+
+// Adopt makes the endpoint of a row that Insert stored a part of the tenant's routes, and records its creation.
+func (ed Editor) Adopt(ctx context.Context, q *sql.Queries, row sql.Endpoint, imported bool) (show.Endpoint, error) {
+	if err := Reroute(ctx, q, row, false); err != nil {
+		return show.Endpoint{}, err
+	}
+	e, err := complete(ctx, q, ed.Keys, row)
+	if err != nil {
+		return e, err
+	}
+	return e, ed.auditNew(ctx, q, e, imported)
+}
+
 // Edit is Change with an entry in the audit log that lists the changes. A change without effect has no entry.
 func (ed Editor) Edit(
-	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings,
-		error),
-) (Full, error) {
+	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
+	change func(endpoint.Settings) (endpoint.Settings, error),
+) (show.Endpoint, error) {
 	before, after, err := Change(ctx, q, ed.Keys, tenant, endpointID, change)
 	if err != nil {
 		return after, err
@@ -229,12 +335,24 @@ func (ed Editor) Edit(
 		return after, nil
 	}
 	details := map[string]any{"changed": changed}
-	if after.URL != before.URL {
-		details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
+	if after.Settings.URL != before.Settings.URL {
+		details["url"] = []string{before.MaskedURL(), after.MaskedURL()}
 	}
-	return after, db.Audit(ctx, q, ed.By, db.Audited{
-		Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details,
-	})
+	return after, ed.audit(ctx, q, tenant, endpointID, "endpoint.update", details)
+}
+
+// Remove is Remove with an entry in the audit log.
+func (ed Editor) Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	e, err := Remove(ctx, q, tenant, endpointID)
+	if err != nil {
+		return err
+	}
+	return ed.audit(ctx, q, tenant, endpointID, "endpoint.delete", map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
+}
+
+// Tested records that a test event was sent to an endpoint.
+func (ed Editor) Tested(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, event id.UUID, kind string) error {
+	return ed.audit(ctx, q, tenant, endpointID, "endpoint.test", map[string]string{"event": id.Event.Format(event), "type": kind})
 }
 
 // Change replaces an endpoint's settings by the result of change, which also validates them. A new URL makes the
@@ -242,22 +360,20 @@ func (ed Editor) Edit(
 // is the endpoint before the change.
 func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	change func(endpoint.Settings) (endpoint.Settings, error),
-) (before, after Full, err error) {
+) (before, after show.Endpoint, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return before, after, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return before, after, err
 	}
-	if e.Kind == string(endpoint.Listen) {
+	if row.Kind == string(endpoint.Listen) {
 		return before, after, endpoint.ErrListener
 	}
-	full, err := complete(ctx, q, ring, tenant, []sql.Endpoint{e})
-	if err != nil {
+	if before, err = complete(ctx, q, ring, row); err != nil {
 		return before, after, err
 	}
-	before = full[0]
 	to, err := change(before.Settings.Clone())
 	if err != nil {
 		return before, after, err
@@ -278,59 +394,55 @@ func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 			return before, after, err
 		}
 	}
-	after, err = storeChange(ctx, q, ring, before, to)
+	row, err = storeChange(ctx, q, ring, before, to)
+	if err != nil {
+		return before, after, err
+	}
+	after, err = complete(ctx, q, ring, row)
 	return before, after, err
 }
 
-func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Full, to endpoint.Settings) (Full,
-	error,
-) {
-	tenant, endpointID := before.TenantID, before.ID
-	e, err := q.UpdateEndpoint(ctx, updateRow(settingsRow(ring, tenant, endpointID, to)))
+// storeChange stores other settings of an endpoint and does what follows from them.
+func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before show.Endpoint,
+	to endpoint.Settings,
+) (sql.Endpoint, error) {
+	tenant, endpointID := before.Tenant, before.ID
+	row, err := q.StoreEndpoint(ctx, settingsRow(ring, tenant, endpointID, to))
 	if err = externalInUse(err); err != nil {
-		return Full{}, err
+		return row, err
 	}
-	after := Full{Endpoint: e, Settings: to, Verification: before.Verification, Health: before.Health}
-	moved := to.Moved(before.Settings)
-	if moved {
-		if after.Endpoint, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{
-			TenantID: tenant,
-			ID:       endpointID,
-		}); err != nil {
-			return Full{}, err
+	if to.Moved(before.Settings) {
+		if row, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+			return row, err
 		}
-		v, err := requestVerification(ctx, q, tenant, endpointID)
-		if err != nil {
-			return Full{}, err
+		if _, err := requestVerification(ctx, q, tenant, endpointID); err != nil {
+			return row, err
 		}
-		after.Verification = &v
 	}
 	switch {
-	case !to.Routes(before.Settings) || after.Status != before.Status:
-		err = Reroute(ctx, q, after.Endpoint, false)
+	case !to.Routes(before.Settings) || row.Status != string(before.Status):
+		err = Reroute(ctx, q, row, false)
 	case !to.Sends(before.Settings):
 		_, err = q.BumpRouting(ctx, tenant)
 	}
 	if err != nil {
-		return Full{}, err
+		return row, err
 	}
 	if before.Settings.CircuitBreaker && !to.CircuitBreaker {
-		if err := closeBreaker(ctx, q, &after); err != nil {
-			return Full{}, err
+		if err := closeBreaker(ctx, q, tenant, endpointID); err != nil {
+			return row, err
 		}
 	}
-	return after, holdLane(ctx, q, after.Endpoint)
+	return row, holdLane(ctx, q, row)
 }
 
 // closeBreaker resumes an endpoint whose breaker was switched off: what waited behind it is sent.
-func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
-	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: e.TenantID, EndpointID: e.ID})
+func closeBreaker(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil || n == 0 {
 		return err
 	}
-	h := &e.Health.EndpointHealth
-	h.BreakerState, h.OpenedAt, h.NextProbeAt, h.Probes = health.Closed, nil, nil, 0
-	return q.ReleaseBacklogs(ctx, []id.UUID{e.ID})
+	return q.ReleaseBacklogs(ctx, []id.UUID{endpointID})
 }
 
 // checkSecrets reports whether all live secrets can sign in a format.

@@ -52,6 +52,7 @@ func WaitingLanes(
 			Asked:    asked(l.AskedAt, l.NotBefore, l.LookAt),
 			Unserved: unserved(l),
 			Last:     last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
+			Drops: l.WhenHeld == endpoint.Drop,
 		}
 		lane := condition.Lane{
 			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
@@ -71,6 +72,23 @@ func WaitingLanes(
 
 // unserved reports whether deliveries wait for a worker. Those of a listener wait for its program.
 func unserved(l sql.LanesOfRow) bool { return !l.Served && l.Kind != string(endpoint.Listen) }
+
+// LaneState is the condition of a lane's endpoint.
+type LaneState struct {
+	condition.Condition
+	Ready bool // ready deliveries are sent as fast as the endpoint's limits and the workers allow
+}
+
+// ConditionsCrossTenant returns the condition of endpoints of any tenant, for the console, without counts of waiting
+// deliveries.
+func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
+	lanes, err := WaitingLanes(ctx, q, nil, ids)
+	found := make(map[id.UUID]LaneState, len(lanes))
+	for endpointID, l := range lanes {
+		found[endpointID] = LaneState{l.Condition, l.Ready(l.At)}
+	}
+	return found, err
+}
 
 // asked is the wait that an endpoint asked for, as it is recorded.
 func asked(since, until, look *time.Time) health.Asked {

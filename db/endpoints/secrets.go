@@ -12,13 +12,9 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/show"
+	"posthorn/domain/signature"
 )
-
-// SecretState is the visible part of a live secret.
-type SecretState struct {
-	sql.EndpointSecret
-	Signing bool // deliveries are signed with it now
-}
 
 // addSecret seals and stores a secret of an endpoint.
 func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
@@ -33,7 +29,7 @@ func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 }
 
 // ListSecrets returns an endpoint's live secrets, newest first.
-func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) ([]SecretState, error) {
+func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) ([]show.Secret, error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return nil, err
@@ -41,17 +37,29 @@ func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	return secretsOf(ctx, q, e)
 }
 
-func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]SecretState, error) {
+func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]show.Secret, error) {
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
-	if err != nil {
-		return nil, err
-	}
 	slot := SlotOf(live, e.SlotSecretID)
-	states := make([]SecretState, len(live))
+	secrets := make([]show.Secret, len(live))
 	for i, one := range live {
-		states[i] = SecretState{EndpointSecret: one, Signing: i == slot || !SignsOne(e)}
+		secrets[i] = secretOf(one, i == slot || !bareSettings(e).SignsOne())
 	}
-	return states, nil
+	return secrets, err
+}
+
+func secretOf(row sql.EndpointSecret, signing bool) show.Secret {
+	s := show.Secret{
+		ID:        row.ID,
+		Type:      endpoint.HMAC,
+		Hint:      row.Hint,
+		Signing:   signing,
+		CreatedAt: row.CreatedAt,
+		ExpiresAt: row.ExpiresAt,
+	}
+	if row.PublicKey != nil {
+		s.Type, s.Public = endpoint.Ed25519, *row.PublicKey
+	}
+	return s
 }
 
 // SlotOf is the position of the signing secret among the live ones.
@@ -66,71 +74,86 @@ func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 // Rotation describes how an endpoint gets its next secret.
 type Rotation struct {
 	Overlap int // seconds for which older secrets stay live; 0 ends them immediately
-	Choose  func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)
+	// Choose returns the next secret of requests that are rendered like this. pair: the newest live secret is a key pair.
+	Choose func(w signature.Wire, pair bool) (endpoint.Secret, error)
 }
 
 // RotateSecret adds the secret that the rotation selects for the endpoint, given the newest of the live ones. The
 // secrets that signed before stay live for the overlap.
 func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	r Rotation,
-) (SecretState, error) {
-	overlap := r.Overlap
+) (show.Secret, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
-	if overlap > 0 {
+	if r.Overlap > 0 {
 		if err := endpoint.CheckLive(len(live)); err != nil {
-			return SecretState{}, err
+			return show.Secret{}, err
 		}
 	}
-	var newest *sql.EndpointSecret
-	if len(live) > 0 {
-		newest = &live[0]
-	}
-	secret, err := r.Choose(e, newest)
+	secret, err := r.Choose(Wire(e), len(live) > 0 && live[0].PublicKey != nil)
 	if err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
 	added, err := addSecret(ctx, q, ring, tenant, endpointID, secret)
 	if err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
 	if err := q.ExpireSecrets(ctx, sql.ExpireSecretsParams{
-		OverlapSeconds: int32(overlap), TenantID: tenant,
-		EndpointID: endpointID, Kept: added.ID,
+		OverlapSeconds: int32(r.Overlap), TenantID: tenant, EndpointID: endpointID, Kept: added.ID,
 	}); err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
-	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{
-		TenantID:   tenant,
-		EndpointID: endpointID,
-	}); err != nil {
-		return SecretState{}, err
+	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+		return show.Secret{}, err
 	}
 	// If one secret signs at a time, the present one keeps signing for the overlap: it is named, so that the new one
 	// does not replace it by being the newest.
 	slot := added.ID
-	if overlap > 0 && len(live) > 0 {
+	if r.Overlap > 0 && len(live) > 0 {
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
 		SlotSecretID: &slot, TenantID: tenant, ID: endpointID,
 	}); err != nil {
-		return SecretState{}, err
+		return show.Secret{}, err
 	}
-	if err := tellRotated(ctx, q, e, added, overlap); err != nil {
-		return SecretState{}, err
+	if err := tellRotated(ctx, q, e, added, r.Overlap); err != nil {
+		return show.Secret{}, err
 	}
-	signing := slot == added.ID || !SignsOne(e)
-	return SecretState{EndpointSecret: added, Signing: signing}, resign(ctx, q, tenant, endpointID)
+	return secretOf(added, slot == added.ID || !bareSettings(e).SignsOne()), resign(ctx, q, tenant, endpointID)
+}
+
+// Rotate is RotateSecret by a request for a secret, with an entry in the audit log. The secret's text is shown once.
+func (ed Editor) Rotate(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, overlap int,
+	wanted endpoint.SecretRequest,
+) (show.Secret, endpoint.Secret, error) {
+	var secret endpoint.Secret
+	if err := endpoint.CheckOverlap(overlap); err != nil {
+		return show.Secret{}, secret, err
+	}
+	added, err := RotateSecret(ctx, q, ed.Keys, tenant, endpointID, Rotation{
+		Overlap: overlap,
+		Choose: func(w signature.Wire, pair bool) (endpoint.Secret, error) {
+			var err error
+			secret, err = wanted.Secret(w, pair)
+			return secret, err
+		},
+	})
+	if err != nil {
+		return added, secret, err
+	}
+	return added, secret, ed.audit(ctx, q, tenant, endpointID, "endpoint.rotate_secret", map[string]any{
+		"secret": id.Secret.Format(added.ID), "overlap_seconds": overlap, "imported": wanted.Text != "",
+	})
 }
 
 // tellRotated posts the notice of a rotation: the receiver's developers need the new secret.
@@ -152,7 +175,7 @@ func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.
 
 // SwitchSecret makes an endpoint sign with its newest secret, if one secret signs at a time. changed is false if it
 // does already.
-func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool,
+func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest show.Secret, changed bool,
 	err error,
 ) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
@@ -162,14 +185,14 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 	if err != nil {
 		return newest, false, err
 	}
-	states, err := secretsOf(ctx, q, e)
+	secrets, err := secretsOf(ctx, q, e)
 	if err != nil {
 		return newest, false, err
 	}
-	if len(states) == 0 {
-		return newest, false, endpoint.ErrNoSecret
+	if err := endpoint.CheckSwitch(bareSettings(e), len(secrets)); err != nil {
+		return newest, false, err
 	}
-	newest = states[0]
+	newest = secrets[0]
 	if newest.Signing {
 		return newest, false, nil
 	}
@@ -180,6 +203,16 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 	}
 	newest.Signing = true
 	return newest, true, resign(ctx, q, tenant, endpointID)
+}
+
+// Switch is SwitchSecret with an entry in the audit log if something changed.
+func (ed Editor) Switch(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (show.Secret, error) {
+	newest, changed, err := SwitchSecret(ctx, q, tenant, endpointID)
+	if err != nil || !changed {
+		return newest, err
+	}
+	details := map[string]string{"secret": id.Secret.Format(newest.ID)}
+	return newest, ed.audit(ctx, q, tenant, endpointID, "endpoint.switch_secret", details)
 }
 
 // resign makes the next event, and what waits, signed with the secrets that the endpoint has now. The tenant is locked.

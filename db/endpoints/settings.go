@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/signature"
 )
 
-// readSettings returns the settings of a stored endpoint, with its custom headers and its connection opened.
-func readSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
+// OpenSettings are the settings of a stored endpoint, with its custom headers and its connection opened.
+func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	headers, err := Headers(e, ring)
 	if err != nil {
 		return endpoint.Settings{}, err
@@ -63,11 +63,6 @@ func shapeOf(e sql.Endpoint) *signature.Shape {
 	return shape
 }
 
-// SignsOne reports whether one secret signs at a time during a rotation.
-func SignsOne(e sql.Endpoint) bool {
-	return signature.Format(e.Format).Rotation(signature.Rotation(e.RotationSignatures)) == signature.SignOne
-}
-
 // Headers opens an endpoint's custom headers.
 func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
 	if len(e.CustomHeaders) == 0 {
@@ -90,7 +85,7 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes,
 		Channels: e.Channels,
 		Format:   signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
-		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter,
+		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryFull: e.RetryFull,
 		RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds:    int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit),
 		Burst: toInt(e.Burst), Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker,
@@ -114,12 +109,12 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 }
 
 // settingsRow converts validated settings to columns, so the numbers fit.
-func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
-	p := sql.InsertEndpointParams{
+func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.StoreEndpointParams {
+	p := sql.StoreEndpointParams{
 		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description,
 		EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
 		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
-		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
+		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter, RetryFull: s.RetryFull,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds),
 		MaxInFlight: int32(s.MaxInFlight),
 		RateLimit:   toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering,
@@ -149,21 +144,6 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 	return p
 }
 
-func updateRow(p sql.InsertEndpointParams) sql.UpdateEndpointParams {
-	return sql.UpdateEndpointParams{
-		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels,
-		Format: p.Format,
-		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy,
-		RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
-		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst,
-		Ordering:       p.Ordering,
-		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker,
-		SendTraceparent: p.SendTraceparent, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
-		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection,
-		ExternalID: p.ExternalID, Wire: p.Wire, AlsoSecret: p.AlsoSecret, TenantID: p.TenantID, ID: p.ID,
-	}
-}
-
 func toInt(n *int32) *int {
 	if n == nil {
 		return nil
@@ -178,11 +158,4 @@ func toInt32(n *int) *int32 {
 	}
 	m := int32(*n)
 	return &m
-}
-
-// TextOrNull is a text as a column that is NULL for the empty text.
-
-// OpenSettings converts an endpoint's row to settings, with its custom headers opened.
-func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
-	return readSettings(e, ring)
 }

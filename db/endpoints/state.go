@@ -8,15 +8,15 @@ import (
 	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // SetState pauses or resumes an endpoint by the rule. changed is false if the endpoint was in that state already, or is
 // on its way to it.
 func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
 	rule func(endpoint.Status) (endpoint.Change, error),
-) (e Full, changed bool, err error) {
+) (e show.Endpoint, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return e, false, err
 	}
@@ -52,17 +52,14 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endp
 			return e, false, err
 		}
 	}
-	full, err := complete(ctx, q, ring, tenant, []sql.Endpoint{row})
-	if err != nil {
-		return e, false, err
-	}
-	return full[0], changed || asked, nil
+	e, err = complete(ctx, q, ring, row)
+	return e, changed || asked, err
 }
 
 // SetState is SetState with an entry in the audit log if the state changed.
 func (ed Editor) SetState(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, action string,
 	rule func(endpoint.Status) (endpoint.Change, error),
-) (e Full, change endpoint.Change, changed bool, err error) {
+) (e show.Endpoint, change endpoint.Change, changed bool, err error) {
 	var from endpoint.Status
 	e, changed, err = SetState(ctx, q, ed.Keys, tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
 		var err error
@@ -83,16 +80,25 @@ func (ed Editor) SetState(ctx context.Context, q *sql.Queries, tenant, endpointI
 		if err := WakeLane(ctx, q, tenant, endpointID); err != nil {
 			return e, change, false, err
 		}
-		e.Health.Asked, e.Health.Held, details["ended_wait"] = health.Asked{}, 0, true
+		if e, err = Read(ctx, q, ed.Keys, tenant, endpointID); err != nil {
+			return e, change, false, err
+		}
+		details["ended_wait"] = true
 	}
-	return e, change, changed, db.Audit(ctx, q, ed.By, db.Audited{
-		Tenant: &tenant, Action: action, Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
-		Details: details,
-	})
+	return e, change, changed, ed.audit(ctx, q, tenant, endpointID, action, details)
 }
 
 // Verify requests a verification of an endpoint in any state. It changes no state itself.
-func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
+func (ed Editor) Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (*show.Verification, error) {
+	v, err := RequestVerification(ctx, q, tenant, endpointID)
+	if err != nil {
+		return nil, err
+	}
+	return verificationOf(v), ed.audit(ctx, q, tenant, endpointID, "endpoint.verify", nil)
+}
+
+// RequestVerification is Verify without an author.
+func RequestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return sql.Verification{}, err

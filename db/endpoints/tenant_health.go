@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -11,13 +12,13 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 	"posthorn/domain/settings"
+	"posthorn/domain/show"
 	"posthorn/domain/summary"
 )
 
@@ -85,7 +86,7 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 	for i := range f.Endpoints {
 		e, at := &f.Endpoints[i], analytics.Key{Endpoint: full[i].ID}
 		e.Day, e.Hour = series.At(at).Attempts, hour.At(at).Attempts
-		e.Record = full[i].Record(series.At(at))
+		e.Record = record(full[i], series.At(at))
 	}
 	if f.Errors, err = failureCodes(ctx, q, tenant, now, full, f.Endpoints); err != nil {
 		return h, err
@@ -98,7 +99,7 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 		top := TopEndpoint{Row: r}
 		for i, e := range full {
 			if e.ID == r.Endpoint {
-				top.Name, top.URL, top.State = f.Endpoints[i].Name, egress.Mask(e.URL), f.Endpoints[i].Condition.State
+				top.Name, top.URL, top.State = f.Endpoints[i].Name, e.MaskedURL(), f.Endpoints[i].Condition.State
 			}
 		}
 		h.Top = append(h.Top, top)
@@ -107,21 +108,13 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 }
 
 // newest reads a tenant's endpoints with their health, without listeners.
-func newest(ctx context.Context, q *sql.Queries, tenant id.UUID) (full []Full, err error) {
-	rows, err := Newest(ctx, q, tenant, summarized)
-	for _, e := range rows {
-		if e.Kind != string(endpoint.Listen) {
-			full = append(full, Full{Endpoint: e})
-		}
-	}
-	if err == nil {
-		err = addHealth(ctx, q, tenant, full)
-	}
-	return full, err
+func newest(ctx context.Context, q *sql.Queries, tenant id.UUID) ([]show.Endpoint, error) {
+	list, err := List(ctx, q, nil, tenant, ListOptions{Limit: summarized})
+	return slices.DeleteFunc(list, func(e show.Endpoint) bool { return e.Settings.Kind == endpoint.Listen }), err
 }
 
 // endpointFacts are the facts of endpoints that their attempts don't tell.
-func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, full []Full) ([]summary.Endpoint, error) {
+func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, full []show.Endpoint) ([]summary.Endpoint, error) {
 	rows, err := q.RecentDisablings(ctx, sql.RecentDisablingsParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)})
 	if err != nil {
 		return nil, err
@@ -134,20 +127,20 @@ func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time
 	for i, e := range full {
 		facts[i] = summary.Endpoint{
 			ID:        e.ID,
-			Name:      cmp.Or(e.Description, egress.Mask(e.URL)),
-			Host:      pause.HostOf(e.URL),
-			Status:    endpoint.Status(e.Status),
-			Condition: e.Condition(now),
-			Unserved:  e.Health.Unserved,
-			Drops:     e.WhenHeld == endpoint.Drop,
+			Name:      e.Label().Name(),
+			Host:      pause.HostOf(e.Settings.URL),
+			Status:    e.Status,
+			Condition: e.Condition,
+			Unserved:  e.Unserved,
+			Drops:     e.Settings.WhenHeld == endpoint.Drop,
 			Disabled:  disabled[e.ID],
 		}
 		f := &facts[i]
-		f.Asked = f.Condition.State == condition.AskedToWait && e.Health.Asked.Long(now)
-		if e.Status != string(endpoint.Active) {
+		f.Asked = f.Condition.State == condition.AskedToWait && e.Asked.Long(now)
+		if e.Status != endpoint.Active {
 			continue
 		}
-		if v := e.Health.Policy.Evaluate(Counters(e.Health.EndpointHealth), now); len(v.Warn) > 0 {
+		if v := e.Verdict; len(v.Warn) > 0 {
 			f.Warned, f.DisableAt = true, v.Warn[0].DisableAt
 		}
 	}
@@ -155,7 +148,7 @@ func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time
 }
 
 // failureCodes reads what failed attempts of the last 24 hours ended with, and adds each endpoint's to its facts.
-func failureCodes(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, full []Full, facts []summary.Endpoint) ([]health.ErrorCount, error) {
+func failureCodes(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, full []show.Endpoint, facts []summary.Endpoint) ([]health.ErrorCount, error) {
 	rows, err := q.FailureCodes(ctx, sql.FailureCodesParams{
 		TenantID: tenant,
 		Since:    now.Add(-24 * time.Hour),

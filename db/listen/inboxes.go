@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
+	"posthorn/domain/show"
 )
 
 // Inboxes creates test inboxes on this server.
@@ -25,10 +26,10 @@ type Inboxes struct {
 // have been validated except for the URL.
 func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New,
 	by db.Author,
-) (endpoints.Full, error) {
+) (show.Endpoint, error) {
 	token, hash := accounts.NewToken()
 	n.Settings.Kind, n.Settings.URL = endpoint.Inbox, i.BaseURL+inbox.Path+token
-	e, err := endpoints.CreateAny(ctx, q, i.Keys, tenant, n)
+	e, err := endpoints.Create(ctx, q, i.Keys, tenant, n)
 	if err != nil {
 		return e, err
 	}
@@ -46,7 +47,7 @@ func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n e
 	return e, db.Audit(ctx, q, by, db.Audited{
 		Tenant: &tenant, Action: "endpoint.create", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{
 			"inbox":       true,
-			"event_types": e.EventTypes,
+			"event_types": e.Settings.EventTypes,
 		},
 	})
 }

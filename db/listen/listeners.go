@@ -10,7 +10,6 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
-	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -21,29 +20,26 @@ import (
 
 // Create stores a listener with validated settings. It receives immediately: its deliveries wait in a lane that is
 // always held, so that no worker ever leases it, until a stream leases them.
-func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
-	secret endpoint.Secret,
-) (endpoints.Full, error) {
+func Create(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant id.UUID, n endpoints.New) (show.Endpoint, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
-		return endpoints.Full{}, err
+		return show.Endpoint{}, err
 	}
-	if n, err := q.CountListeners(ctx, tenant); err != nil {
-		return endpoints.Full{}, err
-	} else if err := endpoint.CheckListenerRoom(int(n)); err != nil {
-		return endpoints.Full{}, err
+	if has, err := q.CountListeners(ctx, tenant); err != nil {
+		return show.Endpoint{}, err
+	} else if err := endpoint.CheckListenerRoom(int(has)); err != nil {
+		return show.Endpoint{}, err
 	}
-	e, err := endpoints.Insert(ctx, q, ring, tenant, s, secret)
+	row, err := endpoints.Insert(ctx, q, ed.Keys, tenant, n.Settings, n.Secret)
 	if err != nil {
-		return endpoints.Full{}, err
+		return show.Endpoint{}, err
 	}
-	if e, err = q.MakeListener(ctx, sql.MakeListenerParams{TenantID: tenant, ID: e.ID}); err != nil {
-		return endpoints.Full{}, err
+	if row, err = q.MakeListener(ctx, sql.MakeListenerParams{TenantID: tenant, ID: row.ID}); err != nil {
+		return show.Endpoint{}, err
 	}
-	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: e.ID}); err != nil {
-		return endpoints.Full{}, err
+	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: row.ID}); err != nil {
+		return show.Endpoint{}, err
 	}
-	return endpoints.Full{Endpoint: e, Settings: s, Health: endpoints.Health{HeldExact: true}},
-		endpoints.Reroute(ctx, q, e, false)
+	return ed.Adopt(ctx, q, row, n.Imported)
 }
 
 // BeginListening starts a listener's stream, which replaces one that is still open. seen is the number of the last

@@ -523,7 +523,7 @@ func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutc
 }
 
 const LanesOf = `-- name: LanesOf :many
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.asked_at, l.look_at,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
@@ -546,6 +546,7 @@ type LanesOfRow struct {
 	Status       string
 	StatusReason string
 	StatusAt     time.Time
+	WhenHeld     string
 	RateLimit    *int32
 	NotBefore    *time.Time
 	AskedAt      *time.Time
@@ -575,6 +576,7 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 			&i.Status,
 			&i.StatusReason,
 			&i.StatusAt,
+			&i.WhenHeld,
 			&i.RateLimit,
 			&i.NotBefore,
 			&i.AskedAt,

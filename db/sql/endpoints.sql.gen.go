@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 type AnyEndpointParams struct {
@@ -69,6 +69,7 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
+		&i.RetryFull,
 	)
 	return i, err
 }
@@ -163,7 +164,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExtern
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 type GetEndpointParams struct {
@@ -217,6 +218,7 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
+		&i.RetryFull,
 	)
 	return i, err
 }
@@ -241,18 +243,323 @@ func (q *Queries) ImportedEndpoint(ctx context.Context, arg ImportedEndpointPara
 	return id, err
 }
 
-const InsertEndpoint = `-- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
+const InsertEndpointRevision = `-- name: InsertEndpointRevision :exec
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, when_held, deleted)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+`
+
+type InsertEndpointRevisionParams struct {
+	TenantID       id.UUID
+	EndpointID     id.UUID
+	RoutingVersion int64
+	EventTypes     []string
+	Filter         *string
+	Channels       []string
+	Status         string
+	WhenHeld       string
+	Deleted        bool
+}
+
+func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpointRevisionParams) error {
+	_, err := q.db.Exec(ctx, InsertEndpointRevision,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.RoutingVersion,
+		arg.EventTypes,
+		arg.Filter,
+		arg.Channels,
+		arg.Status,
+		arg.WhenHeld,
+		arg.Deleted,
+	)
+	return err
+}
+
+const ListEndpoints = `-- name: ListEndpoints :many
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints
+WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN id < $3 ELSE id > $3 END
+	AND deleted_at IS NULL AND ($4::text = '' OR status = $4)
+ORDER BY CASE WHEN $2 THEN id END DESC, id LIMIT $5
+`
+
+type ListEndpointsParams struct {
+	TenantID id.UUID
+	Newest   bool
+	After    id.UUID
+	Status   string
+	Most     int32
+}
+
+// In either direction, beyond a row.
+func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([]Endpoint, error) {
+	rows, err := q.db.Query(ctx, ListEndpoints,
+		arg.TenantID,
+		arg.Newest,
+		arg.After,
+		arg.Status,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Endpoint{}
+	for rows.Next() {
+		var i Endpoint
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.EventTypes,
+			&i.Filter,
+			&i.Channels,
+			&i.Format,
+			&i.Prefix,
+			&i.RetryPolicy,
+			&i.RetryDelays,
+			&i.RetryClientErrors,
+			&i.TimeoutSeconds,
+			&i.MaxInFlight,
+			&i.RateLimit,
+			&i.Burst,
+			&i.Ordering,
+			&i.PayloadVersion,
+			&i.AcceptConflict,
+			&i.Verification,
+			&i.Metadata,
+			&i.CustomHeaders,
+			&i.SensitiveHeaders,
+			&i.Status,
+			&i.StatusReason,
+			&i.StatusAt,
+			&i.VerifiedAt,
+			&i.SlotSecretID,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+			&i.WhenHeld,
+			&i.Kind,
+			&i.Connection,
+			&i.RetryJitter,
+			&i.RotationSignatures,
+			&i.TypeField,
+			&i.CircuitBreaker,
+			&i.SendTraceparent,
+			&i.ExternalID,
+			&i.Wire,
+			&i.AlsoSecret,
+			&i.RetryFull,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LockEndpoint = `-- name: LockEndpoint :one
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+`
+
+type LockEndpointParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, LockEndpoint, arg.TenantID, arg.ID)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+	)
+	return i, err
+}
+
+const PlatformSettings = `-- name: PlatformSettings :one
+
+SELECT settings FROM platform
+`
+
+// Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
+// query here.
+// Limits and defaults of all tenants; a tenant's own lie over them.
+func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error) {
+	row := q.db.QueryRow(ctx, PlatformSettings)
+	var settings json.RawMessage
+	err := row.Scan(&settings)
+	return settings, err
+}
+
+const SetEndpointStatus = `-- name: SetEndpointStatus :one
+UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
+WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+`
+
+type SetEndpointStatusParams struct {
+	Status       string
+	StatusReason string
+	TenantID     id.UUID
+	ID           id.UUID
+}
+
+func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, SetEndpointStatus,
+		arg.Status,
+		arg.StatusReason,
+		arg.TenantID,
+		arg.ID,
+	)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+	)
+	return i, err
+}
+
+const SetSlotSecret = `-- name: SetSlotSecret :exec
+UPDATE endpoints SET slot_secret_id = $1, updated_at = now()
+WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL
+`
+
+type SetSlotSecretParams struct {
+	SlotSecretID *id.UUID
+	TenantID     id.UUID
+	ID           id.UUID
+}
+
+func (q *Queries) SetSlotSecret(ctx context.Context, arg SetSlotSecretParams) error {
+	_, err := q.db.Exec(ctx, SetSlotSecret, arg.SlotSecretID, arg.TenantID, arg.ID)
+	return err
+}
+
+const ShareLockEndpoint = `-- name: ShareLockEndpoint :one
+SELECT ordering FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR SHARE
+`
+
+type ShareLockEndpointParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
+func (q *Queries) ShareLockEndpoint(ctx context.Context, arg ShareLockEndpointParams) (string, error) {
+	row := q.db.QueryRow(ctx, ShareLockEndpoint, arg.TenantID, arg.ID)
+	var ordering string
+	err := row.Scan(&ordering)
+	return ordering, err
+}
+
+const StoreEndpoint = `-- name: StoreEndpoint :one
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-	$14, $15, $16, $17, $18, $19, $20,
-	$21, $22, $23, $24, $25, $26, $27, $28, $29,
-	$30, $31, $32, $33, $34, $35, $36)
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
+	$14, $15, $16, $17, $18, $19, $20, $21,
+	$22, $23, $24, $25, $26, $27, $28, $29, $30,
+	$31, $32, $33, $34, $35, $36, $37)
+ON CONFLICT (tenant_id, id) DO UPDATE SET
+	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
+	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
+	retry_policy = excluded.retry_policy, retry_delays = excluded.retry_delays, retry_jitter = excluded.retry_jitter, retry_full = excluded.retry_full,
+	retry_client_errors = excluded.retry_client_errors, timeout_seconds = excluded.timeout_seconds, max_in_flight = excluded.max_in_flight,
+	rate_limit = excluded.rate_limit, burst = excluded.burst, ordering = excluded.ordering, payload_version = excluded.payload_version,
+	accept_conflict = excluded.accept_conflict, circuit_breaker = excluded.circuit_breaker, send_traceparent = excluded.send_traceparent,
+	verification = excluded.verification, when_held = excluded.when_held, metadata = excluded.metadata, custom_headers = excluded.custom_headers,
+	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
+	also_secret = excluded.also_secret, updated_at = now()
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
-type InsertEndpointParams struct {
+type StoreEndpointParams struct {
 	TenantID           id.UUID
 	ID                 id.UUID
 	Kind               string
@@ -268,6 +575,7 @@ type InsertEndpointParams struct {
 	RetryPolicy        string
 	RetryDelays        []int32
 	RetryJitter        *float64
+	RetryFull          bool
 	RetryClientErrors  bool
 	TimeoutSeconds     int32
 	MaxInFlight        int32
@@ -291,8 +599,9 @@ type InsertEndpointParams struct {
 	AlsoSecret         []byte
 }
 
-func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, InsertEndpoint,
+// A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.
+func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, StoreEndpoint,
 		arg.TenantID,
 		arg.ID,
 		arg.Kind,
@@ -308,6 +617,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.RetryPolicy,
 		arg.RetryDelays,
 		arg.RetryJitter,
+		arg.RetryFull,
 		arg.RetryClientErrors,
 		arg.TimeoutSeconds,
 		arg.MaxInFlight,
@@ -374,383 +684,15 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
+		&i.RetryFull,
 	)
 	return i, err
-}
-
-const InsertEndpointRevision = `-- name: InsertEndpointRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, when_held, deleted)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-`
-
-type InsertEndpointRevisionParams struct {
-	TenantID       id.UUID
-	EndpointID     id.UUID
-	RoutingVersion int64
-	EventTypes     []string
-	Filter         *string
-	Channels       []string
-	Status         string
-	WhenHeld       string
-	Deleted        bool
-}
-
-func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpointRevisionParams) error {
-	_, err := q.db.Exec(ctx, InsertEndpointRevision,
-		arg.TenantID,
-		arg.EndpointID,
-		arg.RoutingVersion,
-		arg.EventTypes,
-		arg.Filter,
-		arg.Channels,
-		arg.Status,
-		arg.WhenHeld,
-		arg.Deleted,
-	)
-	return err
-}
-
-const ListEndpointsNewest = `-- name: ListEndpointsNewest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints
-WHERE tenant_id = $1 AND id < $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
-ORDER BY id DESC LIMIT $4
-`
-
-type ListEndpointsNewestParams struct {
-	TenantID id.UUID
-	Before   id.UUID
-	Status   string
-	Most     int32
-}
-
-func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewestParams) ([]Endpoint, error) {
-	rows, err := q.db.Query(ctx, ListEndpointsNewest,
-		arg.TenantID,
-		arg.Before,
-		arg.Status,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Endpoint{}
-	for rows.Next() {
-		var i Endpoint
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.URL,
-			&i.Description,
-			&i.EventTypes,
-			&i.Filter,
-			&i.Channels,
-			&i.Format,
-			&i.Prefix,
-			&i.RetryPolicy,
-			&i.RetryDelays,
-			&i.RetryClientErrors,
-			&i.TimeoutSeconds,
-			&i.MaxInFlight,
-			&i.RateLimit,
-			&i.Burst,
-			&i.Ordering,
-			&i.PayloadVersion,
-			&i.AcceptConflict,
-			&i.Verification,
-			&i.Metadata,
-			&i.CustomHeaders,
-			&i.SensitiveHeaders,
-			&i.Status,
-			&i.StatusReason,
-			&i.StatusAt,
-			&i.VerifiedAt,
-			&i.SlotSecretID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-			&i.WhenHeld,
-			&i.Kind,
-			&i.Connection,
-			&i.RetryJitter,
-			&i.RotationSignatures,
-			&i.TypeField,
-			&i.CircuitBreaker,
-			&i.SendTraceparent,
-			&i.ExternalID,
-			&i.Wire,
-			&i.AlsoSecret,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ListEndpointsOldest = `-- name: ListEndpointsOldest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints
-WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
-ORDER BY id LIMIT $4
-`
-
-type ListEndpointsOldestParams struct {
-	TenantID id.UUID
-	After    id.UUID
-	Status   string
-	Most     int32
-}
-
-func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOldestParams) ([]Endpoint, error) {
-	rows, err := q.db.Query(ctx, ListEndpointsOldest,
-		arg.TenantID,
-		arg.After,
-		arg.Status,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Endpoint{}
-	for rows.Next() {
-		var i Endpoint
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.URL,
-			&i.Description,
-			&i.EventTypes,
-			&i.Filter,
-			&i.Channels,
-			&i.Format,
-			&i.Prefix,
-			&i.RetryPolicy,
-			&i.RetryDelays,
-			&i.RetryClientErrors,
-			&i.TimeoutSeconds,
-			&i.MaxInFlight,
-			&i.RateLimit,
-			&i.Burst,
-			&i.Ordering,
-			&i.PayloadVersion,
-			&i.AcceptConflict,
-			&i.Verification,
-			&i.Metadata,
-			&i.CustomHeaders,
-			&i.SensitiveHeaders,
-			&i.Status,
-			&i.StatusReason,
-			&i.StatusAt,
-			&i.VerifiedAt,
-			&i.SlotSecretID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-			&i.WhenHeld,
-			&i.Kind,
-			&i.Connection,
-			&i.RetryJitter,
-			&i.RotationSignatures,
-			&i.TypeField,
-			&i.CircuitBreaker,
-			&i.SendTraceparent,
-			&i.ExternalID,
-			&i.Wire,
-			&i.AlsoSecret,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
-`
-
-type LockEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, LockEndpoint, arg.TenantID, arg.ID)
-	var i Endpoint
-	err := row.Scan(
-		&i.TenantID,
-		&i.ID,
-		&i.URL,
-		&i.Description,
-		&i.EventTypes,
-		&i.Filter,
-		&i.Channels,
-		&i.Format,
-		&i.Prefix,
-		&i.RetryPolicy,
-		&i.RetryDelays,
-		&i.RetryClientErrors,
-		&i.TimeoutSeconds,
-		&i.MaxInFlight,
-		&i.RateLimit,
-		&i.Burst,
-		&i.Ordering,
-		&i.PayloadVersion,
-		&i.AcceptConflict,
-		&i.Verification,
-		&i.Metadata,
-		&i.CustomHeaders,
-		&i.SensitiveHeaders,
-		&i.Status,
-		&i.StatusReason,
-		&i.StatusAt,
-		&i.VerifiedAt,
-		&i.SlotSecretID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-		&i.WhenHeld,
-		&i.Kind,
-		&i.Connection,
-		&i.RetryJitter,
-		&i.RotationSignatures,
-		&i.TypeField,
-		&i.CircuitBreaker,
-		&i.SendTraceparent,
-		&i.ExternalID,
-		&i.Wire,
-		&i.AlsoSecret,
-	)
-	return i, err
-}
-
-const PlatformSettings = `-- name: PlatformSettings :one
-
-SELECT settings FROM platform
-`
-
-// Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
-// query here.
-// Limits and defaults of all tenants; a tenant's own lie over them.
-func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error) {
-	row := q.db.QueryRow(ctx, PlatformSettings)
-	var settings json.RawMessage
-	err := row.Scan(&settings)
-	return settings, err
-}
-
-const SetEndpointStatus = `-- name: SetEndpointStatus :one
-UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
-WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
-`
-
-type SetEndpointStatusParams struct {
-	Status       string
-	StatusReason string
-	TenantID     id.UUID
-	ID           id.UUID
-}
-
-func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, SetEndpointStatus,
-		arg.Status,
-		arg.StatusReason,
-		arg.TenantID,
-		arg.ID,
-	)
-	var i Endpoint
-	err := row.Scan(
-		&i.TenantID,
-		&i.ID,
-		&i.URL,
-		&i.Description,
-		&i.EventTypes,
-		&i.Filter,
-		&i.Channels,
-		&i.Format,
-		&i.Prefix,
-		&i.RetryPolicy,
-		&i.RetryDelays,
-		&i.RetryClientErrors,
-		&i.TimeoutSeconds,
-		&i.MaxInFlight,
-		&i.RateLimit,
-		&i.Burst,
-		&i.Ordering,
-		&i.PayloadVersion,
-		&i.AcceptConflict,
-		&i.Verification,
-		&i.Metadata,
-		&i.CustomHeaders,
-		&i.SensitiveHeaders,
-		&i.Status,
-		&i.StatusReason,
-		&i.StatusAt,
-		&i.VerifiedAt,
-		&i.SlotSecretID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-		&i.WhenHeld,
-		&i.Kind,
-		&i.Connection,
-		&i.RetryJitter,
-		&i.RotationSignatures,
-		&i.TypeField,
-		&i.CircuitBreaker,
-		&i.SendTraceparent,
-		&i.ExternalID,
-		&i.Wire,
-		&i.AlsoSecret,
-	)
-	return i, err
-}
-
-const SetSlotSecret = `-- name: SetSlotSecret :exec
-UPDATE endpoints SET slot_secret_id = $1, updated_at = now()
-WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL
-`
-
-type SetSlotSecretParams struct {
-	SlotSecretID *id.UUID
-	TenantID     id.UUID
-	ID           id.UUID
-}
-
-func (q *Queries) SetSlotSecret(ctx context.Context, arg SetSlotSecretParams) error {
-	_, err := q.db.Exec(ctx, SetSlotSecret, arg.SlotSecretID, arg.TenantID, arg.ID)
-	return err
-}
-
-const ShareLockEndpoint = `-- name: ShareLockEndpoint :one
-SELECT ordering FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR SHARE
-`
-
-type ShareLockEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-// For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
-func (q *Queries) ShareLockEndpoint(ctx context.Context, arg ShareLockEndpointParams) (string, error) {
-	row := q.db.QueryRow(ctx, ShareLockEndpoint, arg.TenantID, arg.ID)
-	var ordering string
-	err := row.Scan(&ordering)
-	return ordering, err
 }
 
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
 type UnverifyEndpointParams struct {
@@ -805,140 +747,7 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointPara
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
-	)
-	return i, err
-}
-
-const UpdateEndpoint = `-- name: UpdateEndpoint :one
-UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
-	channels = $5, format = $6, prefix = $7, type_field = $8, rotation_signatures = $9,
-	retry_policy = $10, retry_delays = $11, retry_jitter = $12,
-	retry_client_errors = $13, timeout_seconds = $14, max_in_flight = $15,
-	rate_limit = $16, burst = $17, ordering = $18,
-	payload_version = $19, accept_conflict = $20, circuit_breaker = $21, send_traceparent = $22, verification = $23,
-	when_held = $24, metadata = $25, custom_headers = $26,
-	sensitive_headers = $27, connection = $28, external_id = $29, wire = $30, also_secret = $31, updated_at = now()
-WHERE tenant_id = $32 AND id = $33 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
-`
-
-type UpdateEndpointParams struct {
-	URL                string
-	Description        string
-	EventTypes         []string
-	Filter             *string
-	Channels           []string
-	Format             string
-	Prefix             string
-	TypeField          string
-	RotationSignatures string
-	RetryPolicy        string
-	RetryDelays        []int32
-	RetryJitter        *float64
-	RetryClientErrors  bool
-	TimeoutSeconds     int32
-	MaxInFlight        int32
-	RateLimit          *int32
-	Burst              *int32
-	Ordering           string
-	PayloadVersion     *string
-	AcceptConflict     bool
-	CircuitBreaker     bool
-	SendTraceparent    bool
-	Verification       string
-	WhenHeld           string
-	Metadata           json.RawMessage
-	CustomHeaders      []byte
-	SensitiveHeaders   []string
-	Connection         []byte
-	ExternalID         *string
-	Wire               []byte
-	AlsoSecret         []byte
-	TenantID           id.UUID
-	ID                 id.UUID
-}
-
-// The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
-func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, UpdateEndpoint,
-		arg.URL,
-		arg.Description,
-		arg.EventTypes,
-		arg.Filter,
-		arg.Channels,
-		arg.Format,
-		arg.Prefix,
-		arg.TypeField,
-		arg.RotationSignatures,
-		arg.RetryPolicy,
-		arg.RetryDelays,
-		arg.RetryJitter,
-		arg.RetryClientErrors,
-		arg.TimeoutSeconds,
-		arg.MaxInFlight,
-		arg.RateLimit,
-		arg.Burst,
-		arg.Ordering,
-		arg.PayloadVersion,
-		arg.AcceptConflict,
-		arg.CircuitBreaker,
-		arg.SendTraceparent,
-		arg.Verification,
-		arg.WhenHeld,
-		arg.Metadata,
-		arg.CustomHeaders,
-		arg.SensitiveHeaders,
-		arg.Connection,
-		arg.ExternalID,
-		arg.Wire,
-		arg.AlsoSecret,
-		arg.TenantID,
-		arg.ID,
-	)
-	var i Endpoint
-	err := row.Scan(
-		&i.TenantID,
-		&i.ID,
-		&i.URL,
-		&i.Description,
-		&i.EventTypes,
-		&i.Filter,
-		&i.Channels,
-		&i.Format,
-		&i.Prefix,
-		&i.RetryPolicy,
-		&i.RetryDelays,
-		&i.RetryClientErrors,
-		&i.TimeoutSeconds,
-		&i.MaxInFlight,
-		&i.RateLimit,
-		&i.Burst,
-		&i.Ordering,
-		&i.PayloadVersion,
-		&i.AcceptConflict,
-		&i.Verification,
-		&i.Metadata,
-		&i.CustomHeaders,
-		&i.SensitiveHeaders,
-		&i.Status,
-		&i.StatusReason,
-		&i.StatusAt,
-		&i.VerifiedAt,
-		&i.SlotSecretID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-		&i.WhenHeld,
-		&i.Kind,
-		&i.Connection,
-		&i.RetryJitter,
-		&i.RotationSignatures,
-		&i.TypeField,
-		&i.CircuitBreaker,
-		&i.SendTraceparent,
-		&i.ExternalID,
-		&i.Wire,
-		&i.AlsoSecret,
+		&i.RetryFull,
 	)
 	return i, err
 }

@@ -322,7 +322,7 @@ func (q *Queries) LockListener(ctx context.Context, arg LockListenerParams) (int
 const MakeListener = `-- name: MakeListener :one
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = $1 AND id = $2
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
 type MakeListenerParams struct {
@@ -377,6 +377,7 @@ func (q *Queries) MakeListener(ctx context.Context, arg MakeListenerParams) (End
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
+		&i.RetryFull,
 	)
 	return i, err
 }

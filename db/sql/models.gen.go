@@ -245,6 +245,7 @@ type Endpoint struct {
 	ExternalID         *string
 	Wire               []byte
 	AlsoSecret         []byte
+	RetryFull          bool
 }
 
 type EndpointFailure struct {

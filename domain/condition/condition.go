@@ -51,6 +51,7 @@ type Facts struct {
 	Breaker  health.Breaker
 	Asked    health.Asked    // what it asked for with Retry-After
 	Last     delivery.Result // of its last failed attempt; zero: none
+	Drops    bool            // it is set to drop events while it is not active
 	// the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
 	Scope       pause.Scope
 	ScopeSince  time.Time     // zero: not known
@@ -74,6 +75,7 @@ type Condition struct {
 	DisableFor  health.Reason
 	Held        int64 // deliveries that wait because of this condition
 	HeldAtLeast bool  // there are more than Held
+	Drops       bool  // new events create no deliveries to it, as its tenant configured
 }
 
 // Of is the condition of an endpoint at a moment.
@@ -82,6 +84,7 @@ func Of(f Facts, now time.Time) Condition {
 	if c.State != Active {
 		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
 	}
+	c.Drops = f.Drops && (c.State == Disabled || c.State == Unverified || c.State == Paused)
 	switch c.State {
 	case Unserved:
 		c.Since = time.Time{} // not known: the worker may have ended without a word
@@ -187,6 +190,22 @@ func (c Condition) Title() string {
 	return "Active"
 }
 
+// meanwhile says what becomes of events at an endpoint that is not active.
+func (c Condition) meanwhile(held string) string {
+	if c.Drops {
+		return " New events are dropped: they create no deliveries to it, as configured for this endpoint."
+	}
+	return held
+}
+
+// PauseText says what pausing does to an endpoint that drops events, or holds their deliveries.
+func PauseText(drops bool) string {
+	if drops {
+		return "Nothing is sent until you resume. New events are dropped: they create no deliveries to this endpoint, as configured in its settings."
+	}
+	return "Nothing is sent until you resume. Deliveries are held, and none is lost."
+}
+
 // Detail says in a sentence or two what the condition means. Times are told beside it.
 func (c Condition) Detail() string {
 	because := func(text string) string {
@@ -199,14 +218,15 @@ func (c Condition) Detail() string {
 	case Suspended:
 		return pause.Suspended.Sentence()
 	case Disabled:
-		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified."
+		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified." + c.meanwhile("")
 	case Failing:
 		return because("The endpoint fails every attempt, so its circuit breaker is open") +
 			" Deliveries are on hold, and we send one probe at a time. Waiting deliveries don't use up retries; the first success releases the backlog."
 	case Unverified:
-		return because("The endpoint is not verified") + " Nothing is sent until it is verified. Deliveries are held for up to 7 days."
+		return because("The endpoint is not verified") + " Nothing is sent until it is verified." +
+			c.meanwhile(" Deliveries are held for up to 7 days.")
 	case Paused:
-		return "The endpoint was paused. Nothing is sent until it is resumed. Deliveries are held."
+		return "The endpoint was paused. Nothing is sent until it is resumed." + c.meanwhile(" Deliveries are held.")
 	case OnHold:
 		return c.Scope.Sentence()
 	case Unserved:

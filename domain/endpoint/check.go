@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"posthorn/domain/characters"
@@ -36,10 +35,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	c.subscription(&s)
 	c.wire(s)
 	c.retries(s)
-	c.limits(s)
-	c.oneOf("ordering", s.Ordering, orderings())
-	c.oneOf("verification", s.Verification, Verifications())
-	c.oneOf("when_held", s.WhenHeld, WhensHeld())
+	c.simple(s)
 	if !validVersion(s.PayloadVersion) {
 		c.refuse("payload_version", "payload_version_malformed", versionRule)
 	}
@@ -202,30 +198,26 @@ func (c *collector) retries(s Settings) {
 		}
 		return
 	}
-	delays := make([]time.Duration, len(s.RetryDelays))
-	for i, seconds := range s.RetryDelays {
-		// Clamped before it is multiplied, which could overflow into the range.
-		delays[i] = time.Duration(min(max(seconds, 0), 1<<31)) * time.Second
-	}
-	if _, err := retry.Custom(delays, s.jitter()); err != nil {
+	if _, err := s.schedule(); err != nil {
 		c.add(err)
 	}
 }
 
-func (c *collector) limits(s Settings) {
-	c.within("timeout_seconds", s.TimeoutSeconds, MinTimeout, MaxTimeout, " seconds")
-	c.within("max_in_flight", s.MaxInFlight, 1, MaxInFlight, " requests")
-	if s.RateLimit != nil {
-		c.within("rate_limit", *s.RateLimit, 1, MaxRate, " requests per second, or null for unlimited")
-	}
-	if s.Burst != nil {
-		c.within("burst", *s.Burst, 1, MaxRate, " requests, or null for twice the rate")
-	}
-}
-
-func (c *collector) within(field string, n, low, high int, unit string) {
-	if n < low || n > high {
-		c.refuse(field, "out_of_range", fmt.Sprintf("%s must be from %s to %s%s.", field, thousands(low), thousands(high), unit))
+// simple checks the choices and numbers of the table of fields. What is read by format has checks of its own.
+func (c *collector) simple(s Settings) {
+	for _, f := range fields {
+		switch value := f.at(&s); {
+		case f.Type == Choice && slices.Contains([]string{"ordering", "verification", "when_held"}, f.Name):
+			c.oneOf(f.Name, *value[0].(*string), f.Values())
+		case f.Type == Number:
+			n, given := value[0].(*int)
+			if pointer, is := value[0].(**int); is {
+				n, given = *pointer, *pointer != nil
+			}
+			if given && (*n < f.Low || *n > f.High) {
+				c.refuse(f.Name, "out_of_range", fmt.Sprintf("%s must be from %s to %s%s.", f.Name, thousands(f.Low), thousands(f.High), f.Range))
+			}
+		}
 	}
 }
 

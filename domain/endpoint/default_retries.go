@@ -9,7 +9,7 @@ import (
 )
 
 // The names of a default schedule within "endpoints" of a tenant's settings.
-var retryNames = []string{"retry_policy", "retry_delays", "retry_jitter"}
+var retryNames = []string{"retry_policy", "retry_delays", "retry_jitter", "retry_full"}
 
 // CheckRetries is Check of the retry policy alone.
 func (s Settings) CheckRetries() error {
@@ -24,7 +24,7 @@ func (s Settings) CheckRetries() error {
 // SameRetries reports whether two settings have the same retry policy.
 func (s Settings) SameRetries(other Settings) bool {
 	return s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays) &&
-		same(s.RetryJitter, other.RetryJitter)
+		same(s.RetryJitter, other.RetryJitter) && s.RetryFull == other.RetryFull
 }
 
 // SetDefaultRetries writes the retry policy of s as the default of a tenant's new endpoints into its settings; nil
@@ -45,12 +45,12 @@ func SetDefaultRetries(settings json.RawMessage, s *Settings) (json.RawMessage, 
 		delete(endpoints, name)
 	}
 	if s != nil {
-		for i, value := range []any{s.RetryPolicy, s.RetryDelays, s.RetryJitter} {
+		for i, value := range []any{s.RetryPolicy, s.RetryDelays, s.RetryJitter, s.RetryFull} {
 			text, err := json.Marshal(value)
 			if err != nil {
 				return nil, err
 			}
-			if string(text) != "null" {
+			if string(text) != "null" && string(text) != "false" {
 				endpoints[retryNames[i]] = text
 			}
 		}

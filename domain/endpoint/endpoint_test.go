@@ -448,11 +448,11 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"send_traceparent": func(s *endpoint.Settings) { s.SendTraceparent = !s.SendTraceparent },
 		"when_held":        func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
 		"kind":             func(s *endpoint.Settings) { s.Kind = "pigeon" },
-		"http":             func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
+		"kafka":            func(s *endpoint.Settings) { s.Connection = place("x") },
 		"custom_headers":   func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
-	// Three fields make one name: a policy, its delays and their jitter. Two are wire: the shape and its secret.
-	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+3 {
+	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its secret.
+	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+4 {
 		t.Errorf("%d fields, %d cases: a field is not tried", fields, len(changes))
 	}
 	for name, change := range changes {

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,6 +35,52 @@ type Secret struct {
 
 // Format keeps secrets out of logs whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("redacted")) }
+
+// SecretRequest is what somebody asks for as an endpoint's next secret.
+type SecretRequest struct {
+	Type   SecretType // empty: any
+	Text   string     // a secret that receivers know already; empty: a new one
+	Random [32]byte   // for a new one
+}
+
+// Secret is the requested secret. A new one of any type is a key pair if pair says so and the format knows them. The
+// error is a *fault.Error.
+func (r SecretRequest) Secret(w signature.Wire, pair bool) (Secret, error) {
+	if r.Text == "" {
+		kind := r.Type
+		if kind == "" && pair && w.Format == signature.Standard {
+			kind = Ed25519
+		}
+		return NewSecret(w.Format, cmp.Or(kind, HMAC), r.Random)
+	}
+	secret, err := ImportSecret(w, r.Text)
+	switch {
+	case err != nil:
+		return Secret{}, err
+	case r.Type == Ed25519 && secret.Public == "":
+		return Secret{}, fault.InvalidField("secret", "secret_type_refused",
+			"This isn't the private key of a pair (whsk_...). Choose the type hmac, or leave the secret out to generate a pair.")
+	case r.Type != "" && (r.Type == Ed25519) != (secret.Public != ""):
+		return Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
+			"The secret doesn't have this type. Leave secret_type out.")
+	}
+	return secret, nil
+}
+
+// SignsOne reports whether one secret signs at a time during a rotation.
+func (s Settings) SignsOne() bool { return s.Format.Rotation(s.Rotation) == signature.SignOne }
+
+// CheckSwitch says whether an endpoint with so many live secrets can sign with the newest alone.
+func CheckSwitch(s Settings, live int) error {
+	switch {
+	case live == 0:
+		return ErrNoSecret
+	case !s.SignsOne():
+		return fault.New(fault.Conflict, "secret_not_switched",
+			"Every live secret of this endpoint signs, so there is nothing to switch. Rotate with overlap_seconds 0 to end older secrets now, or set rotation_signatures to one.")
+	}
+	return nil
+}
 
 // NewSecret makes a secret of 32 random bytes that a format can sign with. The refusal is a *fault.Error.
 func NewSecret(f signature.Format, t SecretType, random [32]byte) (Secret, error) {

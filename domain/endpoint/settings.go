@@ -5,9 +5,7 @@ package endpoint
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
-	"time"
 
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
@@ -28,20 +26,11 @@ const (
 	maxVersion     = 64      // characters
 )
 
-// orderings are the possible orders of an endpoint, the default first.
-func orderings() []string { return []string{"none", "key", "strict"} }
-
-// Verifications are the ways in which an endpoint can be verified, the default first.
-func Verifications() []string { return []string{"challenge", "challenge_get", "simple"} }
-
 // What becomes of events while an endpoint is not active.
 const (
 	Hold = "hold" // their deliveries wait until it is
 	Drop = "drop" // they make no delivery, and the event's routing says so
 )
-
-// WhensHeld are the ways, the default first.
-func WhensHeld() []string { return []string{Hold, Drop} }
 
 // Custom names a retry policy of the endpoint's own delays.
 const Custom = "custom"
@@ -68,6 +57,7 @@ type Settings struct {
 	RetryPolicy       string              // a named schedule, or Custom
 	RetryDelays       []int               // seconds; of a custom policy alone, where none is a single attempt
 	RetryJitter       *float64            // of a custom policy alone; nil is DefaultJitter
+	RetryFull         bool                // of a custom policy alone: waits are drawn from nothing up to the delay
 	RetryClientErrors bool
 	TimeoutSeconds    int
 	MaxInFlight       int
@@ -110,11 +100,7 @@ func clonePointer[T any](n *T) *T {
 // Schedule is when a failed delivery is tried again. A policy that is unknown, which Check refuses, is the default.
 func (s Settings) Schedule() retry.Schedule {
 	if s.RetryPolicy == Custom {
-		delays := make([]time.Duration, len(s.RetryDelays))
-		for i, seconds := range s.RetryDelays {
-			delays[i] = time.Duration(seconds) * time.Second
-		}
-		if own, err := retry.Custom(delays, s.jitter()); err == nil {
+		if own, err := s.schedule(); err == nil {
 			return own
 		}
 	}
@@ -150,6 +136,15 @@ func (s *Settings) SetFormat(f signature.Format) {
 	s.Format = f
 }
 
+// Migrating are the settings of a new endpoint whose receiver knows its secret already. Published verifiers of t-v1 read
+// a single v1, so a rotation sends one signature unless somebody asks for more.
+func (s Settings) Migrating() Settings {
+	if s.Format == signature.TV1 && s.Rotation == "" {
+		s.Rotation = signature.SignOne
+	}
+	return s
+}
+
 // SetPreset makes requests as the receivers of another sender expect them.
 func (s *Settings) SetPreset(p signature.Preset) {
 	s.SetFormat(p.Format)
@@ -176,21 +171,6 @@ func (s Settings) EffectiveBurst() int {
 	return min(2**s.RateLimit, MaxRate)
 }
 
-// Routes reports whether two settings route events alike.
-func (s Settings) Routes(other Settings) bool {
-	return slices.Equal(s.EventTypes, other.EventTypes) && slices.Equal(s.Channels, other.Channels) &&
-		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld &&
-		s.PayloadVersion == other.PayloadVersion
-}
-
-// unsent are the settings, as Diff names them, that change nothing about a delivery.
-var unsent = []string{"external_id", "description", "verification", "metadata"}
-
-// Sends reports whether two settings send events alike.
-func (s Settings) Sends(other Settings) bool {
-	return !slices.ContainsFunc(s.Diff(other), func(field string) bool { return !slices.Contains(unsent, field) })
-}
-
 // Defaults are the limits and defaults of one tenant's endpoints.
 type Defaults struct {
 	MaxEndpoints int
@@ -206,6 +186,7 @@ type defaultsJSON struct {
 		RetryPolicy    string   `json:"retry_policy"`
 		RetryDelays    []int    `json:"retry_delays"`
 		RetryJitter    *float64 `json:"retry_jitter"`
+		RetryFull      bool     `json:"retry_full"`
 		TimeoutSeconds *int     `json:"timeout_seconds"`
 		MaxInFlight    *int     `json:"max_in_flight"`
 		// A number, or null for unlimited; absent leaves it.
@@ -248,12 +229,12 @@ func (d *Defaults) lay(over defaultsJSON) {
 		s.Prefix = e.Prefix
 	}
 	if e.RetryPolicy != "" {
-		s.RetryPolicy, s.RetryDelays, s.RetryJitter = e.RetryPolicy, e.RetryDelays, e.RetryJitter
+		s.RetryPolicy, s.RetryDelays, s.RetryJitter, s.RetryFull = e.RetryPolicy, e.RetryDelays, e.RetryJitter, e.RetryFull
 	}
 	if e.Verification != "" {
 		s.Verification = e.Verification
 	}
-	if slices.Contains(WhensHeld(), e.WhenHeld) {
+	if e.WhenHeld == Hold || e.WhenHeld == Drop {
 		s.WhenHeld = e.WhenHeld
 	}
 	if len(e.RateLimit) > 0 {
@@ -268,50 +249,6 @@ func setInt(into, from *int) {
 	if from != nil {
 		*into = *from
 	}
-}
-
-// Diff names the fields in which two settings differ, as the contract names them.
-func (s Settings) Diff(other Settings) []string {
-	fields := []struct {
-		name  string
-		equal bool
-	}{
-		{"url", s.URL == other.URL},
-		{"kind", s.Kind == other.Kind},
-		{string(s.Kind), reflect.DeepEqual(s.Connection, other.Connection)},
-		{"external_id", s.ExternalID == other.ExternalID},
-		{"description", s.Description == other.Description},
-		{"event_types", slices.Equal(s.EventTypes, other.EventTypes)},
-		{"filter", s.Filter == other.Filter},
-		{"channels", slices.Equal(s.Channels, other.Channels)},
-		{"format", s.Format == other.Format},
-		{"prefix", s.Prefix == other.Prefix},
-		{"type_field", s.TypeField == other.TypeField},
-		{"rotation_signatures", s.Rotation == other.Rotation},
-		{"wire", reflect.DeepEqual(s.Shape, other.Shape) && s.AlsoSecret == other.AlsoSecret},
-		{"retry_policy", s.SameRetries(other)},
-		{"retry_client_errors", s.RetryClientErrors == other.RetryClientErrors},
-		{"timeout_seconds", s.TimeoutSeconds == other.TimeoutSeconds},
-		{"max_in_flight", s.MaxInFlight == other.MaxInFlight},
-		{"rate_limit", same(s.RateLimit, other.RateLimit)},
-		{"burst", same(s.Burst, other.Burst)},
-		{"ordering", s.Ordering == other.Ordering},
-		{"payload_version", s.PayloadVersion == other.PayloadVersion},
-		{"accept_conflict", s.AcceptConflict == other.AcceptConflict},
-		{"circuit_breaker", s.CircuitBreaker == other.CircuitBreaker},
-		{"send_traceparent", s.SendTraceparent == other.SendTraceparent},
-		{"verification", s.Verification == other.Verification},
-		{"when_held", s.WhenHeld == other.WhenHeld},
-		{"custom_headers", maps.Equal(s.Headers, other.Headers)},
-		{"metadata", maps.Equal(s.Metadata, other.Metadata)},
-	}
-	var differ []string
-	for _, f := range fields {
-		if !f.equal {
-			differ = append(differ, f.name)
-		}
-	}
-	return differ
 }
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

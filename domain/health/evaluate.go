@@ -156,6 +156,14 @@ func (p Policy) EvaluateDecision(d delivery.Decision, now time.Time) Verdict {
 	return Verdict{Disable: true, Reason: Gone, DisableAt: now}
 }
 
+// Verdict is what the policy says of recorded counters, and of a 410 that is on record.
+func (p Policy) Verdict(c delivery.Counters, gone bool, now time.Time) Verdict {
+	if gone && p.Gone {
+		return Verdict{Disable: true, Reason: Gone, DisableAt: now}
+	}
+	return p.Evaluate(c, now)
+}
+
 // SentWarning is a warning that went out.
 type SentWarning struct {
 	Reason Reason

@@ -96,8 +96,8 @@ var fields = slices.Concat([]Field{
 	{Name: "endpoints.timeout_seconds", Group: groupEndpoints, Label: "Request timeout", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
 	{Name: "endpoints.max_in_flight", Group: groupEndpoints, Label: "Concurrent requests", Low: 1, High: endpoint.MaxInFlight, Default: "5"},
 	{Name: "endpoints.rate_limit", Group: groupEndpoints, Label: "Requests per second", Low: 1, High: endpoint.MaxRate, Zero: "unlimited", null: true, Default: "50"},
-	{Name: "endpoints.verification", Group: groupEndpoints, Label: "Endpoint verification", Words: endpoint.Verifications(), Default: endpoint.Verifications()[0]},
-	{Name: "endpoints.when_held", Group: groupEndpoints, Label: "When an endpoint is inactive", Words: endpoint.WhensHeld(), Default: endpoint.WhensHeld()[0], Hint: "Hold: deliveries wait. Drop: no deliveries are created."},
+	{Name: "endpoints.verification", Group: groupEndpoints, Label: "Endpoint verification", Words: endpoint.Values("verification"), Default: endpoint.Values("verification")[0]},
+	{Name: "endpoints.when_held", Group: groupEndpoints, Label: "When an endpoint is inactive", Words: endpoint.Values("when_held"), Default: endpoint.Values("when_held")[0], Hint: "Hold: deliveries wait. Drop: no deliveries are created."},
 }, policyFields(), []Field{
 	{Name: Digest, Group: groupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "At most one email per day, to tenants with degraded or failing endpoints."},
 	{Name: OverdueMinutes, Group: groupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},

@@ -19,8 +19,9 @@ func Presets() []Preset {
 			HeaderNames: map[string]string{"signature": "X-Hub-Signature-256", "timestamp": ""},
 			Signature:   &Template{Value: "sha256={hex}", Content: "{body}"},
 			AlsoSign: &AlsoSign{
-				Format: Templated, HeaderNames: map[string]string{"signature": "X-Hub-Signature"},
-				Signature: &Template{Value: "sha1={hex}", Content: "{body}", Algorithm: hmacSHA1},
+				Format:      Templated,
+				HeaderNames: onlySignature("X-Hub-Signature"),
+				Signature:   &Template{Value: "sha1={hex}", Content: "{body}", Algorithm: hmacSHA1},
 			},
 		}},
 		{Name: "shopify", Format: Templated, Shape: &Shape{
@@ -35,6 +36,16 @@ func Presets() []Preset {
 			Signature: &Template{Value: "v0={hex}", Content: "v0:{ts}:{body}"},
 		}},
 	}
+}
+
+// onlySignature are the names of headers of which only the signature is sent.
+func onlySignature(name string) map[string]string {
+	names := make(map[string]string, len(roles))
+	for _, role := range roles {
+		names[role] = ""
+	}
+	names["signature"] = name
+	return names
 }
 
 // PresetNamed finds a preset; the names of formats are presets too, which change nothing about their format.

@@ -142,6 +142,11 @@ func TestASecondSignatureIsOfItsOwnAlgorithm(t *testing.T) {
 	if err := also.Verify(h.Get, []byte("Hello, World!"), []string{"It's a Secret to Everybody"}, signed, 0); err != nil {
 		t.Errorf("SHA-1: %v", err)
 	}
+	for name := range h {
+		if strings.HasPrefix(name, "X-Webhook-") {
+			t.Errorf("a request to GitHub's receivers has %s", name)
+		}
+	}
 	if h.Get("X-GitHub-Event") != "push" || h.Get("X-GitHub-Delivery") != "dlv_1" || len(h.Get("X-Hub-Signature")) != len("sha1=")+40 {
 		t.Errorf("headers: %v", h)
 	}

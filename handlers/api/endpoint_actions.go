@@ -8,7 +8,6 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/id"
@@ -21,17 +20,15 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var v sql.Verification
+	var v *show.Verification
 	err = c.Tx(func(q *db.Tx) error {
-		if v, err = endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.verify", endpointID, nil)
+		v, err = a.editor(c).Verify(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusAccepted, verificationView(v))
+	return c.Answer(http.StatusAccepted, encodeVerification(*v))
 }
 
 func (a *api) pauseEndpoint(c *handlers.Call) error {
@@ -43,7 +40,7 @@ func (a *api) pauseEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, endpointView(e, a.Now()))
+	return c.Answer(http.StatusOK, encodeEndpoint(e))
 }
 
 // resumeEndpoint responds with 202 if a verification has to succeed first. Held deliveries are sent, or dropped by a
@@ -83,17 +80,16 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	if change.Verify {
 		status = http.StatusAccepted
 	}
-	return c.Answer(status, endpointView(e, a.Now()))
+	return c.Answer(status, encodeEndpoint(e))
 }
 
 // setState applies a rule about an endpoint's state and audits the change. also runs in the same transaction.
-func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change,
-	error), also func(*db.Tx) error,
-) (change endpoint.Change, e endpoints.Full, err error) {
+func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string,
+	rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Tx) error,
+) (change endpoint.Change, e show.Endpoint, err error) {
 	err = c.Tx(func(q *db.Tx) error {
 		var changed bool
-		e, change, changed, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
-			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
+		e, change, changed, err = a.editor(c).SetState(c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
 		if err != nil || !changed || also == nil {
 			return err
 		}
@@ -127,11 +123,11 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		row, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
+		status, err := endpoints.Status(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		return endpoint.Test(endpoint.Status(row.Status))
+		return endpoint.Test(status)
 	})
 	if err != nil {
 		return err
@@ -141,7 +137,7 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return r.Err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		if err := auditEndpoint(c, q, "endpoint.test", endpointID, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
+		if err := a.editor(c).Tested(c.Ctx(), q, c.Actor.Tenant, endpointID, r.ID, e.Type); err != nil {
 			return err
 		}
 		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, r.DeliveryID)

@@ -267,15 +267,11 @@ func (x *export) eventTypes() error {
 }
 
 func (x *export) endpoints() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]endpoints.Full,
-		error,
-	) {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]show.Endpoint, error) {
 		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
-			Ascending: true, After: after, Most: exportPage,
+			Ascending: true, After: after, Limit: exportPage,
 		})
-	}, func(e endpoints.Full) id.UUID { return e.ID }, func(e endpoints.Full) Endpoint {
-		return endpointView(e, x.deps.Now())
-	})
+	}, func(e show.Endpoint) id.UUID { return e.ID }, encodeEndpoint)
 }
 
 func (x *export) events() error {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,9 +148,7 @@ func (im *importing) endpoint(q *db.Tx, name string, body []byte, r *ImportResul
 	there, err := endpoints.OfExternalID(im.call.Ctx(), q, im.call.Actor.Tenant, name)
 	switch {
 	case db.IsMissing(err):
-		var random [32]byte
-		_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-		e, secret, err := im.makeEndpoint(im.call, q, in, random)
+		e, secret, err := im.makeEndpoint(im.call, q, in)
 		if err != nil {
 			return err
 		}
@@ -172,9 +169,9 @@ func (im *importing) change(q *db.Tx, endpointID id.UUID, in EndpointInput, r *I
 	if err != nil {
 		return err
 	}
-	after, err := endpoints.Editor{Keys: im.Keys, By: im.call.Author()}.Edit(ctx, q, tenant, endpointID,
+	after, err := im.editor(im.call).Edit(ctx, q, tenant, endpointID,
 		func(s endpoint.Settings) (endpoint.Settings, error) {
-			return in.patch().apply(s, im.Egress)
+			return in.over(s, im.Egress)
 		})
 	r.ID = new(id.Endpoint.Format(endpointID))
 	if r.Action = "unchanged"; err == nil && len(after.Settings.Diff(before.Settings)) > 0 {

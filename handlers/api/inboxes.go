@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"net/http"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
-	"posthorn/domain/signature"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -20,9 +19,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
 	}
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e endpoints.Full
+	var e show.Endpoint
 	var secret endpoint.Secret
 	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
@@ -30,27 +27,23 @@ func (a *api) createInbox(c *handlers.Call) error {
 			return err
 		}
 		settings := inbox.Settings(defaults.Settings)
-		set(&settings.Description, in.Description)
-		set(&settings.EventTypes, in.EventTypes)
-		if in.Format != nil {
-			settings.Format = signature.Format(*in.Format)
+		if err := patch(&settings, in); err != nil {
+			return err
 		}
 		if settings, err = settings.Check(a.Egress); err != nil {
 			return err
 		}
-		if secret, err = newSecret(settings.Wire(), nil, nil, endpoint.HMAC, random); err != nil {
+		if secret, err = secretRequest(nil, nil).Secret(settings.Wire(), false); err != nil {
 			return err
 		}
-		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+		n := endpoints.New{Settings: settings, Secret: secret, Limit: defaults.MaxEndpoints}
 		e, err = listen.Inboxes{Keys: a.Keys, BaseURL: a.BaseURL}.Create(c.Ctx(), q, c.Actor.Tenant, n, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusCreated, endpointCreated{
-		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
-	})
+	return answerCreated(c, e, secret)
 }
 
 func (a *api) getInbox(c *handlers.Call) error {

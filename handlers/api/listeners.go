@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,10 +10,10 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
 	"posthorn/domain/delivery"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -23,44 +22,31 @@ func (a *api) createListener(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e endpoints.Full
-	var secret endpoint.Secret
+	var e show.Endpoint
+	n := endpoints.New{Imported: in.Secret != nil}
 	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
-		settings, err := in.settings(defaults.Settings)
-		if err != nil {
+		if n.Settings, err = in.settings(defaults.Settings); err != nil {
 			return err
 		}
-		if secret, err = newSecret(settings.Wire(), nil, in.Secret, endpoint.HMAC, random); err != nil {
+		if n.Secret, err = secretRequest(nil, in.Secret).Secret(n.Settings.Wire(), false); err != nil {
 			return err
 		}
-		if e, err = listen.Create(c.Ctx(), q, a.Keys, c.Actor.Tenant, settings, secret); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
-		})
+		e, err = listen.Create(c.Ctx(), q, a.editor(c), c.Actor.Tenant, n)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusCreated, endpointCreated{
-		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
-	})
+	return answerCreated(c, e, n.Secret)
 }
 
 // settings are a listener's settings, laid over the tenant's defaults.
 func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error) {
-	patch := EndpointPatch{
-		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
-		Format: in.Format, Prefix: in.Prefix, PayloadVersion: in.PayloadVersion,
-	}
-	if err := patch.lay(&s); err != nil {
+	if err := patch(&s, in); err != nil {
 		return s, err
 	}
 	forward := ""

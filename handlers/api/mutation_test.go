@@ -289,7 +289,7 @@ func TestEachOfTheTwoWallsBetweenTenantsHoldsAlone(t *testing.T) {
 var gates = map[string]string{
 	"GetEvent": "/events", "EventExists": "/events",
 	"GetEventType": "/event-types", "DeleteEventType": "/event-types", "ListEventTypes": "/event-types",
-	"GetEndpoint": "/endpoints", "LockEndpoint": "/endpoints", "ListEndpointsNewest": "/endpoints", "ListEndpointsOldest": "/endpoints",
+	"GetEndpoint": "/endpoints", "LockEndpoint": "/endpoints", "ListEndpoints": "/endpoints",
 	"GetDelivery": "/deliveries", "GetKey": "/keys", "ListKeys": "/keys", "ScanAudit": "/audit-log",
 	"BeginStream": "/listeners", "RetryRejected": "/outbox", "DiscardRejected": "/outbox",
 }

@@ -6,10 +6,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
-	"posthorn/domain/signature"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -18,7 +17,7 @@ func (a *api) listSecrets(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var live []endpoints.SecretState
+	var live []show.Secret
 	err = c.Tx(func(q *db.Tx) error {
 		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
@@ -26,7 +25,7 @@ func (a *api) listSecrets(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, SecretPage{Data: views(live, secretView), NextCursor: cursorOrNull("")})
+	return c.Answer(http.StatusOK, SecretPage{Data: views(live, encodeSecret), NextCursor: cursorOrNull("")})
 }
 
 // rotateSecret shows the new secret once.
@@ -41,43 +40,30 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	}
 	overlap := endpoint.DefaultOverlap
 	set(&overlap, in.OverlapSeconds)
-	if err := endpoint.CheckOverlap(overlap); err != nil {
-		return err
-	}
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var added endpoints.SecretState
+	var added show.Secret
 	var secret endpoint.Secret
 	err = c.Tx(func(q *db.Tx) error {
-		choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
-			var err error
-			secret, err = newSecret(endpoints.Wire(e), in.SecretType, in.Secret, typeAfter(e, newest), random)
-			return secret, err
-		}
-		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID,
-			endpoints.Rotation{Overlap: overlap, Choose: choose}); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.rotate_secret", endpointID, map[string]any{
-			"secret": id.Secret.Format(added.ID), "overlap_seconds": overlap, "imported": in.Secret != nil,
-		})
+		added, secret, err = a.editor(c).Rotate(c.Ctx(), q, c.Actor.Tenant, endpointID, overlap, secretRequest(in.SecretType, in.Secret))
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := secretView(added)
+	v := encodeSecret(added)
 	return c.Answer(http.StatusCreated, SecretCreated{
 		ID: v.ID, Type: v.Type, Hint: v.Hint, PublicKey: v.PublicKey, Signing: v.Signing, CreatedAt: v.CreatedAt,
 		ExpiresAt: v.ExpiresAt, Secret: secret.Text,
 	})
 }
 
-// typeAfter is the type of a new secret if none is requested: the type of the newest one, if the format knows it.
-func typeAfter(e sql.Endpoint, newest *sql.EndpointSecret) endpoint.SecretType {
-	if newest != nil && newest.PublicKey != nil && signature.Format(e.Format) == signature.Standard {
-		return endpoint.Ed25519
+// secretRequest is a request for a secret.
+func secretRequest(kind *SecretType, text *string) (r endpoint.SecretRequest) {
+	if kind != nil {
+		r.Type = endpoint.SecretType(*kind)
 	}
-	return endpoint.HMAC
+	set(&r.Text, text)
+	_, _ = rand.Read(r.Random[:]) // never fails (crypto/rand)
+	return r
 }
 
 func (a *api) switchSecret(c *handlers.Call) error {
@@ -85,29 +71,26 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var newest endpoints.SecretState
+	var newest show.Secret
 	err = c.Tx(func(q *db.Tx) error {
-		var changed bool
-		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil ||
-			!changed {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.switch_secret", endpointID, map[string]string{"secret": id.Secret.Format(newest.ID)})
+		newest, err = a.editor(c).Switch(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, secretView(newest))
+	return c.Answer(http.StatusOK, encodeSecret(newest))
 }
 
-// secretView is the part of a secret that can be shown.
-func secretView(s endpoints.SecretState) Secret {
-	public := ""
-	if s.PublicKey != nil {
-		public = *s.PublicKey
-	}
+// encodeSecret is the part of a secret that can be shown.
+func encodeSecret(s show.Secret) Secret {
 	return Secret{
-		ID: id.Secret.Format(s.ID), Type: SecretType(typeOf(public)), Hint: s.Hint, PublicKey: orNullText(public),
-		Signing: s.Signing, CreatedAt: Time(s.CreatedAt), ExpiresAt: orNullAt(s.ExpiresAt),
+		ID:        id.Secret.Format(s.ID),
+		Type:      SecretType(s.Type),
+		Hint:      s.Hint,
+		PublicKey: orNullText(s.Public),
+		Signing:   s.Signing,
+		CreatedAt: Time(s.CreatedAt),
+		ExpiresAt: orNullAt(s.ExpiresAt),
 	}
 }

@@ -273,3 +273,19 @@ func TestASealedSecretMovedToAnotherEndpointDoesNotOpen(t *testing.T) {
 		t.Error("it opens for another endpoint")
 	}
 }
+
+// A receiver of t-v1 that brings its secret along reads a single v1; where each secret signs, there is nothing to switch.
+func TestAMigratedReceiverGetsOneSignatureDuringARotation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	moved := w.endpoint(tn, map[string]any{"format": "t-v1", "secret": "a secret that receivers know already"})
+	if got := moved.text("rotation_signatures"); got != "one" {
+		t.Errorf("a migrated endpoint signs with %s", got)
+	}
+	fresh := w.endpoint(tn, map[string]any{"format": "t-v1"})
+	if got := fresh.text("rotation_signatures"); got != "all" {
+		t.Errorf("a new endpoint signs with %s", got)
+	}
+	w.do("POST", "/api/v1/endpoints/"+fresh.text("id")+"/switch-secret", tn.key, nil).problem(http.StatusConflict, "secret_not_switched", "")
+}

@@ -192,7 +192,11 @@ func (p TenantPatch) defaultRetries() (*endpoint.Settings, error) {
 		return nil, nil //nolint:nilnil // null is a value of the field
 	}
 	var s endpoint.Settings
-	if err := given.lay(&s); err != nil {
+	var policy endpoint.RetryPolicy
+	if err := recode(given, &policy); err != nil {
+		return nil, err
+	}
+	if err := s.SetRetries(policy); err != nil {
 		return nil, err
 	}
 	return &s, s.CheckRetries()
@@ -247,7 +251,7 @@ func encodeTenant(t show.Tenant, platform []byte) Tenant {
 		RetentionDays:       t.RetentionDays,
 		ViewersReadPayloads: t.ViewersReadPayloads(),
 		HealthPolicy:        policyView(health.ReadPolicy(platform, t.Settings)),
-		RetryPolicy:         scheduleView(endpoint.ReadDefaults(0, platform, t.Settings).Settings.Schedule()),
+		RetryPolicy:         encodeRetries(endpoint.ReadDefaults(0, platform, t.Settings).Settings),
 		Contacts:            views(notices.Contacts, account.Shown),
 		Digest:              !notices.NoDigest,
 		CreatedAt:           Time(t.CreatedAt),

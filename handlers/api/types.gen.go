@@ -1011,6 +1011,24 @@ func (e RetryPolicyName) Valid() bool {
 	}
 }
 
+// Defines values for RetrySpread.
+const (
+	Both RetrySpread = "both"
+	Full RetrySpread = "full"
+)
+
+// Valid indicates whether the value is a known member of the RetrySpread enum.
+func (e RetrySpread) Valid() bool {
+	switch e {
+	case Both:
+		return true
+	case Full:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RotationSignatures.
 const (
 	RotationSignaturesAll RotationSignatures = "all"
@@ -2476,6 +2494,9 @@ type EndpointCondition struct {
 
 	// DisableAt When Posthorn will disable it unless a delivery succeeds
 	DisableAt nullable.Nullable[Time] `json:"disable_at"`
+
+	// Drops New events create no deliveries to the endpoint: it is not active, and its `when_held` is `drop`
+	Drops bool `json:"drops"`
 
 	// NextProbeAt For a failing endpoint; null while a probe is in flight. For `asked_to_wait`: when one delivery is sent before the wait is over, or null
 	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
@@ -4073,9 +4094,12 @@ type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
 	Delays []int `json:"delays"`
 
-	// Jitter The fraction by which each delay varies in both directions. It is 1 for `exponential`, whose delays are random up to the full value.
+	// Jitter The fraction by which each delay varies; with the spread `full` it is 1
 	Jitter float64         `json:"jitter"`
 	Name   RetryPolicyName `json:"name"`
+
+	// Spread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+	Spread RetrySpread `json:"spread"`
 }
 
 // RetryPolicyInput A named schedule, or custom delays.
@@ -4086,10 +4110,16 @@ type RetryPolicyInput struct {
 	// Jitter For the name `custom`: each delay varies by up to this fraction in both directions; default 0.1. No delay is longer than 24 hours.
 	Jitter *float64         `json:"jitter,omitempty"`
 	Name   *RetryPolicyName `json:"name,omitempty"`
+
+	// Spread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+	Spread *RetrySpread `json:"spread,omitempty"`
 }
 
 // RetryPolicyName defines model for RetryPolicyName.
 type RetryPolicyName string
+
+// RetrySpread How delays vary. `both`: by up to the jitter, in both directions; `full`: evenly between nothing and the whole delay, whatever the jitter, as `exponential` does. The default for the name `custom` is `both`.
+type RetrySpread string
 
 // RotateInput defines model for RotateInput.
 type RotateInput struct {

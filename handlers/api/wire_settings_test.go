@@ -50,7 +50,7 @@ func TestATenantsScheduleIsThatOfEndpointsThatNameNone(t *testing.T) {
 		t.Errorf("a new tenant has %v", a.get("retry_policy"))
 	}
 	a := w.do("PATCH", "/api/v1/tenant", tn.key, `{"retry_policy":{"delays":[1,2],"jitter":0}}`).want(http.StatusOK)
-	if shown, _ := json.Marshal(a.get("retry_policy")); string(shown) != `{"delays":[1,2],"jitter":0,"name":"custom"}` {
+	if shown, _ := json.Marshal(a.get("retry_policy")); string(shown) != `{"delays":[1,2],"jitter":0,"name":"custom","spread":"both"}` {
 		t.Errorf("the tenant shows %s", shown)
 	}
 	if got := policyOf(""); got != "custom" {

@@ -118,9 +118,10 @@ func orNil(t time.Time) *time.Time {
 // options reads a job's options.
 func (b *bulkForm) options(form url.Values) []fault.Field {
 	b.Reason = strings.TrimSpace(form.Get("reason"))
-	pace := orNoNumber(form.Get("pace"))
-	if pace != nil {
-		b.Pace = *pace
+	var pace *int
+	if text := form.Get("pace"); strings.TrimSpace(text) != "" {
+		b.Pace = number(text)
+		pace = &b.Pace
 	}
 	return bulk.OptionFaults(b.Reason, pace)
 }

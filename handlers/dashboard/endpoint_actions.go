@@ -6,7 +6,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -14,7 +13,7 @@ import (
 )
 
 func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
-	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause, nil)
+	return a.setState(c, "endpoint.pause", "The endpoint is paused.", endpoint.Pause, nil)
 }
 
 // resumeEndpoint lets held deliveries be sent, unless the member chose to drop them.
@@ -42,8 +41,7 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		_, _, changed, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.SetState(
-			c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
+		_, _, changed, err := a.editor(c).SetState(c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
 		if err != nil || !changed || also == nil {
 			return err
 		}
@@ -67,10 +65,8 @@ func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		if _, err := endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.verify", endpointID, nil)
+		_, err := a.editor(c).Verify(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		return err
 	})
 	if err != nil {
 		return err
@@ -90,13 +86,7 @@ func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *db.Tx) error {
-		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, endpointID)
-		if err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.delete", endpointID, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
-	})
+	err = c.Tx(func(q *db.Tx) error { return a.editor(c).Remove(c.Ctx(), q, c.Actor.Tenant, endpointID) })
 	if err != nil {
 		return err
 	}
@@ -117,7 +107,7 @@ func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 	}
 	v := pages.EndpointSettingsView{EndpointHead: a.head(c, e, "settings"), Form: formOf(e.Settings, names)}
 	if !v.MayChange {
-		v.Form.URL = v.URL
+		v.Form.URL = v.Endpoint.Settings.URL
 	}
 	return c.Render(http.StatusOK, pages.EndpointSettings(v))
 }
@@ -162,11 +152,16 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 }
 
 // changeEndpoint changes the settings of an endpoint, and audits the changed fields.
-func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings,
-	error),
+func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID,
+	to func(endpoint.Settings) (endpoint.Settings, error),
 ) error {
 	return c.Tx(func(q *db.Tx) error {
-		_, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
+		_, err := a.editor(c).Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
 		return err
 	})
+}
+
+// editor changes endpoints on behalf of the caller.
+func (a *dashboard) editor(c *handlers.Call) endpoints.Editor {
+	return endpoints.Editor{Keys: a.Keys, By: c.Author()}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/db/endpoints"
 	"posthorn/db/events"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -39,9 +38,7 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 
 // filterView is the editor of a filter. The events that a filter matches reveal their content, so trying one needs
 // the permission to read events.
-func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Settings) (v pages.FilterView,
-	err error,
-) {
+func (a *dashboard) filterView(c *handlers.Call, e show.Endpoint, s endpoint.Settings) (v pages.FilterView, err error) {
 	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
 	err = c.Tx(func(q *db.Tx) error {
 		v.Tries, err = a.readsPayloads(c, q)

@@ -13,7 +13,6 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
 	"posthorn/domain/show"
-	"posthorn/domain/signature"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -32,24 +31,21 @@ func knownTypes(c *handlers.Call, q *db.Tx, limit int) (names []string, err erro
 // formOf shows settings in the form.
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
-		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description,
-		All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
-		Channels: strings.Join(s.Channels, ", "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
-		TypeField: string(s.TypeField), Rotation: string(s.Rotation),
-		RetryJitter:       strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
-		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds),
-		InFlight:  strconv.Itoa(s.MaxInFlight),
-		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering,
-		PayloadVersion: s.PayloadVersion,
-		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
-		Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
+		Kind:        string(s.Kind),
+		Kafka:       kafkaForm(s),
+		URL:         s.URL,
+		All:         slices.Equal(s.EventTypes, []string{"*"}),
+		Filter:      filterText(s.Filter),
+		Values:      map[string]string{},
+		RetryPolicy: s.RetryPolicy,
+		RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
+		SecretType:  string(endpoint.HMAC),
+		Catalogue:   catalogue,
 	}
-	var patterns, delays, headers, metadata []string
-	for key, value := range s.Metadata {
-		metadata = append(metadata, key+": "+value)
+	for _, row := range pages.FormFields() {
+		f.Values[row.Name] = row.Text(s)
 	}
-	slices.Sort(metadata)
-	f.Metadata = strings.Join(metadata, "\n")
+	var patterns, delays []string
 	for _, t := range s.EventTypes {
 		if slices.Contains(catalogue, t) {
 			f.Types = append(f.Types, t)
@@ -66,44 +62,53 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	for _, d := range s.RetryDelays {
 		delays = append(delays, strconv.Itoa(d))
 	}
-	for name, h := range s.Headers {
-		value := h.Value
-		if s.Headers.Hidden(name) {
-			value = endpoint.Marker
-		}
-		headers = append(headers, name+": "+value)
-	}
-	slices.Sort(headers)
-	f.Patterns, f.RetryDelays, f.Headers = strings.Join(patterns, "\n"), strings.Join(delays, " "), strings.Join(headers, "\n")
+	f.Patterns, f.RetryDelays = strings.Join(patterns, "\n"), strings.Join(delays, " ")
 	return f
 }
 
 // filled is the form as it was sent, so that the person can fix it.
 func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
-	wrong, err := handlers.WrongFields(cause), handlers.NotInput(cause)
-	return pages.EndpointForm{
-		Kind: in.Get("kind"), URL: in.Get("url"),
+	f := pages.EndpointForm{
+		Kind: in.Get("kind"),
+		URL:  in.Get("url"),
 		Kafka: pages.KafkaForm{
-			Servers: in.Get("kafka_servers"), Topic: in.Get("kafka_topic"), TLS: in.Has("kafka_tls"), CA: in.Get("kafka_ca"), Mechanism: in.Get("kafka_mechanism"),
-			Username: in.Get("kafka_username"),
+			Servers:   in.Get("kafka_servers"),
+			Topic:     in.Get("kafka_topic"),
+			TLS:       in.Has("kafka_tls"),
+			CA:        in.Get("kafka_ca"),
+			Mechanism: in.Get("kafka_mechanism"),
+			Username:  in.Get("kafka_username"),
 		},
-		Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
-		Filter: in.Get("filter"), Channels: in.Get("channels"), Format: in.Get("format"), Prefix: in.Get("prefix"), RetryPolicy: in.Get("retry_policy"),
-		RetryDelays: in.Get("retry_delays"), RetryJitter: in.Get("retry_jitter"), TypeField: in.Get("type_field"), Rotation: in.Get("rotation_signatures"),
-		RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
-		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
-		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), SendTraceparent: in.Has("send_traceparent"),
-		Verification: in.Get("verification"),
-		WhenHeld:     in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
-		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
-	}, err
+		All:         in.Get("scope") == "all",
+		Types:       in["types"],
+		Patterns:    in.Get("patterns"),
+		Filter:      in.Get("filter"),
+		Values:      map[string]string{},
+		RetryPolicy: in.Get("retry_policy"),
+		RetryDelays: in.Get("retry_delays"),
+		RetryJitter: in.Get("retry_jitter"),
+		SecretType:  in.Get("secret_type"),
+		Catalogue:   catalogue,
+		Wrong:       handlers.WrongFields(cause),
+	}
+	for _, row := range pages.FormFields() {
+		f.Values[row.Name] = typedValue(in, row)
+	}
+	return f, handlers.NotInput(cause)
+}
+
+// typedValue is what the form has for a setting. A browser sends a switch only when it is on.
+func typedValue(in url.Values, row endpoint.Field) string {
+	if row.Type == endpoint.Switch {
+		return map[bool]string{true: "on", false: "off"}[in.Has(row.Name)]
+	}
+	return in.Get(row.Name)
 }
 
 // settingsOf lays the form over settings. It leaves validation to Check: an invalid number becomes one out of its
 // range.
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
-	s.Description = strings.TrimSpace(in.Get("description"))
 	if s.Kind == endpoint.Kafka {
 		if err := kafkaOf(in, &s); err != nil {
 			return s, err
@@ -111,55 +116,36 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	} else {
 		s.URL = strings.TrimSpace(in.Get("url"))
 	}
-	s.EventTypes, s.Channels = typesOf(in), split(in.Get("channels"))
-	wireOf(in, &s)
-	if err := retriesOf(in, &s); err != nil {
+	given := map[string]json.RawMessage{}
+	for _, row := range pages.FormFields() {
+		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind == endpoint.Kafka {
+			continue
+		}
+		raw, err := row.Parse(typedValue(in, row))
+		if err != nil {
+			return s, err
+		}
+		given[row.Name] = raw
+	}
+	if err := s.Patch(given); err != nil {
 		return s, err
 	}
-	s.RetryClientErrors, s.AcceptConflict = in.Has("retry_client_errors"), in.Has("accept_conflict")
-	s.CircuitBreaker, s.SendTraceparent = in.Has("circuit_breaker"), in.Has("send_traceparent")
-	s.TimeoutSeconds, s.MaxInFlight = number(in.Get("timeout_seconds")), number(in.Get("max_in_flight"))
-	s.RateLimit, s.Burst = orNoNumber(in.Get("rate_limit")), orNoNumber(in.Get("burst"))
-	s.PayloadVersion = strings.TrimSpace(in.Get("payload_version"))
+	s.SetFormat(s.Format) // the form has fields of every format
+	s.EventTypes = typesOf(in)
 	if in.Has("filter") { // the settings page leaves it to the filter's own
 		s.Filter = filterJSON(in.Get("filter"))
 	}
-	if in.Has("when_held") {
-		s.WhenHeld = in.Get("when_held")
-	}
-	var err error
-	if in.Has("metadata") {
-		if s.Metadata, err = metadataOf(in.Get("metadata")); err != nil {
-			return s, err
-		}
-	}
-	given, err := headersOf(in.Get("custom_headers"))
-	if err != nil {
-		return s, err
-	}
-	s.Headers, err = s.Headers.Replace(given, nil)
-	return s, err
-}
-
-// wireOf reads how requests are rendered and signed. It ignores fields that the format does not have.
-func wireOf(in url.Values, s *endpoint.Settings) {
-	s.SetFormat(signature.Format(in.Get("format")))
-	s.Prefix, s.Ordering, s.Verification = in.Get("prefix"), in.Get("ordering"), in.Get("verification")
-	if s.Format == signature.XWebhook && in.Has("type_field") {
-		s.TypeField = signature.TypeField(in.Get("type_field"))
-	}
-	if !s.Format.OneSlot() && in.Has("rotation_signatures") {
-		s.Rotation = signature.Rotation(in.Get("rotation_signatures"))
-	}
+	return s, retriesOf(in, &s)
 }
 
 // retriesOf reads the schedule.
 func retriesOf(in url.Values, s *endpoint.Settings) error {
-	s.RetryPolicy, s.RetryDelays, s.RetryJitter = in.Get("retry_policy"), nil, nil
+	full := s.RetryFull && s.RetryPolicy == in.Get("retry_policy") // which only the API can set
+	s.RetryPolicy, s.RetryDelays, s.RetryJitter, s.RetryFull = in.Get("retry_policy"), nil, nil, full
 	if s.RetryPolicy != endpoint.Custom {
 		return nil
 	}
-	for _, text := range split(in.Get("retry_delays")) {
+	for _, text := range endpoint.Split(in.Get("retry_delays")) {
 		s.RetryDelays = append(s.RetryDelays, number(text))
 	}
 	if len(s.RetryDelays) == 0 {
@@ -192,7 +178,7 @@ func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	before, _ := s.Connection.(*endpoint.KafkaConnection)
 	k := &endpoint.KafkaConnection{
-		Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"),
+		Servers: endpoint.Split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"),
 		CA: in.Get("kafka_ca"),
 	}
 	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
@@ -207,14 +193,7 @@ func typesOf(in url.Values) []string {
 	if in.Get("scope") == "all" {
 		return []string{"*"}
 	}
-	return append(slices.Clone(in["types"]), split(in.Get("patterns"))...)
-}
-
-func split(text string) []string {
-	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool {
-		return r == ' ' || r == ',' || r == '\n' ||
-			r == '\r' || r == '\t'
-	})...)
+	return append(slices.Clone(in["types"]), endpoint.Split(in.Get("patterns"))...)
 }
 
 // number reads a number. An invalid one is -1, which no setting permits.
@@ -224,21 +203,6 @@ func number(text string) int {
 		return -1
 	}
 	return n
-}
-
-func orNoNumber(text string) *int {
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
-	n := number(text)
-	return &n
-}
-
-func orEmptyNumber(n *int) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.Itoa(*n)
 }
 
 // filterText is a filter as people write it: an expression without quotation marks, or a JSON object.
@@ -261,42 +225,4 @@ func filterJSON(text string) string {
 		return text // a text is always JSON
 	}
 	return string(out)
-}
-
-// headersOf reads "Name: value", one per line.
-func headersOf(text string) (map[string]*string, error) {
-	pairs, ok := pairsOf(text)
-	if !ok {
-		return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Enter one header per line, as Name: value.")
-	}
-	given := make(map[string]*string, len(pairs))
-	for name, value := range pairs {
-		given[name] = &value
-	}
-	return given, nil
-}
-
-// metadataOf reads "key: value", one per line.
-func metadataOf(text string) (map[string]string, error) {
-	pairs, ok := pairsOf(text)
-	if !ok {
-		return nil, fault.InvalidField("metadata", "text_malformed", "Enter one entry per line, as key: value.")
-	}
-	return pairs, nil
-}
-
-func pairsOf(text string) (pairs map[string]string, ok bool) {
-	pairs = map[string]string{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		name, value, found := strings.Cut(line, ":")
-		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !found || name == "" {
-			return nil, false
-		}
-		pairs[name] = value
-	}
-	return pairs, true
 }

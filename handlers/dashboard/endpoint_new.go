@@ -7,11 +7,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/fault"
-	"posthorn/domain/id"
-	"posthorn/domain/signature"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -44,10 +41,8 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e endpoints.Full
-	var secret endpoint.Secret
+	n := endpoints.New{Imported: in.Get("secret") != ""}
+	var e show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
@@ -56,36 +51,30 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if in.Has("kind") {
 			defaults.Settings.Kind = endpoint.Kind(in.Get("kind"))
 		}
-		settings, err := settingsOf(in, defaults.Settings)
-		if err == nil {
-			settings, err = settings.Check(a.Egress)
-		}
-		if err != nil {
+		n.Limit = defaults.MaxEndpoints
+		if n.Settings, err = settingsOf(in, defaults.Settings); err != nil {
 			return err
 		}
-		if secret, err = firstSecret(settings, endpoint.SecretType(in.Get("secret_type")), in.Get("secret"), random); err != nil {
+		if n.Settings, err = n.Settings.Check(a.Egress); err != nil {
+			return err
+		}
+		if n.Secret, err = secretRequest(in).Secret(n.Settings.Wire(), false); err != nil {
 			return err
 		}
 		// Kafka brokers need no secret to acknowledge a record. An HTTP receiver is verified once it knows its
 		// secret.
-		create := endpoints.CreateUnverified
-		if settings.Kind == endpoint.Kafka {
-			create = endpoints.Create
+		if n.Settings.Kind != endpoint.Kafka {
+			n.Start = endpoints.Later
 		}
-		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
-		if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, n); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Get("secret") != "",
-		})
+		e, err = a.editor(c).Create(c.Ctx(), q, c.Actor.Tenant, n)
+		return err
 	})
 	if err != nil {
 		return a.refuseNew(c, in, err)
 	}
 	created := endpointPath(c, e.ID) + "/created"
 	if c.Actor.Viewing == nil {
-		if err := c.KeepOnce(created, newSecret{secret.Text, secret.Public}); err != nil {
+		if err := c.KeepOnce(created, newSecret{n.Secret.Text, n.Secret.Public}); err != nil {
 			return err
 		}
 	}
@@ -104,11 +93,11 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 		return err
 	}
 	v := pages.CreatedView{
-		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification),
+		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e),
 		Secret: secret.Text, Public: secret.Public,
 	}
 	v.Verification.First = true
-	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
+	if v.MaySecrets, err = a.rotates(c, e); err != nil {
 		return err
 	}
 	if text := c.Query("delivery"); text != "" {
@@ -119,26 +108,15 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Created(v))
 }
 
-// firstSecret is the given secret, or a new one of the selected type.
-func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret,
-	error,
-) {
-	switch {
-	case given != "":
-		return importSecret(s.Wire(), kind, given)
-	case kind == "":
-		kind = endpoint.HMAC
+// secretRequest is the secret that a form asks for. HMAC, the default of the list, leaves the type of a given secret
+// open.
+func secretRequest(in url.Values) endpoint.SecretRequest {
+	r := endpoint.SecretRequest{Type: endpoint.SecretType(in.Get("secret_type")), Text: in.Get("secret")}
+	if r.Text != "" && r.Type == endpoint.HMAC {
+		r.Type = ""
 	}
-	return endpoint.NewSecret(s.Format, kind, random)
-}
-
-// importSecret imports a secret. If the type is a key pair, the secret must be one.
-func importSecret(w signature.Wire, kind endpoint.SecretType, given string) (endpoint.Secret, error) {
-	secret, err := endpoint.ImportSecret(w, given)
-	if err == nil && kind == endpoint.Ed25519 && secret.Public == "" {
-		return endpoint.Secret{}, fault.InvalidField("secret", "secret_type_refused", "This isn't the private key of a pair (whsk_...). Select HMAC, or leave the field empty to generate a pair.")
-	}
-	return secret, err
+	_, _ = rand.Read(r.Random[:]) // never fails (crypto/rand)
+	return r
 }
 
 // refuseNew shows the form again, with each error beside its field.
@@ -162,9 +140,4 @@ func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) 
 		return err
 	})
 	return names, err
-}
-
-// auditEndpoint audits a change of an endpoint in the same transaction.
-func auditEndpoint(c *handlers.Call, q *db.Tx, action string, endpointID id.UUID, details any) error {
-	return c.Audit(q, action, "endpoint", id.Endpoint.Format(endpointID), "", details)
 }

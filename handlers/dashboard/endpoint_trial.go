@@ -8,7 +8,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
-	"posthorn/db/endpoints"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
@@ -46,8 +45,8 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 }
 
 // whyNoTest says why the endpoint's state permits no test.
-func whyNoTest(e endpoints.Full) string {
-	if f := fault.As(endpoint.Test(endpoint.Status(e.Status))); f != nil {
+func whyNoTest(e show.Endpoint) string {
+	if f := fault.As(endpoint.Test(e.Status)); f != nil {
 		return f.Detail
 	}
 	return ""
@@ -85,8 +84,8 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	return c.Render(status, pages.TestSend(v))
 }
 
-func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data string) (sent id.UUID, err error) {
-	if err := endpoint.Test(endpoint.Status(e.Status)); err != nil {
+func (a *dashboard) emitTest(c *handlers.Call, e show.Endpoint, kind, data string) (sent id.UUID, err error) {
+	if err := endpoint.Test(e.Status); err != nil {
 		return sent, err
 	}
 	if !json.Valid([]byte(data)) {
@@ -109,7 +108,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 		return sent, r.Err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		if err := auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind}); err != nil {
+		if err := a.editor(c).Tested(c.Ctx(), q, c.Actor.Tenant, e.ID, r.ID, kind); err != nil {
 			return err
 		}
 		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, r.DeliveryID)
@@ -118,7 +117,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 }
 
 // sent is the result of a delivery of an endpoint.
-func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*pages.TrialView, error) {
+func (a *dashboard) sent(c *handlers.Call, e show.Endpoint, text string) (*pages.TrialView, error) {
 	deliveryID, err := id.Delivery.Parse(text)
 	if err != nil {
 		return nil, fault.ErrNotFound

@@ -17,8 +17,6 @@ import (
 	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
-	"posthorn/domain/filter"
-	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -98,16 +96,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 		if err := a.typeVolume(c, q, v.Type.Name, &v); err != nil {
 			return err
 		}
-		found, err := endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, choices)
-		v.More = len(found) == choices
-		for _, e := range found {
-			if filter.MatchType(e.EventTypes, v.Type.Name) {
-				v.Subscribers = append(v.Subscribers, pages.EndpointLabel{
-					ID:  id.Endpoint.Format(e.ID),
-					URL: maskedURL(e.URL), Description: e.Description,
-				})
-			}
-		}
+		v.Subscribers, v.More, err = endpoints.Subscribers(c.Ctx(), q, c.Actor.Tenant, v.Type.Name, choices)
 		return err
 	})
 	if err != nil {

@@ -150,7 +150,7 @@ func TestASignInLinkSeesTheSecretOfWhatItAdded(t *testing.T) {
 	guest.get(created).want(200, "rotate the secret to get a new one").lacks("whsec_", `id="secret"`)
 	guest.get(path+"/secrets").want(200, "Rotate secret")
 	guest.next(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsec_").keep("portal-endpoint-rotated")
-	guest.post(path+"/switch-secret", nil).to(path + "/secrets")
+	guest.post(path+"/switch-secret", nil).want(http.StatusConflict, "nothing to switch")
 
 	for _, c := range []struct {
 		b    *browser

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"crypto/rand"
 	"net/http"
 	"slices"
 
@@ -9,10 +8,10 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
 	"posthorn/domain/access"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -29,20 +28,18 @@ func (a *dashboard) inboxRoutes() []handlers.Route {
 // createInbox creates a test inbox with the defaults of endpoints, and redirects to it. Nobody needs its secret,
 // because the inbox checks signatures itself. A member who wants a secret rotates it.
 func (a *dashboard) createInbox(c *handlers.Call) error {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e endpoints.Full
+	var e show.Endpoint
 	err := c.Tx(func(q *db.Tx) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
 		settings := inbox.Settings(defaults.Settings)
-		secret, err := firstSecret(settings, endpoint.HMAC, "", random)
+		secret, err := secretRequest(nil).Secret(settings.Wire(), false)
 		if err != nil {
 			return err
 		}
-		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+		n := endpoints.New{Settings: settings, Secret: secret, Limit: defaults.MaxEndpoints}
 		e, err = listen.Inboxes{Keys: a.Keys, BaseURL: a.BaseURL}.Create(c.Ctx(), q, c.Actor.Tenant, n, c.Author())
 		return err
 	})
@@ -70,7 +67,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		return v, err
 	}
 	asked, _ := id.Received.Parse(c.Query("request")) // an invalid choice counts as none
-	var e endpoints.Full
+	var e show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
@@ -82,7 +79,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		v = pages.InboxView{
 			Hidden:       !payloads,
 			Poll:         endpointPath(c, endpointID) + "/inbox",
-			Verification: verificationView(c, e.Endpoint, e.Verification),
+			Verification: verificationView(c, e),
 		}
 		if !asked.IsZero() {
 			v.Poll += "?request=" + id.Received.Format(asked)

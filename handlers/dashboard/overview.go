@@ -6,7 +6,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -82,15 +81,6 @@ func (a *dashboard) live(c *handlers.Call) error {
 func newest(c *handlers.Call, q *db.Tx, of id.UUID) ([]show.Delivery, error) {
 	page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: of, Range: show.Range{Limit: feedRows}})
 	return page.Rows, err
-}
-
-// namesOf are the names of endpoints: the description, else the masked URL.
-func namesOf(rows []sql.Endpoint) map[id.UUID]string {
-	names := make(map[id.UUID]string, len(rows))
-	for _, e := range rows {
-		names[e.ID] = show.Destination{URL: e.URL, Description: e.Description}.Name()
-	}
-	return names
 }
 
 func feedView(c *handlers.Call, rows []show.Delivery) pages.FeedView {

@@ -93,7 +93,7 @@ func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) 
 			return err
 		case id.Endpoint:
 			to = root(c) + "/endpoints/" + text
-			_, err := endpoints.ReadBareSettings(c.Ctx(), q, c.Actor.Tenant, u)
+			_, err := endpoints.Status(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		case id.Job:
 			to = root(c) + "/bulk-jobs/" + text

@@ -28,9 +28,7 @@ func (a *dashboard) showSignature(c *handlers.Call) error {
 func (a *dashboard) signatureView(c *handlers.Call, form url.Values, wrong map[string]string) pages.SignatureView {
 	v := pages.SignatureView{Root: path(c, ""), Wrong: wrong, Shell: c.Shell("Signature debugger", "signature")}
 	v.Format = components.FieldProps{Name: "format", Label: "Format", Value: form.Get("format"), Error: wrong["format"]}
-	for _, f := range signature.Formats() {
-		v.Formats = append(v.Formats, pages.FormatOption(f))
-	}
+	v.Formats = pages.FormatOptions()
 	for _, p := range signature.Presets() {
 		v.Formats = append(v.Formats, components.Option{Value: presetMark + p.Name, Label: "as " + p.Name + " (preset)"})
 	}

@@ -308,7 +308,7 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, endpoints.New{
 			Settings: s, Secret: secret,
-			Most: 50,
+			Limit: 50,
 		})
 		ep = e.ID
 		return err

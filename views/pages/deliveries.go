@@ -40,7 +40,7 @@ func (v DeliveriesView) header() components.HeaderProps {
 	}
 	return components.HeaderProps{
 		Title: v.Of.title(), Text: v.Of.subtitle(), Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
-		Badge: components.Condition(v.Of.Condition.State),
+		Badge: components.Condition(v.Of.Endpoint.Condition.State),
 	}
 }
 

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -18,30 +21,25 @@ import (
 
 // EndpointHead is the head of all pages of one endpoint.
 type EndpointHead struct {
-	Shell       layout.Shell
-	Root        string // of the tenant's pages
-	Href        string // of the endpoint
-	ID          string
-	URL         string // masked
-	Description string
-	Status      endpoint.Status // decides whether it can be paused or resumed
-	Condition   condition.Condition
-	Tab         string
-	MayChange   bool
-	MaySecrets  bool  // can rotate secrets and see new ones
-	Inbox       bool  // a test inbox
-	Waiting     bool  // a verification is in progress
-	InQueue     int64 // its waiting deliveries
-	InQueueMore bool  // InQueue is a lower bound
+	Shell      layout.Shell
+	Root       string        // of the tenant's pages
+	Href       string        // of the endpoint
+	Endpoint   show.Endpoint // masked
+	Tab        string
+	MayChange  bool
+	MaySecrets bool // can rotate secrets and see new ones
 }
+
+// id is the endpoint's id as text.
+func (h EndpointHead) id() string { return id.Endpoint.Format(h.Endpoint.ID) }
 
 // deleteText says what deleting the endpoint does to its waiting deliveries.
 func (h EndpointHead) deleteText() string {
 	said := "It has no waiting deliveries."
-	if h.InQueue > 0 {
-		said = components.Many(h.InQueue, "waiting delivery fails permanently.", "waiting deliveries fail permanently.")
+	if n := h.Endpoint.Waiting; n > 0 {
+		said = components.Many(n, "waiting delivery fails permanently.", "waiting deliveries fail permanently.")
 	}
-	if h.InQueue > 0 && h.InQueueMore {
+	if h.Endpoint.WaitingAtLeast {
 		said = "More than " + said
 	}
 	return said + " Its secrets are deleted. Past deliveries stay in the lists. This can't be undone."
@@ -49,18 +47,15 @@ func (h EndpointHead) deleteText() string {
 
 // title is the endpoint's description, else its URL.
 func (h EndpointHead) title() string {
-	if h.Description != "" {
-		return h.Description
-	}
-	return strings.TrimPrefix(h.URL, "https://")
+	return strings.TrimPrefix(h.Endpoint.Label().Name(), "https://")
 }
 
 // subtitle is the URL if the title is the description.
 func (h EndpointHead) subtitle() string {
-	if h.Description == "" {
+	if h.Endpoint.Settings.Description == "" {
 		return ""
 	}
-	return h.URL
+	return h.Endpoint.Settings.URL
 }
 
 func (h EndpointHead) tabs() []components.Tab {
@@ -68,10 +63,10 @@ func (h EndpointHead) tabs() []components.Tab {
 		return components.Tab{Label: label, Href: href, Active: h.Tab == key}
 	}
 	all := []components.Tab{
-		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.ID),
+		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.id()),
 		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
 	}
-	if h.Inbox {
+	if h.Endpoint.Settings.Kind == endpoint.Inbox {
 		all = slices.Insert(all, 1, tab("inbox", "Inbox", h.Href+"/inbox"))
 	}
 	if h.MayChange {
@@ -83,21 +78,21 @@ func (h EndpointHead) tabs() []components.Tab {
 // menu are the actions that are not in the first row.
 func (h EndpointHead) menu() []components.MenuItem {
 	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
-	if h.Status != endpoint.Unverified {
+	if h.Endpoint.Status != endpoint.Unverified {
 		items = append(items, components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
 			components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"})
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
 }
 
-func (h EndpointHead) mayPause() bool { return h.MayChange && h.Status == endpoint.Active }
+func (h EndpointHead) mayPause() bool { return h.MayChange && h.Endpoint.Status == endpoint.Active }
 func (h EndpointHead) mayResume() bool {
-	return h.MayChange && (h.Status == endpoint.Paused || h.Status == endpoint.Disabled)
+	return h.MayChange && (h.Endpoint.Status == endpoint.Paused || h.Endpoint.Status == endpoint.Disabled)
 }
 
 // resumeText says what resuming does, by the endpoint's state.
 func (h EndpointHead) resumeText() string {
-	if h.Status == endpoint.Disabled {
+	if h.Endpoint.Status == endpoint.Disabled {
 		return "The endpoint is verified first, then receives events. " + h.heldText()
 	}
 	return "The endpoint receives events again immediately. " + h.heldText()
@@ -105,8 +100,8 @@ func (h EndpointHead) resumeText() string {
 
 // heldText says how many deliveries the endpoint holds.
 func (h EndpointHead) heldText() string {
-	switch held := h.Condition.Held; {
-	case h.Condition.HeldAtLeast:
+	switch held := h.Endpoint.Condition.Held; {
+	case h.Endpoint.Condition.HeldAtLeast:
 		return "More than " + components.Many(held, "delivery is waiting.", "deliveries are waiting.")
 	case held == 0:
 		return "No deliveries are waiting."
@@ -121,56 +116,38 @@ type EndpointView struct {
 	DisableWhy   string // why Posthorn disabled it, or will
 	Day          health.Rate
 	P50, P95     time.Duration
-	LastSuccess  time.Time
-	LastFailure  time.Time
 	LastError    string
-	Failures     int
 	Range        RangeView
 	Volume       charts.Props
 	Success      charts.Props
 	Latency      charts.Props
-	Facts        EndpointFacts
 	Verification VerificationView
 	Feed         FeedView
 }
 
-// EndpointFacts are the most important settings of an endpoint.
-type EndpointFacts struct {
-	EventTypes []string
-	Format     string
-	Retries    string
-	Limits     string
-	Ordering   string
-	Created    time.Time
-}
+// failures is how many attempts have failed in a row.
+func (v EndpointView) failures() int { return v.Endpoint.FailuresInARow(v.Day) }
 
 // VerificationView is the progress of a verification; it refreshes itself until the end.
 type VerificationView struct {
-	Poll   string
-	Verify string // the address that sends a verification; empty if that is not offered
-	State  string // pending, succeeded, failed, superseded; empty for none
-	Tries  int
-	Status int
-	Detail string
-	At     time.Time
-	NextAt time.Time // of the next try; zero: none
-	Mode   string
-	Kind   string
-	URL    string
-	First  bool // part of adding the endpoint
+	show.Verification               // without a state: none was requested
+	Endpoint          show.Endpoint // masked
+	Poll              string
+	Verify            string // the address that sends a verification; empty if that is not offered
+	First             bool   // part of adding the endpoint
 }
 
 func (v VerificationView) running() bool { return v.State == "pending" }
 
 // steps are the steps of a verification, with their states.
 func (v VerificationView) steps() []components.StepProps {
-	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.URL + "."}
+	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.Endpoint.Settings.URL + "."}
 	proof := components.StepProps{State: components.StepWaiting, Title: "Check the response", Text: "It must contain the challenge."}
 	switch {
-	case v.Kind == string(endpoint.Kafka):
-		sent.Title, sent.Text = "Write a record", "A signed record to "+v.URL+"."
+	case v.Endpoint.Settings.Kind == endpoint.Kafka:
+		sent.Title, sent.Text = "Write a record", "A signed record to "+v.Endpoint.Settings.URL+"."
 		proof.Title, proof.Text = "Wait for the brokers", "All in-sync replicas must acknowledge the record."
-	case v.Mode == "simple":
+	case v.Endpoint.Settings.Verification == "simple":
 		sent.Title, proof.Text = "Send a request", "Any 2xx response is enough."
 	}
 	ready := components.StepProps{State: components.StepWaiting, Title: "Deliver", Text: "Held deliveries are then sent."}
@@ -188,7 +165,7 @@ func (v VerificationView) steps() []components.StepProps {
 		sent.State, proof.State = components.StepDone, components.StepFailed
 		proof.Text = v.failure()
 	default:
-		if v.Detail != "" {
+		if v.LastDetail != "" {
 			proof.Text = v.failure()
 		}
 	}
@@ -197,10 +174,10 @@ func (v VerificationView) steps() []components.StepProps {
 
 // failure says why the last try failed, and the probable cause.
 func (v VerificationView) failure() string {
-	if v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden {
-		return v.Detail + " The receiver probably rejected the signature: check that it has this endpoint's signing secret."
+	if v.LastStatus == http.StatusUnauthorized || v.LastStatus == http.StatusForbidden {
+		return v.LastDetail + " The receiver probably rejected the signature: check that it has this endpoint's signing secret."
 	}
-	return v.Detail
+	return v.LastDetail
 }
 
 // label is the text of the button that sends a verification.
@@ -208,7 +185,7 @@ func (v VerificationView) label() string {
 	switch {
 	case v.running():
 		return "Try now"
-	case v.State == "" && v.Kind != string(endpoint.Kafka):
+	case v.State == "" && v.Endpoint.Settings.Kind != endpoint.Kafka:
 		return "I've installed it: verify now"
 	}
 	return "Verify again"
@@ -216,7 +193,7 @@ func (v VerificationView) label() string {
 
 // offers reports whether the button is shown: before the first try, between two, and after the last.
 func (v VerificationView) offers() bool {
-	return v.Verify != "" && v.State != "succeeded" && (!v.running() || v.Detail != "")
+	return v.Verify != "" && v.State != "succeeded" && (!v.running() || v.LastDetail != "")
 }
 
 // CreatedView is the page after the creation of an endpoint: the secret, shown once, and the verification.
@@ -237,7 +214,7 @@ type FirstEvent struct {
 }
 
 func (v CreatedView) firstEvent() FirstEvent {
-	f := FirstEvent{Ready: v.Verification.State == "succeeded" || v.Status == endpoint.Active, Sent: v.Sent}
+	f := FirstEvent{Ready: v.Verification.State == "succeeded" || v.Endpoint.Status == endpoint.Active, Sent: v.Sent}
 	if v.MayChange {
 		f.Test = v.Href + "/test"
 	}
@@ -257,7 +234,7 @@ func (v CreatedView) noSecret() string {
 
 // verifyText says what happens next on the page of a new endpoint.
 func (v CreatedView) verifyText() string {
-	if v.Verification.Kind == string(endpoint.Kafka) {
+	if v.Endpoint.Settings.Kind == endpoint.Kafka {
 		return "Delivery starts once the endpoint is verified."
 	}
 	return "We send a signed challenge, and the receiver sends it back. Delivery starts after that."
@@ -277,11 +254,19 @@ type EndpointSettingsView struct {
 	Form EndpointForm
 }
 
+// nextTry is when a verification that is under way is tried again; zero: at once, or not.
+func (v VerificationView) nextTry() time.Time {
+	if !v.running() || v.Tries == 0 {
+		return time.Time{}
+	}
+	return v.DueAt
+}
+
 func failuresTone(v EndpointView) components.Tone {
 	switch {
-	case v.Condition.State == condition.Failing, v.Condition.State == condition.Disabled:
+	case v.Endpoint.Condition.State == condition.Failing, v.Endpoint.Condition.State == condition.Disabled:
 		return components.Bad
-	case v.Failures > 0:
+	case v.failures() > 0:
 		return components.Warning
 	}
 	return components.Neutral
@@ -289,16 +274,31 @@ func failuresTone(v EndpointView) components.Tone {
 
 // stateText explains the condition, with what this page knows in addition.
 func (v EndpointView) stateText() string {
-	text := v.Condition.Detail()
-	if v.Condition.State == condition.Disabled && v.DisableWhy != "" {
-		text = v.DisableWhy + " Nothing is sent until the endpoint is resumed and verified."
+	is := v.Endpoint.Condition
+	text := is.Detail()
+	if is.State == condition.Disabled && v.DisableWhy != "" {
+		_, rest, _ := strings.Cut(text, ". ")
+		text = v.DisableWhy + " " + rest
 	}
 	return text + " " + v.heldText()
 }
 
-func lastStat(ctx context.Context, at time.Time) components.StatProps {
-	if at.IsZero() {
-		return components.StatProps{Label: "Last success", Value: "–", Note: "no deliveries yet"}
+func lastStat(ctx context.Context, v EndpointView) components.StatProps {
+	stat := components.StatProps{Label: "Last success", Value: "–", Note: "no deliveries yet"}
+	switch at := v.Endpoint.Counters.LastSuccessAt; {
+	case !at.IsZero():
+		stat.Value, stat.Note = components.Since(ctx, at), components.Stamp(at)
+	case v.failures() > 0:
+		stat.Value, stat.Note, stat.Tone = "None", "no attempt has succeeded yet", components.Warning
 	}
-	return components.StatProps{Label: "Last success", Value: components.Since(ctx, at), Note: components.Stamp(at)}
+	return stat
+}
+
+// limits are the endpoint's limits in a line.
+func limits(s endpoint.Settings) string {
+	rate := "No rate limit"
+	if s.RateLimit != nil {
+		rate = components.Count(int64(*s.RateLimit)) + " requests/s"
+	}
+	return fmt.Sprintf("%s, %d concurrent, %d s timeout", rate, s.MaxInFlight, s.TimeoutSeconds)
 }

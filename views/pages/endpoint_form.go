@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,34 +18,60 @@ import (
 
 // EndpointForm holds the fields of an endpoint's form, as typed.
 type EndpointForm struct {
-	Kind              string
-	URL, Description  string
-	Kafka             KafkaForm
-	All               bool // subscribes to every event type
-	Types             []string
-	Patterns          string // further patterns, one per line
-	Filter, Channels  string
-	Format, Prefix    string
-	RetryPolicy       string
-	RetryDelays       string // seconds, with spaces or commas between
-	RetryJitter       string // 0 to 1
-	TypeField         string
-	Rotation          string // empty: the format's default
-	RetryClientErrors bool
-	Timeout, InFlight string
-	RateLimit, Burst  string // empty: none, twice the rate
-	Ordering          string
-	PayloadVersion    string
-	AcceptConflict    bool
-	CircuitBreaker    bool
-	SendTraceparent   bool
-	Verification      string
-	WhenHeld          string
-	SecretType        string            // for a new endpoint
-	Metadata          string            // key: value, one per line
-	Headers           string            // Name: value, one per line
-	Catalogue         []string          // the tenant's event types
-	Wrong             map[string]string // errors by the field's name in the API; "" is the whole form
+	Kind        string
+	URL         string
+	Kafka       KafkaForm
+	All         bool // subscribes to every event type
+	Types       []string
+	Patterns    string // further patterns, one per line
+	Filter      string
+	Values      map[string]string // of FormFields, by name
+	RetryPolicy string
+	RetryDelays string            // seconds, with spaces or commas between
+	RetryJitter string            // 0 to 1
+	SecretType  string            // for a new endpoint
+	Catalogue   []string          // the tenant's event types
+	Wrong       map[string]string // errors by the field's name in the API; "" is the whole form
+}
+
+// FormFields are the settings that the form has by their rows of the table. The others have parts of their own.
+func FormFields() []endpoint.Field {
+	return slices.DeleteFunc(slices.Clone(endpoint.Fields()), func(f endpoint.Field) bool {
+		return f.Label == "" || f.Type == endpoint.Special || f.Name == "filter"
+	})
+}
+
+// props are the properties of a setting's input.
+func (f EndpointForm) props(row endpoint.Field) components.FieldProps {
+	p := components.FieldProps{
+		Name:  row.Name,
+		Label: row.Label,
+		Value: f.Values[row.Name],
+		Error: f.wrong(row.Name),
+		Hint:  row.Hint,
+		Unit:  row.Unit,
+	}
+	switch row.Type {
+	case endpoint.Number:
+		p.Type, p.Min, p.Max = "number", strconv.Itoa(row.Low), strconv.Itoa(row.High)
+	case endpoint.Text, endpoint.List:
+		p.Optional, p.Mono, p.MaxLength = row.Name != "prefix", row.Name != "description", row.High
+	case endpoint.Pairs:
+		p.Optional, p.Mono, p.Rows, p.Placeholder = true, true, 3, row.Placeholder
+	}
+	return p
+}
+
+// choices are the options of a setting. An endpoint with a custom signature, which only the API can set, has an option
+// of its own.
+func (f EndpointForm) choices(row endpoint.Field) (out []components.Option) {
+	for _, o := range row.Options {
+		out = append(out, components.Option{Value: o.Value, Label: o.Label, Hint: o.Hint})
+	}
+	if f.Values[row.Name] == string(signature.Templated) {
+		out = append(out, components.Option{Label: "Own template (template)", Value: string(signature.Templated)})
+	}
+	return out
 }
 
 // KafkaForm holds the fields of a topic, as typed. A password is not shown again.
@@ -149,27 +176,9 @@ func (f EndpointForm) scope() string {
 	return "some"
 }
 
-var formatWords = map[signature.Format]string{
-	signature.Standard: "Standard Webhooks", signature.XWebhook: "X-Webhook headers", signature.TV1: "t=…,v1=… in one header",
-	signature.BodyHex: "Hex signature of the body", signature.Raw: "Raw data with a hex signature",
-}
-
-// FormatOption is a format to choose.
-func FormatOption(f signature.Format) components.Option {
-	return components.Option{Label: formatWords[f] + " (" + string(f) + ")", Value: string(f)}
-}
-
-// formatOptions are the formats. An endpoint with a custom signature, which only the API can set, has an option of its
-// own.
-func formatOptions(present string) []components.Option {
-	var out []components.Option
-	for _, f := range signature.Formats() {
-		out = append(out, FormatOption(f))
-	}
-	if present == string(signature.Templated) {
-		out = append(out, components.Option{Label: "Own template (template)", Value: present})
-	}
-	return out
+// FormatOptions are the formats to choose.
+func FormatOptions() []components.Option {
+	return EndpointForm{}.choices(endpoint.FieldNamed("format"))
 }
 
 func retryOptions() []components.Option {
@@ -203,22 +212,6 @@ func over(attempts int, total time.Duration) string {
 	return components.Many(int64(attempts), "attempt", "attempts") + " over " + components.Duration(total)
 }
 
-func typeFieldOptions() []components.Option {
-	return []components.Option{
-		{Label: "type", Value: string(signature.TypeAsType)},
-		{Label: "event", Value: string(signature.TypeAsEvent)},
-		{Label: "Both type and event", Value: string(signature.TypeAsBoth)},
-	}
-}
-
-func rotationOptions() []components.Option {
-	return []components.Option{
-		{Label: "The format's default", Value: ""},
-		{Label: "One signature: the old secret until you switch", Value: string(signature.SignOne)},
-		{Label: "One signature for each live secret", Value: string(signature.SignAll)},
-	}
-}
-
 // severalSignatures is the choice for a format with room for more than one signature.
 func severalSignatures() string {
 	var out []string
@@ -230,22 +223,6 @@ func severalSignatures() string {
 	return "format=" + strings.Join(out, "|")
 }
 
-func orderingOptions() []components.Option {
-	return []components.Option{
-		{Label: "None: as fast as possible", Value: "none"},
-		{Label: "By key: events with the same key in order", Value: "key"},
-		{Label: "Strict: all events in order", Value: "strict"},
-	}
-}
-
-func verificationOptions() []components.Option {
-	return []components.Option{
-		{Label: "Echo a challenge", Value: "challenge", Hint: "A signed POST; the response body is the challenge, as plain text or JSON."},
-		{Label: "Echo a challenge by GET", Value: "challenge_get", Hint: "A GET with ?challenge=; the response body is the challenge."},
-		{Label: "Any 2xx response", Value: "simple", Hint: "For receivers that can't echo a challenge."},
-	}
-}
-
 func patternsLabel(f EndpointForm) string {
 	if len(f.Catalogue) > 0 {
 		return "More patterns"
@@ -255,19 +232,13 @@ func patternsLabel(f EndpointForm) string {
 
 // hidesFault reports whether the folded part of the form has an error.
 func (f EndpointForm) hidesFault() bool {
-	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "type_field", "rotation_signatures", "custom_headers", "metadata", "when_held", "secret", "secret_type"} {
-		if f.wrong(field) != "" {
-			return true
+	fields := []string{"retry_policy", "secret", "secret_type"}
+	for _, row := range FormFields() {
+		if !slices.Contains([]string{"description", "channels", "format", "verification"}, row.Name) {
+			fields = append(fields, row.Name)
 		}
 	}
-	return false
-}
-
-func whenHeldOptions() []components.Option {
-	return []components.Option{
-		{Label: "Hold: deliveries wait until the endpoint is active again", Value: endpoint.Hold},
-		{Label: "Drop: no deliveries are created", Value: endpoint.Drop},
-	}
+	return slices.ContainsFunc(fields, func(field string) bool { return f.wrong(field) != "" })
 }
 
 func secretTypeOptions() []components.Option {

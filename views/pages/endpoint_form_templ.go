@@ -207,8 +207,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: v.Form.Format,
-					Error: v.Form.wrong("format"), Hint: "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format."}, formatOptions(v.Form.Format)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = settingFields(v.Form, "format").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -216,8 +215,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "verification", Label: "Verification", Value: v.Form.Verification,
-					Error: v.Form.wrong("verification")}, verificationOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = settingFields(v.Form, "verification").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -354,8 +352,7 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "description", Label: "Description", Optional: true, Value: f.Description, Error: f.wrong("description"),
-			MaxLength: 1000}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "description").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -415,7 +412,7 @@ func kafkaFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("kafka_mechanism=" + mechanisms())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 103, Col: 71}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 100, Col: 71}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -499,8 +496,7 @@ func whatFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true,
-			Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "channels").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -563,23 +559,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "rate_limit", Label: "Rate limit", Type: "number", Min: "1", Max: "100000", Value: f.RateLimit, Unit: "requests/s",
-			Error: f.wrong("rate_limit"), Hint: "Empty: no limit."}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "burst", Label: "Burst", Type: "number", Min: "1", Max: "100000", Value: f.Burst, Unit: "requests",
-			Error: f.wrong("burst"), Hint: "Empty: twice the rate."}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "max_in_flight", Label: "Max concurrent requests", Type: "number", Min: "1", Max: "100", Value: f.InFlight, Unit: "requests",
-			Error: f.wrong("max_in_flight")}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "timeout_seconds", Label: "Timeout", Type: "number", Min: "1", Max: "30", Value: f.Timeout, Unit: "seconds",
-			Error: f.wrong("timeout_seconds")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "rate_limit", "burst", "max_in_flight", "timeout_seconds").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -609,29 +589,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "retry_client_errors", Label: "Retry 4xx responses too", Hint: "If off, a 400 or 422 fails the delivery immediately.", Checked: f.RetryClientErrors}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "accept_conflict", Label: "Treat 409 as delivered", Hint: "For receivers that reject duplicates with 409.", Checked: f.AcceptConflict}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{
-			Name: "circuit_breaker", Label: "Circuit breaker", Checked: f.CircuitBreaker,
-			Hint: "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
-		}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{
-			Name: "send_traceparent", Label: "Send trace context", Checked: f.SendTraceparent,
-			Hint: "Adds the W3C header traceparent to requests for events that are part of a trace.",
-		}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "ordering", Label: "Order", Value: f.Ordering, Error: f.wrong("ordering")}, orderingOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "retry_client_errors", "accept_conflict", "circuit_breaker", "send_traceparent", "ordering").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -639,12 +597,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "prefix", Label: "Header prefix", Value: f.Prefix, Mono: true, Error: f.wrong("prefix")}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "payload_version", Label: "Payload version", Optional: true, Value: f.PayloadVersion, Mono: true,
-			Error: f.wrong("payload_version")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "prefix", "payload_version").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -655,7 +608,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var14 string
 		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs("format=" + string(signature.XWebhook))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 169, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 146, Col: 56}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 		if templ_7745c5c3_Err != nil {
@@ -665,8 +618,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type_field", Label: "Event type field in the body", Value: f.TypeField, Error: f.wrong("type_field"), Hint: "Choose event for receivers that read body.event."},
-			typeFieldOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "type_field").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -677,7 +629,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var15 string
 		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(severalSignatures())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 173, Col: 37}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 149, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 		if templ_7745c5c3_Err != nil {
@@ -687,8 +639,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "rotation_signatures", Label: "Signatures during a rotation", Value: f.Rotation, Error: f.wrong("rotation_signatures"), Hint: "By default, standard and t-v1 send one for each live secret; x-webhook sends one."},
-			rotationOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "rotation_signatures").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -696,19 +647,67 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers,
-			Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one per line. A value shown as *** stays unchanged."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = settingFields(f, "custom_headers", "when_held", "metadata").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "when_held", Label: "When inactive", Value: f.WhenHeld, Error: f.wrong("when_held")}, whenHeldOptions()).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		return nil
+	})
+}
+
+// settingFields are inputs of the table of settings, by their types.
+func settingFields(f EndpointForm, names ...string) templ.Component {
+	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
+			return templ_7745c5c3_CtxErr
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata,
-			Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one per line. Visible only to you; receivers don't see it."}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+		if !templ_7745c5c3_IsBuffer {
+			defer func() {
+				templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err == nil {
+					templ_7745c5c3_Err = templ_7745c5c3_BufErr
+				}
+			}()
+		}
+		ctx = templ.InitializeContext(ctx)
+		templ_7745c5c3_Var16 := templ.GetChildren(ctx)
+		if templ_7745c5c3_Var16 == nil {
+			templ_7745c5c3_Var16 = templ.NopComponent
+		}
+		ctx = templ.ClearChildren(ctx)
+		for _, name := range names {
+			row := endpoint.FieldNamed(name)
+			switch row.Type {
+			case endpoint.Switch:
+				templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: name, Label: row.Label, Hint: row.Hint, Checked: f.Values[name] == "on"}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			case endpoint.Choice:
+				if name == "verification" {
+					templ_7745c5c3_Err = components.Radios(f.props(row), f.choices(row)).Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				} else {
+					templ_7745c5c3_Err = components.Select(f.props(row), f.choices(row)).Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				}
+			case endpoint.Pairs:
+				templ_7745c5c3_Err = components.Textarea(f.props(row)).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			default:
+				templ_7745c5c3_Err = components.Input(f.props(row)).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
 		}
 		return nil
 	})

@@ -3,32 +3,46 @@ package pages
 import (
 	"time"
 
+	"posthorn/domain/endpoint"
 	"posthorn/domain/show"
+	"posthorn/domain/signature"
 	"posthorn/views/components"
 )
 
 // SecretsView is an endpoint's live secrets.
 type SecretsView struct {
 	EndpointHead
-	Rows     []SecretRow
-	OneSlot  bool   // the format has room for one signature: a new secret signs after a switch
-	Switch   bool   // the newest does not sign yet
-	New      string // a new secret, shown once
-	Public   string
-	Overlap  string // as selected
-	Type     string // of the new secret, as selected
-	Wrong    map[string]string
-	KeyPairs bool // the format supports them
+	Rows    []show.Secret // newest first
+	New     string        // a new secret, shown once
+	Public  string
+	Overlap string // as selected
+	Type    string // of the new secret, as selected
+	Wrong   map[string]string
 }
 
-// SecretRow is one of them.
-type SecretRow struct {
-	Hint    string
-	Type    string
-	Public  string
-	Signing bool
-	Created time.Time
-	Expires time.Time // zero: no end
+// waits reports whether the newest secret does not sign yet.
+func (v SecretsView) waits() bool { return len(v.Rows) > 0 && !v.Rows[0].Signing }
+
+// pairs reports whether the format supports key pairs.
+func (v SecretsView) pairs() bool { return v.Endpoint.Settings.Format == signature.Standard }
+
+// secretTypes are the types of secrets for people.
+var secretTypes = map[endpoint.SecretType]string{endpoint.HMAC: "HMAC", endpoint.Ed25519: "ed25519"}
+
+// liveText says which of the secrets sign.
+func (v SecretsView) liveText() string {
+	if v.Endpoint.Settings.SignsOne() {
+		return "One secret signs at a time. A secret is shown only once, when created."
+	}
+	return "Each secret signs until its overlap ends. A secret is shown only once, when created."
+}
+
+// rotateText says what a rotation does.
+func (v SecretsView) rotateText() string {
+	if v.Endpoint.Settings.SignsOne() {
+		return "Creates a new secret. The current secret keeps signing until you switch, or until the overlap ends."
+	}
+	return "Creates a new secret. Current secrets keep signing during the overlap, so no delivery is rejected."
 }
 
 // text explains a filter, and to readers with permission how to try it.

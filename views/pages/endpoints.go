@@ -2,7 +2,6 @@ package pages
 
 import (
 	"strings"
-	"time"
 
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
@@ -10,6 +9,8 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/icons"
 	"posthorn/views/layout"
@@ -18,26 +19,19 @@ import (
 // EndpointsView is the list of a tenant's endpoints.
 type EndpointsView struct {
 	Shell     layout.Shell
-	Root      string // /t/ten_.../endpoints
+	Root      string // of the tenant's pages
 	MayChange bool
 	May       func(access.Action) bool
 	Query     string
 	Status    string
 	Total     int // of the tenant; the rows are those that match the filters
-	Rows      []EndpointRow
+	Rows      []show.Endpoint
+	Rates     map[id.UUID]health.Rate // of the last 24 hours
 }
 
-// EndpointRow is one of them.
-type EndpointRow struct {
-	ID, Href    string
-	Kind        endpoint.Kind
-	URL         string // masked
-	Description string
-	Condition   condition.Condition
-	EventTypes  []string
-	Rate        health.Rate
-	LastAnswer  time.Time
-}
+// at is the address of the list, and href of one of its endpoints.
+func (v EndpointsView) at() string                  { return v.Root + "/endpoints" }
+func (v EndpointsView) href(e show.Endpoint) string { return v.at() + "/" + id.Endpoint.Format(e.ID) }
 
 // conditionItems are the reader's actions on an endpoint's condition, outside of the endpoint's own page. tenant is the
 // path of the tenant's pages. Actions that need input link to the endpoint's page, which asks for it.
@@ -74,13 +68,13 @@ func replayDeadLetters(endpointID string) map[string]string {
 	return map[string]string{"action": string(bulk.Replay), "all": "true", "status": delivery.DeadLetter, "endpoint": endpointID}
 }
 
-func (v EndpointsView) items(r EndpointRow) []components.MenuItem {
-	return conditionItems(r.Condition, strings.TrimSuffix(v.Root, "/endpoints"), r.ID, v.May)
+func (v EndpointsView) items(e show.Endpoint) []components.MenuItem {
+	return conditionItems(e.Condition, v.Root, id.Endpoint.Format(e.ID), v.May)
 }
 
-// badge is a word that the URL does not show: the endpoint is a test inbox or a listener.
-func (r EndpointRow) badge() string {
-	switch r.Kind {
+// kindBadge is a word that the URL does not show: the endpoint is a test inbox or a listener.
+func kindBadge(k endpoint.Kind) string {
+	switch k {
 	case endpoint.Listen:
 		return "listener"
 	case endpoint.Inbox:
@@ -93,7 +87,7 @@ func (v EndpointsView) clear() string {
 	if v.Query == "" && v.Status == "" {
 		return ""
 	}
-	return v.Root
+	return v.at()
 }
 
 func stateOptions() []components.Option {

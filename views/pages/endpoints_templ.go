@@ -9,10 +9,10 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"posthorn/domain/id"
 	"posthorn/views/components"
 	"posthorn/views/icons"
 	"posthorn/views/layout"
-	"strings"
 )
 
 // Endpoints is the list of a tenant's endpoints.
@@ -79,7 +79,7 @@ func endpoints(v EndpointsView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.MayChange {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Add endpoint", Href: v.Root + "/new", Icon: icons.Plus,
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Add endpoint", Href: v.at() + "/new", Icon: icons.Plus,
 					Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -117,7 +117,7 @@ func endpoints(v EndpointsView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if v.MayChange {
-						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Add endpoint", Href: v.Root + "/new", Icon: icons.Plus,
+						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Add endpoint", Href: v.at() + "/new", Icon: icons.Plus,
 							Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -126,7 +126,7 @@ func endpoints(v EndpointsView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = InboxForm(strings.TrimSuffix(v.Root, "/endpoints")+"/inboxes", false).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = InboxForm(v.Root+"/inboxes", false).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -170,7 +170,7 @@ func endpoints(v EndpointsView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.FilterBar(components.FilterProps{Label: "Endpoints", Action: v.Root, Clear: v.clear()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.FilterBar(components.FilterProps{Label: "Endpoints", Action: v.at(), Clear: v.clear()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -203,7 +203,7 @@ func endpoints(v EndpointsView) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Show all", Href: v.Root}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Show all", Href: v.at()}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -263,7 +263,7 @@ func endpointTable(v EndpointsView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			for _, r := range v.Rows {
+			for _, e := range v.Rows {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<tr>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -280,11 +280,11 @@ func endpointTable(v EndpointsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if r.Description != "" {
+					if e.Settings.Description != "" {
 						var templ_7745c5c3_Var12 string
-						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(r.Description)
+						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(e.Settings.Description)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 58, Col: 21}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 58, Col: 30}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 						if templ_7745c5c3_Err != nil {
@@ -296,9 +296,9 @@ func endpointTable(v EndpointsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var13 string
-						templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(r.URL)
+						templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(e.Settings.URL)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 60, Col: 47}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 60, Col: 56}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 						if templ_7745c5c3_Err != nil {
@@ -309,9 +309,9 @@ func endpointTable(v EndpointsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var14 string
-						templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(r.URL)
+						templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(e.Settings.URL)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 60, Col: 57}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 60, Col: 75}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 						if templ_7745c5c3_Err != nil {
@@ -326,8 +326,8 @@ func endpointTable(v EndpointsView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if r.badge() != "" {
-						templ_7745c5c3_Err = components.Badge(components.Neutral, r.badge()).Render(ctx, templ_7745c5c3_Buffer)
+					if kindBadge(e.Settings.Kind) != "" {
+						templ_7745c5c3_Err = components.Badge(components.Neutral, kindBadge(e.Settings.Kind)).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -336,15 +336,15 @@ func endpointTable(v EndpointsView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if r.Description != "" {
+					if e.Settings.Description != "" {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<br><small class=\"endpoint-name muted\" title=\"")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var15 string
-						templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(r.URL)
+						templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(e.Settings.URL)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 67, Col: 54}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 67, Col: 63}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 						if templ_7745c5c3_Err != nil {
@@ -355,9 +355,9 @@ func endpointTable(v EndpointsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var16 string
-						templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(r.URL)
+						templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(e.Settings.URL)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 67, Col: 64}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 67, Col: 82}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 						if templ_7745c5c3_Err != nil {
@@ -370,7 +370,7 @@ func endpointTable(v EndpointsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.LeadCell(r.Href).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LeadCell(v.href(e)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -390,17 +390,17 @@ func endpointTable(v EndpointsView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = components.Condition(r.Condition.State).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Condition(e.Condition.State).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if r.Condition.CauseText() != "" {
+					if e.Condition.CauseText() != "" {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<br><small class=\"muted\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var18 string
-						templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(components.Capital(r.Condition.CauseText()))
+						templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(components.Capital(e.Condition.CauseText()))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 75, Col: 73}
 						}
@@ -413,7 +413,7 @@ func endpointTable(v EndpointsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					if !r.Condition.Until.IsZero() {
+					if !e.Condition.Until.IsZero() {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<br><small class=\"muted\">Ends")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -427,7 +427,7 @@ func endpointTable(v EndpointsView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = components.Time(r.Condition.Until).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Time(e.Condition.Until).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -436,7 +436,7 @@ func endpointTable(v EndpointsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					if !r.Condition.NextProbeAt.IsZero() {
+					if !e.Condition.NextProbeAt.IsZero() {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<br><small class=\"muted\">Next probe")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -450,7 +450,7 @@ func endpointTable(v EndpointsView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = components.Time(r.Condition.NextProbeAt).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Time(e.Condition.NextProbeAt).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -486,9 +486,9 @@ func endpointTable(v EndpointsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var22 string
-					templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(typesText(r.EventTypes))
+					templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(typesText(e.Settings.EventTypes))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 94, Col: 50}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 94, Col: 59}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 					if templ_7745c5c3_Err != nil {
@@ -516,11 +516,11 @@ func endpointTable(v EndpointsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if r.Rate.Known() {
+					if v.Rates[e.ID].Known() {
 						var templ_7745c5c3_Var24 string
-						templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(r.Rate.String())
+						templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(v.Rates[e.ID].String())
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 98, Col: 23}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 98, Col: 30}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 						if templ_7745c5c3_Err != nil {
@@ -551,9 +551,9 @@ func endpointTable(v EndpointsView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					var templ_7745c5c3_Var26 string
-					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(components.Count(r.Rate.Total))
+					templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(components.Count(v.Rates[e.ID].Total))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 104, Col: 37}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoints.templ`, Line: 104, Col: 44}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 					if templ_7745c5c3_Err != nil {
@@ -577,7 +577,7 @@ func endpointTable(v EndpointsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.Time(r.LastAnswer).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Time(e.Counters.LastSuccessAt).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -599,9 +599,9 @@ func endpointTable(v EndpointsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if len(v.items(r)) > 0 {
+					if len(v.items(e)) > 0 {
 						templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Actions", Icon: icons.Dots, IconOnly: true,
-							Small: true, Opens: "act-" + r.ID}).Render(ctx, templ_7745c5c3_Buffer)
+							Small: true, Opens: "act-" + id.Endpoint.Format(e.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -625,7 +625,7 @@ func endpointTable(v EndpointsView) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							for _, item := range v.items(r) {
+							for _, item := range v.items(e) {
 								templ_7745c5c3_Err = actionButton(item).Render(ctx, templ_7745c5c3_Buffer)
 								if templ_7745c5c3_Err != nil {
 									return templ_7745c5c3_Err
@@ -637,8 +637,8 @@ func endpointTable(v EndpointsView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.Dialog(components.DialogProps{ID: "act-" + r.ID, Title: r.Condition.Title(),
-							Text: r.Condition.Detail()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Dialog(components.DialogProps{ID: "act-" + id.Endpoint.Format(e.ID), Title: e.Condition.Title(),
+							Text: e.Condition.Detail()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

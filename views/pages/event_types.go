@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"posthorn/domain/catalogue"
+	"posthorn/domain/show"
 	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/icons"
@@ -35,7 +36,7 @@ type EventTypeView struct {
 	Shell                    layout.Shell
 	Root                     string
 	Type                     catalogue.Entry
-	Subscribers              []EndpointLabel
+	Subscribers              []show.EndpointLabel
 	More                     bool // there are endpoints that were not checked
 	Edits                    bool
 	Volume, Success, Latency charts.Props // of the last days

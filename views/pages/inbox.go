@@ -49,7 +49,7 @@ func answerTone(r inbox.Received) components.Tone {
 	return components.Bad
 }
 
-func (v InboxView) mayTest() bool { return v.MayChange && v.Status == endpoint.Active }
+func (v InboxView) mayTest() bool { return v.MayChange && v.Endpoint.Status == endpoint.Active }
 
 func inboxAnswers() []components.Option {
 	return []components.Option{

@@ -176,7 +176,7 @@ func inboxPage(v InboxView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "inbox-url", Label: "URL", Value: v.URL, Hint: "Anyone with this URL can send to the inbox, but can't read it."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "inbox-url", Label: "URL", Value: v.Endpoint.Settings.URL, Hint: "Anyone with this URL can send to the inbox, but can't read it."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -274,7 +274,7 @@ func InboxParts(v InboxView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Status == endpoint.Unverified {
+		if v.Endpoint.Status == endpoint.Unverified {
 			templ_7745c5c3_Var10 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)

@@ -42,6 +42,12 @@ type Commands struct {
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
+// New are the commands, with the flags that come from tables.
+func New() (c Commands) {
+	c.Endpoints.Create.settings, c.Endpoints.Update.settings = newSettings(), newSettings()
+	return c
+}
+
 // Env is the environment of a command.
 type Env struct {
 	Environ        []string

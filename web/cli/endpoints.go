@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"posthorn/client"
 	"posthorn/domain/condition"
+	"posthorn/domain/endpoint"
 )
 
 type endpointsCommands struct {
@@ -16,7 +23,7 @@ type endpointsCommands struct {
 	Create        endpointCreateCommand `cmd:"" help:"Create an endpoint. Its secret is shown once."`
 	Update        endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
 	Delete        endpointDeleteCommand `cmd:"" help:"Delete an endpoint; its queued deliveries are not sent."`
-	Pause         endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
+	Pause         endpointPauseCommand  `cmd:"" help:"Send nothing to an endpoint until it is resumed."`
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
@@ -140,29 +147,49 @@ func commands(v client.Endpoint) []string {
 	return out
 }
 
-// settings are the flags for an endpoint's settings.
+// settings are the flags for an endpoint's settings: one for each row of the table of settings that has a help text.
 type settings struct {
-	Description  string            `help:"What it is for."`
-	EventTypes   []string          `help:"Event types: full names, patterns such as order.*, or *." placeholder:"TYPE"`
-	Filter       string            `help:"A CEL expression over type, data and channels; none removes it."`
-	Channels     []string          `help:"Only events of these channels." placeholder:"CHANNEL"`
-	Format       string            `placeholder:"FORMAT" help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
-	Prefix       string            `help:"Prefix of the format's header names."`
-	TypeField    string            `placeholder:"NAME" help:"Name of the event type in x-webhook bodies: ${enum}." enum:",type,event,both" default:""`
-	Rotation     string            `name:"rotation-signatures" placeholder:"WHICH" help:"Signatures while a secret is rotated: ${enum}." enum:",one,all" default:""`
-	RetryPolicy  string            `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven,once" default:""`
-	RetryDelays  string            `help:"A custom retry schedule: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
-	RetryJitter  string            `help:"Jitter of a custom schedule, from 0 to 1." placeholder:"SHARE"`
-	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
-	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
-	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
-	Traceparent  string            `name:"send-traceparent" placeholder:"on|off" help:"Whether requests carry the event's trace context: ${enum}." enum:",on,off" default:""`
-	Breaker      string            `name:"circuit-breaker" placeholder:"on|off" help:"Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}." enum:",on,off" default:""`
-	Ordering     string            `placeholder:"ORDER" help:"Order of delivery: ${enum}." enum:",none,key,strict" default:""`
-	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all existing headers." placeholder:"NAME=VALUE" mapsep:"none"`
-	Metadata     map[string]string `help:"Custom metadata; repeat the flag for more. Replaces all existing entries." placeholder:"NAME=VALUE" mapsep:"none"`
-	Verification string            `placeholder:"HOW" help:"How the endpoint is verified: ${enum}." enum:",challenge,challenge_get,simple" default:""`
-	Body         *string           `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
+	Rows        kong.Plugins `embed:""`
+	RetryPolicy string       `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven,once" default:""`
+	RetryDelays string       `help:"A custom retry schedule: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
+	RetryJitter string       `help:"Jitter of a custom schedule, from 0 to 1." placeholder:"SHARE"`
+	RetrySpread string       `placeholder:"HOW" help:"How delays of a custom schedule vary: ${enum}." enum:",both,full" default:""`
+	Body        *string      `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
+}
+
+// flagged are the rows of the table that have a flag.
+func flagged() []endpoint.Field {
+	return slices.DeleteFunc(slices.Clone(endpoint.Fields()), func(f endpoint.Field) bool { return f.Help == "" })
+}
+
+// flagName is the name of a setting's flag.
+func flagName(f endpoint.Field) string { return cmp.Or(f.Flag, strings.ReplaceAll(f.Name, "_", "-")) }
+
+// newSettings has a field for each flag.
+func newSettings() settings {
+	var fields []reflect.StructField
+	for i, f := range flagged() {
+		tag, kind := fmt.Sprintf("name:%q help:%q", flagName(f), f.Help), reflect.TypeFor[string]()
+		values := f.Values()
+		switch f.Type {
+		case endpoint.List:
+			kind = reflect.TypeFor[[]string]()
+		case endpoint.Pairs:
+			kind = reflect.TypeFor[map[string]string]()
+			tag += ` placeholder:"NAME=VALUE" mapsep:"none"`
+		case endpoint.Switch:
+			values = []string{"on", "off"}
+			tag += ` placeholder:"on|off"`
+		}
+		if len(values) > 0 {
+			tag += fmt.Sprintf(" enum:%q default:\"\"", ","+strings.Join(values, ","))
+		}
+		if f.Type != endpoint.Pairs && f.Type != endpoint.Switch && f.Name != "filter" && f.Placeholder != "" {
+			tag += fmt.Sprintf(" placeholder:%q", f.Placeholder)
+		}
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: kind, Tag: reflect.StructTag(tag)})
+	}
+	return settings{Rows: kong.Plugins{reflect.New(reflect.StructOf(fields)).Interface()}}
 }
 
 // fields are the API's names and values of the flags that were given.
@@ -177,45 +204,26 @@ func (s settings) fields(ctx context.Context, e *Env) (map[string]any, error) {
 			return nil, fail(ExitUsage, "--body is not a JSON object: %v", err)
 		}
 	}
-	for name, value := range map[string]string{
-		"description": s.Description, "format": s.Format, "prefix": s.Prefix, "ordering": s.Ordering, "verification": s.Verification, "type_field": s.TypeField, "rotation_signatures": s.Rotation,
-	} {
-		if value != "" {
-			all[name] = value
+	flags := reflect.ValueOf(s.Rows[0]).Elem()
+	for i, f := range flagged() {
+		given := flags.Field(i)
+		if given.Len() == 0 {
+			continue
 		}
-	}
-	if s.Breaker != "" {
-		all["circuit_breaker"] = s.Breaker == "on"
-	}
-	if s.Traceparent != "" {
-		all["send_traceparent"] = s.Traceparent == "on"
-	}
-	for name, value := range map[string]int{"timeout_seconds": s.Timeout, "max_in_flight": s.MaxInFlight} {
-		if value != 0 {
-			all[name] = value
+		if f.Type == endpoint.List || f.Type == endpoint.Pairs {
+			all[f.Name] = given.Interface()
+			continue
 		}
-	}
-	for name, value := range map[string][]string{"event_types": s.EventTypes, "channels": s.Channels} {
-		if len(value) > 0 {
-			all[name] = value
+		if _, err := strconv.Atoi(given.String()); f.Type == endpoint.Number && err != nil && (!f.Optional || given.String() != "none") {
+			return nil, fail(ExitUsage, "--%s is a number. %s", flagName(f), f.Help)
 		}
-	}
-	for name, value := range map[string]map[string]string{"custom_headers": s.Header, "metadata": s.Metadata} {
-		if len(value) > 0 {
-			all[name] = value
+		value, err := f.Parse(given.String())
+		if err != nil {
+			return nil, err
 		}
+		all[f.Name] = value
 	}
-	if err := s.retries(all); err != nil {
-		return nil, err
-	}
-	switch s.Filter {
-	case "":
-	case "none":
-		all["filter"] = nil
-	default:
-		all["filter"] = s.Filter
-	}
-	return all, s.rate(all)
+	return all, s.retries(all)
 }
 
 // retries reads a schedule: its name, or custom delays.
@@ -242,23 +250,11 @@ func (s settings) retries(all map[string]any) error {
 		}
 		policy["jitter"] = jitter
 	}
+	if s.RetrySpread != "" {
+		policy["spread"] = s.RetrySpread
+	}
 	if len(policy) > 0 {
 		all["retry_policy"] = policy
-	}
-	return nil
-}
-
-func (s settings) rate(all map[string]any) error {
-	switch s.RateLimit {
-	case "":
-	case "none":
-		all["rate_limit"] = nil
-	default:
-		n, err := strconv.Atoi(s.RateLimit)
-		if err != nil {
-			return fail(ExitUsage, "--rate-limit is a number of requests a second, or none.")
-		}
-		all["rate_limit"] = n
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"posthorn/client"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/inbox"
 	"posthorn/domain/retry"
 	"posthorn/web/cli/desired"
@@ -265,12 +266,9 @@ func secondSignature(fields map[string]any) (also map[string]any, secret bool) {
 // compactEndpoint leaves out empty lists and texts, which are the defaults. A rate of null is unlimited, and stays.
 func compactEndpoint(fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
-	for _, field := range []string{"description", "channels", "custom_headers", "sensitive_headers", "metadata", "prefix"} {
-		text, isText := out[field].(string)
-		parts, isMapping := out[field].(map[string]any)
-		list, isList := out[field].([]any)
-		if isText && text == "" || isMapping && len(parts) == 0 || isList && len(list) == 0 {
-			delete(out, field)
+	for _, f := range endpoint.Fields() {
+		if f.EmptyIsNone && len(compact(map[string]any{f.Name: out[f.Name]})) == 0 {
+			delete(out, f.Name)
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/account"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/inbox"
 	"posthorn/web/cli/desired"
 )
@@ -259,7 +260,9 @@ func normalizeRetries(fields map[string]any) {
 	}
 	if _, own := retries["delays"]; own {
 		retries["name"] = "custom"
-		if _, given := retries["jitter"]; !given {
+		if retries["spread"] == endpoint.SpreadFull {
+			retries["jitter"] = json.Number("1")
+		} else if delete(retries, "spread"); retries["jitter"] == nil {
 			retries["jitter"] = json.Number("0.1")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posthorn/client"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
 	"posthorn/web/cli/desired"
 )
@@ -147,17 +148,24 @@ func (s *Server) showTenant(ctx context.Context, name string, t client.Tenant) (
 func shownRetries(v any) any {
 	retries, _ := v.(map[string]any)
 	if retries == nil || retries["name"] == "custom" {
+		if retries["spread"] == endpoint.SpreadBoth { // the default
+			delete(retries, "spread")
+		}
 		return retries
 	}
 	return map[string]any{"name": retries["name"]}
 }
 
 // shownEndpoint is what a file can say of an endpoint.
-var shownEndpoint = []string{
-	"external_id", "kind", "url", "kafka", "description", "event_types", "filter", "channels", "format", "prefix", "type_field", "wire",
-	"rotation_signatures", "retry_policy", "retry_client_errors", "timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering",
-	"custom_headers", "sensitive_headers", "payload_version", "accept_conflict", "circuit_breaker", "send_traceparent", "verification", "when_held", "metadata",
-}
+var shownEndpoint = func() []string {
+	names := []string{"kind"}
+	for _, f := range endpoint.Fields() {
+		if f.Name != "preset" { // the fields that it sets are written
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}()
 
 // endpointObject is an endpoint as a file has it, without what follows from other fields.
 func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
@@ -174,7 +182,8 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	}
 	out["retry_policy"] = shownRetries(out["retry_policy"])
 	format := signature.Format(e.Format)
-	if signature.Rotation(e.RotationSignatures) == format.Rotation("") {
+	// A t-v1 endpoint with a secret of its own would get another default.
+	if signature.Rotation(e.RotationSignatures) == format.Rotation("") && format != signature.TV1 {
 		delete(out, "rotation_signatures")
 	}
 	if format != signature.XWebhook {
@@ -194,9 +203,9 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	if kafka, ok := out["kafka"].(map[string]any); ok && kafka["sasl"] == nil {
 		delete(kafka, "sasl")
 	}
-	for _, field := range []string{"kafka", "wire", "filter", "payload_version", "burst", "external_id"} {
-		if out[field] == nil {
-			delete(out, field)
+	for _, f := range endpoint.Fields() {
+		if out[f.Name] == nil && f.Name != "rate_limit" { // which is null where it is unlimited
+			delete(out, f.Name)
 		}
 	}
 	return desired.Object{Kind: desired.Endpoint, Tenant: tenant, Name: name, ID: e.ID, Fields: out}

@@ -1,0 +1,608 @@
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/signature"
+)
+
+// FieldType is how a field is written as text, in forms and on a command line.
+type FieldType int
+
+// The types.
+const (
+	Text    FieldType = iota
+	Number            // empty or none: no value, if the field is optional
+	Switch            // on or off
+	Choice            // one of the field's options
+	List              // with commas or white space between
+	Pairs             // name: value, one per line
+	Special           // an object; surfaces that have it write it in their own way
+)
+
+// Option is a value to choose.
+type Option struct{ Value, Label, Hint string }
+
+// Field is one setting of an endpoint. The API, the dashboard's form, the command line, `apply` and `export` read and
+// write each setting by its row in the table.
+type Field struct {
+	Name        string // in the API, in files, and in forms
+	Type        FieldType
+	Optional    bool     // null is a value: none
+	Options     []Option // of Choice, the default first
+	Low, High   int      // of Number; High also of Text, in characters
+	Range       string   // what a refusal says after the range
+	Label       string   // on pages
+	Hint        string   // on pages, below the field
+	Unit        string   // on pages, of a number
+	Placeholder string
+	Flag        string // of the command line; empty: the name with hyphens
+	Help        string // of the command line; empty: it has no flag
+	EmptyIsNone bool   // a file leaves out the empty value, which is the default
+	Routes      bool   // it decides which events the endpoint receives
+	Unsent      bool   // it changes nothing about a delivery
+
+	at   func(*Settings) []any // pointers to what the row has in Settings, its value first
+	set  func(*Settings, json.RawMessage) error
+	show func(Settings) any // as JSON; nil: the value. A result of nothing is left out
+}
+
+// nothing is what show returns for a field that is only written.
+type nothing struct{}
+
+// Fields is the table, in the order in which a patch is applied.
+func Fields() []Field { return fields }
+
+// Values are the values of a choice, without that of none.
+func (f Field) Values() (values []string) {
+	for _, o := range f.Options {
+		if o.Value != "" {
+			values = append(values, o.Value)
+		}
+	}
+	return values
+}
+
+// FieldNamed is the row of a field of the table.
+func FieldNamed(name string) Field {
+	return fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })]
+}
+
+// Values are the values of a choice, the default first.
+func Values(name string) []string { return FieldNamed(name).Values() }
+
+func one[T any](at func(*Settings) *T) func(*Settings) []any {
+	return func(s *Settings) []any { return []any{at(s)} }
+}
+
+// optional is a text for which null and the empty text are one value.
+func optional(at func(*Settings) *string) func(Settings) any {
+	return func(s Settings) any {
+		if text := *at(&s); text != "" {
+			return text
+		}
+		return nil
+	}
+}
+
+// Patch changes the fields that are given as JSON. Check validates the result.
+func (s *Settings) Patch(given map[string]json.RawMessage) error {
+	*s = s.Clone() // JSON is read into what pointers and lists have
+	for _, f := range fields {
+		raw, is := given[f.Name]
+		if !is {
+			continue
+		}
+		if f.set == nil {
+			if err := json.Unmarshal(raw, f.at(s)[0]); err != nil {
+				return fault.InvalidField(f.Name, "body_malformed", f.Name+" has another type.")
+			}
+		} else if err := f.set(s, raw); err != nil {
+			return err
+		}
+	}
+	return s.patchHeaders(given["custom_headers"], given["sensitive_headers"])
+}
+
+// Shown is the settings as JSON shows them, by name. Values that are hidden are null.
+func (s Settings) Shown() map[string]any {
+	out := map[string]any{}
+	for _, f := range fields {
+		v := f.value(s)
+		if v != (nothing{}) {
+			out[f.Name] = v
+		}
+	}
+	return out
+}
+
+func (f Field) value(s Settings) any {
+	if f.show != nil {
+		return f.show(s)
+	}
+	v := reflect.ValueOf(f.at(&s)[0]).Elem()
+	switch {
+	case v.Kind() == reflect.Slice && v.IsNil():
+		return []string{}
+	case v.Kind() == reflect.Map && v.IsNil():
+		return map[string]string{}
+	}
+	return v.Interface()
+}
+
+// Diff names the fields in which two settings differ, as the contract names them.
+func (s Settings) Diff(other Settings) (names []string) {
+	if s.Kind != other.Kind {
+		names = append(names, "kind")
+	}
+	return append(names, s.differ(other, func(Field) bool { return true })...)
+}
+
+func (s Settings) differ(other Settings, about func(Field) bool) (names []string) {
+	for _, f := range fields {
+		if about(f) && !slices.EqualFunc(f.at(&s), f.at(&other), sameValue) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// sameValue compares what two pointers of the same type point to. Empty lists and maps are none.
+func sameValue(a, b any) bool {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	if k := x.Kind(); (k == reflect.Slice || k == reflect.Map) && x.Len() == 0 {
+		return y.Len() == 0
+	}
+	return reflect.DeepEqual(x.Interface(), y.Interface())
+}
+
+// Routes reports whether two settings route events alike.
+func (s Settings) Routes(other Settings) bool {
+	return len(s.differ(other, func(f Field) bool { return f.Routes })) == 0
+}
+
+// Sends reports whether two settings send events alike.
+func (s Settings) Sends(other Settings) bool {
+	return len(s.differ(other, func(f Field) bool { return !f.Unsent })) == 0
+}
+
+// Text is a field's value as a form shows it. A hidden value is the marker.
+func (f Field) Text(s Settings) string {
+	v := reflect.ValueOf(f.at(&s)[0]).Elem()
+	switch of := v.Interface().(type) {
+	case bool:
+		return map[bool]string{true: "on", false: "off"}[of]
+	case []string:
+		return strings.Join(of, ", ")
+	case map[string]string:
+		return pairsText(of)
+	case Headers:
+		pairs := make(map[string]string, len(of))
+		for name, value := range of.Shown() {
+			if pairs[name] = Marker; value != nil {
+				pairs[name] = *value
+			}
+		}
+		return pairsText(pairs)
+	}
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func pairsText(pairs map[string]string) string {
+	lines := make([]string, 0, len(pairs))
+	for _, name := range sortedKeys(pairs) {
+		lines = append(lines, name+": "+pairs[name])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Parse reads a field's text as JSON. A number that is none is -1, which no field permits: Check says what it permits.
+func (f Field) Parse(text string) (json.RawMessage, error) {
+	var v any = text
+	trimmed := strings.TrimSpace(text)
+	switch none := trimmed == "" || trimmed == "none"; {
+	case f.Optional && none:
+		v = nil
+	case f.Type == Number:
+		n, err := strconv.Atoi(trimmed)
+		if err != nil {
+			n = -1
+		}
+		v = n
+	case f.Type == Switch:
+		v = trimmed == "on" || trimmed == "true"
+	case f.Type == List:
+		v = Split(text)
+	case f.Type == Pairs:
+		pairs, ok := ReadPairs(text)
+		if !ok {
+			return nil, fault.InvalidField(f.Name, "text_malformed", "Enter one entry per line, as key: value.")
+		}
+		v = pairs
+	case f.Type == Text:
+		v = trimmed
+	}
+	return encodeJSON(v), nil
+}
+
+// Split reads a list with commas or white space between.
+func Split(text string) []string {
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,\n\r\t", r) })...)
+}
+
+// ReadPairs reads "name: value", one per line.
+func ReadPairs(text string) (pairs map[string]string, ok bool) {
+	pairs = map[string]string{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, found := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !found || name == "" {
+			return nil, false
+		}
+		pairs[name] = strings.TrimSpace(value)
+	}
+	return pairs, true
+}
+
+// encodeJSON is JSON with the signs of expressions as they are.
+func encodeJSON(v any) json.RawMessage {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // texts, numbers and lists alone
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// fields is the table. A row needs a column (queries/endpoints.sql) and a rule in Check.
+var fields = []Field{
+	{
+		Name:   "preset",
+		Type:   Special,
+		Unsent: true,
+		at:     func(*Settings) []any { return nil },
+		set:    setPreset,
+		show:   func(Settings) any { return nothing{} },
+	},
+	{
+		Name: "url",
+		Type: Special,
+		at:   one(func(s *Settings) *string { return &s.URL }),
+		set:  setURL,
+	},
+	{
+		Name: "kafka",
+		Type: Special,
+		at:   one(func(s *Settings) *Connection { return &s.Connection }),
+		set:  setKafka,
+		show: showKafka,
+	},
+	{
+		Name:     "external_id",
+		Optional: true,
+		Unsent:   true,
+		at:       one(func(s *Settings) *string { return &s.ExternalID }),
+		set: setOptional(func(s *Settings) *string { return &s.ExternalID },
+			fault.InvalidField("external_id", "external_id_malformed", "An external id is not empty. Give null for none.")),
+		show: optional(func(s *Settings) *string { return &s.ExternalID }),
+	},
+	{
+		Name:        "description",
+		Label:       "Description",
+		High:        maxDescription,
+		Help:        "What it is for.",
+		EmptyIsNone: true,
+		Unsent:      true,
+		at:          one(func(s *Settings) *string { return &s.Description }),
+	},
+	{
+		Name:        "event_types",
+		Type:        List,
+		Placeholder: "TYPE",
+		Help:        "Event types: full names, patterns such as order.*, or *.",
+		Routes:      true,
+		at:          one(func(s *Settings) *[]string { return &s.EventTypes }),
+	},
+	{
+		Name:        "filter",
+		Optional:    true,
+		Label:       "Filter",
+		Hint:        "A CEL expression over type, data, and channels, or a JSON object of values that must match.",
+		Placeholder: "data.total > 100.0",
+		Help:        "A CEL expression over type, data and channels; none removes it.",
+		Routes:      true,
+		at:          one(func(s *Settings) *string { return &s.Filter }),
+		set: func(s *Settings, raw json.RawMessage) error {
+			if s.Filter = string(raw); s.Filter == "null" {
+				s.Filter = ""
+			}
+			return nil
+		},
+		show: func(s Settings) any {
+			if s.Filter == "" {
+				return nil
+			}
+			return json.RawMessage(s.Filter)
+		},
+	},
+	{
+		Name:        "channels",
+		Type:        List,
+		Label:       "Channels",
+		Hint:        "Separate with commas, 10 at most. Only events on these channels are delivered.",
+		Placeholder: "CHANNEL",
+		Help:        "Only events of these channels.",
+		EmptyIsNone: true,
+		Routes:      true,
+		at:          one(func(s *Settings) *[]string { return &s.Channels }),
+	},
+	{
+		Name:        "prefix",
+		Label:       "Header prefix",
+		Help:        "Prefix of the format's header names.",
+		EmptyIsNone: true,
+		at:          one(func(s *Settings) *string { return &s.Prefix }),
+	},
+	{
+		Name:        "format",
+		Type:        Choice,
+		Options:     formatOptions(),
+		Label:       "Format",
+		Hint:        "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format.",
+		Placeholder: "FORMAT",
+		Help:        "Wire format: ${enum}.",
+		at:          one(func(s *Settings) *signature.Format { return &s.Format }),
+		set: func(s *Settings, raw json.RawMessage) error {
+			s.SetFormat(signature.Format(unquote(raw)))
+			return nil
+		},
+	},
+	{
+		Name: "type_field",
+		Type: Choice,
+		Options: []Option{
+			{Value: string(signature.TypeAsType), Label: "type"},
+			{Value: string(signature.TypeAsEvent), Label: "event"},
+			{Value: string(signature.TypeAsBoth), Label: "Both type and event"},
+		},
+		Label:       "Event type field in the body",
+		Hint:        "Choose event for receivers that read body.event.",
+		Placeholder: "NAME",
+		Help:        "Name of the event type in x-webhook bodies: ${enum}.",
+		at:          one(func(s *Settings) *signature.TypeField { return &s.TypeField }),
+	},
+	{
+		Name:     "rotation_signatures",
+		Type:     Choice,
+		Optional: true,
+		Options: []Option{
+			{Value: "", Label: "The format's default"},
+			{Value: string(signature.SignOne), Label: "One signature: the old secret until you switch"},
+			{Value: string(signature.SignAll), Label: "One signature for each live secret"},
+		},
+		Label:       "Signatures during a rotation",
+		Hint:        "By default, standard and t-v1 send one for each live secret; x-webhook sends one.",
+		Placeholder: "WHICH",
+		Help:        "Signatures while a secret is rotated: ${enum}.",
+		at:          one(func(s *Settings) *signature.Rotation { return &s.Rotation }),
+		set: func(s *Settings, raw json.RawMessage) error {
+			s.Rotation = signature.Rotation(unquote(raw)) // null: the format's default
+			return nil
+		},
+		show: func(s Settings) any { return s.Format.Rotation(s.Rotation) },
+	},
+	{
+		Name: "wire",
+		Type: Special,
+		at:   func(s *Settings) []any { return []any{&s.Shape, &s.AlsoSecret} },
+		set:  setWire,
+		show: func(s Settings) any { return s.Shape },
+	},
+	{
+		Name: "retry_policy",
+		Type: Special,
+		at:   func(s *Settings) []any { return []any{&s.RetryPolicy, &s.RetryDelays, &s.RetryJitter, &s.RetryFull} },
+		set:  setRetries,
+		show: func(s Settings) any { return s.Retries() },
+	},
+	{
+		Name:  "retry_client_errors",
+		Type:  Switch,
+		Label: "Retry 4xx responses too",
+		Hint:  "If off, a 400 or 422 fails the delivery immediately.",
+		Help:  "Whether every 4xx response is retried: ${enum}.",
+		at:    one(func(s *Settings) *bool { return &s.RetryClientErrors }),
+	},
+	{
+		Name:        "timeout_seconds",
+		Type:        Number,
+		Low:         MinTimeout,
+		High:        MaxTimeout,
+		Range:       " seconds",
+		Label:       "Timeout",
+		Unit:        "seconds",
+		Flag:        "timeout",
+		Placeholder: "SECONDS",
+		Help:        "Timeout of a request, 1 to 30 seconds.",
+		at:          one(func(s *Settings) *int { return &s.TimeoutSeconds }),
+	},
+	{
+		Name:        "max_in_flight",
+		Type:        Number,
+		Low:         1,
+		High:        MaxInFlight,
+		Range:       " requests",
+		Label:       "Max concurrent requests",
+		Unit:        "requests",
+		Placeholder: "N",
+		Help:        "Concurrent requests, 1 to 100.",
+		at:          one(func(s *Settings) *int { return &s.MaxInFlight }),
+	},
+	{
+		Name:        "rate_limit",
+		Type:        Number,
+		Optional:    true,
+		Low:         1,
+		High:        MaxRate,
+		Range:       " requests per second, or null for unlimited",
+		Label:       "Rate limit",
+		Hint:        "Empty: no limit.",
+		Unit:        "requests/s",
+		Placeholder: "N",
+		Help:        "Requests per second; none removes the limit.",
+		at:          one(func(s *Settings) **int { return &s.RateLimit }),
+	},
+	{
+		Name:     "burst",
+		Type:     Number,
+		Optional: true,
+		Low:      1,
+		High:     MaxRate,
+		Range:    " requests, or null for twice the rate",
+		Label:    "Burst",
+		Hint:     "Empty: twice the rate.",
+		Help:     "Requests that can start at once after a quiet time; none is twice the rate.",
+		Unit:     "requests",
+		at:       one(func(s *Settings) **int { return &s.Burst }),
+		show: func(s Settings) any {
+			if n := s.EffectiveBurst(); n > 0 {
+				return n
+			}
+			return nil
+		},
+	},
+	{
+		Name: "ordering",
+		Type: Choice,
+		Options: []Option{
+			{Value: "none", Label: "None: as fast as possible"},
+			{Value: "key", Label: "By key: events with the same key in order"},
+			{Value: "strict", Label: "Strict: all events in order"},
+		},
+		Label:       "Order",
+		Placeholder: "ORDER",
+		Help:        "Order of delivery: ${enum}.",
+		Routes:      true,
+		at:          one(func(s *Settings) *string { return &s.Ordering }),
+	},
+	{
+		Name:     "payload_version",
+		Optional: true,
+		Label:    "Payload version",
+		Help:     "Only events of this version of their type; none is any.",
+		Routes:   true,
+		at:       one(func(s *Settings) *string { return &s.PayloadVersion }),
+		set: setOptional(func(s *Settings) *string { return &s.PayloadVersion },
+			fault.InvalidField("payload_version", "payload_version_malformed", "A payload version must not be empty. Use null for any version.")),
+		show: optional(func(s *Settings) *string { return &s.PayloadVersion }),
+	},
+	{
+		Name:  "accept_conflict",
+		Type:  Switch,
+		Label: "Treat 409 as delivered",
+		Hint:  "For receivers that reject duplicates with 409.",
+		Help:  "Whether a 409 counts as delivered: ${enum}.",
+		at:    one(func(s *Settings) *bool { return &s.AcceptConflict }),
+	},
+	{
+		Name:  "circuit_breaker",
+		Type:  Switch,
+		Label: "Circuit breaker",
+		Hint:  "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
+		Help:  "Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}.",
+		at:    one(func(s *Settings) *bool { return &s.CircuitBreaker }),
+	},
+	{
+		Name:  "send_traceparent",
+		Type:  Switch,
+		Label: "Send trace context",
+		Hint:  "Adds the W3C header traceparent to requests for events that are part of a trace.",
+		Help:  "Whether requests carry the event's trace context: ${enum}.",
+		at:    one(func(s *Settings) *bool { return &s.SendTraceparent }),
+	},
+	{
+		Name: "verification",
+		Type: Choice,
+		Options: []Option{
+			{"challenge", "Echo a challenge", "A signed POST; the response body is the challenge, as plain text or JSON."},
+			{"challenge_get", "Echo a challenge by GET", "A GET with ?challenge=; the response body is the challenge."},
+			{"simple", "Any 2xx response", "For receivers that can't echo a challenge."},
+		},
+		Label:       "Verification",
+		Placeholder: "HOW",
+		Help:        "How the endpoint is verified: ${enum}.",
+		Unsent:      true,
+		at:          one(func(s *Settings) *string { return &s.Verification }),
+		set: func(s *Settings, raw json.RawMessage) error {
+			if s.Kind == Kafka && unquote(raw) != "simple" {
+				return fault.InvalidField("verification", "verification_unknown", "A kafka endpoint is verified by writing a record, not with a challenge. Leave verification out.")
+			}
+			s.Verification = unquote(raw)
+			return nil
+		},
+	},
+	{
+		Name: "when_held",
+		Type: Choice,
+		Options: []Option{
+			{Value: Hold, Label: "Hold: deliveries wait until the endpoint is active again"},
+			{Value: Drop, Label: "Drop: no deliveries are created"},
+		},
+		Label:  "When inactive",
+		Help:   "What becomes of events while the endpoint is not active: ${enum}.",
+		Routes: true,
+		at:     one(func(s *Settings) *string { return &s.WhenHeld }),
+	},
+	{
+		Name:        "custom_headers",
+		Type:        Pairs,
+		Label:       "Custom headers",
+		Hint:        "Name: value, one per line. A value shown as *** stays unchanged.",
+		Placeholder: "X-Team: payments",
+		Flag:        "header",
+		Help:        "A custom header; repeat the flag for more. Replaces all existing headers.",
+		EmptyIsNone: true,
+		at:          one(func(s *Settings) *Headers { return &s.Headers }),
+		set:         func(*Settings, json.RawMessage) error { return nil }, // by patchHeaders, with the next one
+		show:        func(s Settings) any { return s.Headers.Shown() },
+	},
+	{
+		Name:        "sensitive_headers",
+		Type:        List,
+		EmptyIsNone: true,
+		at:          func(*Settings) []any { return nil }, // a part of custom_headers
+		set:         func(*Settings, json.RawMessage) error { return nil },
+		show:        func(s Settings) any { return s.Headers.Marked() },
+	},
+	{
+		Name:        "metadata",
+		Type:        Pairs,
+		Label:       "Metadata",
+		Hint:        "key: value, one per line. Visible only to you; receivers don't see it.",
+		Placeholder: "customer: 42",
+		Help:        "Custom metadata; repeat the flag for more. Replaces all existing entries.",
+		EmptyIsNone: true,
+		Unsent:      true,
+		at:          one(func(s *Settings) *map[string]string { return &s.Metadata }),
+		set: func(s *Settings, raw json.RawMessage) error {
+			s.Metadata = map[string]string{} // the new entries replace all
+			return json.Unmarshal(raw, &s.Metadata)
+		},
+	},
+}

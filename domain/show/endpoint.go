@@ -1,0 +1,132 @@
+package show
+
+import (
+	"cmp"
+	"time"
+
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// Endpoint is an endpoint with its condition. Lists of the dashboard read it without the settings that are sealed.
+type Endpoint struct {
+	Tenant       id.UUID
+	ID           id.UUID
+	Settings     endpoint.Settings
+	Status       endpoint.Status
+	StatusReason string
+	StatusAt     time.Time
+	VerifiedAt   *time.Time
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	Deleted      bool
+	Verification *Verification // the newest; nil: none, or not read
+	Condition    condition.Condition
+	Breaker      health.State // closed, open, or half open
+	Verdict      health.Verdict
+	EndpointFacts
+}
+
+// EndpointFacts are what is stored about an endpoint's attempts, and what keeps it from being sent to.
+type EndpointFacts struct {
+	Counters       delivery.Counters
+	Last           delivery.Result // of the last failed attempt; zero: none
+	LastError      string          // of the last failed attempt, as its transport put it
+	Recorded       health.Breaker
+	Gone           bool // it returned 410
+	Asked          health.Asked
+	ClosedAt       time.Time // when its circuit breaker last closed
+	Unserved       bool      // no live worker serves it
+	Policy         health.Policy
+	Scope          pause.Scope // the widest pause of an operator that covers it; empty: none
+	ScopeSince     time.Time   // zero: not known
+	Waiting        int64       // deliveries that wait; counted for one endpoint, and for those that are not sent to
+	WaitingAtLeast bool        // more than Waiting wait
+}
+
+// With is the endpoint in the condition that follows from facts at a moment.
+func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
+	e.EndpointFacts = f
+	e.Breaker, e.Verdict = f.Recorded.At(now), f.Policy.Verdict(f.Counters, f.Gone, now)
+	facts := condition.Facts{
+		Status:      e.Status,
+		Reason:      e.StatusReason,
+		StatusAt:    e.StatusAt,
+		Breaker:     f.Recorded,
+		Asked:       f.Asked,
+		Last:        f.Last,
+		Drops:       e.Settings.WhenHeld == endpoint.Drop,
+		Unserved:    f.Unserved,
+		Scope:       f.Scope,
+		ScopeSince:  f.ScopeSince,
+		Held:        f.Waiting,
+		HeldAtLeast: f.WaitingAtLeast,
+	}
+	if !e.Verdict.Disable {
+		facts.DisableAt, facts.DisableFor = e.Verdict.DisableAt, e.Verdict.Reason
+	}
+	e.Condition = condition.Of(facts, now)
+	return e
+}
+
+// FailuresInARow is how many attempts have failed since the last success, as far as that is known: the counters leave
+// out answers that reject an event, so a day without a success says more.
+func (e Endpoint) FailuresInARow(day health.Rate) int {
+	n := e.Counters.ConsecutiveFailures + e.Counters.AuthStreak
+	if day.Succeeded == 0 {
+		n = max(n, int(day.Total))
+	}
+	return n
+}
+
+// Masked is the endpoint as lists show it: the values of its URL's query are masked.
+func (e Endpoint) Masked() Endpoint {
+	e.Settings.URL = e.MaskedURL()
+	return e
+}
+
+// MaskedURL is its URL without the values of the query.
+func (e Endpoint) MaskedURL() string { return egress.Mask(e.Settings.URL) }
+
+// Label is what lists call the endpoint.
+func (e Endpoint) Label() EndpointLabel {
+	return EndpointLabel{ID: e.ID, URL: e.MaskedURL(), Description: e.Settings.Description, Deleted: e.Deleted}
+}
+
+// EndpointLabel is what lists of other nouns call an endpoint.
+type EndpointLabel struct {
+	ID          id.UUID
+	URL         string // masked
+	Description string
+	Deleted     bool
+}
+
+// Name is the description, else the URL.
+func (l EndpointLabel) Name() string { return cmp.Or(l.Description, l.URL) }
+
+// Verification is the progress of a check that an endpoint wants to be sent to.
+type Verification struct {
+	State       string // pending, succeeded, failed, superseded
+	Tries       int
+	RequestedAt time.Time
+	DueAt       time.Time // of the next try
+	DoneAt      *time.Time
+	LastStatus  int // 0: no response
+	LastDetail  string
+}
+
+// Secret is what can be shown of a signing secret.
+type Secret struct {
+	ID        id.UUID
+	Type      endpoint.SecretType
+	Public    string // of a key pair
+	Hint      string
+	Signing   bool // deliveries are signed with it now
+	CreatedAt time.Time
+	ExpiresAt *time.Time // the end of its overlap; nil: none
+}
