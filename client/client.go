@@ -65,8 +65,13 @@ func New(address, key string, options ...Option) (*Client, error) {
 		base += apiPath
 	}
 	c := &Client{
-		base: base, key: key, userAgent: "posthorn-go/1", retries: DefaultRetries, longest: DefaultMaxPause,
-		perTry: DefaultTimeout, wait: pause,
+		base:      base,
+		key:       key,
+		userAgent: "posthorn-go/1",
+		retries:   DefaultRetries,
+		longest:   DefaultMaxPause,
+		perTry:    DefaultTimeout,
+		wait:      pause,
 		// A redirect would send the key elsewhere, or turn a POST into a GET; the API has none.
 		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

@@ -115,10 +115,16 @@ func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, 
 func rejections(results []ItemResult) (rejected []RejectedItem) {
 	for i, r := range results {
 		if r.ID == nil {
-			rejected = append(rejected, RejectedItem{Index: i, Err: &Error{
-				Status: r.Status, Code: orEmpty(r.Code), Title: http.StatusText(r.Status), Detail: orEmpty(r.Detail),
-				Fields: orEmpty(r.Errors),
-			}})
+			rejected = append(rejected, RejectedItem{
+				Index: i,
+				Err: &Error{
+					Status: r.Status,
+					Code:   orEmpty(r.Code),
+					Title:  http.StatusText(r.Status),
+					Detail: orEmpty(r.Detail),
+					Fields: orEmpty(r.Errors),
+				},
+			})
 		}
 	}
 	return rejected

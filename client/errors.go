@@ -54,7 +54,10 @@ const maxExcerpt = 300
 // refusal reads an error response. The body can be anything: a proxy possibly wrote it.
 func refusal(status int, h http.Header, body []byte) *Error {
 	e := &Error{
-		Status: status, Title: http.StatusText(status), RequestID: h.Get("X-Request-Id"), RetryAfter: retryAfter(h.Get("Retry-After")),
+		Status:     status,
+		Title:      http.StatusText(status),
+		RequestID:  h.Get("X-Request-Id"),
+		RetryAfter: retryAfter(h.Get("Retry-After")),
 	}
 	var p Problem
 	if json.Unmarshal(body, &p) == nil && p.Code != "" {

@@ -43,9 +43,7 @@ func (c *Client) Events(ctx context.Context, params ListEventsParams) iter.Seq2[
 }
 
 // EventDeliveries iterates over the deliveries of one event.
-func (c *Client) EventDeliveries(ctx context.Context, eventID string,
-	params ListEventDeliveriesParams,
-) iter.Seq2[Delivery, error] {
+func (c *Client) EventDeliveries(ctx context.Context, eventID string, params ListEventDeliveriesParams) iter.Seq2[Delivery, error] {
 	return Each(func(cursor *string) ([]Delivery, Nullable[string], error) {
 		params.Cursor = cursor
 		page, err := c.ListEventDeliveries(ctx, eventID, params)

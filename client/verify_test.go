@@ -25,7 +25,8 @@ const (
 // signedPaid are the headers of paid under secret, as the specification's own libraries make them.
 func signedPaid() http.Header {
 	return http.Header{
-		"Webhook-Id": {"msg_2KWPBgLlAfxdpx2AI54pPJ85f4W"}, "Webhook-Timestamp": {"1700000000"},
+		"Webhook-Id":        {"msg_2KWPBgLlAfxdpx2AI54pPJ85f4W"},
+		"Webhook-Timestamp": {"1700000000"},
 		"Webhook-Signature": {"v1,wp6vdYhzfYxt4p5UcvB0o8yICTSmkjc3RrOACvT/2Lk="},
 	}
 }

@@ -50,9 +50,17 @@ func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
 		what.Reason = by.Reason
 	}
 	return q.InsertAudit(ctx, sql.InsertAuditParams{
-		ID: NewID(), TenantID: what.Tenant, ActorKind: by.Kind, ActorID: by.ID, Action: what.Action,
-		ObjectKind: what.Kind, ObjectID: what.Object, Address: by.Address, Reason: what.Reason, Details: details,
-		ActorName: by.Name,
+		ID:         NewID(),
+		TenantID:   what.Tenant,
+		ActorKind:  by.Kind,
+		ActorID:    by.ID,
+		Action:     what.Action,
+		ObjectKind: what.Kind,
+		ObjectID:   what.Object,
+		Address:    by.Address,
+		Reason:     what.Reason,
+		Details:    details,
+		ActorName:  by.Name,
 	})
 }
 

@@ -16,9 +16,7 @@ const maxAuditScan = 10_000
 
 // TenantAudit reads a page of a tenant's audit log; an action narrows it. A page with few entries can have a next one:
 // not all entries were examined.
-func TenantAudit(ctx context.Context, q *sql.Queries, tenant id.UUID, action string, r show.Range) (
-	show.Page[show.AuditEntry], error,
-) {
+func TenantAudit(ctx context.Context, q *sql.Queries, tenant id.UUID, action string, r show.Range) (show.Page[show.AuditEntry], error) {
 	low, high := Bounds(r)
 	scan := Most(r)
 	if action != "" {

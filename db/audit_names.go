@@ -19,8 +19,15 @@ type AuditRef struct {
 
 // auditKinds are the kinds with known names, by the word of the audit log.
 var auditKinds = map[string]id.Kind{
-	"endpoint": id.Endpoint, "event": id.Event, "delivery": id.Delivery, "bulk_job": id.Job, "key": id.Key, "member": id.Member,
-	"invitation": id.Invitation, "portal_link": id.PortalLink, "tenant": id.Tenant,
+	"endpoint":    id.Endpoint,
+	"event":       id.Event,
+	"delivery":    id.Delivery,
+	"bulk_job":    id.Job,
+	"key":         id.Key,
+	"member":      id.Member,
+	"invitation":  id.Invitation,
+	"portal_link": id.PortalLink,
+	"tenant":      id.Tenant,
 }
 
 // AuditNames finds what people call the objects and authors of audit log entries, by id: an endpoint's description or
@@ -40,10 +47,12 @@ func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[strin
 		}
 		texts[u] = r.ID
 		if kind != id.Event && kind != id.Delivery {
-			named.Tenants, named.Ids = append(named.Tenants, r.Tenant), append(named.Ids, u)
+			named.Tenants = append(named.Tenants, r.Tenant)
+			named.Ids = append(named.Ids, u)
 			continue
 		}
-		typed.Tenants, typed.Ids = append(typed.Tenants, r.Tenant), append(typed.Ids, u)
+		typed.Tenants = append(typed.Tenants, r.Tenant)
+		typed.Ids = append(typed.Ids, u)
 		typed.Created = append(typed.Created, u.Time())
 	}
 	if len(named.Ids) > 0 {

@@ -15,9 +15,7 @@ const clockQuiet = 24 * time.Hour
 // ClockStepped moves due times by as much as the database's clock stepped, so that the time between retries stays the
 // same. If several workers saw the step, one of them moves the times: each passes the sum of steps that it knows (see
 // Due.Shifted), and a remainder below least counts as no step.
-func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration,
-	retries int64, err error,
-) {
+func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration, retries int64, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		shifted, err := q.LockClock(ctx)
 		if err != nil {

@@ -24,12 +24,18 @@ const (
 
 // What a direct connection asks the server to do at its own end, in the server's units.
 var serverKeepAlive = map[string]string{
-	"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "2", "tcp_user_timeout": "15000",
+	"tcp_keepalives_idle":     "5",
+	"tcp_keepalives_interval": "5",
+	"tcp_keepalives_count":    "2",
+	"tcp_user_timeout":        "15000",
 }
 
 var dialer = &net.Dialer{
 	KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: keepAliveTries,
+		Enable:   true,
+		Idle:     keepAliveEvery,
+		Interval: keepAliveEvery,
+		Count:    keepAliveTries,
 	},
 	Control: boundSilence,
 }
@@ -45,8 +51,11 @@ func parseURL(url string, o Options) (*pgx.ConnConfig, error) {
 }
 
 // The driver's message can quote the URL and with it the password.
-var errURL = fault.New(fault.Invalid, "database_url_invalid",
-	"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
+var errURL = fault.New(
+	fault.Invalid,
+	"database_url_invalid",
+	"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.",
+)
 
 // prepareConfig names the connection, puts the schema on its path, and bounds how long it waits for a dead network.
 func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {

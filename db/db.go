@@ -113,9 +113,7 @@ const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenan
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 // ConsoleThenTenant runs first as Console and then fn as the tenant that first returned, in one transaction.
-func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id.UUID, error),
-	fn func(*sql.Queries) error,
-) error {
+func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id.UUID, error), fn func(*sql.Queries) error) error {
 	return d.onOne(ctx, roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
 		tenant, err := first(q)
 		if err != nil {
@@ -130,9 +128,7 @@ func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id
 
 // ConsoleThenIngest runs first as Console and then, if it returned true, fn as Ingest, in one transaction. fn queues
 // what remains to be done in a batch.
-func (d *DB) ConsoleThenIngest(ctx context.Context, first func(*sql.Queries) (bool, error),
-	fn func(*sql.Queries, *pgx.Batch) error,
-) error {
+func (d *DB) ConsoleThenIngest(ctx context.Context, first func(*sql.Queries) (bool, error), fn func(*sql.Queries, *pgx.Batch) error) error {
 	return d.onOne(ctx, roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
 		if again, err := first(q); err != nil || !again {
 			return err

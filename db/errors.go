@@ -21,8 +21,10 @@ var (
 	ErrNoDay = errors.New("the day has no partitions")
 	// ErrMoving says that a tenant is in the last step of its move to another home. The client sends the request again.
 	ErrMoving = &fault.Error{
-		Kind: fault.Unavailable, Code: "tenant_moving", RetryAfter: 1,
-		Detail: "This tenant is moving to another server and accepts no changes for a few seconds. Send the same request again.",
+		Kind:       fault.Unavailable,
+		Code:       "tenant_moving",
+		RetryAfter: 1,
+		Detail:     "This tenant is moving to another server and accepts no changes for a few seconds. Send the same request again.",
 	}
 	// ErrWorkerDead says that another worker has declared this one dead.
 	ErrWorkerDead = errors.New("worker declared dead")
@@ -67,8 +69,11 @@ func translateServer(pg *pgconn.PgError) error {
 		return ErrWorkerDead
 	case pg.Code == codeReadOnly: // a replica before its promotion, or after the failover away from it
 		return &fault.Error{
-			Kind: fault.Unavailable, Code: "database_read_only", RetryAfter: 2, Cause: pg,
-			Detail: "The database accepts no changes: it is a replica, or default_transaction_read_only is on. Send the same request again in a few seconds.",
+			Kind:       fault.Unavailable,
+			Code:       "database_read_only",
+			RetryAfter: 2,
+			Cause:      pg,
+			Detail:     "The database accepts no changes: it is a replica, or default_transaction_read_only is on. Send the same request again in a few seconds.",
 		}
 	case pg.Code == "23514" && pg.ConstraintName == "": // no check is violated: no partition takes the row
 		return unavailable(errors.Join(ErrNoDay, pg))
@@ -98,20 +103,41 @@ const ProcessConnections = 28
 // What doesn't pass until the operator repairs it. It is never said to pass in seconds. Where one damaged row can be to
 // blame it is internal: a batch is then tried piece by piece.
 var (
-	lastingRoles = fault.New(fault.Unavailable, "database_roles",
-		"The role of the database URL can't take one of the roles posthorn_..., or that role can't use the schema. The operator of this server has to run `posthorn migrate roles`.")
-	lastingRight = fault.New(fault.Unavailable, "database_rights",
-		"The database's roles lack a permission that Posthorn needs. The operator of this server has to grant it; the log names the table or function.")
-	lastingFiles = fault.New(fault.Unavailable, "database_broken",
-		"PostgreSQL can't use a file of its own, as after an update of its package without a restart. The operator of this server has to restart PostgreSQL. Posthorn restarts its private one itself.")
-	lastingFull = fault.New(fault.Unavailable, "database_full",
-		"The disk of PostgreSQL is full. The operator of this server has to free space, and everything continues by itself after that.")
-	lastingSlots = fault.New(fault.Unavailable, "database_connections",
-		fmt.Sprintf("PostgreSQL accepts no more connections. A Posthorn process opens up to %d. The operator of this server has to raise max_connections, or put a pooler in front and set POSTHORN_DATABASE_LISTEN_URL.", ProcessConnections))
-	lastingEntry = fault.New(fault.Unavailable, "database_refused",
-		"The database rejects the user, password, or name of the database URL. The operator of this server has to correct them.")
-	lastingInner = fault.New(fault.Internal, "database_internal",
-		"PostgreSQL reports an internal error or damaged data. The operator of this server finds it in the logs of Posthorn and of PostgreSQL.")
+	lastingRoles = fault.New(
+		fault.Unavailable,
+		"database_roles",
+		"The role of the database URL can't take one of the roles posthorn_..., or that role can't use the schema. The operator of this server has to run `posthorn migrate roles`.",
+	)
+	lastingRight = fault.New(
+		fault.Unavailable,
+		"database_rights",
+		"The database's roles lack a permission that Posthorn needs. The operator of this server has to grant it; the log names the table or function.",
+	)
+	lastingFiles = fault.New(
+		fault.Unavailable,
+		"database_broken",
+		"PostgreSQL can't use a file of its own, as after an update of its package without a restart. The operator of this server has to restart PostgreSQL. Posthorn restarts its private one itself.",
+	)
+	lastingFull = fault.New(
+		fault.Unavailable,
+		"database_full",
+		"The disk of PostgreSQL is full. The operator of this server has to free space, and everything continues by itself after that.",
+	)
+	lastingSlots = fault.New(
+		fault.Unavailable,
+		"database_connections",
+		fmt.Sprintf("PostgreSQL accepts no more connections. A Posthorn process opens up to %d. The operator of this server has to raise max_connections, or put a pooler in front and set POSTHORN_DATABASE_LISTEN_URL.", ProcessConnections),
+	)
+	lastingEntry = fault.New(
+		fault.Unavailable,
+		"database_refused",
+		"The database rejects the user, password, or name of the database URL. The operator of this server has to correct them.",
+	)
+	lastingInner = fault.New(
+		fault.Internal,
+		"database_internal",
+		"PostgreSQL reports an internal error or damaged data. The operator of this server finds it in the logs of Posthorn and of PostgreSQL.",
+	)
 )
 
 // lastingFault says what an error is that doesn't pass by itself; nil for all others.
@@ -167,8 +193,11 @@ const lastingRetry = 60
 
 func unavailable(cause error) error {
 	return &fault.Error{
-		Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
-		Detail: "The database isn't responding right now. Send the same request again in a few seconds.", Cause: cause,
+		Kind:       fault.Unavailable,
+		Code:       "database_unavailable",
+		RetryAfter: 2,
+		Detail:     "The database isn't responding right now. Send the same request again in a few seconds.",
+		Cause:      cause,
 	}
 }
 

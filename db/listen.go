@@ -41,9 +41,7 @@ func Listen(ctx context.Context, url string, channels []string, connected func()
 }
 
 // Listen is the function of that name. Call it once.
-func (l *Listener) Listen(ctx context.Context, url string, channels []string, connected func(),
-	got func(channel, payload string),
-) {
+func (l *Listener) Listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) {
 	l.alive.Store(time.Now().UnixNano())
 	for ctx.Err() == nil {
 		err := l.listen(ctx, url, channels, connected, got)
@@ -69,9 +67,7 @@ func (l *Listener) Age() time.Duration {
 	return 0
 }
 
-func (l *Listener) listen(ctx context.Context, url string, channels []string, connected func(),
-	got func(channel, payload string),
-) error {
+func (l *Listener) listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) error {
 	conn, err := Connect(ctx, url, Options{Name: "listen"})
 	if err != nil {
 		return err

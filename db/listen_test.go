@@ -66,7 +66,10 @@ func newSilentProxy(t *testing.T, database string) (p *silentProxy, through stri
 		}
 	}()
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/" + cfg.Database,
+		Scheme:   "postgres",
+		User:     url.UserPassword(cfg.User, cfg.Password),
+		Host:     l.Addr().String(),
+		Path:     "/" + cfg.Database,
 		RawQuery: "sslmode=disable",
 	}
 	return p, u.String()
@@ -102,8 +105,7 @@ func TestASilentConnectionForNotificationsIsReplaced(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.Listen(ctx, through, []string{db.ChannelJobs}, func() { connected <- struct{}{} },
-			func(_, payload string) { got <- payload })
+		l.Listen(ctx, through, []string{db.ChannelJobs}, func() { connected <- struct{}{} }, func(_, payload string) { got <- payload })
 	}()
 	defer func() { cancel(); <-done }()
 	within := func(what string, c <-chan struct{}) {

@@ -70,8 +70,11 @@ func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
 			}
 			if try == lockTries {
 				return &fault.Error{
-					Kind: fault.Unavailable, Code: "database_busy", Cause: err, RetryAfter: 60,
-					Detail: "A table stayed locked by another session, such as a long query or a backup. End that session and run `posthorn migrate up` again. Completed migrations stay.",
+					Kind:       fault.Unavailable,
+					Code:       "database_busy",
+					Cause:      err,
+					RetryAfter: 60,
+					Detail:     "A table stayed locked by another session, such as a long query or a backup. End that session and run `posthorn migrate up` again. Completed migrations stay.",
 				}
 			}
 			select {
@@ -104,7 +107,9 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 		list, err := p.Status(ctx)
 		for _, s := range list {
 			states = append(states, MigrationState{
-				Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied,
+				Version: s.Source.Version,
+				Name:    s.Source.Path,
+				Applied: s.State == goose.StateApplied,
 			})
 		}
 		return err
@@ -197,9 +202,13 @@ func migratingRole(ctx context.Context, url string) (role string, err error) {
 	case err != nil:
 		return "", Translate(err)
 	case otherOwner != "":
-		return "", &fault.Error{Kind: fault.Invalid, Code: "database_owner", Detail: fmt.Sprintf(
-			"The schema posthorn, or a table in it, belongs to the role %[1]s, and the role %[2]s of the database URL can't use it. As a superuser, "+
-				"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", otherOwner, user)}
+		return "", &fault.Error{
+			Kind: fault.Invalid,
+			Code: "database_owner",
+			Detail: fmt.Sprintf(
+				"The schema posthorn, or a table in it, belongs to the role %[1]s, and the role %[2]s of the database URL can't use it. As a superuser, "+
+					"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", otherOwner, user),
+		}
 	case (superuser || acts) && plain:
 		return owner, nil
 	}
@@ -220,7 +229,9 @@ func ensureSchema(ctx context.Context, conn *sql.DB) error {
 	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+Identifier(Schema)); err != nil {
 		if again := conn.QueryRowContext(ctx, exists, Schema).Scan(&n); again != nil || n == 0 {
 			return &fault.Error{
-				Kind: fault.Invalid, Code: "database_role_too_weak", Cause: err,
+				Kind:   fault.Invalid,
+				Code:   "database_role_too_weak",
+				Cause:  err,
 				Detail: "The database role cannot create the schema posthorn. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.",
 			}
 		}

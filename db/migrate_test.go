@@ -86,8 +86,7 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 		UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'posthorn'::regnamespace`); len(left) > 0 {
 		t.Errorf("after going down there are still %q", left)
 	}
-	if states, err := db.MigrateStatus(ctx, url); err != nil || slices.ContainsFunc(states,
-		func(s db.MigrationState) bool { return s.Applied }) {
+	if states, err := db.MigrateStatus(ctx, url); err != nil || slices.ContainsFunc(states, func(s db.MigrationState) bool { return s.Applied }) {
 		t.Errorf("after going down: %+v, %v", states, err)
 	}
 	if err := schematest.Migrate(ctx, url); err != nil {
@@ -194,8 +193,7 @@ func TestSeveralProcessesCanMigrateConcurrently(t *testing.T) {
 		t.Error(err)
 	} else {
 		defer d.Close()
-		if _, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"},
-			db.Author{Kind: "command"}); err != nil {
+		if _, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -347,7 +345,8 @@ func TestMailDomainsOfOlderRowsBecomeASCII(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", email, err)
 		}
-		now, domains = append(now, ascii), append(domains, sso.DomainOf(ascii))
+		now = append(now, ascii)
+		domains = append(domains, sso.DomainOf(ascii))
 	}
 	slices.Sort(domains)
 	for query, want := range map[string][]string{
@@ -413,8 +412,7 @@ func TestAConnectionCarriesNothingOver(t *testing.T) {
 	clean("a failed statement")
 	var n int64
 	if err := d.Tenant(ctx, a, func(q *sql.Queries) (err error) {
-		n, err = q.CountEventTypes(ctx,
-			a)
+		n, err = q.CountEventTypes(ctx, a)
 		return err
 	}); err != nil || n != 0 {
 		t.Errorf("%d event types, %v: what was rolled back is there", n, err)

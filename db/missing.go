@@ -14,7 +14,11 @@ import (
 // damaged and the request fails with an internal error. With every other statement, a missing row means that the
 // requested object does not exist.
 var singletons = map[string]bool{
-	"PlatformSettings": true, "LockPlatform": true, "LockClock": true, "ClockSteppedAt": true, "KeysRevision": true,
+	"PlatformSettings": true,
+	"LockPlatform":     true,
+	"LockClock":        true,
+	"ClockSteppedAt":   true,
+	"KeysRevision":     true,
 }
 
 // missingRow is pgx.ErrNoRows with the name of the statement.

@@ -10,8 +10,7 @@ import (
 
 // Sweep calls each for every tenant that has endpoints, if the named sweep is due by the database's clock. One of
 // several workers does it. It returns false if the sweep was not due.
-func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each func(tenant id.UUID,
-	tenantName string) error,
+func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each func(tenant id.UUID, tenantName string) error,
 ) (bool, error) {
 	due := false
 	err := d.Worker(ctx, func(q *sql.Queries) error {
@@ -52,9 +51,7 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 
 // Periodic runs fn if a named job is due by the database's clock, in whichever worker asks first. fn runs inside the
 // transaction that marks the job as done, so both commit or neither.
-func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn func(*sql.Queries) error) (did bool,
-	err error,
-) {
+func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn func(*sql.Queries) error) (did bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if err := q.InsertPeriodic(ctx, name); err != nil {
 			return err

@@ -48,9 +48,13 @@ func RolesFault(missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Invalid, Code: "database_roles", Detail: fmt.Sprintf(
-		"The role of POSTHORN_DATABASE_URL can't use %s. Run `posthorn migrate roles` with POSTHORN_ADMIN_DATABASE_URL set to the URL of an administrator of the server.",
-		strings.Join(missing, ", "))}
+	return &fault.Error{
+		Kind: fault.Invalid,
+		Code: "database_roles",
+		Detail: fmt.Sprintf(
+			"The role of POSTHORN_DATABASE_URL can't use %s. Run `posthorn migrate roles` with POSTHORN_ADMIN_DATABASE_URL set to the URL of an administrator of the server.",
+			strings.Join(missing, ", ")),
+	}
 }
 
 // PrepareServer lets the role of a URL use its server for Posthorn, as the administrator of another URL: a superuser,
@@ -273,7 +277,11 @@ func EncodingFault(encoding, database, owner string) error {
 	if encoding == "UTF8" {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Invalid, Code: "database_not_utf8", Detail: fmt.Sprintf(
-		"The database %s has the encoding %s. Posthorn needs UTF8. Create another database, and name it in POSTHORN_DATABASE_URL: %s",
-		database, encoding, createDatabase("posthorn_utf8", owner))}
+	return &fault.Error{
+		Kind: fault.Invalid,
+		Code: "database_not_utf8",
+		Detail: fmt.Sprintf(
+			"The database %s has the encoding %s. Posthorn needs UTF8. Create another database, and name it in POSTHORN_DATABASE_URL: %s",
+			database, encoding, createDatabase("posthorn_utf8", owner)),
+	}
 }

@@ -40,8 +40,7 @@ func TestAMissingSingletonIsNoMissingObject(t *testing.T) {
 		}
 		return err
 	})
-	if e := fault.As(err); e == nil || e.Kind != fault.Internal || e.Cause == nil || !strings.Contains(e.Cause.Error(),
-		"PlatformSettings") {
+	if e := fault.As(err); e == nil || e.Kind != fault.Internal || e.Cause == nil || !strings.Contains(e.Cause.Error(), "PlatformSettings") {
 		t.Errorf("the platform's settings are missing: %+v", err)
 	}
 	err = d.Console(t.Context(), func(q *sql.Queries) error {

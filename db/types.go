@@ -16,7 +16,9 @@ func registerTypes(m *pgtype.Map, b *buffers) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
 	m.RegisterType(&pgtype.Type{
-		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+		Name:  "timestamptz",
+		OID:   pgtype.TimestamptzOID,
+		Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
 	})
 	for _, a := range []struct {
 		name         string
@@ -35,10 +37,14 @@ func registerTypes(m *pgtype.Map, b *buffers) {
 			plan(b, pgtype.TimestamptzOID, of[*time.Time](8), appendTimeOrNull))},
 	} {
 		known, _ := m.TypeForOID(a.element)
-		m.RegisterType(&pgtype.Type{Name: a.name, OID: a.oid, Codec: arrayCodec{
-			&pgtype.ArrayCodec{ElementType: known},
-			a.plans,
-		}})
+		m.RegisterType(&pgtype.Type{
+			Name: a.name,
+			OID:  a.oid,
+			Codec: arrayCodec{
+				&pgtype.ArrayCodec{ElementType: known},
+				a.plans,
+			},
+		})
 	}
 }
 

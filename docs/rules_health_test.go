@@ -48,12 +48,21 @@ func policies() string {
 		ranges[r.Name] = r
 	}
 	defaults := map[string]int{
-		"auth_failures": p.AuthFailures, "auth_minutes": p.AuthMinutes, "unhealthy_hours": p.UnhealthyHours, "unhealthy_failures": p.UnhealthyFailures,
-		"failures_over": p.FailuresOver, "failures_hours": p.FailuresHours, "tls_hours": p.TLSHours, "exhausted": p.Exhausted,
+		"auth_failures":      p.AuthFailures,
+		"auth_minutes":       p.AuthMinutes,
+		"unhealthy_hours":    p.UnhealthyHours,
+		"unhealthy_failures": p.UnhealthyFailures,
+		"failures_over":      p.FailuresOver,
+		"failures_hours":     p.FailuresHours,
+		"tls_hours":          p.TLSHours,
+		"exhausted":          p.Exhausted,
 	}
 	settings := map[health.Reason][]string{
-		health.TLS: {"tls_hours"}, health.Auth: {"auth_failures", "auth_minutes"}, health.Unhealthy: {"unhealthy_hours", "unhealthy_failures"},
-		health.Failures: {"failures_over", "failures_hours"}, health.Exhausted: {"exhausted"},
+		health.TLS:       {"tls_hours"},
+		health.Auth:      {"auth_failures", "auth_minutes"},
+		health.Unhealthy: {"unhealthy_hours", "unhealthy_failures"},
+		health.Failures:  {"failures_over", "failures_hours"},
+		health.Exhausted: {"exhausted"},
 	}
 	var b strings.Builder
 	b.WriteString("| reason | by default | settings with defaults and ranges |\n| --- | --- | --- |\n")
@@ -90,16 +99,20 @@ func warnings() string {
 		c      delivery.Counters
 	}{
 		{health.TLS, delivery.Counters{
-			TLSOnlySince: t0, ConsecutiveFailures: 1, UnhealthySince: t0,
-			FirstFailureAt: t0,
+			TLSOnlySince:        t0,
+			ConsecutiveFailures: 1,
+			UnhealthySince:      t0,
+			FirstFailureAt:      t0,
 		}},
 		{health.Unhealthy, delivery.Counters{
-			ConsecutiveFailures: p.UnhealthyFailures, UnhealthySince: t0,
-			FirstFailureAt: t0,
+			ConsecutiveFailures: p.UnhealthyFailures,
+			UnhealthySince:      t0,
+			FirstFailureAt:      t0,
 		}},
 		{health.Failures, delivery.Counters{
-			ConsecutiveFailures: p.FailuresOver + 1, UnhealthySince: t0,
-			FirstFailureAt: t0,
+			ConsecutiveFailures: p.FailuresOver + 1,
+			UnhealthySince:      t0,
+			FirstFailureAt:      t0,
 		}},
 		{health.Auth, delivery.Counters{AuthStreak: p.AuthFailures, AuthSince: t0, FirstFailureAt: t0}},
 	} {

@@ -173,20 +173,16 @@ func answers() string {
 			if d.Repeat {
 				class = "not counted: says nothing about the endpoint"
 			}
-			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r,
-				0.5); lenient.Status != d.Status {
+			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
 				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)
 			}
-			if patient := delivery.Decide(delivery.Policy{Schedule: standard, RetryRefusal: true}, 1, r,
-				0.5); patient.Status != d.Status {
+			if patient := delivery.Decide(delivery.Policy{Schedule: standard, RetryRefusal: true}, 1, r, 0.5); patient.Status != d.Status {
 				outcome = "retried once, then " + outcome + "; with `health_policy.auth_minutes` 0 " + outcomeWords(d) + " immediately"
 			}
-			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1,
-				r, 0.5); r.Status == 410 {
+			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1, r, 0.5); r.Status == 410 {
 				outcome += "; with `retry_client_errors` and `health_policy.gone` off " + outcomeWords(both)
 			}
-			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r,
-				0.5); accepting.Status != d.Status {
+			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r, 0.5); accepting.Status != d.Status {
 				outcome += "; with `accept_conflict` " + outcomeWords(accepting)
 			}
 			outcomes[outcome+class] = true
@@ -215,8 +211,11 @@ func outcomeWords(d delivery.Decision) string {
 
 func classWords(c delivery.Class) string {
 	return map[delivery.Class]string{
-		delivery.Success: "success: all counts are reset", delivery.Unhealthy: "unhealthy", delivery.Auth: "authentication failure, counted separately",
-		delivery.Throttled: "not counted: the endpoint asks for a lower rate", delivery.Neutral: "not counted: concerns this delivery only",
+		delivery.Success:   "success: all counts are reset",
+		delivery.Unhealthy: "unhealthy",
+		delivery.Auth:      "authentication failure, counted separately",
+		delivery.Throttled: "not counted: the endpoint asks for a lower rate",
+		delivery.Neutral:   "not counted: concerns this delivery only",
 	}[c]
 }
 

@@ -97,8 +97,13 @@ func attempts(t *testing.T, language string) []attempt {
 				headers[strings.ToLower(h.Name)] = h.Value
 			}
 			good := attempt{
-				Name: string(format) + " " + name, Verify: names[language], Headers: headers,
-				Body: base64.StdEncoding.EncodeToString(body), Secret: newSecret, Now: signedAt + 60, Trust: true,
+				Name:    string(format) + " " + name,
+				Verify:  names[language],
+				Headers: headers,
+				Body:    base64.StdEncoding.EncodeToString(body),
+				Secret:  newSecret,
+				Now:     signedAt + 60,
+				Trust:   true,
 			}
 			with := func(what string, change func(*attempt)) {
 				a := good

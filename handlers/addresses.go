@@ -58,7 +58,8 @@ var allAddressesRate = Rate{PerSecond: 100, Burst: 1000}
 // NewAddresses creates an empty Addresses.
 func NewAddresses(now func() time.Time) *Addresses {
 	return &Addresses{
-		buckets: NewBuckets[netip.Prefix](addressRate, now), all: NewBuckets[struct{}](allAddressesRate, now),
+		buckets: NewBuckets[netip.Prefix](addressRate, now),
+		all:     NewBuckets[struct{}](allAddressesRate, now),
 	}
 }
 

@@ -31,9 +31,12 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	}
 	by := db.Author{Kind: "operator", ID: id.Operator.Format(session.User.ID), Name: session.User.Email, Address: c.Actor.Address}
 	view, err := accounts.SeePage(c.Ctx(), k.sessions.db, accounts.SeenPage{
-		Session: session.ID, Tenant: tenant, Path: shortenTo(maxSeen, within(c.Request.URL.Path)), Query: shortenTo(maxSeen,
-			c.Request.URL.RawQuery),
-		Acts: c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead, Part: c.Fragment(),
+		Session: session.ID,
+		Tenant:  tenant,
+		Path:    shortenTo(maxSeen, within(c.Request.URL.Path)),
+		Query:   shortenTo(maxSeen, c.Request.URL.RawQuery),
+		Acts:    c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead,
+		Part:    c.Fragment(),
 	}, by)
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return false, nil

@@ -201,8 +201,10 @@ func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder,
 }
 
 var errKeySlow = &fault.Error{
-	Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
-	Detail: "The database isn't responding right now. Send the same request again in a few seconds.",
+	Kind:       fault.Unavailable,
+	Code:       "database_unavailable",
+	RetryAfter: 2,
+	Detail:     "The database isn't responding right now. Send the same request again in a few seconds.",
 }
 
 // findOnce joins the running lookup of this key, or starts one. Its result is valid as long as a cached result of the

@@ -331,8 +331,14 @@ func TestOnlyWhatLooksLikeAKeyIsLookedUp(t *testing.T) {
 	t.Parallel()
 	good := "phk_" + strings.Repeat("aZ9", 16) + "0"
 	for text, want := range map[string]bool{
-		good: true, "php_" + good[4:]: true, "phx_" + good[4:]: false, good + "a": false, good[:40]: false, "": false,
-		good[:10] + "-" + good[11:]: false, good[:10] + "\x00" + good[11:]: false,
+		good:                           true,
+		"php_" + good[4:]:              true,
+		"phx_" + good[4:]:              false,
+		good + "a":                     false,
+		good[:40]:                      false,
+		"":                             false,
+		good[:10] + "-" + good[11:]:    false,
+		good[:10] + "\x00" + good[11:]: false,
 	} {
 		if accounts.LooksLikeKey(text) != want {
 			t.Errorf("%q: %t", text, !want)

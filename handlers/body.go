@@ -49,7 +49,9 @@ func readBody(w http.ResponseWriter, r *http.Request, from io.ReadCloser, most i
 		return nil, full
 	}
 	return nil, &fault.Error{
-		Kind: fault.Invalid, Code: "body_incomplete", Cause: err,
+		Kind:   fault.Invalid,
+		Code:   "body_incomplete",
+		Cause:  err,
 		Detail: "The body ended early or came too slowly. Send the request again.",
 	}
 }
@@ -105,8 +107,11 @@ func tooLarge(most int64) error {
 	return fault.New(fault.TooLarge, "body_too_large", detail)
 }
 
-var errNotJSONType = fault.New(fault.UnsupportedType, "content_type_unsupported",
-	"The body's Content-Type is not JSON. Send `Content-Type: application/json`.")
+var errNotJSONType = fault.New(
+	fault.UnsupportedType,
+	"content_type_unsupported",
+	"The body's Content-Type is not JSON. Send `Content-Type: application/json`.",
+)
 
 // JSONBody is Body for JSON. A Content-Type that names another type is rejected. Without one the body is read as
 // JSON.

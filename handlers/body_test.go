@@ -18,16 +18,31 @@ func TestABodyThatNamesAnotherTypeIsRejected(t *testing.T) {
 	t.Parallel()
 	k := New(Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	e := k.NewEngine()
-	k.Mount(e, []Route{{Method: "POST", Path: "/api/x", Access: Access{Public: true}, Handler: func(c *Call) error {
-		if err := c.DecodeOptional(&struct{}{}); err != nil {
-			return err
-		}
-		return c.AnswerNothing()
-	}}})
+	k.Mount(e, []Route{{
+		Method: "POST",
+		Path:   "/api/x",
+		Access: Access{Public: true},
+		Handler: func(c *Call) error {
+			if err := c.DecodeOptional(&struct{}{}); err != nil {
+				return err
+			}
+			return c.AnswerNothing()
+		},
+	}})
 	for kind, want := range map[string]int{
-		"": 204, "application/json": 204, "application/json; charset=utf-8": 204, "Application/JSON": 204, "application/cloudevents+json": 204,
-		"text/plain": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415, "text/html": 415,
-		"application/jsonx": 415, "text/json+json": 415, ";": 415, "application/json, text/plain": 415,
+		"":                                  204,
+		"application/json":                  204,
+		"application/json; charset=utf-8":   204,
+		"Application/JSON":                  204,
+		"application/cloudevents+json":      204,
+		"text/plain":                        415,
+		"application/x-www-form-urlencoded": 415,
+		"multipart/form-data; boundary=x":   415,
+		"text/html":                         415,
+		"application/jsonx":                 415,
+		"text/json+json":                    415,
+		";":                                 415,
+		"application/json, text/plain":      415,
 	} {
 		for body, want := range map[string]int{"{}": want, "": 204} { // a request without a body needs no type
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/api/x", strings.NewReader(body))
@@ -45,7 +60,8 @@ func TestABodyIsReadWholeHoweverItArrives(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 10_000)
 	for _, length := range []int64{-1, int64(len(text))} {
 		for name, r := range map[string]io.Reader{
-			"at once": bytes.NewReader(text), "in halves": iotest.HalfReader(bytes.NewReader(text)),
+			"at once":      bytes.NewReader(text),
+			"in halves":    iotest.HalfReader(bytes.NewReader(text)),
 			"with its end": iotest.DataErrReader(bytes.NewReader(text)),
 		} {
 			got, err := readAll(r, length)

@@ -119,6 +119,11 @@ func (c *Call) Author() db.Author {
 // details becomes a JSON object or is nil, and never contains a secret.
 func (c *Call) Audit(q *db.Tx, action, kind, object, reason string, details any) error {
 	return db.Audit(c.Ctx(), q, c.Author(), db.Audited{
-		Tenant: &c.Actor.Tenant, Action: action, Kind: kind, Object: object, Reason: reason, Details: details,
+		Tenant:  &c.Actor.Tenant,
+		Action:  action,
+		Kind:    kind,
+		Object:  object,
+		Reason:  reason,
+		Details: details,
 	})
 }

@@ -28,10 +28,14 @@ func TestLongResponsesToGETAreCompressedForClientsThatAcceptIt(t *testing.T) {
 		{Method: "GET", Path: "/short", Access: open, Handler: func(c *Call) error { return c.Render(http.StatusOK, templ.Raw("<p>webhooks</p>")) }},
 		{Method: "GET", Path: "/secret", Access: open, Handler: func(c *Call) error { c.Uncompressed(); return page(c) }},
 		{Method: "GET", Path: "/tagged", Access: open, Handler: func(c *Call) error { c.Header("ETag", `"1"`); return page(c) }},
-		{Method: "GET", Path: "/json", Access: open, Handler: func(c *Call) error {
-			return c.Answer(http.StatusOK,
-				map[string]string{"text": long})
-		}},
+		{
+			Method: "GET",
+			Path:   "/json",
+			Access: open,
+			Handler: func(c *Call) error {
+				return c.Answer(http.StatusOK, map[string]string{"text": long})
+			},
+		},
 		{Method: "GET", Path: "/stream", Access: open, Handler: func(c *Call) error { _, err := c.BeginStream(); return err }},
 	})
 	for _, one := range []struct {

@@ -13,8 +13,11 @@ import (
 // a cursor that was altered or that belongs to another list, which would otherwise give a wrong page without an error.
 const cursorSum = 12
 
-var errCursor = fault.InvalidField("cursor", "cursor_invalid",
-	"This cursor belongs to another list, or was altered. Send next_cursor of the previous page with the same filters and order, or start without a cursor.")
+var errCursor = fault.InvalidField(
+	"cursor",
+	"cursor_invalid",
+	"This cursor belongs to another list, or was altered. Send next_cursor of the previous page with the same filters and order, or start without a cursor.",
+)
 
 func makeCursor(list string, position []byte) string {
 	out := make([]byte, cursorSum, cursorSum+len(position))

@@ -55,8 +55,11 @@ func Status(err error) int {
 }
 
 // errInternal is all that callers learn about internal errors.
-var errInternal = fault.New(fault.Internal, "internal",
-	"Something went wrong on our side. Send the same request again; if it fails again, tell us the request_id.")
+var errInternal = fault.New(
+	fault.Internal,
+	"internal",
+	"Something went wrong on our side. Send the same request again; if it fails again, tell us the request_id.",
+)
 
 // errCanceled is for a caller that has disconnected. Nobody reads it.
 var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canceled. Send it again.")
@@ -124,8 +127,13 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="posthorn"`)
 	}
 	body, encodeErr := json.Marshal(problem{
-		Type: problemPage + e.Code, Title: http.StatusText(status), Status: status,
-		Code: e.Code, Detail: e.Detail, Errors: e.Fields, RequestID: requestID(c),
+		Type:      problemPage + e.Code,
+		Title:     http.StatusText(status),
+		Status:    status,
+		Code:      e.Code,
+		Detail:    e.Detail,
+		Errors:    e.Fields,
+		RequestID: requestID(c),
 	})
 	if encodeErr != nil { // never: strings and numbers alone
 		k.log.Error("problem not encoded", slog.Any("error", encodeErr))

@@ -211,8 +211,11 @@ var filters = map[Filter]func(r *pageReader, value string){
 	ByType: func(r *pageReader, value string) {
 		r.page.Type = value
 		if !event.ValidType(strings.TrimSuffix(value, ".*")) {
-			r.refuse("type", event.CodeTypeMalformed,
-				"type is an event type, such as order.completed, or all types below a prefix, such as order.*.")
+			r.refuse(
+				"type",
+				event.CodeTypeMalformed,
+				"type is an event type, such as order.completed, or all types below a prefix, such as order.*.",
+			)
 		}
 	},
 	ByChannel: func(r *pageReader, value string) {

@@ -35,7 +35,11 @@ func (c *Call) StartFlow() string {
 		secret, _ = accounts.NewToken()
 	}
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure wherever the server is reached by https
-		Name: c.kit.sessions.flowCookie(), Value: secret, Path: "/", MaxAge: int(sso.FlowLife.Seconds()), HttpOnly: true,
+		Name:     c.kit.sessions.flowCookie(),
+		Value:    secret,
+		Path:     "/",
+		MaxAge:   int(sso.FlowLife.Seconds()),
+		HttpOnly: true,
 		Secure:   c.kit.sessions.secure,
 		SameSite: http.SameSiteLaxMode,
 	})
@@ -52,7 +56,9 @@ func SendAway(c *Call, to, back string) error {
 	}
 	c.Writer.Header().Set("Refresh", "0; url="+to)
 	return c.Render(http.StatusOK, pages.FormPage(pages.Form{
-		Shell: c.Shell("Single sign-on", ""), Title: "Continue to " + u.Host, Text: "You sign in at " + u.Host + " and come back here.",
+		Shell: c.Shell("Single sign-on", ""),
+		Title: "Continue to " + u.Host,
+		Text:  "You sign in at " + u.Host + " and come back here.",
 		Links: []pages.Link{{Label: "Continue", Href: to}, {Label: "Back to sign in", Href: back}},
 	}))
 }

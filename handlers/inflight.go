@@ -28,17 +28,23 @@ const anonymousCost = 32 << 10
 
 var (
 	errBodies = &fault.Error{
-		Kind: fault.Unavailable, Code: "bodies_in_flight", RetryAfter: 2,
-		Detail: "This server has reached its memory limit for request bodies. Wait for the time in Retry-After, then send the request again.",
+		Kind:       fault.Unavailable,
+		Code:       "bodies_in_flight",
+		RetryAfter: 2,
+		Detail:     "This server has reached its memory limit for request bodies. Wait for the time in Retry-After, then send the request again.",
 	}
 	errSenderBodies = &fault.Error{
-		Kind: fault.Unavailable, Code: "bodies_in_flight", RetryAfter: 2,
-		Detail: "Your concurrent requests have reached the memory limit for one sender. Send fewer requests at a time, or smaller batches.",
+		Kind:       fault.Unavailable,
+		Code:       "bodies_in_flight",
+		RetryAfter: 2,
+		Detail:     "Your concurrent requests have reached the memory limit for one sender. Send fewer requests at a time, or smaller batches.",
 	}
 	// ErrNetwork is for a stranger whose network has too many requests in flight.
 	ErrNetwork = &fault.Error{
-		Kind: fault.Limited, Code: "network_busy", RetryAfter: 5,
-		Detail: "Too many requests without a key or a session are in flight from your network. Wait a few seconds, then try again.",
+		Kind:       fault.Limited,
+		Code:       "network_busy",
+		RetryAfter: 5,
+		Detail:     "Too many requests without a key or a session are in flight from your network. Wait a few seconds, then try again.",
 	}
 )
 

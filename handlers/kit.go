@@ -65,12 +65,20 @@ type Kit struct {
 // New creates a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now),
-		queue:    newQueue(queuePlaces, queueLength),
-		sessions: c.Sessions, keys: c.Keys,
-		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies,
-		https:       strings.HasPrefix(c.BaseURL, "https://"),
-		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
+		db:           c.DB,
+		auth:         c.Authenticator,
+		log:          c.Log,
+		now:          c.Now,
+		limit:        newLimiter(c.KeyRate, c.Now),
+		queue:        newQueue(queuePlaces, queueLength),
+		sessions:     c.Sessions,
+		keys:         c.Keys,
+		cross:        http.NewCrossOriginProtection(),
+		ancestors:    c.FrameAncestors,
+		proxies:      c.Proxies,
+		https:        strings.HasPrefix(c.BaseURL, "https://"),
+		consoleHost:  c.ConsoleHost,
+		crossConsole: http.NewCrossOriginProtection(),
 	}
 	k.bodies, k.anonymous = newBodies(c.Bodies)
 	if c.BaseURL != "" {
@@ -368,8 +376,7 @@ func (k *Kit) admit(c *Call, a Access) error {
 	}
 	if c.Actor.Platform {
 		if err := k.resolveTenant(c); err != nil {
-			if a.NewTenant && fault.Is(err, fault.ErrNotFound.Code) && id.ValidExternal(id.Tenant,
-				c.Param(TenantParam)) {
+			if a.NewTenant && fault.Is(err, fault.ErrNotFound.Code) && id.ValidExternal(id.Tenant, c.Param(TenantParam)) {
 				c.Actor.NewTenant = c.Param(TenantParam)
 				return nil
 			}

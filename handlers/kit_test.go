@@ -35,8 +35,16 @@ func serveOne(t *testing.T, h Handler, log *bytes.Buffer) (*httptest.ResponseRec
 func TestEveryKindHasItsStatus(t *testing.T) {
 	t.Parallel()
 	for kind, status := range map[fault.Kind]int{
-		fault.Invalid: 400, fault.Unauthenticated: 401, fault.Forbidden: 403, fault.NotFound: 404, fault.Conflict: 409,
-		fault.Gone: 410, fault.TooLarge: 413, fault.Limited: 429, fault.Unavailable: 503, fault.Internal: 500,
+		fault.Invalid:         400,
+		fault.Unauthenticated: 401,
+		fault.Forbidden:       403,
+		fault.NotFound:        404,
+		fault.Conflict:        409,
+		fault.Gone:            410,
+		fault.TooLarge:        413,
+		fault.Limited:         429,
+		fault.Unavailable:     503,
+		fault.Internal:        500,
 		fault.UnsupportedType: 415,
 	} {
 		var log bytes.Buffer

@@ -18,8 +18,14 @@ import (
 func rowID(n byte) id.UUID { return id.UUID{0, n} }
 
 var pageOfTest = List{
-	Name: "rows", Rows: 3, Of: id.Delivery, Back: true, Statuses: []string{"failed", "held"}, Own: []string{"top"},
-	Filters: []Filter{BySince, ByType, ByTenant, BySearch}, Choices: []Choice{{"state", []string{"", "done"}}},
+	Name:     "rows",
+	Rows:     3,
+	Of:       id.Delivery,
+	Back:     true,
+	Statuses: []string{"failed", "held"},
+	Own:      []string{"top"},
+	Filters:  []Filter{BySince, ByType, ByTenant, BySearch},
+	Choices:  []Choice{{"state", []string{"", "done"}}},
 }
 
 func pageAt(t *testing.T, l List, query string) (Page, error) {
@@ -50,8 +56,9 @@ func TestPagesAndTheAPIRefuseWithTheSameSentence(t *testing.T) {
 		"cursor=x":   `cursor: Unknown parameter "cursor". This list accepts after, before, state, status, since, type, tenant, q, top.`,
 	})
 	maps.Copy(both, map[string]string{
-		"limit=0": "limit: limit must be a number from 1 to 250.", "order=up": "order: order must be asc or desc.",
-		"after=x": `after: Unknown parameter "after". This list accepts limit, cursor, order, state, status, since, type, tenant, q.`,
+		"limit=0":  "limit: limit must be a number from 1 to 250.",
+		"order=up": "order: order must be asc or desc.",
+		"after=x":  `after: Unknown parameter "after". This list accepts limit, cursor, order, state, status, since, type, tenant, q.`,
 	})
 	for _, surface := range []struct {
 		list  List

@@ -31,7 +31,10 @@ type Listing[T any] struct {
 
 // ReadList reads a list for a page of HTML, in one transaction. The list has no way back. An error of a list without
 // filters is returned, because there is no form to show it in.
-func ReadList[T any](c *Call, l List, tx func(func(*db.Tx) error) error,
+func ReadList[T any](
+	c *Call,
+	l List,
+	tx func(func(*db.Tx) error) error,
 	read func(*db.Tx, Page) (show.Page[T], error),
 ) (v Listing[T], err error) {
 	v.Page, err = c.Page(l)

@@ -44,8 +44,14 @@ func TestTheClientsAddressIsTheLastThatNoTrustedProxyBears(t *testing.T) {
 func TestTrustedProxiesAreNetworksOrAddressesAndNeverEverybody(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string]string{
-		"": "", "127.0.0.1, ::1 10.0.0.0/8,\nfd00::/8": "", "0.0.0.0/0": "everybody", "::/0": "everybody", "proxy.internal": "neither",
-		"10.0.0.1/8": "10.0.0.0/8", "10.0.0.1:80": "neither", "fe80::1%eth0": "neither",
+		"":                                     "",
+		"127.0.0.1, ::1 10.0.0.0/8,\nfd00::/8": "",
+		"0.0.0.0/0":                            "everybody",
+		"::/0":                                 "everybody",
+		"proxy.internal":                       "neither",
+		"10.0.0.1/8":                           "10.0.0.0/8",
+		"10.0.0.1:80":                          "neither",
+		"fe80::1%eth0":                         "neither",
 	} {
 		_, err := ParseProxies(list)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -17,8 +17,10 @@ const (
 
 // ErrBusy is for a stranger's request that finds the queue full.
 var ErrBusy = &fault.Error{
-	Kind: fault.Limited, Code: "sign_in_busy", RetryAfter: 3,
-	Detail: "Too many people are signing in right now. Wait a few seconds, then try again.",
+	Kind:       fault.Limited,
+	Code:       "sign_in_busy",
+	RetryAfter: 3,
+	Detail:     "Too many people are signing in right now. Wait a few seconds, then try again.",
 }
 
 // queue lets a few requests in at a time. A bounded number of others wait.

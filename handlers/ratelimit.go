@@ -60,8 +60,10 @@ func newLimiter(rate Rate, now func() time.Time) *limiter {
 }
 
 var errLimited = &fault.Error{
-	Kind: fault.Limited, Code: "rate_limited", RetryAfter: 1,
-	Detail: "Rate limit exceeded for this key. Wait for the time in Retry-After, and batch events to send fewer requests.",
+	Kind:       fault.Limited,
+	Code:       "rate_limited",
+	RetryAfter: 1,
+	Detail:     "Rate limit exceeded for this key. Wait for the time in Retry-After, and batch events to send fewer requests.",
 }
 
 // spend takes a token, writes the state of the bucket into the headers, and rejects the request if it is empty.

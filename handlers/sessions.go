@@ -73,7 +73,11 @@ func (s *Sessions) kind(cookie string) account.Kind {
 // except for one with SameSite=None, partitioned by the page around it.
 func (s *Sessions) options(kind account.Kind) *sessions.Options {
 	o := &sessions.Options{
-		Path: "/", MaxAge: int(kind.Life().Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+		Path:     "/",
+		MaxAge:   int(kind.Life().Seconds()),
+		HttpOnly: true,
+		Secure:   s.secure,
+		SameSite: http.SameSiteLaxMode,
 	}
 	if kind == account.Portal && s.secure {
 		o.SameSite, o.Partitioned = http.SameSiteNoneMode, true

@@ -32,8 +32,12 @@ func (c *Call) Shell(title, active string) layout.Shell {
 // plainShell is Shell without reads of the database, for pages that say that the database is unavailable.
 func (c *Call) plainShell(title, active string) layout.Shell {
 	s := layout.Shell{
-		Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings,
-		Homes: c.kit.sessions != nil && c.kit.sessions.home != "",
+		Title:    title,
+		Active:   active,
+		Theme:    Theme(c.Request),
+		Role:     c.Actor.Role,
+		Warnings: c.warnings,
+		Homes:    c.kit.sessions != nil && c.kit.sessions.home != "",
 	}
 	if !c.Actor.Tenant.IsZero() {
 		s.Suspended = c.Actor.Suspended

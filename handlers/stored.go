@@ -58,7 +58,8 @@ func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
 			here = c.referer()
 		}
 		r.Act = &layout.Act{
-			Action: tenant + "/history/" + day.Format(time.DateOnly) + "/restore", Label: "Bring back",
+			Action: tenant + "/history/" + day.Format(time.DateOnly) + "/restore",
+			Label:  "Bring back",
 			Fields: map[string]string{"next": here},
 		}
 	default:

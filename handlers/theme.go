@@ -27,8 +27,13 @@ func ChooseTheme(c *Call) error {
 		return err
 	}
 	choice := &http.Cookie{ //nolint:gosec // sent on plain http too: it is no secret
-		Name: themeCookie, Value: form.Get("theme"), Path: "/", MaxAge: 365 * 24 * 3600,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: c.Request.TLS != nil,
+		Name:     themeCookie,
+		Value:    form.Get("theme"),
+		Path:     "/",
+		MaxAge:   365 * 24 * 3600,
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+		Secure:   c.Request.TLS != nil,
 	}
 	switch choice.Value {
 	case "light", "dark":

@@ -132,8 +132,14 @@ func TestAnyAccentCanBeRead(t *testing.T) {
 func TestAnAccentHasASheetOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for accent, want := range map[string]string{
-		"ff6600": "/theme/ff6600.css", "#FF6600": "/theme/ff6600.css", DefaultAccent: "", "": "", "red": "", "ff660": "",
-		"ff6600;}": "", "gggggg": "",
+		"ff6600":      "/theme/ff6600.css",
+		"#FF6600":     "/theme/ff6600.css",
+		DefaultAccent: "",
+		"":            "",
+		"red":         "",
+		"ff660":       "",
+		"ff6600;}":    "",
+		"gggggg":      "",
 	} {
 		if got := ThemeURL(accent); got != want {
 			t.Errorf("%q: %q, want %q", accent, got, want)

@@ -67,8 +67,11 @@ func statusOf(c net.Conn) int {
 // everyRoute is the whole table, with what the configuration can switch on.
 func everyRoute() []handlers.Route {
 	return table(routed{
-		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
-		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &auth.SSO{}, svix: &svix.Deps{},
+		ready:     &readiness{},
+		auth:      auth.Deps{Now: time.Now, Local: true},
+		mailbox:   mailbox.Deps{Development: true, CronSecret: "secret"},
+		operators: &auth.SSO{},
+		svix:      &svix.Deps{},
 	})
 }
 
@@ -95,7 +98,9 @@ func TestEveryRouteEndsABodyThatStalls(t *testing.T) {
 	var all []try
 	for i, r := range everyRoute() {
 		for name, header := range map[string]string{
-			"a stranger": "X-None: 1", "a key": "Authorization: Bearer " + made.Key, "a browser of another home": "Cookie: posthorn-home=eu2",
+			"a stranger":                "X-None: 1",
+			"a key":                     "Authorization: Bearer " + made.Key,
+			"a browser of another home": "Cookie: posthorn-home=eu2",
 		} {
 			client := fmt.Sprintf("198.51.%d.%d", 100+len(name), i%250)
 			c := stalled(t, p.URL(), r.Method, r.Path, client, header)
@@ -385,8 +390,13 @@ func TestACrowdOfSignInsTakesNoConnectionsFromTenants(t *testing.T) {
 func TestFormsOfStrangersWaitInTheQueue(t *testing.T) {
 	t.Parallel()
 	apart := map[string]bool{ // no database, or a server outside, or a bound of their own
-		"/theme": true, "/sign-in/sso": true, "/sso/:sso_tenant/logout": true, "/console/sso/logout": true, "/inbox/:token": true,
-		"/unsubscribe/:token": true, "/internal/sweep": true,
+		"/theme":                  true,
+		"/sign-in/sso":            true,
+		"/sso/:sso_tenant/logout": true,
+		"/console/sso/logout":     true,
+		"/inbox/:token":           true,
+		"/unsubscribe/:token":     true,
+		"/internal/sweep":         true,
 	}
 	for _, r := range everyRoute() {
 		if r.Access.Public && r.Method == http.MethodPost && !strings.HasPrefix(r.Path, "/svix/") && r.Queued == apart[r.Path] {

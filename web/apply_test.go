@@ -21,8 +21,14 @@ func newApplyDesk(t *testing.T, more ...string) *desk {
 	var m made
 	succeed(t, environ, &m, "key", "create", "--platform", "--scopes", "all", "--json")
 	p := program(t, environ, Parts{Web: true})
-	return &desk{t: t, server: environ, url: p.URL(), key: m.APIKey, environ: append(more, "POSTHORN_URL="+p.URL(), "POSTHORN_API_KEY="+m.APIKey, "HOME="+
-		t.TempDir())}
+	return &desk{
+		t:      t,
+		server: environ,
+		url:    p.URL(),
+		key:    m.APIKey,
+		environ: append(more, "POSTHORN_URL="+p.URL(), "POSTHORN_API_KEY="+m.APIKey, "HOME="+
+			t.TempDir()),
+	}
 }
 
 // wholeFile names every field that a file can have at least once.
@@ -235,7 +241,8 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 	for line := range strings.Lines(exported.stderr) {
 		if name := strings.TrimSpace(line); strings.HasPrefix(name, "POSTHORN_") {
 			environ = append(environ, name+"="+map[bool]string{
-				true: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", false: "a-value-of-the-right-length-0123456789",
+				true:  "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+				false: "a-value-of-the-right-length-0123456789",
 			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "ALSO")])
 		}
 	}

@@ -128,8 +128,13 @@ func (a *app) run(ctx context.Context) (code int) {
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
 	chosen.Bind(&cli.Env{
-		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Terminal: a.terminal,
-		InTerminal: a.inTerminal, Now: time.Now,
+		Environ:    a.environ,
+		Stdin:      a.stdin,
+		Stdout:     a.stdout,
+		Stderr:     a.stderr,
+		Terminal:   a.terminal,
+		InTerminal: a.inTerminal,
+		Now:        time.Now,
 	})
 	if err := chosen.Run(a); err != nil {
 		return a.fail(err)

@@ -30,8 +30,11 @@ func TestAnEmptyInputIsRefusedByEveryCommandThatReadsOne(t *testing.T) {
 	wide := write("wide.json", "\xff\xfe{\x00}\x00\n\x00")
 	bare := write("bare.json", "{\x00}\x00\n\x00")
 	commands := map[string][]string{ // IN is the input
-		"emit": {"emit", "in.x", "IN"}, "test": {"test", "ep_x", "--data", "IN"}, "--body": {"endpoints", "create", "--body", "IN"},
-		"update": {"endpoints", "update", "ep_x", "--body", "IN"}, "--secret": {"endpoints", "create", "https://a.example.com", "--secret", "IN"},
+		"emit":     {"emit", "in.x", "IN"},
+		"test":     {"test", "ep_x", "--data", "IN"},
+		"--body":   {"endpoints", "create", "--body", "IN"},
+		"update":   {"endpoints", "update", "ep_x", "--body", "IN"},
+		"--secret": {"endpoints", "create", "https://a.example.com", "--secret", "IN"},
 		"rotate":   {"endpoints", "secret", "rotate", "ep_x", "--secret", "IN"},
 		"password": {"endpoints", "create", "--kafka", "a:1", "--topic", "t", "--sasl", "PLAIN", "--user", "u", "--password", "IN"},
 		"ca":       {"endpoints", "create", "--kafka", "a:1", "--topic", "t", "--ca-certificate", "IN"},
@@ -82,8 +85,13 @@ func TestAnEmptyInputIsRefusedByEveryCommandThatReadsOne(t *testing.T) {
 	d.ok(nil, "emit in.x {}")
 	d.stdin = ""
 	person := &app{
-		program: "posthorn", args: []string{"emit", "in.x"}, environ: d.environ, stdin: strings.NewReader(""),
-		stdout: io.Discard, stderr: io.Discard, inTerminal: true,
+		program:    "posthorn",
+		args:       []string{"emit", "in.x"},
+		environ:    d.environ,
+		stdin:      strings.NewReader(""),
+		stdout:     io.Discard,
+		stderr:     io.Discard,
+		inTerminal: true,
 	}
 	if code := person.run(t.Context()); code != 0 {
 		t.Errorf("a person without data: exit code %d", code)
@@ -103,7 +111,12 @@ func TestACommandThatWaitsForInputEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		a := &app{
-			program: "posthorn", args: args, environ: []string{"POSTHORN_URL=http://127.0.0.1:1", "HOME=" + t.TempDir()}, stdin: silent, stdout: &out, stderr: &out,
+			program: "posthorn",
+			args:    args,
+			environ: []string{"POSTHORN_URL=http://127.0.0.1:1", "HOME=" + t.TempDir()},
+			stdin:   silent,
+			stdout:  &out,
+			stderr:  &out,
 		}
 		if args[0] != "login" {
 			a.environ = append(a.environ, "POSTHORN_API_KEY=phk_x")

@@ -39,10 +39,17 @@ func newDesk(t *testing.T) *desk {
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	p := program(t, environ, Parts{Web: true, Worker: true})
-	return &desk{t: t, server: environ, url: p.URL(), tenant: m.TenantID, key: m.APIKey, environ: []string{
-		"POSTHORN_URL=" + p.URL(),
-		"POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir(),
-	}}
+	return &desk{
+		t:      t,
+		server: environ,
+		url:    p.URL(),
+		tenant: m.TenantID,
+		key:    m.APIKey,
+		environ: []string{
+			"POSTHORN_URL=" + p.URL(),
+			"POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir(),
+		},
+	}
 }
 
 // run runs a command, its words apart by spaces.
@@ -56,8 +63,12 @@ func (d *desk) run(line string, more ...string) result {
 func (d *desk) runIn(ctx context.Context, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	a := &app{
-		program: "posthorn", args: args, environ: d.environ, stdin: strings.NewReader(d.stdin), stdout: &stdout,
-		stderr: &stderr,
+		program: "posthorn",
+		args:    args,
+		environ: d.environ,
+		stdin:   strings.NewReader(d.stdin),
+		stdout:  &stdout,
+		stderr:  &stderr,
 	}
 	code := a.run(ctx)
 	return result{code, stdout.String(), stderr.String()}
@@ -309,8 +320,7 @@ func TestExitCodesTellProgramsWhatHappened(t *testing.T) {
 		{&away, "login", cli.ExitUnavailable, ""},
 	} {
 		r := c.at.run(c.line)
-		if r.code != c.code || !strings.Contains(r.stderr, c.says) || r.stdout != "" || strings.Contains(r.stderr,
-			d.key) {
+		if r.code != c.code || !strings.Contains(r.stderr, c.says) || r.stdout != "" || strings.Contains(r.stderr, d.key) {
 			t.Errorf("posthorn %s: exit code %d, want %d\n%s%s", c.line, r.code, c.code, r.stdout, r.stderr)
 		}
 	}
@@ -416,8 +426,11 @@ func TestColoursAreForTerminalsWhosePersonDidNotSayNo(t *testing.T) {
 	}{{true, "X=", true}, {true, "NO_COLOR=1", false}, {false, "X=", false}} {
 		var stdout bytes.Buffer
 		a := &app{
-			args: []string{"endpoints", "list"}, environ: append(slices.Clone(d.environ), c.environ), stdout: &stdout,
-			stderr: io.Discard, terminal: c.terminal,
+			args:     []string{"endpoints", "list"},
+			environ:  append(slices.Clone(d.environ), c.environ),
+			stdout:   &stdout,
+			stderr:   io.Discard,
+			terminal: c.terminal,
 		}
 		if code := a.run(t.Context()); code != cli.ExitOK || strings.Contains(stdout.String(), "\x1b[") != c.want {
 			t.Errorf("%+v: exit code %d, %q", c, code, stdout.String())

@@ -139,7 +139,10 @@ func TestAccountsOfAProviderAreUnlinked(t *testing.T) {
 	tenant, operatorID := db.NewID(), db.NewID()
 	if err := d.Console(t.Context(), func(q *db.Tx) error {
 		if err := q.InsertTenant(t.Context(), sql.InsertTenantParams{
-			ID: tenant, Name: "Acme", RetentionDays: 7, CreatedAt: tenant.Time(),
+			ID:            tenant,
+			Name:          "Acme",
+			RetentionDays: 7,
+			CreatedAt:     tenant.Time(),
 		}); err != nil {
 			return err
 		}
@@ -151,17 +154,23 @@ func TestAccountsOfAProviderAreUnlinked(t *testing.T) {
 			return err
 		}
 		if err := q.PutIdentity(t.Context(), sql.PutIdentityParams{
-			TenantID: tenant, Subject: "1", PersonID: p,
+			TenantID: tenant,
+			Subject:  "1",
+			PersonID: p,
 		}); err != nil {
 			return err
 		}
 		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
-			ID: operatorID, Email: "op@example.com", CreatedAt: operatorID.Time(),
+			ID:        operatorID,
+			Email:     "op@example.com",
+			CreatedAt: operatorID.Time(),
 		}); err != nil {
 			return err
 		}
 		_, err = q.LinkOperator(t.Context(), sql.LinkOperatorParams{
-			ID: operatorID, Issuer: new("https://id.example.com"), Subject: new("1"),
+			ID:      operatorID,
+			Issuer:  new("https://id.example.com"),
+			Subject: new("1"),
 		})
 		return err
 	}); err != nil {
@@ -191,7 +200,10 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 	personID := db.NewID()
 	if err := d.Console(t.Context(), func(q *db.Tx) error {
 		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{
-			ID: personID, Email: "ada@example.com", Name: "Ada", Password: "none",
+			ID:        personID,
+			Email:     "ada@example.com",
+			Name:      "Ada",
+			Password:  "none",
 			CreatedAt: personID.Time(),
 		}); err != nil {
 			return err
@@ -268,14 +280,15 @@ func TestHelpSpeaksToPeople(t *testing.T) {
 		{"help key create", "never expires", "720h  "},
 	} {
 		r := command(t, nil, strings.Fields(c.args)...)
-		if r.code != exitOK || !strings.Contains(r.stdout, c.wants) || c.lacks != "" && strings.Contains(r.stdout,
-			c.lacks) {
+		if r.code != exitOK || !strings.Contains(r.stdout, c.wants) || c.lacks != "" && strings.Contains(r.stdout, c.lacks) {
 			t.Errorf("posthorn %s: exit code %d\n%s", c.args, r.code, r.stdout)
 		}
 	}
 	for args, advice := range map[string]string{
-		"emit": "`posthorn emit --help`", "endpoints": "`posthorn endpoints --help`", "endpoints create --colour": "`posthorn endpoints create --help`",
-		"frobnicate": "`posthorn --help`",
+		"emit":                      "`posthorn emit --help`",
+		"endpoints":                 "`posthorn endpoints --help`",
+		"endpoints create --colour": "`posthorn endpoints create --help`",
+		"frobnicate":                "`posthorn --help`",
 	} {
 		if r := command(t, nil, strings.Fields(args)...); r.code != exitUsage || !strings.Contains(r.stderr, "Try "+advice) {
 			t.Errorf("posthorn %s: %s", args, r.stderr)

@@ -154,8 +154,7 @@ func loadConfig(environ []string) (Config, error) {
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
-		return Config{}, &ConfigError{slices.CompactFunc(problems,
-			func(a, b Problem) bool { return a.Variable == b.Variable })}
+		return Config{}, &ConfigError{slices.CompactFunc(problems, func(a, b Problem) bool { return a.Variable == b.Variable })}
 	}
 	return c, nil
 }
@@ -326,8 +325,11 @@ func (c *Config) checkOIDC(wrong complain) {
 	}
 	if c.OIDCIssuer == "" {
 		given := map[string]bool{
-			"POSTHORN_OIDC_CLIENT_ID": c.OIDCClientID != "", "POSTHORN_OIDC_CLIENT_SECRET": c.OIDCClientSecret != "", "POSTHORN_OIDC_OPERATORS": c.OIDCOperators != "",
-			"POSTHORN_OIDC_ONLY": c.OIDCOnly == "on", "POSTHORN_OIDC_BREAK_GLASS": c.OIDCBreakGlass != "",
+			"POSTHORN_OIDC_CLIENT_ID":     c.OIDCClientID != "",
+			"POSTHORN_OIDC_CLIENT_SECRET": c.OIDCClientSecret != "",
+			"POSTHORN_OIDC_OPERATORS":     c.OIDCOperators != "",
+			"POSTHORN_OIDC_ONLY":          c.OIDCOnly == "on",
+			"POSTHORN_OIDC_BREAK_GLASS":   c.OIDCBreakGlass != "",
 		}
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if given[name] {
@@ -373,11 +375,16 @@ func (c *Config) operatorSSO(base string) *auth.SSO {
 	}
 	claim, value, _ := strings.Cut(c.OIDCOperators, "=")
 	return &auth.SSO{
-		Client: openid.New(send.NewTrustedClient(), time.Now), Value: strings.TrimSpace(value), Only: c.OIDCOnly == "on",
+		Client:     openid.New(send.NewTrustedClient(), time.Now),
+		Value:      strings.TrimSpace(value),
+		Only:       c.OIDCOnly == "on",
 		BreakGlass: c.breakGlass(),
 		Provider: openid.Provider{
-			Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: c.OIDCClientSecret.Reveal(),
-			RoleClaim: strings.TrimSpace(claim), Callback: c.consoleURL(base) + admin.Root + "/sso/callback",
+			Issuer:    c.OIDCIssuer,
+			ClientID:  c.OIDCClientID,
+			Secret:    c.OIDCClientSecret.Reveal(),
+			RoleClaim: strings.TrimSpace(claim),
+			Callback:  c.consoleURL(base) + admin.Root + "/sso/callback",
 		},
 	}
 }
@@ -445,8 +452,11 @@ func (c *Config) checkHistory(wrong complain) {
 		return
 	}
 	store, err := history.Open(history.Where{
-		URL: c.HistoryURL, Endpoint: c.HistoryEndpoint, Region: c.HistoryRegion, Key: c.HistoryAccessKey,
-		Secret: c.HistorySecretKey.Reveal(),
+		URL:      c.HistoryURL,
+		Endpoint: c.HistoryEndpoint,
+		Region:   c.HistoryRegion,
+		Key:      c.HistoryAccessKey,
+		Secret:   c.HistorySecretKey.Reveal(),
 	})
 	if err != nil {
 		wrong("POSTHORN_HISTORY_URL", "%v.", err)

@@ -162,8 +162,16 @@ func TestSecretsOfTheConfigurationAreNeverPrinted(t *testing.T) {
 func TestSignUpIsOpenOnLoopbackAlone(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
-		"127.0.0.1:1": "open", "127.9.9.9:1": "open", "localhost:1": "open", "[::1]:1": "open", "[::ffff:127.0.0.1]:1": "open",
-		":1": "invite", "0.0.0.0:1": "invite", "[::]:1": "invite", "192.0.2.1:1": "invite", "posthorn:1": "invite",
+		"127.0.0.1:1":          "open",
+		"127.9.9.9:1":          "open",
+		"localhost:1":          "open",
+		"[::1]:1":              "open",
+		"[::ffff:127.0.0.1]:1": "open",
+		":1":                   "invite",
+		"0.0.0.0:1":            "invite",
+		"[::]:1":               "invite",
+		"192.0.2.1:1":          "invite",
+		"posthorn:1":           "invite",
 	} {
 		c, err := loadConfig([]string{"POSTHORN_ADDR=" + addr})
 		if err != nil || c.Signup != want {
@@ -182,7 +190,8 @@ func TestMistypedVariablesAreNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"POSTHORN_METRIC_ADDR": "POSTHORN_METRICS_ADDR", "POSTHORN_MASTERKEY": "POSTHORN_MASTER_KEY",
+		"POSTHORN_METRIC_ADDR": "POSTHORN_METRICS_ADDR",
+		"POSTHORN_MASTERKEY":   "POSTHORN_MASTER_KEY",
 		"POSTHORN_EGRES_ALLOW": "POSTHORN_EGRESS_ALLOW",
 	}
 	if !maps.Equal(c.Suspects, want) {

@@ -95,8 +95,7 @@ func (s scene) consoleCounts() {
 		s.t.Errorf("console, overview: %s has been due for the longest, and nothing of another tenant is due: %s", late.host, plainText(due))
 	}
 	s.hosts()
-	tenants := s.all[slices.IndexFunc(s.all,
-		func(one *situation) bool { return one.state == condition.Suspended })].tenant
+	tenants := s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.state == condition.Suspended })].tenant
 	states, _ = s.counts(false)
 	endpoints := 0
 	for _, n := range states {
@@ -113,9 +112,15 @@ func (s scene) consoleCounts() {
 func (s scene) hosts() {
 	s.t.Helper()
 	words := map[condition.State]string{
-		condition.Failing: "down", condition.OnHold: "paused", condition.Disabled: "disabled", condition.Active: "healthy",
-		condition.Suspended: "inactive", condition.Unverified: "unverified", condition.Paused: "inactive",
-		condition.AskedToWait: "healthy", condition.Unserved: "healthy",
+		condition.Failing:     "down",
+		condition.OnHold:      "paused",
+		condition.Disabled:    "disabled",
+		condition.Active:      "healthy",
+		condition.Suspended:   "inactive",
+		condition.Unverified:  "unverified",
+		condition.Paused:      "inactive",
+		condition.AskedToWait: "healthy",
+		condition.Unserved:    "healthy",
 	}
 	for _, one := range s.all {
 		if words[one.state] == "" {
@@ -254,7 +259,12 @@ func (s scene) letter(kind notice.Kind, tenant string, details any) string {
 		}
 	}
 	l, err := emails.Notice(mail.NoticeData{
-		Tenant: tenant, TenantName: "Acme", Kind: string(kind), At: time.Now(), Details: raw, Dashboard: "https://posthorn.example/t/" + tenant,
+		Tenant:     tenant,
+		TenantName: "Acme",
+		Kind:       string(kind),
+		At:         time.Now(),
+		Details:    raw,
+		Dashboard:  "https://posthorn.example/t/" + tenant,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -271,12 +281,19 @@ func (s scene) mails() {
 			continue // the daily summary alone tells of it
 		}
 		held := notice.HeldDetails{
-			Endpoint: one.endpoint, URL: "https://" + one.host + "/", Status: string(one.state), Held: 1,
+			Endpoint:  one.endpoint,
+			URL:       "https://" + one.host + "/",
+			Status:    string(one.state),
+			Held:      1,
 			ExpiresAt: until,
 		}
 		e := notice.EndpointDetails{
-			Endpoint: one.endpoint, URL: held.URL, Reason: string(health.Auth), AuthStreak: 9,
-			LastStatus: 401, DisableAt: &until,
+			Endpoint:   one.endpoint,
+			URL:        held.URL,
+			Reason:     string(health.Auth),
+			AuthStreak: 9,
+			LastStatus: 401,
+			DisableAt:  &until,
 		}
 		tells, known := map[condition.State]struct {
 			kind    notice.Kind

@@ -55,24 +55,28 @@ func situations() []*situation {
 		{state: condition.Active, wait: condition.Next},
 		{state: condition.Active, wait: condition.InFlight, make: lane("in_flight = jsonb_build_object($2::text, now()), owner = " + live)},
 		{
-			state: condition.Active, wait: condition.Retry,
-			make: "WITH d AS (UPDATE deliveries SET status = 1, attempts = 1, last_status = 500 WHERE id = $2) " + row("state = 1, attempts = 1, due_at = "+later),
+			state: condition.Active,
+			wait:  condition.Retry,
+			make:  "WITH d AS (UPDATE deliveries SET status = 1, attempts = 1, last_status = 500 WHERE id = $2) " + row("state = 1, attempts = 1, due_at = "+later),
 		},
 		{state: condition.Active, wait: condition.Deferred, make: row("state = 3, due_at = " + later)},
 		{
-			state: condition.Active, wait: condition.Order,
+			state: condition.Active,
+			wait:  condition.Order,
 			make: `WITH first AS (INSERT INTO queue (seq, tenant_id, delivery_id, event_id, endpoint_id, order_key)
 				SELECT seq - 1000, tenant_id, gen_random_uuid(), event_id, endpoint_id, 'k' FROM queue WHERE delivery_id = $2)
 				` + row("state = 2, order_key = 'k'"),
 		},
 		{
-			state: condition.Active, wait: condition.RateLimit,
-			make: "WITH e AS (UPDATE endpoints SET rate_limit = 1 WHERE id = $1) " + lane("limited_by = 1, owner = "+live),
+			state: condition.Active,
+			wait:  condition.RateLimit,
+			make:  "WITH e AS (UPDATE endpoints SET rate_limit = 1 WHERE id = $1) " + lane("limited_by = 1, owner = "+live),
 		},
 		{state: condition.Active, wait: condition.Concurrency, make: lane("limited_by = 2, owner = " + live)},
 		{state: condition.AskedToWait, wait: condition.RetryAfter, make: lane("not_before = " + later)},
 		{
-			state: condition.Failing, wait: condition.Breaker,
+			state: condition.Failing,
+			wait:  condition.Breaker,
 			make: `INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures, last_status,
 					first_failure_at, last_failure_at, unhealthy_since)
 				SELECT tenant_id, id, 1, now() - interval '1 hour', ` + later + `, 12, 503, now() - interval '1 hour', now(), now() - interval '1 hour'
@@ -80,7 +84,8 @@ func situations() []*situation {
 		},
 		{state: condition.Unserved, wait: condition.NoWorker, make: lane("owner = " + dead)},
 		{
-			state: condition.OnHold, wait: condition.OperatorPause,
+			state: condition.OnHold,
+			wait:  condition.OperatorPause,
 			make: `WITH h AS (INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures)
 					SELECT tenant_id, id, 1, now(), ` + later + `, 12 FROM endpoints WHERE id = $1)
 				INSERT INTO dispatch_pauses (id, scope, tenant_id, endpoint_id, reason, actor_kind, created_at)
@@ -255,9 +260,7 @@ func (s scene) api(one *situation) {
 }
 
 // agrees checks a delivery as the API shows it.
-func (s scene) agrees(where string, one *situation, n client.Nullable[client.DeliveryWait],
-	next client.Nullable[time.Time],
-) {
+func (s scene) agrees(where string, one *situation, n client.Nullable[client.DeliveryWait], next client.Nullable[time.Time]) {
 	s.t.Helper()
 	w, err := n.Get()
 	if err != nil || string(w.Reason) != string(one.wait) {
@@ -281,7 +284,11 @@ func (s scene) commandLine(one *situation) {
 		s.t.Helper()
 		var stdout, stderr bytes.Buffer
 		a := &app{
-			program: "posthorn", args: strings.Fields(line), stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+			program: "posthorn",
+			args:    strings.Fields(line),
+			stdin:   strings.NewReader(""),
+			stdout:  &stdout,
+			stderr:  &stderr,
 			environ: []string{"POSTHORN_URL=" + s.program.URL(), "POSTHORN_API_KEY=" + one.key, "HOME=" + s.t.TempDir()},
 		}
 		if code := a.run(s.t.Context()); code != cli.ExitOK {

@@ -123,7 +123,8 @@ func TestEverySurfaceCountsTheSameDeadLetters(t *testing.T) {
 	root := "/t/" + y.last["tenant_id"]
 	counts["the page of deliveries"] = strings.Count(s.read(root+"/deliveries?status=dead_letter"), `class="cell-lead"`)
 	for path, says := range map[string]string{
-		root + "/": fmt.Sprintf("Dead letters %d ", want), "/console": fmt.Sprintf("Dead letters %d ", want),
+		root + "/": fmt.Sprintf("Dead letters %d ", want),
+		"/console": fmt.Sprintf("Dead letters %d ", want),
 	} {
 		if page := s.text(path); !strings.Contains(page, says) {
 			t.Errorf("%s does not say %q: %.1500s", path, says, page)
@@ -165,7 +166,11 @@ func (y *youngDay) command(line string) string {
 	y.t.Helper()
 	var stdout, stderr bytes.Buffer
 	a := &app{
-		program: "posthorn", args: strings.Fields(line), stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		program: "posthorn",
+		args:    strings.Fields(line),
+		stdin:   strings.NewReader(""),
+		stdout:  &stdout,
+		stderr:  &stderr,
 		environ: []string{"POSTHORN_URL=" + y.program.URL(), "POSTHORN_API_KEY=" + y.key, "HOME=" + y.t.TempDir()},
 	}
 	if code := a.run(y.t.Context()); code != cli.ExitOK {

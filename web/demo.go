@@ -48,7 +48,10 @@ func (a *app) serveDemo(ctx context.Context) error {
 		go func() {
 			defer close(ended)
 			if err := demo.Run(ctx, demo.Config{
-				Server: p.URL(), Key: key, Receivers: receivers, Log: p.Log,
+				Server:    p.URL(),
+				Key:       key,
+				Receivers: receivers,
+				Log:       p.Log,
 			}); err != nil && !errors.Is(err, context.Canceled) {
 				p.Log.Error("the demo has stopped", "error", err)
 			}
@@ -79,7 +82,10 @@ func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 		}
 		end := time.Now().Add(24 * time.Hour).UTC()
 		_, text, err = makeKey(ctx, q, accounts.NewKey{
-			Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(), ExpiresAt: &end,
+			Tenant:    tenant,
+			Name:      "Demo",
+			Scopes:    access.TenantScopes(),
+			ExpiresAt: &end,
 		})
 		return err
 	})

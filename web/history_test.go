@@ -91,8 +91,12 @@ func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
 	if got := d.run("events get " + event); got.code == 0 || !strings.Contains(got.stderr, "day_stored") || !strings.Contains(got.stderr, "posthorn history restore "+day) {
 		t.Errorf("an event of a stored day: %d %s%s", got.code, got.stdout, got.stderr)
 	}
-	for path, method := range map[string]string{"/events/" + event: http.MethodGet, "/events/" + event + "/replay": http.MethodPost, "/events/" + event +
-		"/routing": http.MethodGet} {
+	for path, method := range map[string]string{
+		"/events/" + event:             http.MethodGet,
+		"/events/" + event + "/replay": http.MethodPost,
+		"/events/" + event +
+			"/routing": http.MethodGet,
+	} {
 		if status, body := d.ask(method, path, ""); status != http.StatusConflict || !strings.Contains(body, `"day_stored"`) ||
 			!strings.Contains(body, day) {
 			t.Errorf("%s %s of a stored day: %d %s", method, path, status, body)

@@ -58,16 +58,28 @@ func newLinked(t *testing.T, h *someHome) *linked {
 	l.inbox, l.inboxEndpoint = u.Path, inbox.ID
 	l.op = optest.New(t, h.URL()+handlers.SSOPath(l.tenant)+"/callback")
 	ring := l.ring(h)
-	to := accounts.NewSSO{Connection: accounts.Connection{Tenant: l.tenant, Config: sso.Config{
-		Issuer: l.op.URL, ClientID: l.op.ClientID, Default: access.Viewer, Join: true, Session: time.Hour,
-	}}, Plain: &l.op.Secret, Keys: ring}
+	to := accounts.NewSSO{
+		Connection: accounts.Connection{
+			Tenant: l.tenant,
+			Config: sso.Config{
+				Issuer:   l.op.URL,
+				ClientID: l.op.ClientID,
+				Default:  access.Viewer,
+				Join:     true,
+				Session:  time.Hour,
+			},
+		},
+		Plain: &l.op.Secret,
+		Keys:  ring,
+	}
 	if err := accounts.ChangeSSO(t.Context(), h.pools[0], to, db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		if _, err := q.InsertDomain(t.Context(), sql.InsertDomainParams{
-			TenantID: l.tenant, Domain: "example.com",
-			Proof: "proof",
+			TenantID: l.tenant,
+			Domain:   "example.com",
+			Proof:    "proof",
 		}); err != nil {
 			return err
 		}
@@ -99,8 +111,9 @@ func (l *linked) ring(h *someHome) *seal.Ring {
 func (l *linked) unsubscribe(h *someHome, address string) string {
 	links := accounts.Links{Keys: l.ring(h)}
 	return links.Unsubscribe(notice.Subscription{
-		Tenant: l.tenant, Recipient: notice.AddressRecipient(address),
-		Kind: notice.Digest,
+		Tenant:    l.tenant,
+		Recipient: notice.AddressRecipient(address),
+		Kind:      notice.Digest,
 	})
 }
 
@@ -122,8 +135,14 @@ func (l *linked) invite(email string) (path, token string) {
 	token = "token-of-" + email
 	if err := l.home.pools[0].Console(l.t.Context(), func(q *db.Tx) error {
 		return q.InsertInvitation(l.t.Context(), sql.InsertInvitationParams{
-			TenantID: l.tenant, ID: db.NewID(), Email: email, Role: "viewer", Hash: accounts.HashToken(token), InvitedBy: "Ada",
-			CreatedAt: time.Now(), Lives: 3600,
+			TenantID:  l.tenant,
+			ID:        db.NewID(),
+			Email:     email,
+			Role:      "viewer",
+			Hash:      accounts.HashToken(token),
+			InvitedBy: "Ada",
+			CreatedAt: time.Now(),
+			Lives:     3600,
 		})
 	}); err != nil {
 		l.t.Fatal(err)
@@ -317,7 +336,8 @@ func TestAMembersChoiceOfMailsMovesToTheirOtherAccount(t *testing.T) {
 	link := func(kind notice.Kind) string {
 		return accounts.Links{Keys: l.ring(one)}.Unsubscribe(notice.Subscription{
 			Tenant:    tenant,
-			Recipient: notice.PersonRecipient(here), Kind: kind,
+			Recipient: notice.PersonRecipient(here),
+			Kind:      kind,
 		})
 	}
 	kinds := notice.KindsFor(access.Owner)

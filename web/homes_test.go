@@ -172,15 +172,21 @@ func rename(t *testing.T, h *someHome, text string) {
 			return err
 		}
 		row, _, err := accounts.MakeKey(t.Context(), q, accounts.NewKey{
-			Tenant: &tenant, Name: "Old",
+			Tenant: &tenant,
+			Name:   "Old",
 			Scopes: access.TenantScopes(),
 		})
 		if err != nil {
 			return err
 		}
 		return q.InsertKey(t.Context(), sql.InsertKeyParams{
-			ID: id.New(time.Now(), [10]byte{1}), TenantID: row.Tenant, Name: "Plain", Prefix: text[:10], Hash: hash,
-			Scopes: row.Scopes, CreatedAt: row.CreatedAt,
+			ID:        id.New(time.Now(), [10]byte{1}),
+			TenantID:  row.Tenant,
+			Name:      "Plain",
+			Prefix:    text[:10],
+			Hash:      hash,
+			Scopes:    row.Scopes,
+			CreatedAt: row.CreatedAt,
 		})
 	})
 	if err != nil {
@@ -249,7 +255,12 @@ func TestPassingOnOpensNothing(t *testing.T) {
 	}
 	path := "/api/v1/tenants/" + two.tenant + "/events"
 	vouched := home.Passage{
-		From: "eu1", To: "eu2", At: time.Now().Unix(), Hops: 1, Client: "203.0.113.9", Key: id.Key.Format(id.UUID{1}),
+		From:   "eu1",
+		To:     "eu2",
+		At:     time.Now().Unix(),
+		Hops:   1,
+		Client: "203.0.113.9",
+		Key:    id.Key.Format(id.UUID{1}),
 		Scopes: "events:read",
 	}
 	for name, header := range map[string]string{

@@ -37,8 +37,12 @@ func (d *desk) listen(args ...string) (lines <-chan listened, said <-chan string
 	ended := make(chan int, 1)
 	go func() {
 		a := &app{
-			program: "posthorn", args: append([]string{"listen", "--json"}, args...), environ: d.environ, stdin: stdin, stdout: stdout,
-			stderr: stderr,
+			program: "posthorn",
+			args:    append([]string{"listen", "--json"}, args...),
+			environ: d.environ,
+			stdin:   stdin,
+			stdout:  stdout,
+			stderr:  stderr,
 		}
 		ended <- a.run(ctx)
 		stdout.Close()

@@ -99,8 +99,12 @@ func TestRoutesAreListedWithWhoMayCallThem(t *testing.T) {
 		access[r.Method+" "+r.Path] = r.Access
 	}
 	for route, want := range map[string]string{
-		"GET /healthz": "everybody", "POST /api/v1/events": "key events:write", "GET /t/:tenant_id/deliveries": "person read",
-		"POST /account/password": "person, just signed in", "GET /console/queue": "operator", "GET /dev/mail": "",
+		"GET /healthz":                 "everybody",
+		"POST /api/v1/events":          "key events:write",
+		"GET /t/:tenant_id/deliveries": "person read",
+		"POST /account/password":       "person, just signed in",
+		"GET /console/queue":           "operator",
+		"GET /dev/mail":                "",
 	} {
 		if access[route] != want {
 			t.Errorf("%s: %q, want %q", route, access[route], want)
@@ -133,8 +137,10 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- demo.Run(ctx, demo.Config{
-			Server: p.URL(), Key: key, Receivers: receivers,
-			Log: slog.New(slog.DiscardHandler),
+			Server:    p.URL(),
+			Key:       key,
+			Receivers: receivers,
+			Log:       slog.New(slog.DiscardHandler),
 		})
 	}()
 	t.Cleanup(func() { stop(); <-ended })

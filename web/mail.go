@@ -33,10 +33,15 @@ func (p *Program) startMail(ctx context.Context, ring *seal.Ring) error {
 	}
 	outbox := mail.New(mail.Config{DB: pool, Driver: driver, Keys: ring, From: from, Log: p.Log, Registry: p.registry})
 	p.mails = p.run("outbox of mails", outbox.Run)
-	notifier := notify.New(notify.Config{DB: pool, Links: accounts.Links{
-		BaseURL:    p.publicURL(),
-		ConsoleURL: p.Config.consoleURL(p.publicURL()), Keys: ring,
-	}, Log: p.Log})
+	notifier := notify.New(notify.Config{
+		DB: pool,
+		Links: accounts.Links{
+			BaseURL:    p.publicURL(),
+			ConsoleURL: p.Config.consoleURL(p.publicURL()),
+			Keys:       ring,
+		},
+		Log: p.Log,
+	})
 	p.notices = p.run("notices", notifier.Run)
 	return nil
 }

@@ -50,7 +50,10 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	}
 	if err := p.pools[0].Console(t.Context(), func(q *db.Tx) error {
 		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
-			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: ring,
+			Key:  "k",
+			To:   "ada@acme.example",
+			Kind: mail.ResetPassword,
+			Keys: ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},
 		})
 		return err

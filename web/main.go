@@ -25,8 +25,14 @@ func main() {
 		return
 	}
 	a := &app{
-		program: os.Args[0], args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout,
-		stderr: os.Stderr, terminal: isatty.IsTerminal(os.Stdout.Fd()), inTerminal: isatty.IsTerminal(os.Stdin.Fd()),
+		program:     os.Args[0],
+		args:        os.Args[1:],
+		environ:     os.Environ(),
+		stdin:       os.Stdin,
+		stdout:      os.Stdout,
+		stderr:      os.Stderr,
+		terminal:    isatty.IsTerminal(os.Stdout.Fd()),
+		inTerminal:  isatty.IsTerminal(os.Stdin.Fd()),
 		logTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 	}
 	ctx, stop := untilSignaled(a.stderr)

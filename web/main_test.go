@@ -104,8 +104,11 @@ func launch(t *testing.T, environ []string, args ...string) *process {
 func launchBinary(t *testing.T, binary string, environ []string, args ...string) *process {
 	t.Helper()
 	p := &process{
-		t: t, cmd: exec.Command(binary, args...), stdout: newOutput(), stderr: newOutput(),
-		ended: make(chan struct{}),
+		t:      t,
+		cmd:    exec.Command(binary, args...),
+		stdout: newOutput(),
+		stderr: newOutput(),
+		ended:  make(chan struct{}),
 	}
 	p.cmd.Env = append([]string{processVariable + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, environ...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr

@@ -55,15 +55,20 @@ func masterKey(cfg *Config, s *store, needed bool) (keys Secret, source string, 
 	path := filepath.Join(s.cluster.DataDir(), masterKeyFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && needed {
-		return "", "", fault.New(fault.Invalid, "master_key_missing",
-			path+" is missing, and stored secrets are encrypted with it. Restore it from a backup, or set POSTHORN_MASTER_KEY to the same key.")
+		return "", "", fault.New(
+			fault.Invalid,
+			"master_key_missing",
+			path+" is missing, and stored secrets are encrypted with it. Restore it from a backup, or set POSTHORN_MASTER_KEY to the same key.",
+		)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = makeMasterKey(path)
 	}
 	if err != nil {
 		return "", "", &fault.Error{
-			Kind: fault.Invalid, Code: "master_key_unreadable", Cause: err,
+			Kind:   fault.Invalid,
+			Code:   "master_key_unreadable",
+			Cause:  err,
 			Detail: path + " can't be read or made. Run Posthorn as the user who owns the data directory, or set POSTHORN_MASTER_KEY.",
 		}
 	}
@@ -118,7 +123,9 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 		n, err = maintenance.Reseal(ctx, d, ring)
 		if errors.Is(err, seal.ErrUnopened) {
 			return &fault.Error{
-				Kind: fault.Invalid, Code: "master_key_missing", Cause: err,
+				Kind:   fault.Invalid,
+				Code:   "master_key_missing",
+				Cause:  err,
 				Detail: fmt.Sprintf("%d secrets are encrypted under the newest key now, but one can't be read. List the key that it is encrypted under too, after the new one and a comma, and run this again.", n),
 			}
 		}

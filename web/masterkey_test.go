@@ -155,8 +155,7 @@ func TestTheMasterKeyIsRotatedByACommandWhilePosthornRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openRing(t.Context(), &cfg, &store{url: databaseURL(t, environ)},
-			openTest(t, environ)); (err == nil) != want {
+		if _, err := openRing(t.Context(), &cfg, &store{url: databaseURL(t, environ)}, openTest(t, environ)); (err == nil) != want {
 			t.Errorf("opened %t: %v", err == nil, err)
 		}
 	}

@@ -126,7 +126,9 @@ func memoryUse() use {
 	metrics.Read(samples)
 	read := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
 	return use{
-		live: read(0) + read(1), held: read(3) - read(4), garbage: read(5) - read(0),
+		live:        read(0) + read(1),
+		held:        read(3) - read(4),
+		garbage:     read(5) - read(0),
 		collections: samples[2].Value.Uint64(),
 	}
 }

@@ -19,11 +19,11 @@ import (
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "posthorn_build_info", Help: "1, with the version that runs.",
+		Name: "posthorn_build_info",
+		Help: "1, with the version that runs.",
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(buildVersion(), runtime.Version()).Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
@@ -41,10 +41,12 @@ type httpMetrics struct {
 func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 	m := &httpMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "posthorn_http_requests_total", Help: "Requests, by route and status.",
+			Name: "posthorn_http_requests_total",
+			Help: "Requests, by route and status.",
 		}, []string{"method", "route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "posthorn_http_request_seconds", Help: "Time from a request's header to the end of its response.",
+			Name:    "posthorn_http_request_seconds",
+			Help:    "Time from a request's header to the end of its response.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route"}),
 	}
@@ -61,8 +63,7 @@ func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 // homeMetrics serves the state of each home as a web process knows it.
 type homeMetrics func() []home.Seen
 
-var homeUp = prometheus.NewDesc("posthorn_home_up", "1 where a home responds, reads its database, and has a worker.",
-	[]string{"home"}, nil)
+var homeUp = prometheus.NewDesc("posthorn_home_up", "1 where a home responds, reads its database, and has a worker.", []string{"home"}, nil)
 
 func (homeMetrics) Describe(c chan<- *prometheus.Desc) { c <- homeUp }
 

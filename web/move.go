@@ -105,7 +105,6 @@ func (c tenantMoveCommand) read(ctx context.Context, a *app) (m move.Move, err e
 	if m.FromKeys, err = openRing(ctx, &cfg, s, d); err != nil {
 		return m, err
 	}
-	m.From, m.To, m.Home, m.Keep, m.Say = s.listenURL, to.Reveal(), c.To, c.Keep,
-		func(step string, args ...any) { log.Info(step, args...) }
+	m.From, m.To, m.Home, m.Keep, m.Say = s.listenURL, to.Reveal(), c.To, c.Keep, func(step string, args ...any) { log.Info(step, args...) }
 	return m, nil
 }

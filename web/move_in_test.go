@@ -79,7 +79,9 @@ var movingIn = map[string]struct {
 }{
 	// S0: an envelope with the type in type.
 	"s0": {
-		settings: `"format":"x-webhook"`, secrets: [2]string{"old-secret", "new-secret"}, verify: timestampedHex,
+		settings: `"format":"x-webhook"`,
+		secrets:  [2]string{"old-secret", "new-secret"},
+		verify:   timestampedHex,
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			body := fmt.Appendf(nil, `{"id":%q,"type":%q,"created_at":%q,"data":%s}`, id, typ, at.UTC().Format(time.RFC3339), data)
 			return http.Header{"X-Webhook-Id": {id}, "X-Webhook-Timestamp": {unix(at)}, "X-Webhook-Signature": {"v1=" + digest(secret, unix(at)+"."+string(body))}}, body
@@ -87,7 +89,8 @@ var movingIn = map[string]struct {
 	},
 	// S1: hex over the body alone. It gives no id, so its receivers know events by one of their data.
 	"s1": {
-		settings: `"format":"body-hex","prefix":"Sellf"`, secrets: [2]string{"old-secret", "new-secret"},
+		settings: `"format":"body-hex","prefix":"Sellf"`,
+		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			_, id := bodyID(body)
 			return id, anySecret(secrets, func(s string) bool { return same(h.Get("X-Sellf-Signature"), digest(s, string(body))) })
@@ -108,13 +111,17 @@ var movingIn = map[string]struct {
 		},
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			return http.Header{
-				"X-Hatched-Event": {typ}, "X-Hatched-Delivery": {id}, "X-Hatched-Timestamp": {unix(at)}, "X-Hatched-Signature": {digest(secret, unix(at)+"."+string(data))},
+				"X-Hatched-Event":     {typ},
+				"X-Hatched-Delivery":  {id},
+				"X-Hatched-Timestamp": {unix(at)},
+				"X-Hatched-Signature": {digest(secret, unix(at)+"."+string(data))},
 			}, data
 		},
 	},
 	// S3: an envelope with the type in event. X-Webhook-ID is random; the idempotency key is the id in the body.
 	"s3": {
-		settings: `"format":"x-webhook","type_field":"event"`, secrets: [2]string{"old-secret", "new-secret"},
+		settings: `"format":"x-webhook","type_field":"event"`,
+		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			id, ok := timestampedHex(h, body, secrets)
 			var in struct{ Event string }
@@ -127,7 +134,8 @@ var movingIn = map[string]struct {
 	},
 	// S4: t=<unix>,v1=<hex> over t.body; the receiver keeps one v1 of the header.
 	"s4": {
-		settings: `"format":"t-v1","prefix":"Wf","rotation_signatures":"one"`, secrets: [2]string{"old-secret", "new-secret"},
+		settings: `"format":"t-v1","prefix":"Wf","rotation_signatures":"one"`,
+		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			parts := map[string]string{}
 			for part := range strings.SplitSeq(h.Get("Wf-Signature"), ",") {
@@ -145,7 +153,8 @@ var movingIn = map[string]struct {
 	"svix": {
 		settings: `"preset":"svix"`,
 		secrets:  [2]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
-		verify:   svixVerifies, send: svixSends,
+		verify:   svixVerifies,
+		send:     svixSends,
 	},
 }
 
@@ -373,8 +382,12 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 		"outpost": {"tenant_0", [2]string{"des_0_0", "des_0_1"}, outpost, func(endpoint string) oldSender {
 			return func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 				return http.Header{
-					"X-Outpost-Event-Id": {id}, "X-Outpost-Topic": {typ}, "X-Outpost-Timestamp": {at.UTC().Format(time.RFC3339)}, "X-Team": {endpoint},
-					"X-Outpost-Region": {"eu"}, "X-Outpost-Signature": {"v0=" + digest(secret, string(data))},
+					"X-Outpost-Event-Id":  {id},
+					"X-Outpost-Topic":     {typ},
+					"X-Outpost-Timestamp": {at.UTC().Format(time.RFC3339)},
+					"X-Team":              {endpoint},
+					"X-Outpost-Region":    {"eu"},
+					"X-Outpost-Signature": {"v0=" + digest(secret, string(data))},
 				}, data
 			}
 		}},

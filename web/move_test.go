@@ -402,9 +402,11 @@ func watchedMove(t *testing.T, from, to *someHome, say func(step string)) move.M
 		environ[name] = value
 	}
 	m := move.Move{
-		Tenant: uuidOf(t, id.Tenant, from.tenant), From: environ["POSTHORN_DATABASE_URL"], To: environ[toDatabaseVariable],
-		Home: to.Config.Home,
-		Say:  func(step string, _ ...any) { say(step) },
+		Tenant: uuidOf(t, id.Tenant, from.tenant),
+		From:   environ["POSTHORN_DATABASE_URL"],
+		To:     environ[toDatabaseVariable],
+		Home:   to.Config.Home,
+		Say:    func(step string, _ ...any) { say(step) },
 	}
 	var err error
 	if m.FromKeys, err = seal.NewRing(environ["POSTHORN_MASTER_KEY"]); err != nil {

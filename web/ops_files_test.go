@@ -31,7 +31,11 @@ type composition struct {
 
 // given are the variables that compose.yaml asks for, as somebody might set them.
 var given = map[string]string{
-	"POSTHORN_BASE_URL": "https://posthorn.example.com", "POSTHORN_MASTER_KEY": testMasterKey, "POSTHORN_PASSWORD": "0af3", "POSTGRES_PASSWORD": "1be4", "POSTHORN_VERSION": "",
+	"POSTHORN_BASE_URL":   "https://posthorn.example.com",
+	"POSTHORN_MASTER_KEY": testMasterKey,
+	"POSTHORN_PASSWORD":   "0af3",
+	"POSTGRES_PASSWORD":   "1be4",
+	"POSTHORN_VERSION":    "",
 }
 
 func readComposition(t *testing.T) composition {

@@ -36,8 +36,7 @@ func TestWhatASuperuserMigratesBelongsToTheOwnerOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	environ := emptyDatabase(t)
 	var said bytes.Buffer
-	if err := db.MigrateUp(t.Context(), asAdministrator(t, environ),
-		slog.New(slog.NewTextHandler(&said, nil))); err != nil {
+	if err := db.MigrateUp(t.Context(), asAdministrator(t, environ), slog.New(slog.NewTextHandler(&said, nil))); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), `level=INFO msg="migration applied" name=00001_engine.sql duration=`) {

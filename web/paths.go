@@ -28,7 +28,8 @@ func (c routesCommand) Run(a *app) error {
 	var rows []row
 	// The handlers are not called, so that they need nothing to work with.
 	for _, r := range table(routed{
-		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: cfg.showsMails()},
+		ready:   &readiness{},
+		auth:    auth.Deps{Now: time.Now, Local: cfg.showsMails()},
 		mailbox: mailbox.Deps{Development: cfg.showsMails(), CronSecret: cfg.CronSecret.Reveal()},
 	}) {
 		rows = append(rows, row{r.Method, r.Path, whoMay(r.Access)})

@@ -202,14 +202,25 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 	var keeper *history.Keeper
 	if p.Config.History != nil {
 		keeper = history.New(history.Config{
-			DB: pool, Store: p.Config.History, Log: p.Log, After: int(p.Config.HistoryAfterDays),
-			Back: int(p.Config.HistoryBackDays),
+			DB:    pool,
+			Store: p.Config.History,
+			Log:   p.Log,
+			After: int(p.Config.HistoryAfterDays),
+			Back:  int(p.Config.HistoryBackDays),
 		})
 	}
 	w := worker.New(worker.Config{
-		DB: pool, ListenURL: p.store.listenURL, Log: p.Log, Egress: p.Config.Egress, Keys: ring, Name: name,
-		Registry: p.registry, Grace: p.Config.ShutdownGrace, Tracer: p.traces.tracer(),
-		Inbox: newInbox(p.Log, general, ring), History: keeper,
+		DB:        pool,
+		ListenURL: p.store.listenURL,
+		Log:       p.Log,
+		Egress:    p.Config.Egress,
+		Keys:      ring,
+		Name:      name,
+		Registry:  p.registry,
+		Grace:     p.Config.ShutdownGrace,
+		Tracer:    p.traces.tracer(),
+		Inbox:     newInbox(p.Log, general, ring),
+		History:   keeper,
 	})
 	p.worker = p.run("worker", w.Run)
 	return w, nil

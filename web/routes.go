@@ -40,8 +40,15 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	engine.Use(newHTTPMetrics(p.registry).observe)
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	own := api.Deps{
-		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log,
-		Now: time.Now, Closing: p.closing, OpenID: providers,
+		DB:      general,
+		Emitter: committer,
+		Egress:  p.Config.Egress,
+		Keys:    ring,
+		BaseURL: p.URL(),
+		Log:     p.Log,
+		Now:     time.Now,
+		Closing: p.closing,
+		OpenID:  providers,
 	}
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
@@ -51,18 +58,37 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	}
 	fleet := newFleet(p, kit, engine, config)
 	kit.Mount(engine, table(routed{
-		ready: p.ready, api: own, svix: translated,
+		ready: p.ready,
+		api:   own,
+		svix:  translated,
 		auth: auth.Deps{
-			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(),
-			Local: p.Config.showsMails(), Log: p.Log, Now: time.Now, OpenID: providers,
+			DB:          general,
+			Keys:        ring,
+			BaseURL:     p.URL(),
+			Signup:      p.Config.Signup == "open",
+			MailIsShown: p.Config.showsMails(),
+			Local:       p.Config.showsMails(),
+			Log:         p.Log,
+			Now:         time.Now,
+			OpenID:      providers,
 		},
-		operators: p.Config.operatorSSO(p.URL()), consoleURL: p.Config.consoleURL(p.URL()),
+		operators:  p.Config.operatorSSO(p.URL()),
+		consoleURL: p.Config.consoleURL(p.URL()),
 		dashboard: dashboard.Deps{
-			DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
-			Emitter: committer, Egress: p.Config.Egress, OpenID: providers,
+			DB:      general,
+			Keys:    ring,
+			BaseURL: p.URL(),
+			Log:     p.Log,
+			Now:     time.Now,
+			Emitter: committer,
+			Egress:  p.Config.Egress,
+			OpenID:  providers,
 		},
 		mailbox: mailbox.Deps{
-			DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal(),
+			DB:          general,
+			Keys:        ring,
+			Development: p.Config.showsMails(),
+			CronSecret:  p.Config.CronSecret.Reveal(),
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 		homes:  fleet,

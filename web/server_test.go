@@ -73,8 +73,10 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, r := range table(routed{
-		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
-		mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &auth.SSO{},
+		ready:     &readiness{},
+		auth:      auth.Deps{Now: time.Now, Local: true},
+		mailbox:   mailbox.Deps{Development: true, CronSecret: "secret"},
+		operators: &auth.SSO{},
 	}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
@@ -205,8 +207,7 @@ func TestRequestsAreLimitedInTimeAndStreamsMayLiftTheLimit(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = newServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		connection := http.NewResponseController(w)
-		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}),
-			connection.Flush())
+		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}), connection.Flush())
 	}), publicLimits, silent)
 	server.Start()
 	defer server.Close()
@@ -237,8 +238,9 @@ func TestReadinessSaysWhatIsWrong(t *testing.T) {
 	environ := newDatabase(t)
 	d := openTest(t, environ)
 	ready := &readiness{
-		database: d, url: databaseURL(t, environ),
-		worker: func() error { return fault.New(fault.Unavailable, "asleep", "It sleeps.") },
+		database: d,
+		url:      databaseURL(t, environ),
+		worker:   func() error { return fault.New(fault.Unavailable, "asleep", "It sleeps.") },
 	}
 	ask := func() (int, report) {
 		w := httptest.NewRecorder()

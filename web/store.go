@@ -63,7 +63,10 @@ func openEmbedded(ctx context.Context, cfg *Config, log *slog.Logger, stay bool)
 		start = embedded.Start
 	}
 	cluster, err := start(ctx, embedded.Config{
-		DataDir: cfg.DataDir, Archive: cfg.PostgresArchive, ArchiveSHA256: cfg.PostgresSHA256, Log: log,
+		DataDir:       cfg.DataDir,
+		Archive:       cfg.PostgresArchive,
+		ArchiveSHA256: cfg.PostgresSHA256,
+		Log:           log,
 	})
 	if err != nil {
 		return nil, err
@@ -150,8 +153,11 @@ func tryDatabase(ctx context.Context, url string, pooled bool) error {
 }
 
 // errReplica is said of a primary too, in the moment of its promotion: it is worth waiting.
-var errReplica = fault.New(fault.Unavailable, "database_read_only",
-	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers with a comma between: Posthorn finds the one that can be.")
+var errReplica = fault.New(
+	fault.Unavailable,
+	"database_read_only",
+	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers with a comma between: Posthorn finds the one that can be.",
+)
 
 // explainDatabase turns what a driver says about a database that can't be used into what to do about it. The fault is
 // of kind Unavailable where waiting may help. No part of the URL is quoted but user and database as the server names
@@ -185,12 +191,16 @@ func explainDatabase(err error) error {
 		}
 	case errors.As(err, &dns):
 		return &fault.Error{
-			Kind: fault.Unavailable, Code: "database_unavailable", Cause: err,
+			Kind:   fault.Unavailable,
+			Code:   "database_unavailable",
+			Cause:  err,
 			Detail: "The host of POSTHORN_DATABASE_URL can't be found. Check its name.",
 		}
 	case known == nil && (errors.As(err, &connect) || errors.Is(err, context.DeadlineExceeded)):
 		return &fault.Error{
-			Kind: fault.Unavailable, Code: "database_unavailable", Cause: err,
+			Kind:   fault.Unavailable,
+			Code:   "database_unavailable",
+			Cause:  err,
 			Detail: "No database responds at the address of POSTHORN_DATABASE_URL. Start it, or correct the host and port.",
 		}
 	}

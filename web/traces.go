@@ -52,8 +52,7 @@ func newTraces(cfg *Config, parts Parts, log *slog.Logger) (*traces, error) {
 		name = "posthorn-worker"
 	}
 	return &traces{sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second),
-			sdktrace.WithBatchTimeout(2*time.Second)),
+		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second), sdktrace.WithBatchTimeout(2*time.Second)),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.TracesRatio))),
 		sdktrace.WithIDGenerator(worker.SpanIDs{}),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.version", buildVersion()))),

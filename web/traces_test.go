@@ -281,8 +281,11 @@ func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
 func TestTheSettingsOfTracesAreChecked(t *testing.T) {
 	t.Parallel()
 	for setting, says := range map[string]string{
-		"POSTHORN_TRACES_URL=collector:4318": "Write it as http://collector:4318", "POSTHORN_TRACES_URL=http://a:secret@b": "secrets go into POSTHORN_TRACES_HEADERS",
-		"POSTHORN_TRACES_RATIO=2": "from 0 to 1", "POSTHORN_TRACES_RATIO=half": "is not a number", "POSTHORN_TRACES_HEADERS=secret": "name=value",
+		"POSTHORN_TRACES_URL=collector:4318":    "Write it as http://collector:4318",
+		"POSTHORN_TRACES_URL=http://a:secret@b": "secrets go into POSTHORN_TRACES_HEADERS",
+		"POSTHORN_TRACES_RATIO=2":               "from 0 to 1",
+		"POSTHORN_TRACES_RATIO=half":            "is not a number",
+		"POSTHORN_TRACES_HEADERS=secret":        "name=value",
 	} {
 		_, err := loadConfig([]string{setting})
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret ") {
@@ -290,7 +293,9 @@ func TestTheSettingsOfTracesAreChecked(t *testing.T) {
 		}
 	}
 	for given, want := range map[string]string{
-		"http://c:4318": "http://c:4318/v1/traces", "http://c:4318/": "http://c:4318/v1/traces", "https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
+		"http://c:4318":            "http://c:4318/v1/traces",
+		"http://c:4318/":           "http://c:4318/v1/traces",
+		"https://c/otlp/v1/traces": "https://c/otlp/v1/traces",
 	} {
 		if got := tracesURL(given); got != want {
 			t.Errorf("%s leads to %s", given, got)

@@ -126,8 +126,12 @@ func newYoungDay(t *testing.T) *youngDay {
 		t.Fatal(err)
 	}
 	return &youngDay{
-		t: t, url: url, program: program(t, environ, Parts{Web: true}), key: m.APIKey, tenant: tenant,
-		last: map[string]string{"tenant_id": m.TenantID},
+		t:       t,
+		url:     url,
+		program: program(t, environ, Parts{Web: true}),
+		key:     m.APIKey,
+		tenant:  tenant,
+		last:    map[string]string{"tenant_id": m.TenantID},
 	}
 }
 
@@ -250,7 +254,8 @@ func (y *youngDay) paths() (paths []string) {
 		paths = append(paths, prefix+"/events?type=order.t3")
 	}
 	deps := routed{
-		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true},
+		ready:   &readiness{},
+		auth:    auth.Deps{Now: time.Now, Local: true},
 		mailbox: mailbox.Deps{Development: true},
 	}
 	for _, r := range table(deps) {

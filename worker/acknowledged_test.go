@@ -20,8 +20,12 @@ import (
 // emitting process, or as that of another one, which reads what was announced.
 func (h *house) deafWorker(local bool) *Worker {
 	w := New(Config{
-		DB: h.db, ListenURL: "postgres://nobody@127.0.0.1:1/none", Log: slog.New(slog.DiscardHandler), Egress: h.policy,
-		Keys: h.ring, Name: h.t.Name(),
+		DB:        h.db,
+		ListenURL: "postgres://nobody@127.0.0.1:1/none",
+		Log:       slog.New(slog.DiscardHandler),
+		Egress:    h.policy,
+		Keys:      h.ring,
+		Name:      h.t.Name(),
 	})
 	h.mu.Lock()
 	h.onWake, h.before = w.Committed, w.BeforeCommit
@@ -85,8 +89,14 @@ func TestAnAcknowledgedChangeHoldsForTheNextEventInEveryProcess(t *testing.T) {
 			}
 			rotate := func(overlap int) {
 				h.as(tenant, func(q *sql.Queries) error {
-					_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep,
-						endpoints.Rotation{Overlap: overlap, Choose: freshSecret})
+					_, err := endpoints.RotateSecret(
+						t.Context(),
+						q,
+						h.ring,
+						tenant,
+						ep,
+						endpoints.Rotation{Overlap: overlap, Choose: freshSecret},
+					)
 					return err
 				})
 			}

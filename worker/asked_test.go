@@ -99,7 +99,8 @@ func TestAPersonWhoActsEndsTheWaitThatAnEndpointAskedFor(t *testing.T) {
 		"retry now of many": func(h *house, tenant, ep, _ id.UUID) {
 			h.as(tenant, func(q *sql.Queries) error {
 				_, err := deliveries.StartBulkJob(h.t.Context(), q, tenant, db.Author{Kind: "command"}, deliveries.NewBulkJob{
-					Kind: bulk.RetryNow, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep)},
+					Kind:   bulk.RetryNow,
+					Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep)},
 				})
 				return err
 			})

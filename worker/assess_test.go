@@ -194,8 +194,7 @@ func TestTheNoticeOfADisabledEndpointSaysWhatHappened(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/in?token=abc", nil)
 	h.emitN(tenant, 7)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: at, LastFailureAt: at.Add(time.Hour)},
-		time.Time{})
+	h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: at, LastFailureAt: at.Add(time.Hour)}, time.Time{})
 	h.assess(tenant, ep, at.Add(2*time.Hour))
 	var raw []byte
 	h.query("SELECT details FROM notices WHERE endpoint_id = $1", []any{&raw}, ep)
@@ -248,8 +247,10 @@ func TestAWorkerThatDiesDuringADecisionLeavesNoPartOfIt(t *testing.T) {
 	h.counted(tenant, off, delivery.Counters{AuthStreak: 10, FirstFailureAt: t0, LastFailureAt: t0}, time.Time{})
 	warned := h.endpoint(tenant, "https://hooks.example.com/warned", nil)
 	h.counted(tenant, warned, delivery.Counters{
-		ConsecutiveFailures: 20, UnhealthySince: t0, FirstFailureAt: t0,
-		LastFailureAt: t0,
+		ConsecutiveFailures: 20,
+		UnhealthySince:      t0,
+		FirstFailureAt:      t0,
+		LastFailureAt:       t0,
 	}, time.Time{})
 	well := h.endpoint(tenant, "https://hooks.example.com/well", nil)
 	h.counted(tenant, well, delivery.Counters{}, time.Time{})
@@ -299,8 +300,9 @@ func TestAWorkerThatDiesDuringADecisionLeavesNoPartOfIt(t *testing.T) {
 		}
 	}
 	for ep, kind := range map[id.UUID]notice.Kind{
-		off: notice.EndpointDisabled, warned: notice.EndpointWarning,
-		well: notice.EndpointRecovered,
+		off:    notice.EndpointDisabled,
+		warned: notice.EndpointWarning,
+		well:   notice.EndpointRecovered,
 	} {
 		if n := h.notices(ep, kind); n != 1 {
 			t.Errorf("%d notices %s, want 1", n, kind)

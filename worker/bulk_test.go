@@ -189,8 +189,7 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	h.worker(true)
 	h.resume(tenant, ep)
 	eventually(t, 10*time.Second, "deliveries are under way", func() bool { return len(r.seen()) > 50 })
-	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}),
-		20*time.Second)
+	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
 	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
 	h.balanced()
 	var delivered, canceled int // at one moment: a late success changes one from canceled to delivered
@@ -239,7 +238,8 @@ func TestDroppedDeliveriesAreNotSentAndLaterOnesAre(t *testing.T) {
 			}
 			h.emit(tenant, batch...)
 			h.emit(tenant, emit.Item{Emission: event.Emission{
-				Type: "order.completed", Data: []byte(`{"n":-1}`),
+				Type:      "order.completed",
+				Data:      []byte(`{"n":-1}`),
 				DeliverAt: time.Now().Add(3 * time.Second),
 			}})
 

@@ -39,7 +39,9 @@ func (c *clock) bounds(began time.Duration) queue.ClockBounds {
 		return queue.ClockBounds{Earliest: time.Unix(0, 0), Latest: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
 	return queue.ClockBounds{
-		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast +
+		Shifted:  c.shifted,
+		Earliest: c.at.Add(began - c.to - stepLeast),
+		Latest: c.at.Add(began - c.from + stepLeast +
 			scheduleTimeout),
 	}
 }

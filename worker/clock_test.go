@@ -117,8 +117,9 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 	}
 	// Ten failures that seem to have lasted for a month: the real duration is unknown.
 	h.counted(tenant, ep, delivery.Counters{
-		ConsecutiveFailures: 20, UnhealthySince: at.Add(-30 * 24 * time.Hour),
-		FirstFailureAt: at.Add(-30 * 24 * time.Hour),
+		ConsecutiveFailures: 20,
+		UnhealthySince:      at.Add(-30 * 24 * time.Hour),
+		FirstFailureAt:      at.Add(-30 * 24 * time.Hour),
 	}, time.Time{})
 	if done := h.assess(tenant, ep, at); done.Disabled != "" {
 		t.Errorf("the endpoint was disabled as %s on a clock that was just set", done.Disabled)

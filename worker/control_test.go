@@ -187,8 +187,7 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 		h.followed(w, ep)
 	}
 	standard, hex := send()
-	if !signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard,
-		secrets[both][1]) {
+	if !signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard, secrets[both][1]) {
 		t.Error("in the overlap not both secrets sign")
 	}
 	if !signedBy(signature.BodyHex, hex, secrets[slot][0]) || signedBy(signature.BodyHex, hex, secrets[slot][1]) {
@@ -209,8 +208,7 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	eventually(t, 5*time.Second, "the overlap has ended", func() bool {
 		return h.count("SELECT count(*) FROM endpoint_secrets WHERE endpoint_id = $1 AND expires_at < clock_timestamp()", both) == 1
 	})
-	if standard, _ = send(); signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard,
-		standard, secrets[both][1]) {
+	if standard, _ = send(); signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard, secrets[both][1]) {
 		t.Error("a secret signs after its overlap")
 	}
 }
@@ -289,7 +287,9 @@ func TestADeliveryThatFailsFromOutsideDuringItsRequestAndSucceedsIsDelivered(t *
 	g.release()
 	eventually(t, 10*time.Second, "all attempts are on record", func() bool { return h.count("SELECT count(*) FROM attempts WHERE late") == 3 })
 	for url, want := range map[string]delivery.Status{
-		succeeds.URL: delivery.Delivered, expires.URL: delivery.Delivered, fails.URL: delivery.Failed,
+		succeeds.URL: delivery.Delivered,
+		expires.URL:  delivery.Delivered,
+		fails.URL:    delivery.Failed,
 	} {
 		var raw [16]byte
 		h.query("SELECT id FROM deliveries WHERE endpoint_id = $1", []any{&raw}, endpoints[url])
@@ -502,8 +502,13 @@ func TestCustomHeadersArriveAndNeverReplaceOurs(t *testing.T) {
 	h.settled(10*time.Second, delivery.Delivered, 1)
 	a := r.seen()[0]
 	for name, want := range map[string]string{
-		"Authorization": "Bearer xyz", "X-Shop": "north", "User-Agent": signature.UserAgent, "Content-Type": "application/json",
-		"Accept-Encoding": "identity", "webhook-id": id.Event.Format(ids[0]), "webhook-attempt": "1",
+		"Authorization":   "Bearer xyz",
+		"X-Shop":          "north",
+		"User-Agent":      signature.UserAgent,
+		"Content-Type":    "application/json",
+		"Accept-Encoding": "identity",
+		"webhook-id":      id.Event.Format(ids[0]),
+		"webhook-attempt": "1",
 	} {
 		if got := a.header.Values(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q, want %q once", name, got, want)

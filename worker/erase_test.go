@@ -45,8 +45,7 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
 	h.exec("INSERT INTO books (tenant_id, day, accepted, delivered) VALUES ($1, current_date - 40, 3, 3)", gone)
 	enough := errors.New("enough")
-	if _, err := maintenance.EraseTenant(t.Context(), h.db, gone, 5,
-		func(time.Duration) error { return enough }); !errors.Is(err, enough) {
+	if _, err := maintenance.EraseTenant(t.Context(), h.db, gone, 5, func(time.Duration) error { return enough }); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	if n, err := maintenance.Reconcile(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
@@ -56,8 +55,11 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := &queue.Outcome{
-		TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held,
-		Attempt: &queue.Attempt{ID: db.NewID(), StartedAt: time.Now()},
+		TenantID:   gone,
+		DeliveryID: db.NewID(),
+		EventID:    db.NewID(),
+		EndpointID: held,
+		Attempt:    &queue.Attempt{ID: db.NewID(), StartedAt: time.Now()},
 	}
 	if err := queue.LogLate(t.Context(), h.db, []*queue.Outcome{late}); err != nil {
 		t.Fatal(err)

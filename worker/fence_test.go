@@ -75,9 +75,14 @@ func TestTheRecorderOfADeadWorkerIsRefused(t *testing.T) {
 	h.exec("INSERT INTO workers (id, name) VALUES ($1, 'me')", me)
 	started := db.NewID()
 	outcome := &queue.Outcome{
-		TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Attempts: 1,
-		Decision: delivery.Decision{Status: delivery.Delivered}, Result: delivery.Result{Status: 200},
-		Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+		TenantID:   tenant,
+		DeliveryID: dlv,
+		EndpointID: ep,
+		EventType:  "order.completed",
+		Attempts:   1,
+		Decision:   delivery.Decision{Status: delivery.Delivered},
+		Result:     delivery.Result{Status: 200},
+		Attempt:    &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 	}
 	record := func(worker id.UUID) error {
 		_, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{
@@ -125,8 +130,14 @@ func TestAResultThatCameTooLateChangesNothing(t *testing.T) {
 		matched, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{
 			Worker: me,
 			Outcomes: []*queue.Outcome{{
-				TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Gen: 0, Attempts: 1, Decision: decision,
-				Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+				TenantID:   tenant,
+				DeliveryID: dlv,
+				EndpointID: ep,
+				EventType:  "order.completed",
+				Gen:        0,
+				Attempts:   1,
+				Decision:   decision,
+				Attempt:    &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 			}},
 		})
 		if err != nil || matched[dlv] {
@@ -163,8 +174,13 @@ func TestACommitWithUnknownResultIsNotWrittenTwice(t *testing.T) {
 	for i, d := range decisions {
 		started := db.NewID()
 		rec.Outcomes = append(rec.Outcomes, &queue.Outcome{
-			TenantID: tenant, DeliveryID: h.deliveryOf(ids[i]), EndpointID: ep, EventType: "order.completed", Attempts: 1, Decision: d,
-			Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+			TenantID:   tenant,
+			DeliveryID: h.deliveryOf(ids[i]),
+			EndpointID: ep,
+			EventType:  "order.completed",
+			Attempts:   1,
+			Decision:   d,
+			Attempt:    &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 		})
 	}
 	for _, again := range []bool{false, true, true} {

@@ -36,8 +36,13 @@ func TestLatenessIsTheAgeOfTheOldestDueDelivery(t *testing.T) {
 	look := func() map[string]float64 {
 		registry := prometheus.NewRegistry()
 		w := New(Config{
-			DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(),
-			Registry: registry,
+			DB:        h.db,
+			ListenURL: h.url,
+			Log:       h.log,
+			Egress:    h.policy,
+			Keys:      h.ring,
+			Name:      t.Name(),
+			Registry:  registry,
 		})
 		if err := w.maintenance.Measure(t.Context()); err != nil {
 			t.Fatal(err)

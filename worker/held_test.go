@@ -49,14 +49,12 @@ func TestHeldDeliveriesExpireAfterTheirOwnerIsNotified(t *testing.T) {
 		h.exec("UPDATE lanes SET held = $2 WHERE endpoint_id = $1", ep, status != endpoint.Active)
 		return ep
 	}
-	unverified, paused, active, fresh := in(endpoint.Unverified), in(endpoint.Paused), in(endpoint.Active),
-		in(endpoint.Disabled)
+	unverified, paused, active, fresh := in(endpoint.Unverified), in(endpoint.Paused), in(endpoint.Active), in(endpoint.Disabled)
 	var gone, kept []id.UUID
 	gone = append(gone, h.backdate(tenant, unverified, now.Add(-7*day-time.Minute), 0, ""), h.backdate(tenant, paused,
 		now.Add(-10*day-time.Minute), 1, ""))
 	kept = append(kept,
-		h.backdate(tenant, unverified, now.Add(-7*day+time.Minute), 2, ""), h.backdate(tenant, paused,
-			now.Add(-10*day+time.Minute), 3, ""),
+		h.backdate(tenant, unverified, now.Add(-7*day+time.Minute), 2, ""), h.backdate(tenant, paused, now.Add(-10*day+time.Minute), 3, ""),
 		h.backdate(tenant, active, now.Add(-11*day), 4, ""), h.backdate(tenant, fresh, now.Add(-7*day), 5, ""))
 	w := New(Config{DB: h.db, Log: h.log, Keys: h.ring})
 	// Two days before, and not earlier, the owner is notified; once, however often the job runs.
@@ -156,8 +154,7 @@ func TestAWeekOfEventsIsDeliveredInOrderAndAtItsRate(t *testing.T) {
 	ordered := h.endpoint(tenant, r.URL+"/ordered", func(s *endpoint.Settings) { s.Ordering = "key" })
 	rate, burst := limit, 1
 	plain := h.endpoint(tenant, r.URL+"/plain", func(s *endpoint.Settings) {
-		s.RateLimit, s.Burst, s.MaxInFlight = &rate,
-			&burst, 20
+		s.RateLimit, s.Burst, s.MaxInFlight = &rate, &burst, 20
 	})
 	h.endpoint(other, neighbour.URL, nil)
 	n := 0

@@ -26,8 +26,7 @@ import (
 func (h *house) historyDay(tenant, ep id.UUID, ago, n int) time.Time {
 	h.t.Helper()
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -ago)
-	if _, err := h.db.MakePartitions(h.t.Context(), day.AddDate(0, 0, -1),
-		day.AddDate(0, 0, 2)); err != nil {
+	if _, err := h.db.MakePartitions(h.t.Context(), day.AddDate(0, 0, -1), day.AddDate(0, 0, 2)); err != nil {
 		h.t.Fatal(err)
 	}
 	h.exec("UPDATE platform SET days_from = least(days_from, $1::date), events_from = least(events_from, $1::date)", day)
@@ -160,8 +159,7 @@ func (h *house) leavesAndComesBack(store history.Store) {
 	h.reconciled()
 
 	var manifest domainhistory.Manifest
-	body, err := store.Get(t.Context(), id.Tenant.Format(tenant)+"/"+day.Format(time.DateOnly)+"/"+domainhistory.ManifestName,
-		1<<20)
+	body, err := store.Get(t.Context(), id.Tenant.Format(tenant)+"/"+day.Format(time.DateOnly)+"/"+domainhistory.ManifestName, 1<<20)
 	if err == nil {
 		err = json.Unmarshal(body, &manifest)
 	}
@@ -372,12 +370,16 @@ func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	folder, path := h.folder()
 	// When the manifest is written, everything is exported and nothing is deleted.
 	changed := false
-	h.work(h.keeper(&changing{Store: folder, name: domainhistory.ManifestName, do: func() {
-		if !changed {
-			h.exec("UPDATE events SET data = NULL WHERE tenant_id = $1", tenant)
-			changed = true
-		}
-	}}))
+	h.work(h.keeper(&changing{
+		Store: folder,
+		name:  domainhistory.ManifestName,
+		do: func() {
+			if !changed {
+				h.exec("UPDATE events SET data = NULL WHERE tenant_id = $1", tenant)
+				changed = true
+			}
+		},
+	}))
 	if state, why := h.historyState(tenant, day); state != "stored" || !changed {
 		t.Fatalf("the day is %s: %s", state, why)
 	}
@@ -443,8 +445,13 @@ func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
 		t.Fatalf("%d objects", n)
 	}
 	w := New(Config{
-		DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(),
-		History: h.keeper(store),
+		DB:        h.db,
+		ListenURL: h.url,
+		Log:       h.log,
+		Egress:    h.policy,
+		Keys:      h.ring,
+		Name:      t.Name(),
+		History:   h.keeper(store),
 	})
 	bare := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name()})
 	if err := maintenance.DeleteTenant(t.Context(), h.db, gone, "they left", db.Author{Kind: "command"}); err != nil {
@@ -490,16 +497,22 @@ func TestRowsComeBackForTheirTenantAndTimeAlone(t *testing.T) {
 			{tenant, day.AddDate(0, 0, -1), day},
 		} {
 			n, err := q.InsertHistory(t.Context(), sql.InsertHistoryParams{
-				Name: "events", Lines: []string{line},
-				TenantID: wrong.tenant, Low: wrong.low, High: wrong.high,
+				Name:     "events",
+				Lines:    []string{line},
+				TenantID: wrong.tenant,
+				Low:      wrong.low,
+				High:     wrong.high,
 			})
 			if err != nil || n != 0 {
 				return fmt.Errorf("%d rows of another tenant or time arrived: %w", n, err)
 			}
 		}
 		n, err := q.InsertHistory(t.Context(), sql.InsertHistoryParams{
-			Name: "events", Lines: []string{line}, TenantID: tenant,
-			Low: day, High: day.AddDate(0, 0, 1),
+			Name:     "events",
+			Lines:    []string{line},
+			TenantID: tenant,
+			Low:      day,
+			High:     day.AddDate(0, 0, 1),
 		})
 		if err == nil && n != 1 {
 			err = fmt.Errorf("%d rows arrived", n)

@@ -25,11 +25,10 @@ func (h *house) as(tenant id.UUID, fn func(q *sql.Queries) error) {
 func (h *house) change(tenant, ep id.UUID, change func(*endpoint.Settings)) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
-		_, _, err := endpoints.Change(h.t.Context(), q, h.ring, tenant, ep,
-			func(s endpoint.Settings) (endpoint.Settings, error) {
-				change(&s)
-				return s, nil
-			})
+		_, _, err := endpoints.Change(h.t.Context(), q, h.ring, tenant, ep, func(s endpoint.Settings) (endpoint.Settings, error) {
+			change(&s)
+			return s, nil
+		})
 		return err
 	})
 }

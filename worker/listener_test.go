@@ -69,8 +69,10 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	h.cancel(tenant, given[0].Delivery)
 	for _, one := range given[:2] {
 		answer := listen.Answer{
-			Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200},
-			Took: time.Millisecond,
+			Delivery: one.Delivery,
+			Attempt:  one.Attempt,
+			Result:   delivery.Result{Status: 200},
+			Took:     time.Millisecond,
 		}
 		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, endpointID, answer); err != nil ||
 			d.Status != delivery.Delivered {

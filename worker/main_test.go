@@ -93,15 +93,20 @@ func newHouse(t testing.TB) *house {
 		}
 		return h.before()
 	}
-	h.commit = emit.New(emit.Config{DB: d, Log: h.log, BeforeCommit: before, OnCommit: func(b emit.Batch) []id.UUID {
-		h.mu.Lock()
-		wake := h.onWake
-		h.mu.Unlock()
-		if wake == nil {
-			return b.Endpoints
-		}
-		return wake(b)
-	}})
+	h.commit = emit.New(emit.Config{
+		DB:           d,
+		Log:          h.log,
+		BeforeCommit: before,
+		OnCommit: func(b emit.Batch) []id.UUID {
+			h.mu.Lock()
+			wake := h.onWake
+			h.mu.Unlock()
+			if wake == nil {
+				return b.Endpoints
+			}
+			return wake(b)
+		},
+	})
 	h.run(h.commit.Run)
 	return h
 }
@@ -173,8 +178,9 @@ func (h *house) endpoint(tenant id.UUID, url string, change func(*endpoint.Setti
 	var made show.Endpoint
 	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
 		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{
-			Settings: s, Secret: secret,
-			Limit: 100000,
+			Settings: s,
+			Secret:   secret,
+			Limit:    100000,
 		})
 		return err
 	}); err != nil {
@@ -292,8 +298,12 @@ func newReceiver(t testing.TB, answer func(arrival) int) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		a := arrival{
-			id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), path: req.URL.Path, header: req.Header,
-			body: body, at: time.Now(),
+			id:      req.Header.Get("webhook-id"),
+			attempt: req.Header.Get("webhook-attempt"),
+			path:    req.URL.Path,
+			header:  req.Header,
+			body:    body,
+			at:      time.Now(),
 		}
 		var outer struct {
 			Data json.RawMessage `json:"data"`

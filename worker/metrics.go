@@ -26,26 +26,32 @@ const maxTypes = 200
 func newMetrics(r prometheus.Registerer, listenAge func() time.Duration) *metrics {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "attempts_total", Help: "Requests made to endpoints.",
+			Name: "attempts_total",
+			Help: "Requests made to endpoints.",
 		}, []string{"event_type", "http_status_class", "outcome", "tier"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attempt_latency_seconds", Help: "Time from the start of a request to the end of its response.",
+			Name:    "attempt_latency_seconds",
+			Help:    "Time from the start of a request to the end of its response.",
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30},
 		}),
 		late: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "attempts_late_total", Help: "Results that came after their delivery had moved on, and changed nothing.",
+			Name: "attempts_late_total",
+			Help: "Results that came after their delivery had moved on, and changed nothing.",
 		}),
 		pauses: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "posthorn_dispatch_pauses", Help: "Pauses of dispatch by operators that this worker keeps to.",
+			Name: "posthorn_dispatch_pauses",
+			Help: "Pauses of dispatch by operators that this worker keeps to.",
 		}),
 		steps: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "clock_steps_total", Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
+			Name: "clock_steps_total",
+			Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
 		}),
 		known: map[string]struct{}{},
 	}
 	if r != nil {
 		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "listen_age_seconds", Help: "Time since the connection that receives notifications last showed that it is alive.",
+			Name: "listen_age_seconds",
+			Help: "Time since the connection that receives notifications last showed that it is alive.",
 		}, func() float64 { return listenAge().Seconds() }))
 	}
 	return m
@@ -59,8 +65,7 @@ func (m *metrics) count(o *queue.Outcome, late bool) {
 		return
 	}
 	m.latency.Observe((time.Duration(o.Attempt.Total) * time.Microsecond).Seconds())
-	m.attempts.WithLabelValues(m.typeLabel(o.EventType), statusClass(o.Result), o.Decision.Status.String(),
-		tier(o.Attempts)).Inc()
+	m.attempts.WithLabelValues(m.typeLabel(o.EventType), statusClass(o.Result), o.Decision.Status.String(), tier(o.Attempts)).Inc()
 }
 
 func (m *metrics) typeLabel(name string) string {

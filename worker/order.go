@@ -33,7 +33,8 @@ func (w *Worker) readyOrdered(ctx context.Context) error {
 func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
 	var p sql.MakeKeysReadyParams
 	for _, k := range keys {
-		p.Endpoints, p.Keys = append(p.Endpoints, k.Endpoint), append(p.Keys, k.Key)
+		p.Endpoints = append(p.Endpoints, k.Endpoint)
+		p.Keys = append(p.Keys, k.Key)
 	}
 	var rows []sql.MakeKeysReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
@@ -80,7 +81,9 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 	var rows []sql.MakeArrivalsReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{
-			Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most,
+			Endpoint: l.ID(),
+			Floor:    arrivals.Floor,
+			Most:     arrivals.Most,
 		})
 		return err
 	}); err != nil {

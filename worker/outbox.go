@@ -30,7 +30,11 @@ const (
 // committer like every other event, and keep the ids of their rows.
 func (w *Worker) runRelay(ctx context.Context) {
 	committer := emit.New(emit.Config{
-		DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit, Tracer: w.tracer,
+		DB:           w.db,
+		Log:          w.log,
+		OnCommit:     w.Committed,
+		BeforeCommit: w.BeforeCommit,
+		Tracer:       w.tracer,
 	})
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

@@ -126,8 +126,13 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox"); n != 20 {
 		t.Fatalf("%d rows are left, want 20", n)
 	}
-	n, err := queue.RelayOutbox(t.Context(), h.db, 100, nil,
-		func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
+	n, err := queue.RelayOutbox(
+		t.Context(),
+		h.db,
+		100,
+		nil,
+		func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) },
+	)
 	if err != nil || n != 20 {
 		t.Fatal(n, err)
 	}
@@ -172,8 +177,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	fail := func(err error) {
 		t.Helper()
 		h.exec("UPDATE outbox SET due_at = 'epoch'")
-		if _, err := queue.RelayOutbox(t.Context(), h.db, 10, nil,
-			func([]sql.Outbox) []error { return []error{err} }); err != nil {
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 10, nil, func([]sql.Outbox) []error { return []error{err} }); err != nil {
 			t.Fatal(err)
 		}
 	}

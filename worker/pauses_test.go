@@ -23,8 +23,13 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	ep := h.endpoint(paused, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
 	h.endpoint(free, r.URL, nil)
 	w, stop := h.worker(true)
-	row, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test",
-		db.Author{Kind: "operator"})
+	row, made, err := accounts.PauseDispatch(
+		t.Context(),
+		h.db,
+		pause.Pause{Scope: pause.Endpoint, Endpoint: ep},
+		"test",
+		db.Author{Kind: "operator"},
+	)
 	if err != nil || !made || row.Tenant != paused {
 		t.Fatal(row, made, err)
 	}

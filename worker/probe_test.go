@@ -395,19 +395,17 @@ func TestTurningTheBreakerOffReleasesItsDeliveries(t *testing.T) {
 	r := newReceiver(t, func(arrival) int { return 503 })
 	tenant := h.tenant()
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
-		s.RetryPolicy, s.RetryDelays = endpoint.Custom,
-			[]int{1}
+		s.RetryPolicy, s.RetryDelays = endpoint.Custom, []int{1}
 	})
 	h.openBreaker(tenant, ep, time.Hour)
 	h.emitN(tenant, 3)
 	w, _ := h.worker(true)
 	h.resting(w, ep)
 	h.as(tenant, func(q *sql.Queries) error {
-		_, after, err := endpoints.Change(t.Context(), q, h.ring, tenant, ep,
-			func(s endpoint.Settings) (endpoint.Settings, error) {
-				s.CircuitBreaker = false
-				return s, nil
-			})
+		_, after, err := endpoints.Change(t.Context(), q, h.ring, tenant, ep, func(s endpoint.Settings) (endpoint.Settings, error) {
+			s.CircuitBreaker = false
+			return s, nil
+		})
 		if state := after.Condition.State; err == nil && state != condition.Active {
 			t.Errorf("the endpoint is %s at once, want active", state)
 		}

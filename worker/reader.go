@@ -91,8 +91,10 @@ func (w *Worker) pass(ctx context.Context) error {
 // find reads the rows of a plan.
 func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, err error) {
 	got, err := queue.ReadLanes(ctx, w.db, queue.LaneRead{
-		Endpoints: plan.Endpoints, Floors: plan.Floors,
-		Limits: plan.Limits, Known: plan.Known,
+		Endpoints: plan.Endpoints,
+		Floors:    plan.Floors,
+		Limits:    plan.Limits,
+		Known:     plan.Known,
 	})
 	if err != nil {
 		return found, err
@@ -111,9 +113,7 @@ func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, 
 
 // payloads finds the events of rows, in the cache or in the database. An event can be cut (it is read later) or
 // dropped.
-func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool,
-	error,
-) {
+func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
 	known, missing := w.events.find(rows)
 	gone := map[id.UUID]bool{}
 	if len(missing) == 0 {
@@ -146,10 +146,18 @@ func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.
 // expire ends deliveries whose event no longer exists.
 func (w *Worker) expire(jobs []*lanes.Job) {
 	for _, j := range jobs {
-		w.results <- &result{job: j, outcome: queue.Outcome{
-			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen,
-			Attempts: j.Attempts, Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
-		}}
+		w.results <- &result{
+			job: j,
+			outcome: queue.Outcome{
+				TenantID:   j.TenantID,
+				DeliveryID: j.DeliveryID,
+				EventID:    j.EventID,
+				EndpointID: j.EndpointID,
+				Gen:        j.Gen,
+				Attempts:   j.Attempts,
+				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+			},
+		}
 	}
 }
 
@@ -189,13 +197,22 @@ func (w *Worker) lease(ctx context.Context) error {
 // leaseOf translates a leased lane for the dispatcher.
 func leaseOf(l queue.Leased) lanes.Lease {
 	lease := lanes.Lease{
-		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev,
-		Version: l.RoutingVersion, DropBelow: l.DropBelow,
-		Tokens: l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds,
-		LookSeconds: l.LookSeconds, WaitEpoch: l.WaitEpoch,
+		EndpointID:   l.EndpointID,
+		TenantID:     l.TenantID,
+		Host:         pause.HostOf(l.Endpoint.URL),
+		Rev:          l.Rev,
+		Version:      l.RoutingVersion,
+		DropBelow:    l.DropBelow,
+		Tokens:       l.Tokens,
+		IdleSeconds:  l.IdleSeconds,
+		WaitSeconds:  l.WaitSeconds,
+		LookSeconds:  l.LookSeconds,
+		WaitEpoch:    l.WaitEpoch,
 		ProbeRequest: l.Asked,
 		Health: lanes.Health{
-			Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health), Epoch: l.Health.Epoch,
+			Counters: endpoints.Counters(l.Health),
+			Breaker:  endpoints.Breaker(l.Health),
+			Epoch:    l.Health.Epoch,
 		},
 	}
 	if lease.EndpointID.IsZero() {
@@ -233,11 +250,17 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 		return nil, err
 	}
 	s := &lanes.Settings{
-		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", NoBreaker: !e.CircuitBreaker,
-		Health: l.Policy,
+		Destination: to,
+		MaxInFlight: int(e.MaxInFlight),
+		Ordered:     e.Ordering != "none",
+		NoBreaker:   !e.CircuitBreaker,
+		Health:      l.Policy,
 		Policy: delivery.Policy{
-			Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
-			RetryGone: e.RetryClientErrors && !l.Policy.Gone, RetryRefusal: l.Policy.HoldsRefusals(),
+			Schedule:          settings.Schedule(),
+			AcceptConflict:    e.AcceptConflict,
+			RetryClientErrors: e.RetryClientErrors,
+			RetryGone:         e.RetryClientErrors && !l.Policy.Gone,
+			RetryRefusal:      l.Policy.HoldsRefusals(),
 		},
 	}
 	if settings.RateLimit != nil {

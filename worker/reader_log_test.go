@@ -20,8 +20,12 @@ func TestAnOutageOfTheDatabaseIsLoggedOnce(t *testing.T) {
 	gone.Close()
 	var log strings.Builder // written by this goroutine alone
 	w := New(Config{
-		DB: gone, ListenURL: h.url, Log: slog.New(slog.NewTextHandler(&log, nil)), Egress: h.policy,
-		Keys: h.ring, Name: t.Name(),
+		DB:        gone,
+		ListenURL: h.url,
+		Log:       slog.New(slog.NewTextHandler(&log, nil)),
+		Egress:    h.policy,
+		Keys:      h.ring,
+		Name:      t.Name(),
 	})
 	const tries = 5
 	ctx, end := context.WithTimeout(t.Context(), tries*readRetry)

@@ -176,8 +176,7 @@ func TestReconcilingIsBoundedAndReachesEveryPage(t *testing.T) {
 func (h *house) folded() {
 	h.t.Helper()
 	if err := h.db.Worker(h.t.Context(), func(q *sql.Queries) error {
-		_, err := q.FoldLedger(h.t.Context(),
-			1000)
+		_, err := q.FoldLedger(h.t.Context(), 1000)
 		return err
 	}); err != nil {
 		h.t.Fatal(err)
@@ -365,8 +364,7 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItChanges(t *testing.T) {
 		t.Errorf("one that was not shown: %v", err)
 	}
 	for i, want := range []error{nil, maintenance.ErrDiscrepancyChanged} {
-		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, by.Because("lost with the disk")); !errors.Is(err,
-			want) {
+		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, by.Because("lost with the disk")); !errors.Is(err, want) {
 			t.Errorf("time %d: %v", i+1, err)
 		}
 	}

@@ -190,7 +190,11 @@ func batchOf(epoch id.UUID, batch []*result, again bool) queue.OutcomeBatch {
 	}
 	for _, w := range waits {
 		rec.Delays = append(rec.Delays, queue.LaneDelay{
-			EndpointID: w.Endpoint, Epoch: w.Epoch, Wait: w.For, LookIn: w.LookIn, Replaces: w.Replaces,
+			EndpointID: w.Endpoint,
+			Epoch:      w.Epoch,
+			Wait:       w.For,
+			LookIn:     w.LookIn,
+			Replaces:   w.Replaces,
 		})
 	}
 	return rec

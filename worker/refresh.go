@@ -105,7 +105,9 @@ func (w *Worker) giveBack(ctx context.Context, released []lanes.Released) error 
 
 func releaseParams(released []lanes.Released, worker id.UUID) sql.ReleaseLanesParams {
 	p := sql.ReleaseLanesParams{
-		Worker: worker, Endpoints: make([]id.UUID, len(released)), Tokens: make([]float64, len(released)),
+		Worker:    worker,
+		Endpoints: make([]id.UUID, len(released)),
+		Tokens:    make([]float64, len(released)),
 	}
 	for i, r := range released {
 		p.Endpoints[i], p.Tokens[i] = r.Endpoint, r.Tokens

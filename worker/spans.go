@@ -58,8 +58,10 @@ func endSpan(span oteltrace.Span, r delivery.Result, a *queue.Attempt, d deliver
 
 func sampled(traceID [16]byte, spanID [8]byte) oteltrace.SpanContext {
 	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
-		TraceID: traceID, SpanID: spanID,
-		TraceFlags: oteltrace.FlagsSampled, Remote: true,
+		TraceID:    traceID,
+		SpanID:     spanID,
+		TraceFlags: oteltrace.FlagsSampled,
+		Remote:     true,
 	})
 }
 

@@ -57,24 +57,21 @@ func TestTheTotalsBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 		case 2:
 			if dlv, ok := pick(tenant, "0, 1"); ok {
 				try(tenant, func(q *sql.Queries) error {
-					_, err := deliveries.Cancel(t.Context(), q, tenant,
-						dlv)
+					_, err := deliveries.Cancel(t.Context(), q, tenant, dlv)
 					return err
 				})
 			}
 		case 3:
 			if dlv, ok := pick(tenant, "2, 3, 4"); ok {
 				try(tenant, func(q *sql.Queries) error {
-					_, err := deliveries.Replay(t.Context(), q, tenant, dlv,
-						true)
+					_, err := deliveries.Replay(t.Context(), q, tenant, dlv, true)
 					return err
 				})
 			}
 		case 4:
 			if dlv, ok := pick(tenant, "1"); ok {
 				try(tenant, func(q *sql.Queries) error {
-					_, _, err := deliveries.RetryNow(t.Context(), q, tenant,
-						dlv)
+					_, _, err := deliveries.RetryNow(t.Context(), q, tenant, dlv)
 					return err
 				})
 			}
@@ -119,8 +116,7 @@ func TestHealthIsKept(t *testing.T) {
 	bad := newReceiver(t, func(arrival) int { return 500 })
 	denied := newReceiver(t, func(arrival) int { return 401 })
 	one := func(s *endpoint.Settings) { s.RetryPolicy = "five" }
-	good, failing, refusing := h.endpoint(tenant, fine.URL, one), h.endpoint(tenant, bad.URL, one),
-		h.endpoint(tenant, denied.URL, one)
+	good, failing, refusing := h.endpoint(tenant, fine.URL, one), h.endpoint(tenant, bad.URL, one), h.endpoint(tenant, denied.URL, one)
 	h.worker(true)
 	h.emitN(tenant, 3)
 	eventually(t, 10*time.Second, "all were tried", func() bool { return h.count("SELECT count(*) FROM attempts") == 9 })

@@ -80,8 +80,11 @@ func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 	default:
 		err = w.db.Worker(ctx, func(q *sql.Queries) error {
 			return q.PostponeVerification(ctx, sql.PostponeVerificationParams{
-				TenantID: v.TenantID, ID: v.ID, Seconds: verifyDelays[v.Tries-1].Seconds(),
-				LastStatus: statusOrNull(status), LastDetail: detail,
+				TenantID:   v.TenantID,
+				ID:         v.ID,
+				Seconds:    verifyDelays[v.Tries-1].Seconds(),
+				LastStatus: statusOrNull(status),
+				LastDetail: detail,
 			})
 		})
 	}
@@ -104,7 +107,11 @@ func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificati
 ) {
 	if err := w.db.Worker(ctx, func(q *sql.Queries) error {
 		_, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
-			TenantID: v.TenantID, ID: v.ID, State: state, LastStatus: statusOrNull(status), LastDetail: detail,
+			TenantID:   v.TenantID,
+			ID:         v.ID,
+			State:      state,
+			LastStatus: statusOrNull(status),
+			LastDetail: detail,
 		})
 		return err
 	}); err != nil && ctx.Err() == nil {

@@ -50,8 +50,7 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 			return err
 		})
 		again("the replay of the replay", 1, func(q *sql.Queries) error {
-			_, err := deliveries.Replay(t.Context(), q, tenant, raw,
-				true)
+			_, err := deliveries.Replay(t.Context(), q, tenant, raw, true)
 			return err
 		})
 	}

@@ -99,12 +99,24 @@ type Worker struct {
 // New makes a worker. It does nothing before Run.
 func New(c Config) *Worker {
 	w := &Worker{
-		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
-		sender: send.New(c.Egress), events: newEventCache(), scheduler: newScheduler(), clock: newClock(),
-		changed: loop.NewAsked(),
-		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1),
-		results: make(chan *result, 8192), sending: context.Background(),
-		jobs: make(chan *lanes.Job), ended: make(chan struct{}),
+		db:        c.DB,
+		listen:    c.ListenURL,
+		log:       c.Log,
+		keys:      c.Keys,
+		name:      c.Name,
+		grace:     c.Grace,
+		sender:    send.New(c.Egress),
+		events:    newEventCache(),
+		scheduler: newScheduler(),
+		clock:     newClock(),
+		changed:   loop.NewAsked(),
+		signals:   make(chan struct{}, 1),
+		outbox:    make(chan struct{}, 1),
+		pauses:    make(chan struct{}, 1),
+		results:   make(chan *result, 8192),
+		sending:   context.Background(),
+		jobs:      make(chan *lanes.Job),
+		ended:     make(chan struct{}),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -117,7 +129,11 @@ func New(c Config) *Worker {
 	w.metrics = newMetrics(c.Registry, w.listener.Age)
 	w.dispatch = lanes.New(w.startJob, w.signal, func(ep id.UUID) { w.changed.Ask(ep) }, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
-		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, History: c.History,
+		DB:       w.db,
+		Log:      w.log,
+		Registry: c.Registry,
+		Changed:  func(ep id.UUID) { w.changed.Ask(ep) },
+		History:  c.History,
 	})
 	return w
 }
@@ -283,25 +299,48 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	number := int(j.Attempts) + 1
 	span := w.startSpan(j, number)
 	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
-		Event: j.Event, EventID: j.EventText(), Delivery: j.DeliveryID, DeliveryID: j.DeliveryText(),
-		FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
+		Event:      j.Event,
+		EventID:    j.EventText(),
+		Delivery:   j.DeliveryID,
+		DeliveryID: j.DeliveryText(),
+		FirstID:    j.FirstText(),
+		Attempt:    number,
+		Replayed:   j.Replay,
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	if span != nil {
 		endSpan(span, response, attempt, decision)
 	}
 	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
-	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil &&
-		response.Failure == delivery.FailReset}
+	o := lanes.Outcome{
+		Decision: decision,
+		Result:   response,
+		Aborted: w.sending.Err() != nil &&
+			response.Failure == delivery.FailReset,
+	}
 	if decision.Class != delivery.Success {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
-	w.results <- &result{job: j, health: then.Change, wait: then.Wait, assess: then.Assess, outcome: queue.Outcome{
-		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID,
-		EventType: j.Event.Type, Gen: j.Gen,
-		Attempts: int16(number), Probes: j.Probes, Decision: then.Decision, Result: response, Attempt: attempt,
-	}}
+	w.results <- &result{
+		job:    j,
+		health: then.Change,
+		wait:   then.Wait,
+		assess: then.Assess,
+		outcome: queue.Outcome{
+			TenantID:   j.TenantID,
+			DeliveryID: j.DeliveryID,
+			EventID:    j.EventID,
+			EndpointID: j.EndpointID,
+			EventType:  j.Event.Type,
+			Gen:        j.Gen,
+			Attempts:   int16(number),
+			Probes:     j.Probes,
+			Decision:   then.Decision,
+			Result:     response,
+			Attempt:    attempt,
+		},
+	}
 	return then.Next
 }
 
@@ -311,7 +350,9 @@ const maxLastExcerpt = 500
 // lastError is the text about a failure for the endpoint's owner.
 func lastError(r delivery.Result, a *queue.Attempt) health.LastError {
 	e := health.LastError{
-		Status: r.Status, Failure: r.Failure, Text: a.Error,
+		Status:  r.Status,
+		Failure: r.Failure,
+		Text:    a.Error,
 		Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt),
 	}
 	if e.Text == "" {

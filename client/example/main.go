@@ -31,7 +31,9 @@ func run(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	endpoint, err := c.CreateEndpoint(ctx, client.EndpointInput{
-		URL: "http://" + listener.Addr().String(), EventTypes: &[]string{"order.*"}, Verification: new(client.Simple),
+		URL:          "http://" + listener.Addr().String(),
+		EventTypes:   &[]string{"order.*"},
+		Verification: new(client.Simple),
 	})
 	if err != nil {
 		return err

@@ -135,11 +135,7 @@ func DropLinks(ctx context.Context, q *sql.Queries, owner id.UUID, purpose strin
 // ChangeEmail uses up a link of LinkEmail and gives its person the link's address. It deletes links that reset the
 // password, since they went to the old address. It returns the person before the change, and the new address. A link
 // that was used or has expired is fault.ErrNotFound; an address of another account is already_exists.
-func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (
-	was account.Account,
-	email string,
-	err error,
-) {
+func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (was account.Account, email string, err error) {
 	link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: LinkEmail})
 	if err != nil {
 		return was, "", err
@@ -168,10 +164,7 @@ func PasswordLink(kind account.Kind) string {
 // ChangePassword sets the password of an account to one with the given hash (a PHC string), in the caller's
 // transaction. It ends all sessions but one, deletes every link that would set another password, and deletes the
 // counted tries. The zero id keeps no session.
-func ChangePassword(ctx context.Context, q *sql.Queries, self Self, hash string, keep id.UUID) (
-	account.Account,
-	error,
-) {
+func ChangePassword(ctx context.Context, q *sql.Queries, self Self, hash string, keep id.UUID) (account.Account, error) {
 	a, err := self.lock(ctx, q)
 	if err != nil {
 		return a, err

@@ -59,9 +59,17 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 		kind = account.Portal
 	}
 	row := sql.InsertSessionParams{
-		ID: db.NewID(), Hash: hash, Kind: string(kind), PersonID: s.Person, OperatorID: s.Operator, LinkID: s.Link,
-		Pending: s.Pending,
-		Data:    json.RawMessage("{}"), Address: s.Address, Agent: storedAgent(s.Agent), Lives: int32(s.Life / time.Second),
+		ID:         db.NewID(),
+		Hash:       hash,
+		Kind:       string(kind),
+		PersonID:   s.Person,
+		OperatorID: s.Operator,
+		LinkID:     s.Link,
+		Pending:    s.Pending,
+		Data:       json.RawMessage("{}"),
+		Address:    s.Address,
+		Agent:      storedAgent(s.Agent),
+		Lives:      int32(s.Life / time.Second),
 	}
 	if s.By != nil {
 		row.SSOTenant, row.SSOSubject, row.Stale = s.By.Tenant, &s.By.Subject, int32(s.By.Stale/time.Second)
@@ -129,8 +137,13 @@ func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err
 		}
 	}
 	return token, q.InsertLink(ctx, sql.InsertLinkParams{
-		Hash: hash, Purpose: l.Purpose, PersonID: l.Person, OperatorID: l.Operator, Email: l.Email, Data: data,
-		Lives: int32(l.Life / time.Second),
+		Hash:       hash,
+		Purpose:    l.Purpose,
+		PersonID:   l.Person,
+		OperatorID: l.Operator,
+		Email:      l.Email,
+		Data:       data,
+		Lives:      int32(l.Life / time.Second),
 	})
 }
 

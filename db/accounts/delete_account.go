@@ -39,7 +39,10 @@ func DeleteAccount(ctx context.Context, d *db.DB, person id.UUID, address string
 			member := id.Member.Format(t.MemberID)
 			by := db.Author{Kind: "member", ID: member, Address: address}
 			if err := db.Audit(ctx, q, by, db.Audited{
-				Tenant: &t.TenantID, Action: "member.removed", Kind: "member", Object: member,
+				Tenant: &t.TenantID,
+				Action: "member.removed",
+				Kind:   "member",
+				Object: member,
 				Reason: "deleted the account",
 			}); err != nil {
 				return err

@@ -89,9 +89,7 @@ type NoticeRecipient struct {
 
 // NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
 // contacts, who see what an owner sees. No address is listed twice.
-func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind,
-	contacts []string,
-) ([]NoticeRecipient, error) {
+func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
 	rows, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{TenantID: tenant, Kind: kind})
 	if err != nil {
 		return nil, err
@@ -105,7 +103,8 @@ func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind 
 		return nil, err
 	}
 	agreed, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{
-		TenantID: tenant, Kind: notice.ContactConfirmed,
+		TenantID: tenant,
+		Kind:     notice.ContactConfirmed,
 	})
 	if err != nil {
 		return nil, err
@@ -178,12 +177,20 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 		}
 		subscription := links.Unsubscribe(notice.Subscription{Tenant: n.TenantID, Recipient: to.Name, Kind: n.Kind})
 		if _, err := QueueMail(ctx, q, Mail{
-			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind,
-			Keys: links.Keys,
+			Tenant: &n.TenantID,
+			Key:    "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name),
+			To:     to.Address,
+			Kind:   kind,
+			Keys:   links.Keys,
 			Data: mail.NoticeData{
-				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt,
-				Details:   n.Details,
-				Dashboard: links.tenantPage(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
+				Tenant:      id.Tenant.Format(n.TenantID),
+				TenantName:  r.TenantName,
+				Kind:        string(n.Kind),
+				At:          n.CreatedAt,
+				Details:     n.Details,
+				Dashboard:   links.tenantPage(n.TenantID),
+				Preferences: subscription,
+				Unsubscribe: subscription,
 			},
 		}); err != nil {
 			return err
@@ -227,12 +234,18 @@ func askContact(ctx context.Context, q *sql.Queries, links Links, tenant id.UUID
 	}
 	mailID := db.NewID()
 	_, err = QueueMail(ctx, q, Mail{
-		ID: mailID, Tenant: &tenant, Key: "contact:" + mailID.String(), To: address, Kind: mail.ConfirmContact,
-		Keys: links.Keys,
+		ID:     mailID,
+		Tenant: &tenant,
+		Key:    "contact:" + mailID.String(),
+		To:     address,
+		Kind:   mail.ConfirmContact,
+		Keys:   links.Keys,
 		Data: mail.ConfirmContactData{
 			Tenant: name,
 			Link: links.Unsubscribe(notice.Subscription{
-				Tenant: tenant, Recipient: recipient, Kind: notice.EndpointDisabled,
+				Tenant:    tenant,
+				Recipient: recipient,
+				Kind:      notice.EndpointDisabled,
 			}),
 		},
 	})
@@ -274,8 +287,11 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 		}
 	}
 	return mail.OperatorAlertData{
-		What: "An endpoint of “" + mail.TenantText(r.TenantName) + "” was disabled", Facts: facts, At: n.CreatedAt,
-		Link: links.consoleEndpoint(n.TenantID, e.Endpoint), LinkText: "View the endpoint's deliveries",
+		What:     "An endpoint of “" + mail.TenantText(r.TenantName) + "” was disabled",
+		Facts:    facts,
+		At:       n.CreatedAt,
+		Link:     links.consoleEndpoint(n.TenantID, e.Endpoint),
+		LinkText: "View the endpoint's deliveries",
 	}
 }
 
@@ -304,8 +320,10 @@ func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.O
 	}
 	for _, o := range operators {
 		if _, err := QueueMail(ctx, q, Mail{
-			Key: "alert:" + key + ":" + id.Operator.Format(o.ID), To: o.Email,
-			Kind: mail.OperatorAlert, Data: data,
+			Key:  "alert:" + key + ":" + id.Operator.Format(o.ID),
+			To:   o.Email,
+			Kind: mail.OperatorAlert,
+			Data: data,
 		}); err != nil {
 			return err
 		}

@@ -68,7 +68,9 @@ func (f *told) post(kind notice.Kind, key string, details any) {
 	f.t.Helper()
 	if err := f.db.Worker(f.t.Context(), func(q *sql.Queries) error {
 		_, err := accounts.PostNotice(f.t.Context(), q, accounts.Notice{
-			Tenant: f.tenant, Kind: kind, Key: key,
+			Tenant:  f.tenant,
+			Kind:    kind,
+			Key:     key,
 			Details: details,
 		})
 		return err
@@ -95,8 +97,12 @@ func (f *told) mails() []string {
 // confirm makes a contact one that has agreed to get notices.
 func (f *told) confirm(contact string) {
 	f.t.Helper()
-	f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, true)", f.tenant.String(), contact,
-		string(notice.ContactConfirmed))
+	f.exec(
+		"INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, true)",
+		f.tenant.String(),
+		contact,
+		string(notice.ContactConfirmed),
+	)
 }
 
 func TestAContactGetsNothingBeforeItAgrees(t *testing.T) {
@@ -152,7 +158,8 @@ func TestNoticesByMailAreLimited(t *testing.T) {
 		got[mail]++
 	}
 	want := map[string]int{
-		"notice owner@acme.example": account.MemberNotices.Tries, "notice victim@elsewhere.example": account.ContactNotices.Tries,
+		"notice owner@acme.example":          account.MemberNotices.Tries,
+		"notice victim@elsewhere.example":    account.ContactNotices.Tries,
 		"operator_alert op@posthorn.example": account.OperatorAlerts.Tries,
 	}
 	if !maps.Equal(got, want) {
@@ -176,7 +183,10 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 		f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, $2, $3, false)", f.tenant.String(), notice.PersonRecipient(quiet), string(k))
 	}
 	f.post(notice.EndpointDisabled, "d", notice.EndpointDetails{
-		Endpoint: "ep_x", URL: "https://a.example", Reason: "gone", LastFailure: delivery.FailDNS.String(),
+		Endpoint:    "ep_x",
+		URL:         "https://a.example",
+		Reason:      "gone",
+		LastFailure: delivery.FailDNS.String(),
 	})
 	if n := f.mail(); n != 1 {
 		t.Fatalf("%d notices", n)
@@ -290,8 +300,9 @@ func TestAMailOfANoticeHoldsAnUnsubscribeLinkThatWorks(t *testing.T) {
 	payload, signed := f.ring.OpenToken(accounts.UnsubscribePurpose, token)
 	s, read := notice.ParseSubscription(payload)
 	if !ok || !signed || !read || s != (notice.Subscription{
-		Tenant: f.tenant, Recipient: notice.PersonRecipient(person),
-		Kind: notice.KeyCreated,
+		Tenant:    f.tenant,
+		Recipient: notice.PersonRecipient(person),
+		Kind:      notice.KeyCreated,
 	}) {
 		t.Errorf("%s: %+v", d.Unsubscribe, s)
 	}
@@ -448,8 +459,9 @@ func TestOperatorsAreAlertedOnceADayOfOverdueDeliveries(t *testing.T) {
 	alert := func(bound time.Duration, now time.Time) {
 		t.Helper()
 		if err := endpoints.AlertOverdue(t.Context(), f.db, f.links, endpoints.Promise{
-			Tenant: f.tenant, Name: "Acme",
-			Bound: bound,
+			Tenant: f.tenant,
+			Name:   "Acme",
+			Bound:  bound,
 		}, now); err != nil {
 			t.Fatal(err)
 		}

@@ -46,9 +46,7 @@ const MaxKeys = 200
 
 // CreateKey creates a key and audits it, in the caller's transaction. most bounds a tenant's keys that are neither
 // revoked nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
-func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (key show.Key, text string,
-	err error,
-) {
+func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (key show.Key, text string, err error) {
 	if k.Tenant != nil {
 		if _, err := q.LockTenant(ctx, *k.Tenant); err != nil {
 			return key, "", err
@@ -77,7 +75,9 @@ func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (show.Key, string, e
 	}
 	u := id.Key.Format(key.ID)
 	_, err = PostNotice(ctx, q, Notice{
-		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
+		Tenant: *k.Tenant,
+		Kind:   notice.KeyCreated,
+		Key:    string(notice.KeyCreated) + ":" + u,
 		Details: notice.KeyDetails{
 			Key:       u,
 			Name:      key.Name,

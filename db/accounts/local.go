@@ -51,7 +51,10 @@ func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, er
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
-			Person: &person, Life: account.Person.Life(), Address: l.Address, Agent: l.Agent,
+			Person:  &person,
+			Life:    account.Person.Life(),
+			Address: l.Address,
+			Agent:   l.Agent,
 		})
 		return err
 	})
@@ -84,7 +87,10 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 			return err
 		}
 		err = q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenant, Name: localTenant, RetentionDays: days, CreatedAt: tenant.Time(),
+			ID:            tenant,
+			Name:          localTenant,
+			RetentionDays: days,
+			CreatedAt:     tenant.Time(),
 		})
 		if err != nil {
 			return err
@@ -98,7 +104,11 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 		}
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: address}
 		err = db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{
+			Tenant: &tenant,
+			Action: "member.joined",
+			Kind:   "member",
+			Object: by.ID,
+			Details: map[string]string{
 				"email": localEmail,
 				"role":  string(access.Owner),
 			},

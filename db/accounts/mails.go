@@ -43,7 +43,13 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 		mailID = db.NewID()
 	}
 	row := sql.InsertMailParams{
-		ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data, CreatedAt: mailID.Time(),
+		ID:        mailID,
+		TenantID:  m.Tenant,
+		Key:       m.Key,
+		Recipient: m.To,
+		Kind:      m.Kind,
+		Data:      data,
+		CreatedAt: mailID.Time(),
 	}
 	if m.Keys != nil {
 		row.Sealed, row.Data = m.Keys.Seal(data, db.TenantOrZero(m.Tenant), mailID), json.RawMessage("{}")
@@ -120,5 +126,8 @@ func ResendMail(ctx context.Context, d *db.DB, mailID id.UUID, by db.Author) err
 	})
 }
 
-var errMailNotGivenUp = fault.New(fault.Conflict, "mail_not_given_up",
-	"This email is no longer marked as failed: it was sent again or deleted.")
+var errMailNotGivenUp = fault.New(
+	fault.Conflict,
+	"mail_not_given_up",
+	"This email is no longer marked as failed: it was sent again or deleted.",
+)

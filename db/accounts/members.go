@@ -21,9 +21,12 @@ import (
 
 // Errors that reject a change of members.
 var (
-	errRoleBeyond = fault.New(fault.Forbidden, "role_beyond_own",
+	errRoleBeyond = fault.New(
+		fault.Forbidden,
+		"role_beyond_own",
 		"Only an owner can invite, promote, demote, or remove owners; the tenant's API keys can't. Ask an owner of this tenant. "+
-			"If it has no owner yet, invite the first one with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.")
+			"If it has no owner yet, invite the first one with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.",
+	)
 	errInvitations = fault.New(fault.Conflict, "invitations_limit", "This tenant has 100 open invitations, the maximum. Revoke some that you don't need.")
 )
 
@@ -93,8 +96,15 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (invited show.Inv
 	invitationID, mailID := db.NewID(), db.NewID()
 	token, hash := NewToken()
 	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
-		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID,
-		MailID: mailID, CreatedAt: invitationID.Time(), Lives: int32(account.InvitationLife / time.Second),
+		TenantID:  i.Tenant,
+		ID:        invitationID,
+		Email:     i.Email,
+		Role:      string(i.Role),
+		Hash:      hash,
+		InvitedBy: i.By.ID,
+		MailID:    mailID,
+		CreatedAt: invitationID.Time(),
+		Lives:     int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
 		return invited, err
@@ -103,10 +113,17 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (invited show.Inv
 		return invited, err
 	}
 	_, err = QueueMail(ctx, q, Mail{
-		ID: mailID, Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email,
-		Kind: mail.Invitation, Keys: i.Keys,
+		ID:     mailID,
+		Tenant: &i.Tenant,
+		Key:    string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]),
+		To:     i.Email,
+		Kind:   mail.Invitation,
+		Keys:   i.Keys,
 		Data: mail.InvitationData{
-			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token),
+			Tenant:  tenant.Name,
+			By:      i.ByName,
+			Role:    string(i.Role),
+			Link:    i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token),
 			Expires: invited.ExpiresAt,
 		},
 	})
@@ -114,7 +131,10 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (invited show.Inv
 		return invited, err
 	}
 	return invited, db.Audit(ctx, q, i.By, db.Audited{
-		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(invitationID),
+		Tenant:  &i.Tenant,
+		Action:  "member.invited",
+		Kind:    "invitation",
+		Object:  id.Invitation.Format(invitationID),
 		Details: map[string]string{"email": i.Email, "role": string(i.Role)},
 	})
 }
@@ -129,15 +149,16 @@ func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID 
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(invitationID),
+		Tenant:  &tenant,
+		Action:  "invitation.revoked",
+		Kind:    "invitation",
+		Object:  id.Invitation.Format(invitationID),
 		Details: map[string]string{"email": i.Email},
 	})
 }
 
 // ListInvitations reads a page of a tenant's invitations.
-func ListInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Invitation],
-	error,
-) {
+func ListInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.Invitation], error) {
 	return listInvitations(ctx, q, tenant, nil, r)
 }
 
@@ -147,7 +168,8 @@ func readInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID id
 
 // listInvitations lists all, or one alone.
 func listInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.UUID, r show.Range) (
-	show.Page[show.Invitation], error,
+	show.Page[show.Invitation],
+	error,
 ) {
 	low, high := db.Bounds(r)
 	rows, err := q.ListInvitations(ctx, sql.ListInvitationsParams{
@@ -183,9 +205,7 @@ func ReadMember(ctx context.Context, q *sql.Queries, tenant, memberID id.UUID) (
 }
 
 // listMembers lists all, or one alone.
-func listMembers(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.UUID, r show.Range) (
-	show.Page[show.Member], error,
-) {
+func listMembers(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.UUID, r show.Range) (show.Page[show.Member], error) {
 	low, high := db.Bounds(r)
 	rows, err := q.ListMembers(ctx, sql.ListMembersParams{
 		TenantID: tenant,
@@ -247,9 +267,15 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (show.Me
 		return m, err
 	}
 	what := db.Audited{
-		Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason,
+		Tenant: &change.Tenant,
+		Action: "member.role_changed",
+		Kind:   "member",
+		Object: id.Member.Format(m.ID),
+		Reason: change.Reason,
 		Details: map[string]string{
-			"email": m.Email, "from": string(m.Role), "to": string(change.To),
+			"email": m.Email,
+			"from":  string(m.Role),
+			"to":    string(change.To),
 		},
 	}
 	if change.To == "" {
@@ -257,7 +283,9 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (show.Me
 		_, err = q.DeleteMember(ctx, sql.DeleteMemberParams{TenantID: change.Tenant, ID: m.ID})
 	} else {
 		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{
-			TenantID: change.Tenant, ID: m.ID, Role: string(change.To),
+			TenantID: change.Tenant,
+			ID:       m.ID,
+			Role:     string(change.To),
 		})
 	}
 	if err != nil {
@@ -320,8 +348,10 @@ func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string
 				return err
 			}
 			if token, err = StartSession(ctx, q, NewSession{
-				Person: &person, Life: account.Person.Life(),
-				Address: a.Address, Agent: a.Agent,
+				Person:  &person,
+				Life:    account.Person.Life(),
+				Address: a.Address,
+				Agent:   a.Agent,
 			}); err != nil {
 				return err
 			}
@@ -341,7 +371,11 @@ func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string
 		}
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: a.Address}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &a.Tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{"email": i.Email, "role": i.Role},
+			Tenant:  &a.Tenant,
+			Action:  "member.joined",
+			Kind:    "member",
+			Object:  by.ID,
+			Details: map[string]string{"email": i.Email, "role": i.Role},
 		})
 	})
 	return token, err

@@ -39,8 +39,13 @@ func PostNotice(ctx context.Context, q *sql.Queries, n Notice) (bool, error) {
 		noticeID = db.NewID()
 	}
 	rows, err := q.InsertNotice(ctx, sql.InsertNoticeParams{
-		TenantID: n.Tenant, ID: noticeID, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details,
-		CreatedAt: noticeID.Time(),
+		TenantID:   n.Tenant,
+		ID:         noticeID,
+		Kind:       n.Kind,
+		Key:        n.Key,
+		EndpointID: n.Endpoint,
+		Details:    details,
+		CreatedAt:  noticeID.Time(),
 	})
 	return rows > 0, err
 }
@@ -62,9 +67,7 @@ type NoticeList struct {
 }
 
 // ListNotices reads a page of a tenant's notices.
-func ListNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, l NoticeList, r show.Range) (
-	page show.Page[show.Notice], err error,
-) {
+func ListNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, l NoticeList, r show.Range) (page show.Page[show.Notice], err error) {
 	seen := id.Last
 	if !l.Member.IsZero() {
 		if seen, err = q.NoticesSeen(ctx, sql.NoticesSeenParams{TenantID: tenant, MemberID: l.Member}); err != nil {
@@ -111,9 +114,7 @@ func CountUnread(ctx context.Context, d *db.DB, tenant, member id.UUID, role acc
 }
 
 // Preferences says which of some kinds of notices a recipient gets by mail.
-func Preferences(ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, kinds []notice.Kind) (
-	map[notice.Kind]bool, error,
-) {
+func Preferences(ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, kinds []notice.Kind) (map[notice.Kind]bool, error) {
 	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: tenant, Recipient: recipient})
 	wanted := map[notice.Kind]bool{}
 	for _, k := range kinds {
@@ -143,12 +144,20 @@ func RoleOf(ctx context.Context, q *sql.Queries, tenant, person id.UUID) (access
 // SetPreferences stores which notices a recipient wants by mail, in the caller's transaction, and audits what changed.
 // recipient is one of notice.PersonRecipient or notice.AddressRecipient.
 func SetPreferences(
-	ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, wanted map[notice.Kind]bool, by db.Author,
+	ctx context.Context,
+	q *sql.Queries,
+	tenant id.UUID,
+	recipient string,
+	wanted map[notice.Kind]bool,
+	by db.Author,
 ) error {
 	changed := map[string]bool{}
 	for kind, on := range wanted {
 		n, err := q.SetPreference(ctx, sql.SetPreferenceParams{
-			TenantID: tenant, Recipient: recipient, Kind: kind, Wanted: on,
+			TenantID:  tenant,
+			Recipient: recipient,
+			Kind:      kind,
+			Wanted:    on,
 		})
 		if err != nil {
 			return err
@@ -165,6 +174,10 @@ func SetPreferences(
 		object = id.Person.Format(person)
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "notice_preferences.changed", Kind: "notice_preferences", Object: object, Details: changed,
+		Tenant:  &tenant,
+		Action:  "notice_preferences.changed",
+		Kind:    "notice_preferences",
+		Object:  object,
+		Details: changed,
 	})
 }

@@ -23,8 +23,11 @@ func TestANoticeIsPostedOnceByEveryRole(t *testing.T) {
 		t.Helper()
 		endpoint := db.NewID()
 		posted, err := accounts.PostNotice(ctx, q, accounts.Notice{
-			Tenant: tenant, Kind: notice.SecretRotated, Key: key,
-			Endpoint: &endpoint, Details: map[string]int{"n": 1},
+			Tenant:   tenant,
+			Kind:     notice.SecretRotated,
+			Key:      key,
+			Endpoint: &endpoint,
+			Details:  map[string]int{"n": 1},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -128,8 +131,12 @@ func TestAMailWithALinkIsSealed(t *testing.T) {
 	link := map[string]string{"link": "https://posthorn.example/invitations/canary"}
 	if err := d.Console(t.Context(), func(q *sql.Queries) error {
 		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
-			Tenant: &a, Key: "i", To: "a@example.com", Kind: mail.Invitation,
-			Data: link, Keys: ring,
+			Tenant: &a,
+			Key:    "i",
+			To:     "a@example.com",
+			Kind:   mail.Invitation,
+			Data:   link,
+			Keys:   ring,
 		})
 		return err
 	}); err != nil {
@@ -158,7 +165,10 @@ func TestAMailThatIsBeingSentIsOnItsWay(t *testing.T) {
 	f := newTold(t)
 	if err := f.db.Console(t.Context(), func(q *sql.Queries) error {
 		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
-			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: f.ring,
+			Key:  "k",
+			To:   "ada@acme.example",
+			Kind: mail.ResetPassword,
+			Keys: f.ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},
 		})
 		return err

@@ -56,7 +56,10 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 		}
 		tenant = db.NewID()
 		if err := q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenant, Name: "Posthorn", RetentionDays: 90, CreatedAt: tenant.Time(),
+			ID:            tenant,
+			Name:          "Posthorn",
+			RetentionDays: 90,
+			CreatedAt:     tenant.Time(),
 		}); err != nil {
 			return err
 		}
@@ -89,7 +92,8 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 		}
 		mark := sql.MarkRelayedParams{}
 		for _, r := range rows {
-			mark.Tenants, mark.Ids = append(mark.Tenants, r.TenantID), append(mark.Ids, r.ID)
+			mark.Tenants = append(mark.Tenants, r.TenantID)
+			mark.Ids = append(mark.Ids, r.ID)
 			// The platform's own endpoints get no events about themselves: an endpoint that fails would get an endless
 			// series of events about its failures.
 			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
@@ -137,7 +141,11 @@ func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, e operatio
 		return err
 	}
 	_, err = q.EmitOperational(ctx, sql.EmitOperationalParams{
-		Tenant: id.Tenant.Format(to), Type: e.kind, Data: string(data), IdempotencyKey: "operational:" + e.key, OccurredAt: e.at,
+		Tenant:         id.Tenant.Format(to),
+		Type:           e.kind,
+		Data:           string(data),
+		IdempotencyKey: "operational:" + e.key,
+		OccurredAt:     e.at,
 	})
 	return err
 }
@@ -165,7 +173,8 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 		}
 		mark := sql.MarkAnnouncedParams{}
 		for _, r := range rows {
-			mark.Tenants, mark.Deliveries = append(mark.Tenants, r.TenantID), append(mark.Deliveries, r.DeliveryID)
+			mark.Tenants = append(mark.Tenants, r.TenantID)
+			mark.Deliveries = append(mark.Deliveries, r.DeliveryID)
 			if r.TenantID == to {
 				continue
 			}
@@ -180,9 +189,15 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 
 func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannouncedRow) error {
 	details := notice.FailedDetails{
-		Endpoint: id.Endpoint.Format(r.EndpointID), URL: egress.Mask(r.URL), Delivery: id.Delivery.Format(r.DeliveryID),
-		EventType: r.EventType, Reason: r.Reason.String(), Attempts: int(r.Attempts), LastStatus: int(r.LastStatus),
-		LastFailure: delivery.Failure(r.LastFailure).String(), FailedAt: r.FailedAt,
+		Endpoint:    id.Endpoint.Format(r.EndpointID),
+		URL:         egress.Mask(r.URL),
+		Delivery:    id.Delivery.Format(r.DeliveryID),
+		EventType:   r.EventType,
+		Reason:      r.Reason.String(),
+		Attempts:    int(r.Attempts),
+		LastStatus:  int(r.LastStatus),
+		LastFailure: delivery.Failure(r.LastFailure).String(),
+		FailedAt:    r.FailedAt,
 	}
 	if !r.EventID.IsZero() {
 		details.Event = id.Event.Format(r.EventID)
@@ -194,7 +209,9 @@ func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannou
 	// A delivery that fails again after a replay fails at another time.
 	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
 	return emitOperational(ctx, q, to, operationalEvent{string(notice.DeliveryFailed), key, r.FailedAt, Operational{
-		Tenant: id.Tenant.Format(r.TenantID), Endpoint: details.Endpoint, Details: text,
+		Tenant:   id.Tenant.Format(r.TenantID),
+		Endpoint: details.Endpoint,
+		Details:  text,
 	}})
 }
 

@@ -69,8 +69,11 @@ func TestNoticesBecomeEventsOfThePlatformOnce(t *testing.T) {
 	if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
 		for _, n := range []accounts.Notice{
 			{
-				Tenant: f.tenant, Kind: notice.EndpointDisabled, Key: "d", Endpoint: &endpoint,
-				Details: notice.EndpointDetails{Reason: "gone"},
+				Tenant:   f.tenant,
+				Kind:     notice.EndpointDisabled,
+				Key:      "d",
+				Endpoint: &endpoint,
+				Details:  notice.EndpointDetails{Reason: "gone"},
 			},
 			{Tenant: f.tenant, Kind: notice.SecretRotated, Key: "s"},
 			{Tenant: f.tenant, Kind: notice.KeyCreated, Key: "k"}, // not one of them

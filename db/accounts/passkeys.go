@@ -31,9 +31,7 @@ func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (string, err
 
 // TakePasskey uses up a ceremony and returns its session. A ceremony that was used, has expired, belongs to another
 // browser, or is for another kind of account is fault.ErrNotFound.
-func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage,
-	err error,
-) {
+func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: linkPasskey})
 		if err != nil {

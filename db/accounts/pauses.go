@@ -42,14 +42,17 @@ func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 
 // PauseDispatch keeps deliveries from being sent until the pause ends. Workers follow within a second. If two operators
 // pause the same thing concurrently, made is false for the second, who gets the existing pause.
-func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (is show.Pause,
-	made bool, err error,
-) {
+func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (is show.Pause, made bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		pauseID := db.NewID()
 		in := sql.InsertPauseParams{
-			ID: pauseID, Scope: p.Scope, Host: p.Host, Reason: reason,
-			ActorKind: by.Kind, ActorID: by.ID, CreatedAt: pauseID.Time(),
+			ID:        pauseID,
+			Scope:     p.Scope,
+			Host:      p.Host,
+			Reason:    reason,
+			ActorKind: by.Kind,
+			ActorID:   by.ID,
+			CreatedAt: pauseID.Time(),
 		}
 		switch p.Scope {
 		case pause.Tenant:
@@ -92,9 +95,7 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 }
 
 // ResumeDispatch ends a pause. Its deliveries continue at the rate that their endpoints allow.
-func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (was show.Pause,
-	err error,
-) {
+func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (was show.Pause, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		row, err := q.EndPause(ctx, pauseID)
 		if db.IsNoRows(err) {

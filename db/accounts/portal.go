@@ -30,15 +30,15 @@ type NewPortalLink struct {
 var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are turned off on this server. Contact its operator.")
 
 var errPortalLinks = &fault.Error{
-	Kind: fault.Limited, Code: "portal_links_count", RetryAfter: 60,
+	Kind:       fault.Limited,
+	Code:       "portal_links_count",
+	RetryAfter: 60,
 	Detail: fmt.Sprintf("This tenant has %d portal links that nobody has opened. Open or revoke some, or wait: a link expires after %d minutes.",
 		account.MaxPortalLinks, account.PortalOpenLife/time.Minute),
 }
 
 // ListPortalLinks reads a page of a tenant's portal links.
-func ListPortalLinks(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.PortalLink],
-	error,
-) {
+func ListPortalLinks(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (show.Page[show.PortalLink], error) {
 	low, high := db.Bounds(r)
 	rows, err := q.ListPortalLinks(ctx, sql.ListPortalLinksParams{
 		TenantID: tenant,
@@ -100,25 +100,34 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (show.
 	token, hash := NewToken()
 	portalLinkID := db.NewID()
 	row, err := q.InsertPortalLink(ctx, sql.InsertPortalLinkParams{
-		TenantID: l.Tenant, ID: portalLinkID, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent,
-		ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
-		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: portalLinkID.Time(),
-		Lives: int32(account.PortalOpenLife / time.Second),
+		TenantID:       l.Tenant,
+		ID:             portalLinkID,
+		Hash:           hash,
+		Role:           string(l.Role),
+		Brand:          l.Brand,
+		Accent:         l.Accent,
+		ReturnURL:      l.ReturnURL,
+		AllowSecrets:   l.AllowSecrets,
+		SessionSeconds: int32(l.SessionSeconds),
+		CreatedBy:      l.By.ID,
+		CreatedAt:      portalLinkID.Time(),
+		Lives:          int32(account.PortalOpenLife / time.Second),
 	})
 	if err != nil {
 		return show.PortalLink{}, "", err
 	}
 	return portalLinkOf(row), token, db.Audit(ctx, q, l.By, db.Audited{
-		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID),
+		Tenant:  &l.Tenant,
+		Action:  "portal_link.created",
+		Kind:    "portal_link",
+		Object:  id.PortalLink.Format(portalLinkID),
 		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
 	})
 }
 
 // OpenPortalLink uses up a link, starts its session and returns the session's token. A link that was opened, was
 // revoked, or is older than ten minutes is fault.ErrNotFound.
-func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string,
-	err error,
-) {
+func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string, err error) {
 	if platform, err := Platform(ctx, d); err != nil {
 		return tenant, "", err
 	} else if !settings.On(settings.Portal, platform) {
@@ -131,15 +140,20 @@ func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string)
 		}
 		tenant = link.TenantID
 		session, err = StartSession(ctx, q, NewSession{
-			Link: &link.ID, Life: time.Duration(link.SessionSeconds) * time.Second, Address: address, Agent: agent,
+			Link:    &link.ID,
+			Life:    time.Duration(link.SessionSeconds) * time.Second,
+			Address: address,
+			Agent:   agent,
 		})
 		if err != nil {
 			return err
 		}
 		shown := id.PortalLink.Format(link.ID)
 		return db.Audit(ctx, q, db.Author{Kind: "portal", ID: shown, Address: address}, db.Audited{
-			Tenant: &tenant, Action: "portal_link.opened",
-			Kind: "portal_link", Object: shown,
+			Tenant: &tenant,
+			Action: "portal_link.opened",
+			Kind:   "portal_link",
+			Object: shown,
 		})
 	})
 	return tenant, session, err
@@ -175,6 +189,9 @@ func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID),
+		Tenant: &tenant,
+		Action: "portal_link.revoked",
+		Kind:   "portal_link",
+		Object: id.PortalLink.Format(portalLinkID),
 	})
 }

@@ -37,9 +37,13 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 			return err
 		}
 		_, err = QueueMail(ctx, q, Mail{
-			Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert,
+			Key:  string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()),
+			To:   p.Email,
+			Kind: mail.SignInAlert,
 			Data: mail.SignInAlertData{
-				Name: p.Name, What: "The operator of this Posthorn server turned off the second factor of your account.", At: time.Now().UTC().Truncate(time.Second),
+				Name:   p.Name,
+				What:   "The operator of this Posthorn server turned off the second factor of your account.",
+				At:     time.Now().UTC().Truncate(time.Second),
 				Advice: "sign in, choose a new password, and set up a second factor now.",
 			},
 		})
@@ -61,8 +65,11 @@ func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason stri
 	for i := range tenants {
 		t := &tenants[i]
 		err := db.Audit(ctx, q, by, db.Audited{
-			Tenant: &t.TenantID, Action: "totp.reset", Kind: "member",
-			Object: id.Member.Format(t.MemberID), Reason: reason,
+			Tenant: &t.TenantID,
+			Action: "totp.reset",
+			Kind:   "member",
+			Object: id.Member.Format(t.MemberID),
+			Reason: reason,
 		})
 		if err != nil {
 			return err

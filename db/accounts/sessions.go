@@ -118,7 +118,9 @@ func TouchSession(ctx context.Context, d *db.DB, session id.UUID, address string
 func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, session id.UUID) (token string, err error) {
 	token, hash := NewToken()
 	n, err := q.RotateSession(ctx, sql.RotateSessionParams{
-		ID: session, Hash: hash, Lives: int32(kind.Life() / time.Second),
+		ID:    session,
+		Hash:  hash,
+		Lives: int32(kind.Life() / time.Second),
 	})
 	return token, foundOne(n, err)
 }

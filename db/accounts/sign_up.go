@@ -42,7 +42,10 @@ func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err er
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
-			Person: &person, Life: account.Person.Life(), Address: s.Address, Agent: s.Agent,
+			Person:  &person,
+			Life:    account.Person.Life(),
+			Address: s.Address,
+			Agent:   s.Agent,
 		})
 		return err
 	})
@@ -60,16 +63,17 @@ func CreateOwnTenant(ctx context.Context, d *db.DB, person id.UUID, name, addres
 
 // ownTenant creates a tenant and its owner, in the caller's transaction, and returns the owner as the audit log names
 // them.
-func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author,
-	err error,
-) {
+func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author, err error) {
 	tenant = db.NewID()
 	days, err := retention(ctx, q, 0)
 	if err != nil {
 		return tenant, by, err
 	}
 	err = q.InsertTenant(ctx, sql.InsertTenantParams{
-		ID: tenant, Name: name, RetentionDays: days, CreatedAt: tenant.Time(),
+		ID:            tenant,
+		Name:          name,
+		RetentionDays: days,
+		CreatedAt:     tenant.Time(),
 	})
 	if err != nil {
 		return tenant, by, err
@@ -80,7 +84,11 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 	}
 	by = db.Author{Kind: "member", ID: id.Member.Format(member), Address: address}
 	return tenant, by, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: map[string]any{"name": name},
+		Tenant:  &tenant,
+		Action:  "tenant.created",
+		Kind:    "tenant",
+		Object:  id.Tenant.Format(tenant),
+		Details: map[string]any{"name": name},
 	})
 }
 
@@ -88,8 +96,11 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string) (id.UUID, error) {
 	personID := db.NewID()
 	return personID, q.InsertPerson(ctx, sql.InsertPersonParams{
-		ID: personID, Email: email, Name: name,
-		Password: password, CreatedAt: personID.Time(),
+		ID:        personID,
+		Email:     email,
+		Name:      name,
+		Password:  password,
+		CreatedAt: personID.Time(),
 	})
 }
 
@@ -99,8 +110,11 @@ func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string
 func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role access.Role) (id.UUID, error) {
 	memberID := db.NewID()
 	added, err := q.InsertMember(ctx, sql.InsertMemberParams{
-		TenantID: tenant, PersonID: person, ID: memberID,
-		Role: string(role), CreatedAt: memberID.Time(),
+		TenantID:  tenant,
+		PersonID:  person,
+		ID:        memberID,
+		Role:      string(role),
+		CreatedAt: memberID.Time(),
 	})
 	if err == nil && added == 0 {
 		err = errMemberAlready

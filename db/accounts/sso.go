@@ -24,12 +24,21 @@ var (
 	ErrSSOMissing = fault.New(fault.NotFound, "sso_not_set_up", "Single sign-on isn't set up for this tenant. Sign in with your email address and password.")
 	errSSOChanged = fault.New(fault.Conflict, "sso_changed", "Single sign-on of this tenant was changed while you signed in. Start again.")
 	errDomains    = fault.New(fault.Conflict, "sso_domains_limit", "This tenant has 50 domains, the maximum. Remove one first.")
-	errDomainHeld = fault.InvalidField("domain", "sso_domain_held",
-		"Another tenant of this server has verified this domain, and its DNS record is still there. Remove that record first.")
-	ErrBreakGlass = fault.InvalidField("break_glass", "sso_break_glass_missing",
-		"Select an owner who has a password. This owner can still sign in when your provider doesn't work.")
-	errBreakGlassStays = fault.New(fault.Conflict, "sso_break_glass",
-		"This member is the tenant's break-glass account. Select another one under Settings, Single sign-on first.")
+	errDomainHeld = fault.InvalidField(
+		"domain",
+		"sso_domain_held",
+		"Another tenant of this server has verified this domain, and its DNS record is still there. Remove that record first.",
+	)
+	ErrBreakGlass = fault.InvalidField(
+		"break_glass",
+		"sso_break_glass_missing",
+		"Select an owner who has a password. This owner can still sign in when your provider doesn't work.",
+	)
+	errBreakGlassStays = fault.New(
+		fault.Conflict,
+		"sso_break_glass",
+		"This member is the tenant's break-glass account. Select another one under Settings, Single sign-on first.",
+	)
 )
 
 // Connection is a tenant's connection to its provider.
@@ -51,10 +60,18 @@ func connectionOf(row sql.SSOConnection, err error) (Connection, error) {
 	}
 	c := Connection{
 		Config: sso.Config{
-			Issuer: row.Issuer, ClientID: row.ClientID, RoleClaim: row.RoleClaim, Default: access.Role(row.DefaultRole),
-			Join: row.JoinMembers, TrustEmail: row.TrustEmail, Session: time.Duration(row.SessionSeconds) * time.Second,
+			Issuer:     row.Issuer,
+			ClientID:   row.ClientID,
+			RoleClaim:  row.RoleClaim,
+			Default:    access.Role(row.DefaultRole),
+			Join:       row.JoinMembers,
+			TrustEmail: row.TrustEmail,
+			Session:    time.Duration(row.SessionSeconds) * time.Second,
 		},
-		Tenant: row.TenantID, Secret: row.ClientSecret, Only: row.SSOOnly, BreakGlass: row.BreakGlass,
+		Tenant:     row.TenantID,
+		Secret:     row.ClientSecret,
+		Only:       row.SSOOnly,
+		BreakGlass: row.BreakGlass,
 	}
 	return c, json.Unmarshal(row.RoleMap, &c.Roles)
 }
@@ -120,19 +137,37 @@ func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 			return err
 		}
 		err = q.PutSSO(ctx, sql.PutSSOParams{
-			TenantID: to.Tenant, Issuer: to.Issuer, ClientID: to.ClientID, ClientSecret: secret,
-			RoleClaim: to.RoleClaim, RoleMap: roles,
-			DefaultRole: string(to.Default), JoinMembers: to.Join, TrustEmail: to.TrustEmail, SSOOnly: to.Only,
-			BreakGlass: to.BreakGlass, SessionSeconds: int32(to.Session / time.Second),
+			TenantID:       to.Tenant,
+			Issuer:         to.Issuer,
+			ClientID:       to.ClientID,
+			ClientSecret:   secret,
+			RoleClaim:      to.RoleClaim,
+			RoleMap:        roles,
+			DefaultRole:    string(to.Default),
+			JoinMembers:    to.Join,
+			TrustEmail:     to.TrustEmail,
+			SSOOnly:        to.Only,
+			BreakGlass:     to.BreakGlass,
+			SessionSeconds: int32(to.Session / time.Second),
 		})
 		if err != nil {
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &to.Tenant, Action: "sso.changed", Kind: "tenant",
-			Object: id.Tenant.Format(to.Tenant), Details: map[string]any{
-				"issuer": to.Issuer, "client_id": to.ClientID, "sso_only": to.Only, "role_claim": to.RoleClaim, "default_role": to.Default,
-				"join_members": to.Join, "trust_email": to.TrustEmail, "secret_changed": to.Plain != nil, "accounts_forgotten": moved && was.Issuer != "",
+			Tenant: &to.Tenant,
+			Action: "sso.changed",
+			Kind:   "tenant",
+			Object: id.Tenant.Format(to.Tenant),
+			Details: map[string]any{
+				"issuer":             to.Issuer,
+				"client_id":          to.ClientID,
+				"sso_only":           to.Only,
+				"role_claim":         to.RoleClaim,
+				"default_role":       to.Default,
+				"join_members":       to.Join,
+				"trust_email":        to.TrustEmail,
+				"secret_changed":     to.Plain != nil,
+				"accounts_forgotten": moved && was.Issuer != "",
 			},
 		})
 	})
@@ -387,7 +422,10 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		if wrong != nil {
 			refused = wrong
 			return db.Audit(ctx, q, db.Author{Kind: "system", Address: s.Address}, db.Audited{
-				Tenant: &s.Tenant, Action: "sign_in.failed", Kind: "member", Object: who.object(),
+				Tenant:  &s.Tenant,
+				Action:  "sign_in.failed",
+				Kind:    "member",
+				Object:  who.object(),
 				Details: map[string]string{"by": "sso", "reason": fault.As(wrong).Code, "subject": shortenText(s.Claims.Subject, 100)},
 			})
 		}
@@ -397,8 +435,12 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		}
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: s.Address}
 		if err := db.Audit(ctx, q, by, db.Audited{
-			Tenant: &s.Tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID,
-			Reason: decision.Kept.RoleKept(), Details: map[string]string{"by": "sso"},
+			Tenant:  &s.Tenant,
+			Action:  "sign_in.succeeded",
+			Kind:    "member",
+			Object:  by.ID,
+			Reason:  decision.Kept.RoleKept(),
+			Details: map[string]string{"by": "sso"},
 		}); err != nil {
 			return err
 		}
@@ -511,12 +553,17 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 	case to.Role != w.memberBefore:
 		if _, err := q.SetMemberRole(ctx, sql.SetMemberRoleParams{
-			TenantID: s.Tenant, ID: w.member, Role: string(to.Role),
+			TenantID: s.Tenant,
+			ID:       w.member,
+			Role:     string(to.Role),
 		}); err != nil {
 			return member, err
 		}
 		err := db.Audit(ctx, q, db.Author{Kind: "system", Address: s.Address}, db.Audited{
-			Tenant: &s.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(w.member),
+			Tenant:  &s.Tenant,
+			Action:  "member.role_changed",
+			Kind:    "member",
+			Object:  id.Member.Format(w.member),
 			Reason:  "The identity provider's groups have this role.",
 			Details: map[string]string{"email": w.email, "from": string(w.memberBefore), "to": string(to.Role), "by": "sso"},
 		})
@@ -525,7 +572,10 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 		}
 	}
 	return w.member, q.PutIdentity(ctx, sql.PutIdentityParams{
-		TenantID: s.Tenant, Subject: s.Claims.Subject, PersonID: w.person, RoleGap: string(to.Kept),
+		TenantID: s.Tenant,
+		Subject:  s.Claims.Subject,
+		PersonID: w.person,
+		RoleGap:  string(to.Kept),
 	})
 }
 
@@ -543,7 +593,11 @@ func (w *signer) join(ctx context.Context, q *sql.Queries, s SSOSignIn, role acc
 	}
 	by := db.Author{Kind: "member", ID: id.Member.Format(w.member), Address: s.Address}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &s.Tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{"email": w.email, "role": string(role), "by": "sso"},
+		Tenant:  &s.Tenant,
+		Action:  "member.joined",
+		Kind:    "member",
+		Object:  by.ID,
+		Details: map[string]string{"email": w.email, "role": string(role), "by": "sso"},
 	})
 }
 
@@ -559,7 +613,10 @@ func SignOut(ctx context.Context, q *sql.Queries, self Self, only *id.UUID) erro
 	}
 	member := id.Member.Format(tenants[0].Member)
 	return db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: self.Address}, db.Audited{
-		Tenant: only, Action: action, Kind: "member", Object: member,
+		Tenant: only,
+		Action: action,
+		Kind:   "member",
+		Object: member,
 	})
 }
 
@@ -568,9 +625,7 @@ var logoutTokens = account.Limit{Tries: 1, Window: time.Hour}
 
 // EndByProvider ends the sessions that a verified logout token names and audits it. A tenant of zero means operators.
 // The same token does nothing a second time. It returns how many sessions ended.
-func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logout, address string) (n int64,
-	err error,
-) {
+func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logout, address string) (n int64, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		wait, err := Try(ctx, q, logoutTokens, "logout token", tenant.String()+"\x00"+token.ID)
 		if err != nil || wait > 0 {
@@ -581,12 +636,17 @@ func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logo
 			of = nil
 		}
 		if n, err = q.EndSSOSessions(ctx, sql.EndSSOSessionsParams{
-			TenantID: of, Subject: token.Subject, Sid: token.SessionID,
+			TenantID: of,
+			Subject:  token.Subject,
+			Sid:      token.SessionID,
 		}); err != nil || n == 0 {
 			return err
 		}
 		return db.Audit(ctx, q, db.Author{Kind: "system", Address: address}, db.Audited{
-			Tenant: of, Action: "sessions.ended", Kind: "sso", Details: map[string]any{"by": "identity provider", "sessions": n},
+			Tenant:  of,
+			Action:  "sessions.ended",
+			Kind:    "sso",
+			Details: map[string]any{"by": "identity provider", "sessions": n},
 		})
 	})
 	return n, err
@@ -603,19 +663,23 @@ func RefuseSSO(ctx context.Context, d *db.DB, tenant id.UUID, code, address stri
 	})
 }
 
-var errNotOperator = fault.New(fault.Forbidden, "sso_not_an_operator",
-	"Your provider signed you in, but you aren't an operator of this server. Ask another operator.")
+var errNotOperator = fault.New(
+	fault.Forbidden,
+	"sso_not_an_operator",
+	"Your provider signed you in, but you aren't an operator of this server. Ask another operator.",
+)
 
-var errOtherOperator = fault.New(fault.Forbidden, sso.ErrOtherAccount.Code,
+var errOtherOperator = fault.New(
+	fault.Forbidden,
+	sso.ErrOtherAccount.Code,
 	"The operator with this address belongs to another account of your provider. "+
-		"Whoever runs this server can change that: `posthorn operator unlink-sso --email you@example.com --reason \"...\"`.")
+		"Whoever runs this server can change that: `posthorn operator unlink-sso --email you@example.com --reason \"...\"`.",
+)
 
 // SignInOperatorBySSO is SignInBySSO for the operators' provider. named says that the provider's claims name the person
 // as an operator; the first such sign-in makes the person one. Otherwise the person must be an operator already, and
 // where the claims have a gap, one who has signed in by the provider before.
-func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string,
-	err error,
-) {
+func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string, err error) {
 	var refused error
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		operator, err := operatorBySSO(ctx, q, s, email, named)
@@ -632,7 +696,8 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 			return err
 		}
 		if err := self.auditOperator(ctx, q, db.Audited{
-			Action: "operator.sign_in.succeeded", Reason: s.Claims.Gap.RoleKept(),
+			Action: "operator.sign_in.succeeded",
+			Reason: s.Claims.Gap.RoleKept(),
 		}); err != nil {
 			return err
 		}
@@ -642,9 +707,7 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 	return token, cmp.Or(err, refused)
 }
 
-func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID,
-	err error,
-) {
+func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID, err error) {
 	row, err := q.FindOperatorBySubject(ctx, sql.FindOperatorBySubjectParams{
 		Issuer:  &s.Issuer,
 		Subject: &s.Claims.Subject,

@@ -57,9 +57,7 @@ func ReadTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) (t show.Ten
 }
 
 // ListTenants reads a page of all tenants, and the platform's settings, which apply to them.
-func ListTenants(ctx context.Context, q *sql.Queries, r show.Range) (page show.Page[show.Tenant], platform []byte,
-	err error,
-) {
+func ListTenants(ctx context.Context, q *sql.Queries, r show.Range) (page show.Page[show.Tenant], platform []byte, err error) {
 	low, high := db.Bounds(r)
 	rows, err := q.ListTenants(ctx, sql.ListTenantsParams{
 		Low:    low,
@@ -145,9 +143,7 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 
 // CreateTenant creates a tenant and its first key, which has every scope of a tenant. text is the key's text, which is
 // not stored.
-func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, text string,
-	err error,
-) {
+func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, text string, err error) {
 	tenantID := db.NewID()
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		days, err := retention(ctx, q, t.RetentionDays)
@@ -174,7 +170,10 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 		}
 		text = keyText
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
+			Tenant:  &tenantID,
+			Action:  "tenant.created",
+			Kind:    "tenant",
+			Object:  id.Tenant.Format(tenantID),
 			Details: map[string]any{"name": t.Name, "key": id.Key.Format(key.ID)},
 		})
 	})
@@ -182,9 +181,7 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 }
 
 // EnsureTenant finds the tenant with an external id, or creates it without a key. Concurrent requests create it once.
-func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, created bool,
-	err error,
-) {
+func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, created bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		tenant, created, err = EnsureTenantIn(ctx, q, t, by)
 		return err
@@ -193,17 +190,19 @@ func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 }
 
 // EnsureTenantIn is EnsureTenant within a transaction of the console's role.
-func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant show.Tenant, created bool,
-	err error,
-) {
+func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant show.Tenant, created bool, err error) {
 	tenantID := db.NewID()
 	days, err := retention(ctx, q, t.RetentionDays)
 	if err != nil {
 		return tenant, false, err
 	}
 	n, err := q.InsertTenantOnce(ctx, sql.InsertTenantOnceParams{
-		ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(),
-		ExternalID: t.ExternalID,
+		ID:            tenantID,
+		Name:          t.Name,
+		StrictTypes:   t.StrictTypes,
+		RetentionDays: days,
+		CreatedAt:     tenantID.Time(),
+		ExternalID:    t.ExternalID,
 	})
 	if err != nil {
 		return tenant, false, err
@@ -213,7 +212,10 @@ func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Auth
 		return tenantOf(row), false, err
 	}
 	return tenantOf(row), true, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
+		Tenant:  &tenantID,
+		Action:  "tenant.created",
+		Kind:    "tenant",
+		Object:  id.Tenant.Format(tenantID),
 		Details: map[string]any{"name": t.Name, "external_id": t.ExternalID},
 	})
 }
@@ -229,14 +231,22 @@ func externalInUse(err error) error {
 // keyCreated is the audit log's entry for a new key.
 func keyCreated(k show.Key) db.Audited {
 	return db.Audited{
-		Tenant: k.Tenant, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
+		Tenant:  k.Tenant,
+		Action:  "key.created",
+		Kind:    "key",
+		Object:  id.Key.Format(k.ID),
 		Details: map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt},
 	}
 }
 
 // SetTenantState suspends or resumes a tenant. Every process knows within a second. If the tenant is in the state
 // already, nothing changes and nothing is audited.
-func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state account.TenantState, reason string,
+func SetTenantState(
+	ctx context.Context,
+	d *db.DB,
+	tenant id.UUID,
+	state account.TenantState,
+	reason string,
 	by db.Author,
 ) (is show.Tenant, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
@@ -276,7 +286,10 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state account
 func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, reason string) error {
 	noticeID := db.NewID()
 	_, err := PostNotice(ctx, q, Notice{
-		ID: noticeID, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(noticeID),
+		ID:      noticeID,
+		Tenant:  tenant,
+		Kind:    kind,
+		Key:     string(kind) + ":" + id.Notice.Format(noticeID),
 		Details: notice.HaltDetails{Reason: reason, At: noticeID.Time().UTC()},
 	})
 	return err
@@ -323,9 +336,7 @@ func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int,
 }
 
 // ChangeTenant changes a tenant's settings in the caller's transaction. A change without effect is not audited.
-func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (is show.Tenant,
-	err error,
-) {
+func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (is show.Tenant, err error) {
 	row, err := q.LockTenant(ctx, tenant)
 	if err != nil {
 		return is, err
@@ -361,15 +372,23 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 		}
 	}
 	return is, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed,
+		Tenant:  &tenant,
+		Action:  "tenant.updated",
+		Kind:    "tenant",
+		Object:  id.Tenant.Format(tenant),
+		Details: changed,
 	})
 }
 
 // columns are the tenant's columns after the change, without its settings.
 func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
 	to := sql.UpdateTenantParams{
-		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays,
-		Settings: row.Settings, ExternalID: row.ExternalID,
+		TenantID:      row.ID,
+		Name:          row.Name,
+		StrictTypes:   row.StrictTypes,
+		RetentionDays: row.RetentionDays,
+		Settings:      row.Settings,
+		ExternalID:    row.ExternalID,
 	}
 	if change.Name != nil {
 		to.Name = *change.Name

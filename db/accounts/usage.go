@@ -23,9 +23,7 @@ type Usage struct {
 
 // ReadUsage reads a tenant's limits and what it has used of them. most and payload are the platform's values, which
 // apply unless a setting overrides them. q can have the role of the tenant, the worker or the console.
-func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage,
-	err error,
-) {
+func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage, err error) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {
 		return u, err
@@ -54,8 +52,10 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 			return err
 		}
 		month := quota.Month(now)
-		rows, err := q.MonthsEvents(ctx, sql.MonthsEventsParams{Since: month, Everybody: quota.Read(platform,
-			nil).EventsPerMonth > 0})
+		rows, err := q.MonthsEvents(ctx, sql.MonthsEventsParams{
+			Since:     month,
+			Everybody: quota.Read(platform, nil).EventsPerMonth > 0,
+		})
 		if err != nil {
 			return err
 		}
@@ -70,9 +70,14 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 			}
 			resets := quota.Resets(now)
 			made, err := PostNotice(ctx, q, Notice{
-				Tenant: r.ID, Kind: kind, Key: string(kind) + ":events_per_month:" + month.Format("2006-01") + ":" + strconv.Itoa(l.EventsPerMonth),
+				Tenant: r.ID,
+				Kind:   kind,
+				Key:    string(kind) + ":events_per_month:" + month.Format("2006-01") + ":" + strconv.Itoa(l.EventsPerMonth),
 				Details: notice.QuotaDetails{
-					Quota: "events a month", Used: r.Events, Limit: int64(l.EventsPerMonth), ResetsAt: &resets,
+					Quota:    "events a month",
+					Used:     r.Events,
+					Limit:    int64(l.EventsPerMonth),
+					ResetsAt: &resets,
 				},
 			})
 			if err != nil {

@@ -33,14 +33,21 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) error {
 			return err
 		}
 		row, err := q.SetView(ctx, sql.SetViewParams{
-			SessionID: v.Session, TenantID: v.Tenant, OperatorID: v.Operator, Reason: v.Reason,
-			Minutes: int32(min(v.Life, access.ViewMost).Minutes()),
+			SessionID:  v.Session,
+			TenantID:   v.Tenant,
+			OperatorID: v.Operator,
+			Reason:     v.Reason,
+			Minutes:    int32(min(v.Life, access.ViewMost).Minutes()),
 		})
 		if err != nil {
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &v.Tenant, Action: "view_as.began", Kind: "tenant", Object: id.Tenant.Format(v.Tenant), Reason: v.Reason,
+			Tenant:  &v.Tenant,
+			Action:  "view_as.began",
+			Kind:    "tenant",
+			Object:  id.Tenant.Format(v.Tenant),
+			Reason:  v.Reason,
 			Details: map[string]any{"until": row.ExpiresAt.UTC()},
 		})
 	})
@@ -64,7 +71,10 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 		return id.UUID{}, fault.ErrNotFound
 	}
 	return row.TenantID, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID),
+		Tenant: &row.TenantID,
+		Action: "view_as.ended",
+		Kind:   "tenant",
+		Object: id.Tenant.Format(row.TenantID),
 	})
 }
 
@@ -88,7 +98,11 @@ func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason st
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason,
+			Tenant: &tenant,
+			Action: "view_as.acting",
+			Kind:   "tenant",
+			Object: id.Tenant.Format(tenant),
+			Reason: reason,
 		})
 	})
 }
@@ -132,7 +146,10 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (v account
 		if p.Part && !p.Acts {
 			p.Path = pageOfPart(p.Path)
 			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{
-				TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path,
+				TenantID: &p.Tenant,
+				ActorID:  by.ID,
+				Action:   action,
+				ObjectID: p.Path,
 			})
 			if err != nil || seen {
 				return err

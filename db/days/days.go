@@ -131,7 +131,9 @@ func Expired(ctx context.Context, d *db.DB, most int32) (days []Day, err error) 
 func (y Day) as(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockHistory(ctx, sql.LockHistoryParams{
-			TenantID: y.Tenant, Day: y.At, State: string(y.State),
+			TenantID: y.Tenant,
+			Day:      y.At,
+			State:    string(y.State),
 		}); err != nil {
 			if db.IsNoRows(err) {
 				return errState
@@ -183,8 +185,11 @@ func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Par
 		}
 		p.Low = low
 		if p.High, err = q.HistoryPartEnd(ctx, sql.HistoryPartEndParams{
-			TenantID: y.Tenant, Low: low, High: high,
-			Most: partRows, Bytes: partBytes,
+			TenantID: y.Tenant,
+			Low:      low,
+			High:     high,
+			Most:     partRows,
+			Bytes:    partBytes,
 		}); err != nil {
 			return err
 		}
@@ -207,7 +212,9 @@ func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of
 	}
 	if locked {
 		if err := q.LockHistoryRows(ctx, sql.LockHistoryRowsParams{
-			TenantID: y.Tenant, Low: p.Low, High: p.High,
+			TenantID: y.Tenant,
+			Low:      p.Low,
+			High:     p.High,
 		}); err != nil {
 			return of, err
 		}
@@ -229,7 +236,9 @@ func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of
 		p.Counts.Types[e.Type]++
 	}
 	deliveries, err := q.HistoryDeliveries(ctx, sql.HistoryDeliveriesParams{
-		TenantID: y.Tenant, Low: p.Low, High: p.High,
+		TenantID: y.Tenant,
+		Low:      p.Low,
+		High:     p.High,
 	})
 	if err != nil {
 		return of, err
@@ -256,23 +265,25 @@ func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of
 	})
 }
 
-func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, locked bool,
-	add func(table string, lines []string),
-) error {
+func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, locked bool, add func(table string, lines []string)) error {
 	if len(of.deliveries) == 0 {
 		return nil
 	}
 	if locked {
 		if err := q.LockHistoryAttempts(ctx, sql.LockHistoryAttemptsParams{
 			TenantID:   y.Tenant,
-			Deliveries: of.deliveries, Since: of.since, Until: of.until,
+			Deliveries: of.deliveries,
+			Since:      of.since,
+			Until:      of.until,
 		}); err != nil {
 			return err
 		}
 	}
 	attempts, err := q.HistoryAttempts(ctx, sql.HistoryAttemptsParams{
-		TenantID: y.Tenant, Deliveries: of.deliveries,
-		Since: of.since, Until: of.until,
+		TenantID:   y.Tenant,
+		Deliveries: of.deliveries,
+		Since:      of.since,
+		Until:      of.until,
 	})
 	if err != nil {
 		return err
@@ -314,9 +325,18 @@ func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
 			others = []id.UUID{}
 		}
 		return q.KeepHistoryPart(ctx, sql.KeepHistoryPartParams{
-			TenantID: y.Tenant, Day: y.At, Low: p.Low, High: p.High, Object: o.Name, Digest: o.Digest, Lines: sum[:],
-			N: p.N, Bytes: o.Bytes,
-			Size: int64(len(p.Lines)), Counts: counts, Others: others,
+			TenantID: y.Tenant,
+			Day:      y.At,
+			Low:      p.Low,
+			High:     p.High,
+			Object:   o.Name,
+			Digest:   o.Digest,
+			Lines:    sum[:],
+			N:        p.N,
+			Bytes:    o.Bytes,
+			Size:     int64(len(p.Lines)),
+			Counts:   counts,
+			Others:   others,
 		})
 	})
 }
@@ -333,8 +353,13 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			return err
 		}
 		rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-			Day: y.At, Tenants: []id.UUID{y.Tenant}, Low: y.At, High: y.end(), First: id.FirstAt(y.At),
-			Last: id.FirstAt(y.end()), CountEvents: true,
+			Day:         y.At,
+			Tenants:     []id.UUID{y.Tenant},
+			Low:         y.At,
+			High:        y.end(),
+			First:       id.FirstAt(y.At),
+			Last:        id.FirstAt(y.end()),
+			CountEvents: true,
 		})
 		if err != nil || len(rows) != 1 {
 			return errors.Join(err, errState)
@@ -348,7 +373,10 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 		}
 		totals := reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled)
 		tables := reconcile.Page{
-			Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled,
+			Accepted:  r.RowsN,
+			Delivered: r.RowsDelivered,
+			Failed:    r.RowsFailed,
+			Canceled:  r.RowsCanceled,
 		}
 		if entered {
 			totals.Events, tables.Events = r.Events, r.RowsEvents
@@ -360,7 +388,10 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			}
 		}
 		return q.SetHistoryCounts(ctx, sql.SetHistoryCountsParams{
-			TenantID: y.Tenant, Day: y.At, Counts: counts, Bytes: bytes,
+			TenantID: y.Tenant,
+			Day:      y.At,
+			Counts:   counts,
+			Bytes:    bytes,
 		})
 	})
 }
@@ -399,7 +430,9 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return ErrRows
 		}
 		needed, err := q.NeedsHistory(ctx, sql.NeedsHistoryParams{
-			TenantID: y.Tenant, First: id.FirstAt(p.Low), Last: id.FirstAt(p.High),
+			TenantID: y.Tenant,
+			First:    id.FirstAt(p.Low),
+			Last:     id.FirstAt(p.High),
 		})
 		if err != nil {
 			return err
@@ -408,7 +441,12 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return errNeeded
 		}
 		n, err := q.DeleteHistory(ctx, sql.DeleteHistoryParams{
-			TenantID: y.Tenant, Deliveries: of.deliveries, Since: of.since, Until: of.until, Low: p.Low, High: p.High,
+			TenantID:   y.Tenant,
+			Deliveries: of.deliveries,
+			Since:      of.since,
+			Until:      of.until,
+			Low:        p.Low,
+			High:       p.High,
 		})
 		if err != nil {
 			return err
@@ -417,7 +455,10 @@ func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bo
 			return ErrRows
 		}
 		return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
-			TenantID: y.Tenant, Day: y.At, Low: part.Low, Gone: true,
+			TenantID: y.Tenant,
+			Day:      y.At,
+			Low:      part.Low,
+			Gone:     true,
 		})
 	})
 	if errors.Is(err, ErrRows) {
@@ -451,8 +492,11 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 					continue
 				}
 				arrived, err := q.InsertHistory(ctx, sql.InsertHistoryParams{
-					Name: table, Lines: rows[table],
-					TenantID: y.Tenant, Low: part.Low, High: part.High,
+					Name:     table,
+					Lines:    rows[table],
+					TenantID: y.Tenant,
+					Low:      part.Low,
+					High:     part.High,
 				})
 				if err != nil {
 					return err
@@ -463,7 +507,10 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 				return errArrived
 			}
 			return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
-				TenantID: y.Tenant, Day: y.At, Low: part.Low, Gone: false,
+				TenantID: y.Tenant,
+				Day:      y.At,
+				Low:      part.Low,
+				Gone:     false,
 			})
 		}
 		return nil // they are there already

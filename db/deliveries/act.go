@@ -24,8 +24,10 @@ const (
 
 // ActOn does an action on a delivery, and writes the audit log if it changed anything. A replay returns the new
 // delivery; its audit entry is on the original.
-func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d show.Delivery,
-	changed bool, err error,
+func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (
+	d show.Delivery,
+	changed bool,
+	err error,
 ) {
 	changed = true
 	switch act {
@@ -47,6 +49,10 @@ func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act 
 		details["new_delivery"] = id.Delivery.Format(d.ID)
 	}
 	return d, true, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(deliveryID), Details: details,
+		Tenant:  &tenant,
+		Action:  string(act),
+		Kind:    "delivery",
+		Object:  id.Delivery.Format(deliveryID),
+		Details: details,
 	})
 }

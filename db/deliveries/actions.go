@@ -47,9 +47,7 @@ func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (
 }
 
 // retryNow is RetryNow. Without endWait the delivery is sent during the wait, which goes on.
-func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, endWait bool) (d show.Delivery, changed bool,
-	err error,
-) {
+func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, endWait bool) (d show.Delivery, changed bool, err error) {
 	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return d, false, err
@@ -118,14 +116,19 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (sh
 		return d, err
 	}
 	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
+		TenantID:  tenant,
+		CreatedAt: deliveryID.Time(),
+		ID:        deliveryID,
 	})
 	if err != nil {
 		return d, err
 	}
 	if err := q.InsertCancellation(ctx, sql.InsertCancellationParams{
-		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.Endpoint.ID, EventType: d.EventType,
-		Attempted: max(settled.Attempts, row.Attempts) > 0,
+		TenantID:   tenant,
+		DeliveryID: deliveryID,
+		EndpointID: d.Endpoint.ID,
+		EventType:  d.EventType,
+		Attempted:  max(settled.Attempts, row.Attempts) > 0,
 	}); err != nil {
 		return d, err
 	}
@@ -172,7 +175,9 @@ func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, aga
 // lockReplay locks a delivery for a replay, and rejects one that was replayed before.
 func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) error {
 	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
+		TenantID:  tenant,
+		CreatedAt: deliveryID.Time(),
+		ID:        deliveryID,
 	}); err != nil || again {
 		return err
 	}
@@ -208,14 +213,23 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original show.D
 	}
 	again, first := db.NewID(), original.First()
 	if err := q.InsertReplay(ctx, sql.InsertReplayParams{
-		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID,
-		EndpointID: original.Endpoint.ID, EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
+		TenantID:   tenant,
+		CreatedAt:  again.Time(),
+		ID:         again,
+		EventID:    original.EventID,
+		EndpointID: original.Endpoint.ID,
+		EventType:  original.EventType,
+		ReplayOf:   &original.ID,
+		FirstID:    &first,
 	}); err != nil {
 		return original, err
 	}
 	row := sql.QueueReplayParams{
-		TenantID: tenant, DeliveryID: again, EventID: original.EventID,
-		EndpointID: original.Endpoint.ID, FirstID: &first,
+		TenantID:   tenant,
+		DeliveryID: again,
+		EventID:    original.EventID,
+		EndpointID: original.Endpoint.ID,
+		FirstID:    &first,
 	}
 	if row.OrderKey = orderKey(ordering, key); row.OrderKey != nil {
 		row.State = queue.Blocked
@@ -244,7 +258,10 @@ func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UU
 		return err
 	}
 	return q.NoteReplays(ctx, sql.NoteReplaysParams{
-		TenantID: tenant, JobID: job, ReplaysOf: originals, Deliveries: made,
+		TenantID:   tenant,
+		JobID:      job,
+		ReplaysOf:  originals,
+		Deliveries: made,
 	})
 }
 
@@ -280,9 +297,7 @@ func orderKey(ordering string, key *string) *string {
 }
 
 // archive hides a settled delivery from lists, or shows it again. changed is false if it was hidden or shown already.
-func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d show.Delivery, changed bool,
-	err error,
-) {
+func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d show.Delivery, changed bool, err error) {
 	if d, err = Read(ctx, q, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
@@ -290,7 +305,9 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 		return d, false, delivery.RefuseArchive(d.Status)
 	}
 	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
-		TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID,
+		TenantID:  tenant,
+		CreatedAt: deliveryID.Time(),
+		ID:        deliveryID,
 	})
 	if err != nil {
 		return d, false, err
@@ -300,18 +317,24 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 		return d, false, err
 	}
 	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{
-		Archived: archived, TenantID: tenant,
-		CreatedAt: deliveryID.Time(), ID: deliveryID,
+		Archived:  archived,
+		TenantID:  tenant,
+		CreatedAt: deliveryID.Time(),
+		ID:        deliveryID,
 	}); err != nil {
 		return d, false, err
 	}
 	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{
-		Archived: archived, TenantID: tenant, DeliveryID: deliveryID,
+		Archived:   archived,
+		TenantID:   tenant,
+		DeliveryID: deliveryID,
 	}); err != nil {
 		return d, false, err
 	}
 	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{
-		Archived: archived, TenantID: tenant, DeliveryID: deliveryID,
+		Archived:   archived,
+		TenantID:   tenant,
+		DeliveryID: deliveryID,
 	}); err != nil {
 		return d, false, err
 	}

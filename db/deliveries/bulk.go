@@ -39,8 +39,11 @@ const (
 // openJobs is how many jobs of a tenant can be open: all jobs share the same workers.
 const openJobs = 100
 
-var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
-	fmt.Sprintf("A tenant can have up to %d bulk jobs in progress. Wait until one finishes, or cancel one.", openJobs))
+var errOpenJobs = fault.New(
+	fault.Conflict,
+	"bulk_jobs_limit",
+	fmt.Sprintf("A tenant can have up to %d bulk jobs in progress. Wait until one finishes, or cancel one.", openJobs),
+)
 
 // EstimateBulk counts what a job would do. It returns not found if the job names an endpoint that the tenant never had,
 // or a deleted one to which it would send. It changes the planner settings of its transaction.
@@ -109,9 +112,7 @@ func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Aut
 	return insertBulkJob(ctx, q, tenant, by, n, e)
 }
 
-func insertBulkJob(
-	ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate,
-) (show.Job, error) {
+func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate) (show.Job, error) {
 	filter, err := n.Filter.Store()
 	if err != nil {
 		return show.Job{}, fmt.Errorf("encode filter: %w", err)
@@ -144,15 +145,17 @@ func insertBulkJob(
 }
 
 // auditJob writes an entry about a job and its settings.
-func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob,
-	more map[string]any,
-) error {
+func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, more map[string]any) error {
 	details := map[string]any{"kind": job.Kind, "filter": job.Filter}
 	for k, v := range more {
 		details[k] = v
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &job.TenantID, Action: action, Kind: "bulk_job", Object: id.Job.Format(job.ID), Details: details,
+		Tenant:  &job.TenantID,
+		Action:  action,
+		Kind:    "bulk_job",
+		Object:  id.Job.Format(job.ID),
+		Details: details,
 	})
 }
 
@@ -186,22 +189,31 @@ func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 }
 
 // endBulkJob writes a job's last state and its totals.
-func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob,
-	error,
-) {
+func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob, error) {
 	job, err := q.SaveBulkJob(ctx, saved(job, 0))
 	if err != nil {
 		return job, err
 	}
 	return job, auditJob(ctx, q, by, action, job, map[string]any{
-		"state": job.State, "done": job.Done, "skipped": job.Skipped, "failure": job.Failure,
+		"state":   job.State,
+		"done":    job.Done,
+		"skipped": job.Skipped,
+		"failure": job.Failure,
 	})
 }
 
 func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 	return sql.SaveBulkJobParams{
-		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon,
-		Failure: job.Failure, Tries: job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
+		State:    job.State,
+		Done:     job.Done,
+		Skipped:  job.Skipped,
+		Position: job.Position,
+		Horizon:  job.Horizon,
+		Failure:  job.Failure,
+		Tries:    job.Tries,
+		Rest:     rest.Seconds(),
+		TenantID: job.TenantID,
+		ID:       job.ID,
 	}
 }
 

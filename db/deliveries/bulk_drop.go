@@ -23,13 +23,18 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 		return show.Job{}, err
 	}
 	n, err := q.CountDropped(ctx, sql.CountDroppedParams{
-		TenantID: tenant, EndpointID: ep, Below: below, Most: estimateMost + 1,
+		TenantID:   tenant,
+		EndpointID: ep,
+		Below:      below,
+		Most:       estimateMost + 1,
 	})
 	if err != nil {
 		return show.Job{}, err
 	}
 	job := NewBulkJob{
-		Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below}, Reason: reason,
+		Kind:   bulk.Drop,
+		Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below},
+		Reason: reason,
 	}
 	made, err := insertBulkJob(ctx, q, tenant, by, job, Estimate{Count: min(n, estimateMost), Exact: n <= estimateMost})
 	if err != nil {
@@ -49,8 +54,10 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 		return part, err
 	}
 	rows, err := w.q.LockDropped(ctx, sql.LockDroppedParams{
-		TenantID: w.tenant, EndpointID: w.endpoint,
-		Below: w.filter.Below, Most: int32(most),
+		TenantID:   w.tenant,
+		EndpointID: w.endpoint,
+		Below:      w.filter.Below,
+		Most:       int32(most),
 	})
 	if err != nil {
 		return part, err
@@ -69,8 +76,10 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 // up to the mark (worker/lanes/watermark.go). Then the mark is no longer needed.
 func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
 	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{
-		TenantID: w.tenant, EndpointID: w.endpoint,
-		Below: w.filter.Below, Most: 1,
+		TenantID:   w.tenant,
+		EndpointID: w.endpoint,
+		Below:      w.filter.Below,
+		Most:       1,
 	})
 	if err != nil || left > 0 {
 		return false, dropRest, err
@@ -96,7 +105,9 @@ func liftDrop(ctx context.Context, q *sql.Queries, job *sql.BulkJob, f bulk.Filt
 		return err
 	}
 	if err := q.UnmarkDropped(ctx, sql.UnmarkDroppedParams{
-		TenantID: job.TenantID, EndpointID: ep, Below: f.Below,
+		TenantID:   job.TenantID,
+		EndpointID: ep,
+		Below:      f.Below,
 	}); err != nil {
 		return err
 	}

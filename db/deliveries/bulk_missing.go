@@ -102,8 +102,11 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []show.Event) (
 		ids[i] = e.ID
 	}
 	had, err := w.q.DeliveredEvents(ctx, sql.DeliveredEventsParams{
-		TenantID: w.tenant, Events: ids, Created: moments(ids), EndpointID: ep,
-		Since: events[0].CreatedAt.Add(-db.ClockSkew),
+		TenantID:   w.tenant,
+		Events:     ids,
+		Created:    moments(ids),
+		EndpointID: ep,
+		Since:      events[0].CreatedAt.Add(-db.ClockSkew),
 	})
 	if err != nil {
 		return nil, err
@@ -126,9 +129,7 @@ const dataBudget = 8 << 20
 
 // readData reads the data of events, in order, and passes each to take, until take returns false. It counts expunged
 // ones as left alone. If the data exceeds dataBudget, the chunk ends there.
-func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []show.Event,
-	take func(show.Event, sql.EventsDataRow) bool,
-) error {
+func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []show.Event, take func(show.Event, sql.EventsDataRow) bool) error {
 	ids := make([]id.UUID, len(events))
 	of := make(map[id.UUID]show.Event, len(events))
 	for i, e := range events {
@@ -137,7 +138,12 @@ func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []show.E
 	budget, last := int64(dataBudget), id.UUID{}
 	for _, day := range splitByDay(ids) {
 		rows, err := w.q.EventsData(ctx, sql.EventsDataParams{
-			Budget: budget, Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last,
+			Budget:   budget,
+			Ids:      day.ids,
+			Created:  day.created,
+			TenantID: w.tenant,
+			First:    day.first,
+			Last:     day.last,
 		})
 		if err != nil {
 			return err

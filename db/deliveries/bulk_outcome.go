@@ -22,15 +22,22 @@ func bulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Ou
 		return nil, err
 	}
 	r, err := q.JobOutcome(ctx, sql.JobOutcomeParams{
-		TenantID: job.TenantID, JobID: &job.ID, Most: outcomeMost, Since: job.CreatedAt.Add(-time.Minute),
-		Until: id.Last.Time(),
+		TenantID: job.TenantID,
+		JobID:    &job.ID,
+		Most:     outcomeMost,
+		Since:    job.CreatedAt.Add(-time.Minute),
+		Until:    id.Last.Time(),
 	})
 	if err != nil || r.Made == 0 && job.Done > 0 {
 		return nil, err
 	}
 	o := bulk.Outcome{
-		Made: r.Made, Delivered: r.Delivered, Failed: r.Failed, Canceled: r.Canceled, Waiting: r.Waiting,
-		Exact: r.Made < outcomeMost || job.Done <= outcomeMost,
+		Made:      r.Made,
+		Delivered: r.Delivered,
+		Failed:    r.Failed,
+		Canceled:  r.Canceled,
+		Waiting:   r.Waiting,
+		Exact:     r.Made < outcomeMost || job.Done <= outcomeMost,
 	}
 	return &o, nil
 }

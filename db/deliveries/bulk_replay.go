@@ -107,7 +107,11 @@ func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]
 	found := make(map[id.UUID]sql.ReplayableEventsRow, len(events))
 	for _, day := range splitByDay(slices.Compact(events)) {
 		rows, err := w.q.ReplayableEvents(ctx, sql.ReplayableEventsParams{
-			Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last,
+			Ids:      day.ids,
+			Created:  day.created,
+			TenantID: w.tenant,
+			First:    day.first,
+			Last:     day.last,
 		})
 		if err != nil {
 			return nil, err
@@ -149,9 +153,7 @@ type againDelivery struct {
 }
 
 // sendAgain stores new deliveries of old events, in their order, enters them in the ledger and wakes their lanes.
-func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID,
-	error,
-) {
+func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID, error) {
 	d := sql.InsertReplaysParams{TenantID: tenant, JobID: job}
 	row := sql.QueueReplaysParams{TenantID: tenant}
 	totals := ledger.Totals{}
@@ -164,18 +166,23 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 		} else if a.orderKey != "" {
 			state = queue.Blocked
 		}
-		d.Created, d.Ids, d.Events = append(d.Created, deliveryID.Time()), append(d.Ids, deliveryID),
-			append(d.Events, a.event)
-		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType),
-			append(d.ReplaysOf, a.replayOf)
+		d.Created = append(d.Created, deliveryID.Time())
+		d.Ids = append(d.Ids, deliveryID)
+		d.Events = append(d.Events, a.event)
+		d.Endpoints = append(d.Endpoints, a.endpoint)
+		d.Types = append(d.Types, a.eventType)
+		d.ReplaysOf = append(d.ReplaysOf, a.replayOf)
 		if a.first.IsZero() {
 			a.first = deliveryID // it starts the chain
 		}
-		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
-		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, deliveryID), append(row.Events, a.event),
-			append(row.Endpoints, a.endpoint)
-		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey),
-			append(row.Due, due)
+		d.Firsts = append(d.Firsts, a.first)
+		row.Firsts = append(row.Firsts, a.first)
+		row.Deliveries = append(row.Deliveries, deliveryID)
+		row.Events = append(row.Events, a.event)
+		row.Endpoints = append(row.Endpoints, a.endpoint)
+		row.States = append(row.States, state)
+		row.OrderKeys = append(row.OrderKeys, a.orderKey)
+		row.Due = append(row.Due, due)
 		totals.At(tenant, deliveryID.Time()).Accepted++
 		lanes = append(lanes, a.endpoint)
 	}

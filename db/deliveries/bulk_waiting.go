@@ -81,9 +81,7 @@ func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, deliveryID id.UUID) 
 // how many it covers, at least one. Waiting for a row while holding others can deadlock with the recorder, so
 // lockQueued waits for the first row only, before it holds any. Deliveries without a row are settled, and are left out
 // of the result.
-func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue,
-	reached int, err error,
-) {
+func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue, reached int, err error) {
 	rows = make(map[id.UUID]sql.Queue, len(ids))
 	if len(ids) == 0 {
 		return rows, 0, nil
@@ -142,7 +140,12 @@ func (w *bulkWork) applyCancel(ctx context.Context, part *bulkPart, reason deliv
 }
 
 // cancelMany cancels waiting deliveries, ordered by id, whose queue rows the transaction has locked.
-func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, queued map[id.UUID]sql.Queue,
+func cancelMany(
+	ctx context.Context,
+	q *sql.Queries,
+	tenant id.UUID,
+	ids []id.UUID,
+	queued map[id.UUID]sql.Queue,
 	reason delivery.Reason,
 ) error {
 	if err := q.DropManyQueued(ctx, sql.DropManyQueuedParams{TenantID: tenant, Ids: ids}); err != nil {
@@ -152,14 +155,19 @@ func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 	totals := ledger.Totals{}
 	for _, day := range splitByDay(ids) {
 		ended, err := q.CancelDeliveries(ctx, sql.CancelDeliveriesParams{
-			Reason: reason, TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+			Reason:   reason,
+			TenantID: tenant,
+			Ids:      day.ids,
+			Created:  day.created,
+			First:    day.first,
+			Last:     day.last,
 		})
 		if err != nil {
 			return err
 		}
 		for _, d := range ended {
-			listed.Deliveries, listed.Endpoints = append(listed.Deliveries, d.ID), append(listed.Endpoints,
-				d.EndpointID)
+			listed.Deliveries = append(listed.Deliveries, d.ID)
+			listed.Endpoints = append(listed.Endpoints, d.EndpointID)
 			listed.Types = append(listed.Types, d.EventType)
 			listed.Attempted = append(listed.Attempted, max(d.Attempts, queued[d.ID].Attempts) > 0)
 			totals.At(tenant, d.ID.Time()).Canceled++
@@ -187,7 +195,12 @@ func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 	var ids []id.UUID
 	for _, day := range splitByDay(idsOf(part.rows)) {
 		some, err := w.q.ArchiveDeliveries(ctx, sql.ArchiveDeliveriesParams{
-			Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last, Archived: wanted,
+			Ids:      day.ids,
+			Created:  day.created,
+			TenantID: w.tenant,
+			First:    day.first,
+			Last:     day.last,
+			Archived: wanted,
 		})
 		if err != nil {
 			return err
@@ -207,7 +220,9 @@ func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 		part.take(d, why)
 	}
 	if err := w.q.ArchiveLetters(ctx, sql.ArchiveLettersParams{
-		Archived: wanted, TenantID: w.tenant, Ids: ids,
+		Archived: wanted,
+		TenantID: w.tenant,
+		Ids:      ids,
 	}); err != nil {
 		return err
 	}

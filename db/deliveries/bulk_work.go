@@ -52,9 +52,7 @@ func (p *bulkPart) count() int64 {
 
 func (p *bulkPart) skip(why bulk.Skip) { p.skipped[why]++ }
 
-func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.Kind, f bulk.Filter,
-	ceiling time.Time,
-) (*bulkWork, error) {
+func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.Kind, f bulk.Filter, ceiling time.Time) (*bulkWork, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return nil, err

@@ -178,9 +178,7 @@ type CrossTenantEvents struct {
 
 // ListCrossTenantEvents reads a page of the events of all tenants, newest first. It changes the planner settings of its
 // transaction.
-func ListCrossTenantEvents(
-	ctx context.Context, q *sql.Queries, f CrossTenantEvents, r show.Range,
-) (page show.Page[show.Event], err error) {
+func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, f CrossTenantEvents, r show.Range) (page show.Page[show.Event], err error) {
 	floor, err := q.OldestShown(ctx)
 	if err != nil {
 		return page, err

@@ -70,11 +70,14 @@ func (h *history) invent(n int) {
 	for i := range n {
 		at := now.Add(-time.Duration(n-i) * (weeks * 7 * 24 * time.Hour / time.Duration(n+1)))
 		p := past{
-			id: id.New(at, [10]byte{byte(i >> 8), byte(i), 0xff, 1}), event: id.New(at, [10]byte{
+			id: id.New(at, [10]byte{byte(i >> 8), byte(i), 0xff, 1}),
+			event: id.New(at, [10]byte{
 				byte(i >> 8), byte(i),
 				0xff, 2,
 			}),
-			endpoint: id.UUID{15: byte(1 + random.IntN(3))}, eventType: "common", tried: random.IntN(2) == 0,
+			endpoint:  id.UUID{15: byte(1 + random.IntN(3))},
+			eventType: "common",
+			tried:     random.IntN(2) == 0,
 		}
 		if random.IntN(20) == 0 {
 			p.eventType = "rare"
@@ -292,21 +295,42 @@ func TestTheDeliveriesOfAnEventAreFoundByItsMoment(t *testing.T) {
 		args []any
 	}{
 		"a list": {sql.ScanEvent, db.Args(sql.ScanEventParams{
-			Newest: true, Status: -2, TenantID: h.tenant, EventID: event, EventAt: event.Time(), LowAt: event.Time(),
-			HighAt: time.Now(), Low: event, High: id.Last, Scan: 100,
+			Newest:   true,
+			Status:   -2,
+			TenantID: h.tenant,
+			EventID:  event,
+			EventAt:  event.Time(),
+			LowAt:    event.Time(),
+			HighAt:   time.Now(),
+			Low:      event,
+			High:     id.Last,
+			Scan:     100,
 		})},
 		"a replay": {sql.DeliveriesOfEvent, db.Args(sql.DeliveriesOfEventParams{
-			TenantID: h.tenant, EventID: event, EventAt: event.Time(), Since: event.Time(), Most: 100,
+			TenantID: h.tenant,
+			EventID:  event,
+			EventAt:  event.Time(),
+			Since:    event.Time(),
+			Most:     100,
 		})},
 		"an explanation": {sql.FirstDeliveriesOfEvent, db.Args(sql.FirstDeliveriesOfEventParams{
-			TenantID: h.tenant, EventID: event, EventAt: event.Time(), Since: event.Time(),
+			TenantID: h.tenant,
+			EventID:  event,
+			EventAt:  event.Time(),
+			Since:    event.Time(),
 		})},
 		"a recovery": {sql.DeliveredEvents, db.Args(sql.DeliveredEventsParams{
-			TenantID: h.tenant, Events: []id.UUID{event}, Created: []time.Time{event.Time()},
-			EndpointID: h.rows[often].endpoint, Since: event.Time(),
+			TenantID:   h.tenant,
+			Events:     []id.UUID{event},
+			Created:    []time.Time{event.Time()},
+			EndpointID: h.rows[often].endpoint,
+			Since:      event.Time(),
 		})},
 		"an expunging": {sql.DeliveriesOfEvents, db.Args(sql.DeliveriesOfEventsParams{
-			TenantID: h.tenant, Events: []id.UUID{event}, Created: []time.Time{event.Time()}, Since: event.Time(),
+			TenantID: h.tenant,
+			Events:   []id.UUID{event},
+			Created:  []time.Time{event.Time()},
+			Since:    event.Time(),
 		})},
 	} {
 		rows, err := tx.Query(t.Context(), "EXPLAIN "+query.text, query.args...)

@@ -23,9 +23,7 @@ type EventReplay struct {
 const mostOfEvent = 2000
 
 // ReplayEventBy is ReplayEvent with an entry in the audit log if it created a delivery.
-func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID,
-	by db.Author,
-) (EventReplay, error) {
+func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID, by db.Author) (EventReplay, error) {
 	made, err := ReplayEvent(ctx, q, tenant, event, only)
 	if err != nil || len(made.Deliveries) == 0 {
 		return made, err
@@ -35,15 +33,17 @@ func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, o
 		ids[i] = id.Delivery.Format(d.ID)
 	}
 	return made, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "event.replay", Kind: "event", Object: id.Event.Format(event), Details: map[string]any{"new_deliveries": ids},
+		Tenant:  &tenant,
+		Action:  "event.replay",
+		Kind:    "event",
+		Object:  id.Event.Format(event),
+		Details: map[string]any{"new_deliveries": ids},
 	})
 }
 
 // ReplayEvent sends an event again to every endpoint that got it, or to one endpoint, even if that one never got it. If
 // a delivery of the event to an endpoint still waits, the endpoint is left out, since it would get the event twice.
-func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay,
-	err error,
-) {
+func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay, err error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return out, err
@@ -68,8 +68,12 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 		return out, err
 	}
 	rows, err := q.DeliveriesOfEvent(ctx, sql.DeliveriesOfEventParams{
-		TenantID: tenant, EventID: event, EventAt: event.Time(), Since: event.Time().Add(-db.ClockSkew),
-		EndpointID: only, Most: mostOfEvent,
+		TenantID:   tenant,
+		EventID:    event,
+		EventAt:    event.Time(),
+		Since:      event.Time().Add(-db.ClockSkew),
+		EndpointID: only,
+		Most:       mostOfEvent,
 	})
 	if err != nil {
 		return out, err
@@ -98,7 +102,11 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 }
 
 // planEvent decides for each endpoint that an event went to. letters are the endpoint's older deliveries of the event.
-func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.DeliveriesOfEventRow,
+func planEvent(
+	ctx context.Context,
+	q *sql.Queries,
+	e sql.Event,
+	rows []sql.DeliveriesOfEventRow,
 	only *id.UUID,
 ) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {
 	newest := map[id.UUID]sql.DeliveriesOfEventRow{}

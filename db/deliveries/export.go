@@ -44,7 +44,10 @@ func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, b
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "tenant.exported", Kind: "tenant", Object: id.Tenant.Format(tenant),
+			Tenant: &tenant,
+			Action: "tenant.exported",
+			Kind:   "tenant",
+			Object: id.Tenant.Format(tenant),
 			Reason: reason,
 		})
 	})
@@ -65,7 +68,10 @@ func (e *Export) Still(ctx context.Context) error {
 func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) error {
 	return e.d.Tenant(ctx, e.Tenant.ID, func(q *sql.Queries) error {
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &e.Tenant.ID, Action: "tenant.export_sent", Kind: "tenant", Object: id.Tenant.Format(e.Tenant.ID),
+			Tenant:  &e.Tenant.ID,
+			Action:  "tenant.export_sent",
+			Kind:    "tenant",
+			Object:  id.Tenant.Format(e.Tenant.ID),
 			Details: map[string]any{"lines": lines},
 		})
 	})
@@ -74,8 +80,11 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 // StandingExport returns when the last export was sent that still contains everything the tenant has now; nil: there is
 // none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
-	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (account.ExportLasts +
-		db.ClockSkew).Seconds()})
+	last, err := q.ExportSent(ctx, sql.ExportSentParams{
+		TenantID: &tenant,
+		Seconds: (account.ExportLasts +
+			db.ClockSkew).Seconds(),
+	})
 	if db.IsNoRows(err) {
 		return nil, nil
 	}
@@ -186,8 +195,12 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 		var rows []show.Delivery
 		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
 			ids, err := q.ExportDeliveries(ctx, sql.ExportDeliveriesParams{
-				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(),
-				Most: exportRows,
+				TenantID: e.Tenant.ID,
+				Low:      w.low,
+				LowAt:    w.low.Time(),
+				High:     w.high,
+				HighAt:   w.high.Time(),
+				Most:     exportRows,
 			})
 			if err != nil || len(ids) == 0 {
 				return err
@@ -227,7 +240,9 @@ func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sh
 	out := make([]ExportedDelivery, len(rows))
 	at := make(map[id.UUID]int, len(rows))
 	ask := sql.ExportAttemptsParams{
-		TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew), Until: rows[0].CreatedAt,
+		TenantID: tenant,
+		Since:    rows[0].CreatedAt.Add(-db.ClockSkew),
+		Until:    rows[0].CreatedAt,
 	}
 	for i, d := range rows {
 		out[i].Delivery, at[d.ID] = d, i

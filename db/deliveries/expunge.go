@@ -25,9 +25,7 @@ type Expunged struct {
 
 // ExpungeEvent is ExpungeEvents of one event, with an entry in the audit log if it destroyed anything. An unknown event
 // is fault.ErrNotFound.
-func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged,
-	error,
-) {
+func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged, error) {
 	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID})
 	if err == nil && !exists {
 		err = fault.ErrNotFound
@@ -40,7 +38,11 @@ func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, 
 		return done, err
 	}
 	return done, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(eventID), Reason: reason,
+		Tenant:  &tenant,
+		Action:  "event.expunge",
+		Kind:    "event",
+		Object:  id.Event.Format(eventID),
+		Reason:  reason,
 		Details: map[string]int{"canceled": done.Canceled, "answers": done.Cleared},
 	})
 }
@@ -74,7 +76,11 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	totals := ledger.Totals{}
 	for _, day := range splitByDay(slices.Compact(events)) {
 		ids, err := q.DestroyData(ctx, sql.DestroyDataParams{
-			Ids: day.ids, Created: day.created, TenantID: tenant, First: day.first, Last: day.last,
+			Ids:      day.ids,
+			Created:  day.created,
+			TenantID: tenant,
+			First:    day.first,
+			Last:     day.last,
 		})
 		if err != nil {
 			return out, err
@@ -90,7 +96,10 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	slices.SortFunc(out.Events, id.UUID.Compare)
 	since := out.Events[0].Time().Add(-db.ClockSkew)
 	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{
-		TenantID: tenant, Events: out.Events, Created: moments(out.Events), Since: since,
+		TenantID: tenant,
+		Events:   out.Events,
+		Created:  moments(out.Events),
+		Since:    since,
 	})
 	if err != nil {
 		return out, err
@@ -142,9 +151,7 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 
 // cancelExpunged cancels the waiting deliveries. It waits for rows that the recorder has locked. If the two deadlock
 // and the database cancels this transaction, it starts over.
-func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int,
-	error,
-) {
+func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int, error) {
 	var waiting []id.UUID
 	for _, d := range rows {
 		if !d.Status.Terminal() {

@@ -191,9 +191,7 @@ func idOrNil(uuid id.UUID) *id.UUID {
 
 // readPage reads the first rows of ids, in their order, and leaves out rows that fail the conditions that the scan
 // could not check.
-func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]show.Delivery,
-	error,
-) {
+func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]show.Delivery, error) {
 	var rows []show.Delivery
 	for len(ids) > 0 && len(rows) < room {
 		n := min(len(ids), room)
@@ -294,7 +292,12 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 	on := map[id.UUID]bool{}
 	for _, day := range splitByDay(slices.Compact(ids)) {
 		found, err := q.EventsOnChannel(ctx, sql.EventsOnChannelParams{
-			TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last, Channel: channel,
+			TenantID: tenant,
+			Ids:      day.ids,
+			Created:  day.created,
+			First:    day.first,
+			Last:     day.last,
+			Channel:  channel,
 		})
 		if err != nil {
 			return nil, err

@@ -146,7 +146,10 @@ func headsOf(ctx context.Context, q *sql.Queries, waiting []sql.ReadDeliveriesRo
 
 // countAhead counts the deliveries ahead of ready ones in lanes with a rate limit.
 func countAhead(
-	ctx context.Context, q *sql.Queries, waiting []sql.ReadDeliveriesRow, lanes map[id.UUID]endpoints.WaitingLane,
+	ctx context.Context,
+	q *sql.Queries,
+	waiting []sql.ReadDeliveriesRow,
+	lanes map[id.UUID]endpoints.WaitingLane,
 ) (map[id.UUID]int64, error) {
 	ask := sql.CountAheadParams{Most: condition.AheadCounted}
 	for _, r := range waiting {

@@ -65,7 +65,8 @@ func (l *layout) chooseAccount() (account, error) {
 		}
 	}
 	return account{}, &fault.Error{
-		Kind: fault.Invalid, Code: "postgres_account_missing",
+		Kind:   fault.Invalid,
+		Code:   "postgres_account_missing",
 		Detail: fmt.Sprintf("PostgreSQL can't run as root and none of the accounts %v exists to run it. Create one (useradd --system posthorn), run Posthorn as an ordinary user, or set POSTHORN_DATABASE_URL.", candidates),
 	}
 }
@@ -116,7 +117,9 @@ func (l *layout) reachable() error {
 	elsewhere.Dir = "/"
 	if cause := elsewhere.Run(); cause != nil {
 		return &fault.Error{
-			Kind: fault.Invalid, Code: "postgres_account_refused", Cause: cause,
+			Kind:   fault.Invalid,
+			Code:   "postgres_account_refused",
+			Cause:  cause,
 			Detail: "PostgreSQL can't run as root, and this process can't switch to " + l.account.name + " to run it. Run Posthorn as an ordinary user, give it the capabilities SETUID and SETGID, or set POSTHORN_DATABASE_URL.",
 		}
 	}

@@ -33,20 +33,23 @@ type places struct {
 
 // machinePlaces are this machine's: PATH, then the folders of the distributions' packages outside of it.
 func machinePlaces() *places {
-	return &places{path: os.Getenv("PATH"), folders: []string{
-		"/usr/lib/postgresql/*/bin",                      // Debian, Ubuntu
-		"/usr/pgsql-*/bin",                               // the PostgreSQL project's RPMs
-		"/usr/libexec/postgresql*",                       // Alpine
-		"/usr/lib/postgresql*/bin",                       // SUSE
-		"/usr/lib64/postgresql-*/bin",                    // Gentoo
-		"/opt/homebrew/opt/postgresql*/bin",              // Homebrew on Apple silicon
-		"/usr/local/opt/postgresql*/bin",                 // Homebrew on Intel
-		"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin", // Homebrew on Linux
-		"/Applications/Postgres.app/Contents/Versions/*/bin",
-		"/opt/local/lib/postgresql*/bin", // MacPorts
-		"/usr/local/pgsql/bin",           // built from source
-		"/usr/local/bin", "/usr/bin",     // where PATH is empty or short
-	}}
+	return &places{
+		path: os.Getenv("PATH"),
+		folders: []string{
+			"/usr/lib/postgresql/*/bin",                      // Debian, Ubuntu
+			"/usr/pgsql-*/bin",                               // the PostgreSQL project's RPMs
+			"/usr/libexec/postgresql*",                       // Alpine
+			"/usr/lib/postgresql*/bin",                       // SUSE
+			"/usr/lib64/postgresql-*/bin",                    // Gentoo
+			"/opt/homebrew/opt/postgresql*/bin",              // Homebrew on Apple silicon
+			"/usr/local/opt/postgresql*/bin",                 // Homebrew on Intel
+			"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin", // Homebrew on Linux
+			"/Applications/Postgres.app/Contents/Versions/*/bin",
+			"/opt/local/lib/postgresql*/bin", // MacPorts
+			"/usr/local/pgsql/bin",           // built from source
+			"/usr/local/bin", "/usr/bin",     // where PATH is empty or short
+		},
+	}
 }
 
 // findBinaries searches the machine, then what was installed before, then installs. want is the major version of the

@@ -118,8 +118,7 @@ func TestNewestFolderWinsAndPATHPrecedesAll(t *testing.T) {
 		want int
 		got  string
 	}{{"", 0, "17.1"}, {linked, 0, "15.3"}, {linked, 16, "16.1"}, {"relative:/nonexistent:" + linked, 0, "15.3"}} {
-		b, err := l.findBinaries(testContext(t), Config{places: &places{path: c.path, folders: folders, offline: true}},
-			c.want)
+		b, err := l.findBinaries(testContext(t), Config{places: &places{path: c.path, folders: folders, offline: true}}, c.want)
 		if err != nil || b.version != c.got {
 			t.Errorf("PATH %q, wanted major %d: got %+v, %v", c.path, c.want, b, err)
 		}

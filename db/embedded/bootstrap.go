@@ -59,7 +59,9 @@ func (l *layout) initialise(ctx context.Context, b binaries) error {
 func initFault(home, out string, cause error) error {
 	if strings.Contains(out, "could not look up effective user ID") {
 		return &fault.Error{
-			Kind: fault.Invalid, Code: "postgres_account_missing", Cause: errors.New(lastLine(out)),
+			Kind:   fault.Invalid,
+			Code:   "postgres_account_missing",
+			Cause:  errors.New(lastLine(out)),
 			Detail: "PostgreSQL needs its user in /etc/passwd, and this user id is not there. Add an entry, run Posthorn as another user, or set POSTHORN_DATABASE_URL.",
 		}
 	}

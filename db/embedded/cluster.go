@@ -52,8 +52,11 @@ func Attach(ctx context.Context, cfg Config) (*Cluster, error) { return open(ctx
 
 func open(ctx context.Context, cfg Config, stay bool) (*Cluster, error) {
 	if !supported {
-		return nil, fault.New(fault.Invalid, "embedded_unsupported",
-			"Posthorn can't run its own PostgreSQL on this system. Set POSTHORN_DATABASE_URL to a PostgreSQL server, such as postgres://user:password@host:5432/posthorn.")
+		return nil, fault.New(
+			fault.Invalid,
+			"embedded_unsupported",
+			"Posthorn can't run its own PostgreSQL on this system. Set POSTHORN_DATABASE_URL to a PostgreSQL server, such as postgres://user:password@host:5432/posthorn.",
+		)
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -87,7 +90,9 @@ func (c *Cluster) acquire(ctx context.Context) error {
 		}
 		if !sleep(ctx, pollInterval) {
 			return &fault.Error{
-				Kind: fault.Unavailable, Code: "postgres_busy", Cause: ctx.Err(),
+				Kind:   fault.Unavailable,
+				Code:   "postgres_busy",
+				Cause:  ctx.Err(),
 				Detail: fmt.Sprintf("Another Posthorn process (%s) owns the data in %s, and its PostgreSQL does not respond. Check that process, or end it.", c.owner(), c.layout.home),
 			}
 		}

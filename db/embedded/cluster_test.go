@@ -43,9 +43,17 @@ func TestCommitsSurviveAPowerCutBySettingThatNobodyCanOverride(t *testing.T) {
 	c := start(t, testConfig(t, testDir(t)))
 	run(t, c.AdminURL("postgres"), "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()")
 	for name, want := range map[string]string{
-		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "data_checksums": "on",
-		"listen_addresses": "", "unix_socket_permissions": "0700", "TimeZone": "UTC", "jit": "off",
-		"server_encoding": "UTF8", "log_min_error_statement": "panic", "log_error_verbosity": "terse",
+		"fsync":                   "on",
+		"synchronous_commit":      "on",
+		"full_page_writes":        "on",
+		"data_checksums":          "on",
+		"listen_addresses":        "",
+		"unix_socket_permissions": "0700",
+		"TimeZone":                "UTC",
+		"jit":                     "off",
+		"server_encoding":         "UTF8",
+		"log_min_error_statement": "panic",
+		"log_error_verbosity":     "terse",
 	} {
 		if got := ask(t, c.URL(), "SHOW "+name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)

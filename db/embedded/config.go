@@ -78,7 +78,9 @@ func defaultDataDir() (string, error) {
 		u, err := user.Current()
 		if err != nil || !filepath.IsAbs(u.HomeDir) {
 			return "", &fault.Error{
-				Kind: fault.Invalid, Code: "data_dir_unknown", Cause: err,
+				Kind:   fault.Invalid,
+				Code:   "data_dir_unknown",
+				Cause:  err,
 				Detail: "No home directory is known to keep the data in. Set POSTHORN_DATA_DIR to a folder that this user can write to.",
 			}
 		}
@@ -122,7 +124,9 @@ func (cfg Config) withDefaults() (Config, error) {
 // dirFault is the error for a data directory that can't be used.
 func dirFault(dir, what string, cause error) error {
 	return &fault.Error{
-		Kind: fault.Invalid, Code: "data_dir_unusable", Cause: cause,
+		Kind:   fault.Invalid,
+		Code:   "data_dir_unusable",
+		Cause:  cause,
 		Detail: "The data directory " + dir + " " + what + ". Set POSTHORN_DATA_DIR to a folder that works, or POSTHORN_DATABASE_URL to use a PostgreSQL of your own.",
 	}
 }

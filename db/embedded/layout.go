@@ -184,7 +184,9 @@ func (l *layout) initialised() (major int, ok bool, err error) {
 // url names the server for a role and a database, in the form that libpq and pgx read.
 func (l *layout) url(role, database string) string {
 	return (&url.URL{
-		Scheme: "postgres", User: url.User(role), Path: "/" + database,
+		Scheme:   "postgres",
+		User:     url.User(role),
+		Path:     "/" + database,
 		RawQuery: url.Values{"host": {l.sockets}, "port": {socketPort}, "sslmode": {"disable"}}.Encode(),
 	}).String()
 }

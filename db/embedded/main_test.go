@@ -79,7 +79,8 @@ func play(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cfg := Config{
-		DataDir: os.Getenv(dirVariable), Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		DataDir:  os.Getenv(dirVariable),
+		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Settings: small(),
 	}
 	begin := Start
@@ -123,8 +124,10 @@ func testContext(t *testing.T) context.Context {
 
 func testConfig(t *testing.T, dir string) Config {
 	return Config{
-		DataDir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Settings: small(),
-		places: &places{path: programs.dir, offline: true},
+		DataDir:  dir,
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Settings: small(),
+		places:   &places{path: programs.dir, offline: true},
 	}
 }
 

@@ -91,7 +91,9 @@ func remnant(said string) bool {
 
 func (l *layout) startFault(cause error) error {
 	return &fault.Error{
-		Kind: fault.Unavailable, Code: "postgres_start_failed", Cause: cause,
+		Kind:   fault.Unavailable,
+		Code:   "postgres_start_failed",
+		Cause:  cause,
 		Detail: "The embedded PostgreSQL did not start. Its log is in " + l.logs + " and " + l.startLog + ".",
 	}
 }

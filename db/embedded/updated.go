@@ -130,8 +130,12 @@ func (c *Cluster) present(ctx context.Context) (binaries, error) {
 }
 
 func updatedFault(at time.Time) error {
-	return &fault.Error{Kind: fault.Unavailable, Code: "postgres_updated", Detail: fmt.Sprintf(
-		"PostgreSQL was updated on this machine. Posthorn restarts it at %s if its files no longer change.", at.UTC().Format("15:04:05 UTC"))}
+	return &fault.Error{
+		Kind: fault.Unavailable,
+		Code: "postgres_updated",
+		Detail: fmt.Sprintf(
+			"PostgreSQL was updated on this machine. Posthorn restarts it at %s if its files no longer change.", at.UTC().Format("15:04:05 UTC")),
+	}
 }
 
 func (c *Cluster) setOutdated(err error) {

@@ -231,7 +231,8 @@ func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer, mar
 }
 
 var errIdempotencyConflict = &fault.Error{
-	Kind: fault.Conflict, Code: "idempotency_conflict",
+	Kind:   fault.Conflict,
+	Code:   "idempotency_conflict",
 	Detail: "This Idempotency-Key was already used with another body within 24 hours. Bodies are compared byte for byte, apart from the field idempotency_key. Use a new key for a new event, or send the original body again.",
 	Fields: []fault.Field{{Name: "idempotency_key", Code: "idempotency_conflict", Detail: "used with another body"}},
 }
@@ -239,8 +240,11 @@ var errIdempotencyConflict = &fault.Error{
 func failItems(items []*item, err error) {
 	if fault.As(err) == nil {
 		err = &fault.Error{
-			Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2, Cause: err,
-			Detail: "The event can't be stored right now. Send the same request again.",
+			Kind:       fault.Unavailable,
+			Code:       "database_unavailable",
+			RetryAfter: 2,
+			Cause:      err,
+			Detail:     "The event can't be stored right now. Send the same request again.",
 		}
 	}
 	for _, it := range items {

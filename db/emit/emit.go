@@ -142,19 +142,30 @@ type item struct {
 // New creates a committer. It stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
-		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB),
-		quotas: newQuotas(c.DB), queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
+		db:       c.DB,
+		log:      c.Log,
+		onCommit: c.OnCommit,
+		before:   c.BeforeCommit,
+		tracer:   c.Tracer,
+		routes:   newRoutes(c.DB),
+		quotas:   newQuotas(c.DB),
+		queue:    make(chan *request, 8192),
+		announce: newAnnouncer(c.DB, c.Log),
 	}
 }
 
 var (
 	errBusy = &fault.Error{
-		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
-		Detail: "The server is overloaded: too many events are waiting to be stored. Nothing in this request was stored. Send it again in a second.",
+		Kind:       fault.Unavailable,
+		Code:       "busy",
+		RetryAfter: 1,
+		Detail:     "The server is overloaded: too many events are waiting to be stored. Nothing in this request was stored. Send it again in a second.",
 	}
 	errClosing = &fault.Error{
-		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
-		Detail: "This server is shutting down. Nothing in this request was stored. Send it again.",
+		Kind:       fault.Unavailable,
+		Code:       "busy",
+		RetryAfter: 1,
+		Detail:     "This server is shutting down. Nothing in this request was stored. Send it again.",
 	}
 )
 
@@ -270,8 +281,11 @@ func (c *Committer) reroute(ctx context.Context, r *request) {
 // errEnded is the error of a request whose time ended.
 func errEnded(ctx context.Context) error {
 	return &fault.Error{
-		Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
-		Detail: "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
+		Kind:       fault.Unavailable,
+		Code:       "timeout",
+		RetryAfter: 1,
+		Cause:      ctx.Err(),
+		Detail:     "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
 	}
 }
 
@@ -283,7 +297,12 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	}
 	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
 	it.Event = sql.Event{
-		TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data, Channels: m.Channels,
+		TenantID:  tenant,
+		CreatedAt: eventID.Time(),
+		ID:        eventID,
+		Type:      m.Type,
+		Data:      m.Data,
+		Channels:  m.Channels,
 	}
 	if m.Key != "" {
 		it.Key = &m.Key

@@ -53,11 +53,17 @@ func (x *explained) change() {
 		x.endpoints = append(x.endpoints[:at], x.endpoints[at+1:]...)
 	case 1:
 		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
-			_, _, err := endpoints.Change(x.t.Context(), q, x.ring, x.tenant, endpointID,
+			_, _, err := endpoints.Change(
+				x.t.Context(),
+				q,
+				x.ring,
+				x.tenant,
+				endpointID,
 				func(s endpoint.Settings) (endpoint.Settings, error) {
 					x.settings(&s)
 					return s, nil
-				})
+				},
+			)
 			return err
 		})
 	case 2:
@@ -68,13 +74,19 @@ func (x *explained) change() {
 		x.verify(endpointID)
 	case 4:
 		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
-			_, _, err := endpoints.SetState(x.t.Context(), q, x.ring, x.tenant, endpointID,
+			_, _, err := endpoints.SetState(
+				x.t.Context(),
+				q,
+				x.ring,
+				x.tenant,
+				endpointID,
 				func(s endpoint.Status) (endpoint.Change, error) {
 					return endpoint.Change{To: map[endpoint.Status]endpoint.Status{
 						endpoint.Active: endpoint.Paused,
 						endpoint.Paused: endpoint.Active,
 					}[s]}, nil
-				})
+				},
+			)
 			return err
 		})
 		if err != nil { // it is neither active nor paused

@@ -53,8 +53,14 @@ func newProxy(t testing.TB, database string) (p *proxy, through string) {
 			go p.forward(c)
 		}
 	}()
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/" +
-		cfg.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres",
+		User:   url.UserPassword(cfg.User, cfg.Password),
+		Host:   l.Addr().String(),
+		Path: "/" +
+			cfg.Database,
+		RawQuery: "sslmode=disable",
+	}
 	return p, u.String()
 }
 

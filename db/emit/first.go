@@ -11,7 +11,9 @@ import (
 // EmitFirst stores an emission together with the tenant that it creates, in one transaction. create finds the tenant or
 // creates it, and reports whether it created it. If the tenant existed, nothing is stored and stored is false: the
 // caller then emits as usual. A new tenant has no endpoints, so there is nothing to announce.
-func (c *Committer) EmitFirst(ctx context.Context, create func(*sql.Queries) (tenant id.UUID, created bool, err error),
+func (c *Committer) EmitFirst(
+	ctx context.Context,
+	create func(*sql.Queries) (tenant id.UUID, created bool, err error),
 	from Item,
 ) (r Result, stored bool) {
 	it := newItem(id.UUID{}, &from, &r)

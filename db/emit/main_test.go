@@ -81,12 +81,16 @@ func open(t testing.TB, url string) *db.DB {
 
 // committer starts a committer, as another process has one; stop waits until it has drained.
 func (h *house) committer(d *db.DB) (c *Committer, stop func()) {
-	c = New(Config{DB: d, Log: slog.New(slog.DiscardHandler), OnCommit: func(b Batch) []id.UUID {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.told = append(h.told, b)
-		return b.Endpoints
-	}})
+	c = New(Config{
+		DB:  d,
+		Log: slog.New(slog.DiscardHandler),
+		OnCommit: func(b Batch) []id.UUID {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.told = append(h.told, b)
+			return b.Endpoints
+		},
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -126,8 +130,9 @@ func (h *house) endpoint(tenant id.UUID, change func(*endpoint.Settings)) id.UUI
 	var made show.Endpoint
 	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
 		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{
-			Settings: s, Secret: secret,
-			Limit: 100000,
+			Settings: s,
+			Secret:   secret,
+			Limit:    100000,
 		})
 		return err
 	}); err != nil {

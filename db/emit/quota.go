@@ -48,11 +48,15 @@ type meter struct {
 
 func newQuotas(d *db.DB) *quotas {
 	return &quotas{
-		now: time.Now, meters: map[id.UUID]*meter{},
+		now:    time.Now,
+		meters: map[id.UUID]*meter{},
 		draw: func(ctx context.Context, tenant id.UUID, l quota.Limits, want int) (n int, err error) {
 			err = d.Ingest(ctx, func(q *sql.Queries) error {
 				drawn, err := q.DrawTokens(ctx, sql.DrawTokensParams{
-					TenantID: tenant, Rate: float64(l.EventsPerSecond), Size: float64(l.Burst()), Want: int32(want),
+					TenantID: tenant,
+					Rate:     float64(l.EventsPerSecond),
+					Size:     float64(l.Burst()),
+					Want:     int32(want),
 				})
 				n = int(drawn)
 				return err
@@ -205,7 +209,8 @@ func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) 
 	var ask sql.IdempotencyAnswersParams
 	for _, it := range items {
 		if it.IdempotencyKey != "" {
-			ask.Tenants, ask.Keys = append(ask.Tenants, tenant), append(ask.Keys, it.IdempotencyKey)
+			ask.Tenants = append(ask.Tenants, tenant)
+			ask.Keys = append(ask.Keys, it.IdempotencyKey)
 		}
 	}
 	known := map[string]bool{}

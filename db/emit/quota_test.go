@@ -33,7 +33,11 @@ func (h *house) limit(tenant id.UUID, limits map[string]int64) {
 			return err
 		}
 		_, err = q.UpdateTenant(h.t.Context(), sql.UpdateTenantParams{
-			TenantID: tenant, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: t.RetentionDays, Settings: text,
+			TenantID:      tenant,
+			Name:          t.Name,
+			StrictTypes:   t.StrictTypes,
+			RetentionDays: t.RetentionDays,
+			Settings:      text,
 		})
 		return err
 	})
@@ -223,8 +227,7 @@ func TestATenantIsNotifiedOnceOfEachStageOfItsMonth(t *testing.T) {
 	h.limit(tenant, map[string]int64{perMonth: 10})
 	fold := func() {
 		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
-			_, err := q.FoldLedger(t.Context(),
-				1000)
+			_, err := q.FoldLedger(t.Context(), 1000)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -247,7 +250,8 @@ func TestATenantIsNotifiedOnceOfEachStageOfItsMonth(t *testing.T) {
 			}
 		}
 		if n := h.count("SELECT count(*) FROM notices WHERE tenant_id = $1", tenant); n != map[string]int{
-			"": 0, string(notice.QuotaWarning): 1,
+			"":                          0,
+			string(notice.QuotaWarning): 1,
 			string(notice.QuotaReached): 2,
 		}[tt.want] {
 			t.Errorf("after %d events there are %d notices", tt.until, n)

@@ -128,8 +128,10 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		return nil, fault.ErrNotFound
 	}
 	t := &tenantRoutes{
-		version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", moving: rows[0].Moving,
-		strict: rows[0].StrictTypes,
+		version:   rows[0].RoutingVersion,
+		suspended: rows[0].State == "suspended",
+		moving:    rows[0].Moving,
+		strict:    rows[0].StrictTypes,
 	}
 	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
@@ -142,8 +144,10 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 	known := before.byID()
 	for _, e := range endpoints {
 		rule := routing.Rule{
-			EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status),
-			Drops: e.WhenHeld == endpoint.Drop,
+			EventTypes: e.EventTypes,
+			Channels:   e.Channels,
+			Status:     endpoint.Status(e.Status),
+			Drops:      e.WhenHeld == endpoint.Drop,
 		}
 		if e.Filter != nil {
 			rule.Filter = *e.Filter
@@ -238,11 +242,17 @@ var UnknownVersion = schema.Mismatch{
 }
 
 var (
-	errSuspended = fault.New(fault.Forbidden, "tenant_suspended",
-		"This tenant is suspended and can't emit events. Ask the operator of this platform to resume it.")
+	errSuspended = fault.New(
+		fault.Forbidden,
+		"tenant_suspended",
+		"This tenant is suspended and can't emit events. Ask the operator of this platform to resume it.",
+	)
 	errUnknownVersion = fault.InvalidField(UnknownVersion.Field, "unknown_version", UnknownVersion.Detail)
-	errUnknownType    = fault.InvalidField("type", "unknown_event_type",
-		"The tenant accepts only event types in its catalog, and this type isn't in it. Add the type, or correct its name.")
+	errUnknownType    = fault.InvalidField(
+		"type",
+		"unknown_event_type",
+		"The tenant accepts only event types in its catalog, and this type isn't in it. Add the type, or correct its name.",
+	)
 )
 
 // fanOut decides which endpoints an item goes to. It replaces the earlier decision. A tenant decides how long it takes:
@@ -281,7 +291,9 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 		}
 		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
 			it.Deliveries = append(it.Deliveries, queue.NewDelivery{
-				ID: it.newDeliveryID(), EndpointID: e.id, OrderKey: e.orderKey(it),
+				ID:         it.newDeliveryID(),
+				EndpointID: e.id,
+				OrderKey:   e.orderKey(it),
 			})
 		}
 	}

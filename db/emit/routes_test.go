@@ -181,8 +181,7 @@ func TestAStrictTenantAcceptsTheTypesOfItsCatalogue(t *testing.T) {
 	strict := func(on bool) {
 		t.Helper()
 		if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
-			_, err := accounts.ChangeTenant(t.Context(), q, tenant, accounts.TenantChange{StrictTypes: &on},
-				db.Author{Kind: "command"})
+			_, err := accounts.ChangeTenant(t.Context(), q, tenant, accounts.TenantChange{StrictTypes: &on}, db.Author{Kind: "command"})
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -307,14 +306,13 @@ func TestACommitSaysWhoHasNewRows(t *testing.T) {
 	defer cancel()
 	ready := make(chan struct{})
 	var once sync.Once
-	go db.Listen(ctx, h.url, []string{db.ChannelWake}, func() { once.Do(func() { close(ready) }) },
-		func(_, payload string) {
-			list, _, again := db.ParseWake(payload)
-			if again {
-				t.Error("new rows are announced as old ones")
-			}
-			received <- list
-		})
+	go db.Listen(ctx, h.url, []string{db.ChannelWake}, func() { once.Do(func() { close(ready) }) }, func(_, payload string) {
+		list, _, again := db.ParseWake(payload)
+		if again {
+			t.Error("new rows are announced as old ones")
+		}
+		received <- list
+	})
 	<-ready
 	later := posted(9, "")
 	later.Emission.DeliverAt = time.Now().Add(time.Hour)

@@ -99,19 +99,21 @@ func sentWarnings(rows []sql.EndpointWarning) []health.SentWarning {
 	sent := make([]health.SentWarning, len(rows))
 	for i, r := range rows {
 		sent[i] = health.SentWarning{
-			Reason: health.Reason(r.Reason), Stage: health.Stage(r.Stage),
-			Since: db.OrZero(r.Since), At: r.At,
+			Reason: health.Reason(r.Reason),
+			Stage:  health.Stage(r.Stage),
+			Since:  db.OrZero(r.Since),
+			At:     r.At,
 		}
 	}
 	return sent
 }
 
 // disable disables an active endpoint; its later deliveries are held, not lost.
-func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
-	now time.Time,
-) error {
+func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason, now time.Time) error {
 	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{
-		TenantID: e.TenantID, ID: e.ID, Reason: string(reason),
+		TenantID: e.TenantID,
+		ID:       e.ID,
+		Reason:   string(reason),
 	})
 	if err != nil {
 		return err
@@ -134,17 +136,23 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	}
 	tenant := e.TenantID
 	return db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
-		Tenant: &tenant, Action: "endpoint.disabled", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Reason: string(reason),
+		Tenant:  &tenant,
+		Action:  "endpoint.disabled",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(e.ID),
+		Reason:  string(reason),
 		Details: map[string]any{"held": details.Held, "last_status": details.LastStatus, "last_failure": details.LastFailure},
 	})
 }
 
-func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, w health.Warning,
-	now time.Time,
-) error {
+func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, w health.Warning, now time.Time) error {
 	if err := q.RememberWarning(ctx, sql.RememberWarningParams{
-		TenantID: e.TenantID, EndpointID: e.ID, Reason: string(w.Reason), Stage: string(w.Stage),
-		Since: db.OrNull(w.Since), At: now,
+		TenantID:   e.TenantID,
+		EndpointID: e.ID,
+		Reason:     string(w.Reason),
+		Stage:      string(w.Stage),
+		Since:      db.OrNull(w.Since),
+		At:         now,
 	}); err != nil {
 		return err
 	}
@@ -161,9 +169,7 @@ func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHea
 }
 
 // recovered notifies the owner that an endpoint recovered, if the owner was warned about it, or if it was out for long.
-func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth,
-	sent []sql.EndpointWarning,
-) error {
+func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, sent []sql.EndpointWarning) error {
 	since, details := db.OrZero(h.OutageFrom), endpointDetails(e, h)
 	for _, w := range sent {
 		since, details.Reason = w.At, w.Reason
@@ -182,13 +188,14 @@ func key(endpointID id.UUID, since time.Time) string {
 	return fmt.Sprintf("%s:%d", id.Endpoint.Format(endpointID), since.UnixMicro())
 }
 
-func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind, key string,
-	details notice.EndpointDetails,
-) error {
+func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind, key string, details notice.EndpointDetails) error {
 	endpointID := e.ID
 	_, err := accounts.PostNotice(ctx, q, accounts.Notice{
-		Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key,
-		Endpoint: &endpointID, Details: details,
+		Tenant:   e.TenantID,
+		Kind:     kind,
+		Key:      string(kind) + ":" + key,
+		Endpoint: &endpointID,
+		Details:  details,
 	})
 	return err
 }
@@ -196,17 +203,29 @@ func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind,
 // endpointDetails are the fields of every notice about an endpoint's health.
 func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetails {
 	return notice.EndpointDetails{
-		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
+		Endpoint:            id.Endpoint.Format(e.ID),
+		URL:                 egress.Mask(e.URL),
+		Description:         e.Description,
 		Drops:               e.WhenHeld == endpoint.Drop,
-		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak),
-		LastStatus: int(h.LastStatus), LastFailure: h.LastFailure.String(), LastExcerpt: h.LastExcerpt,
-		FirstFailureAt: h.FirstFailureAt, LastFailureAt: h.LastFailureAt, LastSuccessAt: h.LastSuccessAt,
+		ConsecutiveFailures: int(h.ConsecutiveFailures),
+		AuthStreak:          int(h.AuthStreak),
+		LastStatus:          int(h.LastStatus),
+		LastFailure:         h.LastFailure.String(),
+		LastExcerpt:         h.LastExcerpt,
+		FirstFailureAt:      h.FirstFailureAt,
+		LastFailureAt:       h.LastFailureAt,
+		LastSuccessAt:       h.LastSuccessAt,
 	}
 }
 
 // describe is endpointDetails with counts: the results of its attempts of the last 24 hours, and how many deliveries
 // failed permanently since the first failure.
-func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
+func describe(
+	ctx context.Context,
+	q *sql.Queries,
+	e sql.Endpoint,
+	h sql.EndpointHealth,
+	reason health.Reason,
 	now time.Time,
 ) (notice.EndpointDetails, error) {
 	out := endpointDetails(e, h)
@@ -214,7 +233,10 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
 	in := summary.Endpoint{ID: e.ID, Name: out.URL, Disabled: reason}
 	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
-		TenantID: e.TenantID, Since: since, Until: until, Endpoint: &e.ID,
+		TenantID: e.TenantID,
+		Since:    since,
+		Until:    until,
+		Endpoint: &e.ID,
 	})
 	if err != nil {
 		return out, err
@@ -231,12 +253,13 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	}
 	in.Day = series.At(analytics.Key{}).Attempts
 	a := summary.AlertOf(in, now)
-	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(),
-		a.Response.Count, a.Attempts
+	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(), a.Response.Count, a.Attempts
 	from := db.OrZero(out.FirstFailureAt).Add(-db.ClockSkew)
 	failed, err := q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
-		TenantID: e.TenantID, EndpointID: &e.ID,
-		Since: &from, Most: heldCounted + 1,
+		TenantID:   e.TenantID,
+		EndpointID: &e.ID,
+		Since:      &from,
+		Most:       heldCounted + 1,
 	})
 	out.FailedPermanently, out.FailedMore = min(failed, heldCounted), failed > heldCounted
 	return out, err
@@ -248,7 +271,9 @@ const heldCounted = 10_000
 // held counts the deliveries that wait for an endpoint, at most `most`; more says that there are more.
 func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most int) (n int64, more bool, err error) {
 	rows, err := q.CountHeld(ctx, sql.CountHeldParams{
-		TenantID: tenant, Endpoints: []id.UUID{endpointID}, Most: int32(most) + 1,
+		TenantID:  tenant,
+		Endpoints: []id.UUID{endpointID},
+		Most:      int32(most) + 1,
 	})
 	if err != nil || len(rows) == 0 {
 		return 0, false, err
@@ -280,9 +305,7 @@ type AssessPage struct {
 
 // Assessable reads active endpoints that fail, were warned of or recover, ordered by id beyond after, and returns those
 // that Assess would change at now. If named is not empty, only these are read.
-func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int,
-	now time.Time,
-) (page AssessPage, err error) {
+func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int, now time.Time) (page AssessPage, err error) {
 	if named == nil {
 		named = []id.UUID{}
 	}
@@ -293,8 +316,8 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		}
 		var ask sql.WarningsToAssessParams
 		for _, r := range rows {
-			ask.Tenants, ask.Endpoints = append(ask.Tenants, r.EndpointHealth.TenantID),
-				append(ask.Endpoints, r.EndpointHealth.EndpointID)
+			ask.Tenants = append(ask.Tenants, r.EndpointHealth.TenantID)
+			ask.Endpoints = append(ask.Endpoints, r.EndpointHealth.EndpointID)
 		}
 		warnings, err := q.WarningsToAssess(ctx, ask)
 		if err != nil {
@@ -310,8 +333,7 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		}
 		for _, r := range rows {
 			h := r.EndpointHealth
-			if !evaluate(h, health.ReadPolicy(r.PlatformSettings, r.Settings), sentWarnings(sent[h.EndpointID]), now,
-				db.OrZero(stepped)).None() {
+			if !evaluate(h, health.ReadPolicy(r.PlatformSettings, r.Settings), sentWarnings(sent[h.EndpointID]), now, db.OrZero(stepped)).None() {
 				page.Due = append(page.Due, h)
 			}
 		}

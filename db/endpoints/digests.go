@@ -65,7 +65,10 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, h TenantHealth) (bool, error) {
 	noticeID := db.NewID()
 	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{
-		TenantID: tenant, Day: day, NoticeID: noticeID, CreatedAt: noticeID.Time(),
+		TenantID:  tenant,
+		Day:       day,
+		NoticeID:  noticeID,
+		CreatedAt: noticeID.Time(),
 	})
 	if err != nil || n == 0 {
 		return false, err
@@ -171,7 +174,9 @@ func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise
 				{Name: "Tenant", Value: name + " (" + u + ")"},
 				{Name: "Oldest overdue for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()},
 			},
-			Link: links.Console(tenant), LinkText: "View tenant", At: now,
+			Link:     links.Console(tenant),
+			LinkText: "View tenant",
+			At:       now,
 		})
 	})
 }

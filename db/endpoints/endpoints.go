@@ -99,7 +99,12 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 }
 
 // Insert stores an endpoint with its first secret and its lane, which is held. No event is routed to it yet.
-func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
+func Insert(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant id.UUID,
+	s endpoint.Settings,
 	secret endpoint.Secret,
 ) (sql.Endpoint, error) {
 	endpointID := db.NewID()
@@ -150,7 +155,11 @@ func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, row sql.Endp
 }
 
 // completeAll is complete for endpoints of one tenant. Without keys it leaves out what is sealed, and verifications.
-func completeAll(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID,
+func completeAll(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant id.UUID,
 	rows []sql.Endpoint,
 ) (list []show.Endpoint, err error) {
 	list, ids := make([]show.Endpoint, len(rows)), make([]id.UUID, len(rows))
@@ -251,7 +260,11 @@ func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, limit int) ([]s
 
 // Subscribers are the names of those of a tenant's newest endpoints that receive an event type; empty: any. more says
 // that there are older endpoints.
-func Subscribers(ctx context.Context, q *sql.Queries, tenant id.UUID, eventType string,
+func Subscribers(
+	ctx context.Context,
+	q *sql.Queries,
+	tenant id.UUID,
+	eventType string,
 	limit int,
 ) (labels []show.EndpointLabel, more bool, err error) {
 	rows, err := q.ListEndpoints(ctx, sql.ListEndpointsParams{
@@ -277,7 +290,11 @@ type Editor struct {
 // audit records a change of an endpoint in the same transaction.
 func (ed Editor) audit(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, action string, details any) error {
 	return db.Audit(ctx, q, ed.By, db.Audited{
-		Tenant: &tenant, Action: action, Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details,
+		Tenant:  &tenant,
+		Action:  action,
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
+		Details: details,
 	})
 }
 
@@ -323,7 +340,9 @@ func (ed Editor) Adopt(ctx context.Context, q *sql.Queries, row sql.Endpoint, im
 
 // Edit is Change with an entry in the audit log that lists the changes. A change without effect has no entry.
 func (ed Editor) Edit(
-	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
+	ctx context.Context,
+	q *sql.Queries,
+	tenant, endpointID id.UUID,
 	change func(endpoint.Settings) (endpoint.Settings, error),
 ) (show.Endpoint, error) {
 	before, after, err := Change(ctx, q, ed.Keys, tenant, endpointID, change)
@@ -358,7 +377,11 @@ func (ed Editor) Tested(ctx context.Context, q *sql.Queries, tenant, endpointID 
 // Change replaces an endpoint's settings by the result of change, which also validates them. A new URL makes the
 // endpoint unverified and sends a verification. A new format is rejected if the live secrets can't sign in it. before
 // is the endpoint before the change.
-func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+func Change(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant, endpointID id.UUID,
 	change func(endpoint.Settings) (endpoint.Settings, error),
 ) (before, after show.Endpoint, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
@@ -403,9 +426,7 @@ func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 }
 
 // storeChange stores other settings of an endpoint and does what follows from them.
-func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before show.Endpoint,
-	to endpoint.Settings,
-) (sql.Endpoint, error) {
+func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before show.Endpoint, to endpoint.Settings) (sql.Endpoint, error) {
 	tenant, endpointID := before.Tenant, before.ID
 	row, err := q.StoreEndpoint(ctx, settingsRow(ring, tenant, endpointID, to))
 	if err = externalInUse(err); err != nil {
@@ -446,9 +467,7 @@ func closeBreaker(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 }
 
 // checkSecrets reports whether all live secrets can sign in a format.
-func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
-	w signature.Wire,
-) error {
+func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, w signature.Wire) error {
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return err

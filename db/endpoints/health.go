@@ -82,9 +82,7 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.
 
 // addWaiting sets the condition, and counts waiting deliveries: always for one endpoint; for many only those whose
 // deliveries are not sent now.
-func addWaiting(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.Endpoint,
-	facts map[id.UUID]*show.EndpointFacts,
-) error {
+func addWaiting(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.Endpoint, facts map[id.UUID]*show.EndpointFacts) error {
 	now, most := time.Now(), int64(heldShown)
 	var waiting []id.UUID
 	for i, e := range list {
@@ -118,10 +116,14 @@ func Counters(h sql.EndpointHealth) delivery.Counters {
 	}
 	return delivery.Counters{
 		AuthSince:           db.OrZero(refused),
-		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), Exhausted: int(h.Exhausted),
-		UnhealthySince: db.OrZero(h.UnhealthySince), TLSOnlySince: db.OrZero(h.TLSOnlySince),
-		FirstFailureAt: db.OrZero(h.FirstFailureAt),
-		LastFailureAt:  db.OrZero(h.LastFailureAt), LastSuccessAt: db.OrZero(h.LastSuccessAt),
+		ConsecutiveFailures: int(h.ConsecutiveFailures),
+		AuthStreak:          int(h.AuthStreak),
+		Exhausted:           int(h.Exhausted),
+		UnhealthySince:      db.OrZero(h.UnhealthySince),
+		TLSOnlySince:        db.OrZero(h.TLSOnlySince),
+		FirstFailureAt:      db.OrZero(h.FirstFailureAt),
+		LastFailureAt:       db.OrZero(h.LastFailureAt),
+		LastSuccessAt:       db.OrZero(h.LastSuccessAt),
 	}
 }
 

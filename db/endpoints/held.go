@@ -27,16 +27,16 @@ func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql
 
 // ExpireHeld ends at most `most` deliveries that an endpoint has held for the longest time allowed at now. It notifies
 // the endpoint's owner once, before the first of them ends. more says that there can be further ones.
-func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now time.Time, most int) (more bool,
-	err error,
-) {
+func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now time.Time, most int) (more bool, err error) {
 	hold := health.HoldFor(endpoint.Status(h.Status), int(h.RetentionDays))
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if err := q.PlanByIndex(ctx); err != nil {
 			return err
 		}
 		oldest, err := q.OldestHeld(ctx, sql.OldestHeldParams{
-			TenantID: h.TenantID, EndpointID: h.ID, Before: id.FirstAt(now.Add(-health.NoticeAfter(hold))),
+			TenantID:   h.TenantID,
+			EndpointID: h.ID,
+			Before:     id.FirstAt(now.Add(-health.NoticeAfter(hold))),
 		})
 		if err != nil || len(oldest) == 0 {
 			return err
@@ -53,8 +53,10 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 			return nil
 		}
 		rows, err := q.TakeHeldRows(ctx, sql.TakeHeldRowsParams{
-			TenantID: h.TenantID, EndpointID: h.ID,
-			Before: id.FirstAt(now.Add(-hold)), Most: int32(most),
+			TenantID:   h.TenantID,
+			EndpointID: h.ID,
+			Before:     id.FirstAt(now.Add(-hold)),
+			Most:       int32(most),
 		})
 		if err != nil || len(rows) == 0 {
 			return err
@@ -81,11 +83,18 @@ func tellHeld(ctx context.Context, q *sql.Queries, e sql.Endpoint, expires time.
 	}
 	endpointID := e.ID
 	_, err = accounts.PostNotice(ctx, q, accounts.Notice{
-		Tenant: e.TenantID, Kind: notice.HeldExpiring, Key: string(notice.HeldExpiring) + ":" + key(e.ID, e.StatusAt),
+		Tenant:   e.TenantID,
+		Kind:     notice.HeldExpiring,
+		Key:      string(notice.HeldExpiring) + ":" + key(e.ID, e.StatusAt),
 		Endpoint: &endpointID,
 		Details: notice.HeldDetails{
-			Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Status: e.Status,
-			Held: held, HeldMore: more, ExpiresAt: expires.UTC(),
+			Endpoint:    id.Endpoint.Format(e.ID),
+			URL:         egress.Mask(e.URL),
+			Description: e.Description,
+			Status:      e.Status,
+			Held:        held,
+			HeldMore:    more,
+			ExpiresAt:   expires.UTC(),
 		},
 	})
 	return err

@@ -25,9 +25,7 @@ type WaitingLane struct {
 }
 
 // WaitingLanes returns the present state of the lanes of endpoints. The console passes no tenant and sees all.
-func WaitingLanes(
-	ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID,
-) (map[id.UUID]WaitingLane, error) {
+func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
 	found, err := q.LanesOf(ctx, sql.LanesOfParams{
 		SilentSeconds: incidents.Silent.Seconds(),
 		Ids:           endpoints,
@@ -48,15 +46,23 @@ func WaitingLanes(
 	for _, l := range found {
 		h := known[l.ID]
 		facts := condition.Facts{
-			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h),
-			Asked:    asked(l.AskedAt, l.NotBefore, l.LookAt),
-			Unserved: unserved(l),
-			Last:     last(h), Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
-			Drops: l.WhenHeld == endpoint.Drop,
+			Status:     endpoint.Status(l.Status),
+			Reason:     l.StatusReason,
+			StatusAt:   l.StatusAt,
+			Breaker:    Breaker(h),
+			Asked:      asked(l.AskedAt, l.NotBefore, l.LookAt),
+			Unserved:   unserved(l),
+			Last:       last(h),
+			Scope:      pause.Scope(l.Scope),
+			ScopeSince: notEpoch(l.Since),
+			Drops:      l.WhenHeld == endpoint.Drop,
 		}
 		lane := condition.Lane{
-			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
-			LimitedBy: condition.Limit(l.LimitedBy), NotBefore: db.OrZero(l.NotBefore),
+			Condition: condition.Of(facts, l.Now),
+			Listens:   l.Kind == string(endpoint.Listen),
+			Served:    l.Served,
+			LimitedBy: condition.Limit(l.LimitedBy),
+			NotBefore: db.OrZero(l.NotBefore),
 		}
 		if l.RateLimit != nil {
 			lane.RateLimit = int(*l.RateLimit)

@@ -12,9 +12,7 @@ import (
 
 // Reveal opens the newest secret of an endpoint, for a platform that uses the Svix API, and records this in the audit
 // log.
-func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string,
-	error,
-) {
+func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string, error) {
 	if _, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
 		return "", err
 	}
@@ -30,7 +28,10 @@ func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 		return "", db.Unopened(err)
 	}
 	return string(text), db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.secret_revealed", Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
+		Tenant:  &tenant,
+		Action:  "endpoint.secret_revealed",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
 		Details: map[string]string{"secret": id.Secret.Format(live[0].ID)},
 	})
 }

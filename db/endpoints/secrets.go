@@ -17,14 +17,22 @@ import (
 )
 
 // addSecret seals and stores a secret of an endpoint.
-func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+func addSecret(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant, endpointID id.UUID,
 	secret endpoint.Secret,
 ) (sql.EndpointSecret, error) {
 	secretID := db.NewID()
 	return q.InsertSecret(ctx, sql.InsertSecretParams{
-		TenantID: tenant, ID: secretID, EndpointID: endpointID, Sealed: ring.Seal([]byte(secret.Text), tenant,
-			endpointID),
-		PublicKey: db.TextOrNull(secret.Public), Hint: secret.Hint, CreatedAt: secretID.Time(),
+		TenantID:   tenant,
+		ID:         secretID,
+		EndpointID: endpointID,
+		Sealed:     ring.Seal([]byte(secret.Text), tenant, endpointID),
+		PublicKey:  db.TextOrNull(secret.Public),
+		Hint:       secret.Hint,
+		CreatedAt:  secretID.Time(),
 	})
 }
 
@@ -80,9 +88,7 @@ type Rotation struct {
 
 // RotateSecret adds the secret that the rotation selects for the endpoint, given the newest of the live ones. The
 // secrets that signed before stay live for the overlap.
-func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
-	r Rotation,
-) (show.Secret, error) {
+func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, r Rotation) (show.Secret, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return show.Secret{}, err
 	}
@@ -108,7 +114,10 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 		return show.Secret{}, err
 	}
 	if err := q.ExpireSecrets(ctx, sql.ExpireSecretsParams{
-		OverlapSeconds: int32(r.Overlap), TenantID: tenant, EndpointID: endpointID, Kept: added.ID,
+		OverlapSeconds: int32(r.Overlap),
+		TenantID:       tenant,
+		EndpointID:     endpointID,
+		Kept:           added.ID,
 	}); err != nil {
 		return show.Secret{}, err
 	}
@@ -122,7 +131,9 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
-		SlotSecretID: &slot, TenantID: tenant, ID: endpointID,
+		SlotSecretID: &slot,
+		TenantID:     tenant,
+		ID:           endpointID,
 	}); err != nil {
 		return show.Secret{}, err
 	}
@@ -133,7 +144,11 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 }
 
 // Rotate is RotateSecret by a request for a secret, with an entry in the audit log. The secret's text is shown once.
-func (ed Editor) Rotate(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, overlap int,
+func (ed Editor) Rotate(
+	ctx context.Context,
+	q *sql.Queries,
+	tenant, endpointID id.UUID,
+	overlap int,
 	wanted endpoint.SecretRequest,
 ) (show.Secret, endpoint.Secret, error) {
 	var secret endpoint.Secret
@@ -152,32 +167,38 @@ func (ed Editor) Rotate(ctx context.Context, q *sql.Queries, tenant, endpointID 
 		return added, secret, err
 	}
 	return added, secret, ed.audit(ctx, q, tenant, endpointID, "endpoint.rotate_secret", map[string]any{
-		"secret": id.Secret.Format(added.ID), "overlap_seconds": overlap, "imported": wanted.Text != "",
+		"secret":          id.Secret.Format(added.ID),
+		"overlap_seconds": overlap,
+		"imported":        wanted.Text != "",
 	})
 }
 
 // tellRotated posts the notice of a rotation: the receiver's developers need the new secret.
 func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.EndpointSecret, overlap int) error {
 	details := notice.SecretDetails{
-		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
-		Secret: id.Secret.Format(added.ID), Hint: added.Hint,
+		Endpoint:    id.Endpoint.Format(e.ID),
+		URL:         egress.Mask(e.URL),
+		Description: e.Description,
+		Secret:      id.Secret.Format(added.ID),
+		Hint:        added.Hint,
 	}
 	if overlap > 0 {
 		until := added.CreatedAt.Add(time.Duration(overlap) * time.Second)
 		details.OldUntil = &until
 	}
 	_, err := accounts.PostNotice(ctx, q, accounts.Notice{
-		Tenant: e.TenantID, Kind: notice.SecretRotated, Key: string(notice.SecretRotated) + ":" + details.Secret,
-		Endpoint: &e.ID, Details: details,
+		Tenant:   e.TenantID,
+		Kind:     notice.SecretRotated,
+		Key:      string(notice.SecretRotated) + ":" + details.Secret,
+		Endpoint: &e.ID,
+		Details:  details,
 	})
 	return err
 }
 
 // SwitchSecret makes an endpoint sign with its newest secret, if one secret signs at a time. changed is false if it
 // does already.
-func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest show.Secret, changed bool,
-	err error,
-) {
+func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest show.Secret, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return newest, false, err
 	}
@@ -197,7 +218,9 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 		return newest, false, nil
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
-		SlotSecretID: &newest.ID, TenantID: tenant, ID: endpointID,
+		SlotSecretID: &newest.ID,
+		TenantID:     tenant,
+		ID:           endpointID,
 	}); err != nil {
 		return newest, false, err
 	}

@@ -48,8 +48,10 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 // Wire describes how the endpoint's requests are rendered now.
 func Wire(e sql.Endpoint) signature.Wire {
 	return signature.Wire{
-		Format: signature.Format(e.Format), Prefix: e.Prefix,
-		TypeField: signature.TypeField(e.TypeField), Shape: shapeOf(e),
+		Format:    signature.Format(e.Format),
+		Prefix:    e.Prefix,
+		TypeField: signature.TypeField(e.TypeField),
+		Shape:     shapeOf(e),
 	}
 }
 
@@ -82,15 +84,32 @@ func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
 // bareSettings returns the settings of a stored endpoint without the sealed ones.
 func bareSettings(e sql.Endpoint) endpoint.Settings {
 	s := endpoint.Settings{
-		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes,
-		Channels: e.Channels,
-		Format:   signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
-		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryFull: e.RetryFull,
+		Kind:              endpoint.Kind(e.Kind),
+		URL:               e.URL,
+		Description:       e.Description,
+		EventTypes:        e.EventTypes,
+		Channels:          e.Channels,
+		Format:            signature.Format(e.Format),
+		Prefix:            e.Prefix,
+		TypeField:         signature.TypeField(e.TypeField),
+		Rotation:          signature.Rotation(e.RotationSignatures),
+		RetryPolicy:       e.RetryPolicy,
+		RetryJitter:       e.RetryJitter,
+		RetryFull:         e.RetryFull,
 		RetryClientErrors: e.RetryClientErrors,
-		TimeoutSeconds:    int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit),
-		Burst: toInt(e.Burst), Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker,
-		SendTraceparent: e.SendTraceparent, Verification: e.Verification, WhenHeld: e.WhenHeld,
-		Headers: endpoint.Headers{}, Metadata: map[string]string{}, Shape: shapeOf(e),
+		TimeoutSeconds:    int(e.TimeoutSeconds),
+		MaxInFlight:       int(e.MaxInFlight),
+		RateLimit:         toInt(e.RateLimit),
+		Burst:             toInt(e.Burst),
+		Ordering:          e.Ordering,
+		AcceptConflict:    e.AcceptConflict,
+		CircuitBreaker:    e.CircuitBreaker,
+		SendTraceparent:   e.SendTraceparent,
+		Verification:      e.Verification,
+		WhenHeld:          e.WhenHeld,
+		Headers:           endpoint.Headers{},
+		Metadata:          map[string]string{},
+		Shape:             shapeOf(e),
 	}
 	for _, seconds := range e.RetryDelays {
 		s.RetryDelays = append(s.RetryDelays, int(seconds))
@@ -111,17 +130,36 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 // settingsRow converts validated settings to columns, so the numbers fit.
 func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.StoreEndpointParams {
 	p := sql.StoreEndpointParams{
-		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description,
-		EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
-		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
-		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter, RetryFull: s.RetryFull,
-		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds),
-		MaxInFlight: int32(s.MaxInFlight),
-		RateLimit:   toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering,
-		PayloadVersion: db.TextOrNull(s.PayloadVersion),
-		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
-		Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
-		SensitiveHeaders: s.Headers.Marked(), ExternalID: db.TextOrNull(s.ExternalID),
+		TenantID:           tenant,
+		ID:                 endpointID,
+		Kind:               string(s.Kind),
+		URL:                s.URL,
+		Description:        s.Description,
+		EventTypes:         s.EventTypes,
+		Filter:             db.TextOrNull(s.Filter),
+		Channels:           s.Channels,
+		Format:             string(s.Format),
+		Prefix:             s.Prefix,
+		TypeField:          string(s.TypeField),
+		RotationSignatures: string(s.Rotation),
+		RetryPolicy:        s.RetryPolicy,
+		RetryJitter:        s.RetryJitter,
+		RetryFull:          s.RetryFull,
+		RetryClientErrors:  s.RetryClientErrors,
+		TimeoutSeconds:     int32(s.TimeoutSeconds),
+		MaxInFlight:        int32(s.MaxInFlight),
+		RateLimit:          toInt32(s.RateLimit),
+		Burst:              toInt32(s.Burst),
+		Ordering:           s.Ordering,
+		PayloadVersion:     db.TextOrNull(s.PayloadVersion),
+		AcceptConflict:     s.AcceptConflict,
+		CircuitBreaker:     s.CircuitBreaker,
+		SendTraceparent:    s.SendTraceparent,
+		Verification:       s.Verification,
+		WhenHeld:           s.WhenHeld,
+		Metadata:           encodeMetadata(s.Metadata),
+		SensitiveHeaders:   s.Headers.Marked(),
+		ExternalID:         db.TextOrNull(s.ExternalID),
 	}
 	if p.Channels == nil {
 		p.Channels = []string{}

@@ -14,7 +14,11 @@ import (
 
 // SetState pauses or resumes an endpoint by the rule. changed is false if the endpoint was in that state already, or is
 // on its way to it.
-func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+func SetState(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant, endpointID id.UUID,
 	rule func(endpoint.Status) (endpoint.Change, error),
 ) (e show.Endpoint, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
@@ -57,7 +61,11 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endp
 }
 
 // SetState is SetState with an entry in the audit log if the state changed.
-func (ed Editor) SetState(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, action string,
+func (ed Editor) SetState(
+	ctx context.Context,
+	q *sql.Queries,
+	tenant, endpointID id.UUID,
+	action string,
 	rule func(endpoint.Status) (endpoint.Change, error),
 ) (e show.Endpoint, change endpoint.Change, changed bool, err error) {
 	var from endpoint.Status
@@ -113,7 +121,9 @@ func RequestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 // one. The tenant is locked.
 func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
 	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{
-		TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt,
+		TenantID:   e.TenantID,
+		EndpointID: e.ID,
+		Since:      e.StatusAt,
 	})
 	if err != nil {
 		return false, err
@@ -132,8 +142,10 @@ func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 		return sql.Verification{}, err
 	}
 	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{
-		TenantID: tenant, ID: db.NewID(),
-		EndpointID: endpointID, Challenge: rand.Text(),
+		TenantID:   tenant,
+		ID:         db.NewID(),
+		EndpointID: endpointID,
+		Challenge:  rand.Text(),
 	})
 	if err != nil {
 		return sql.Verification{}, err
@@ -152,8 +164,15 @@ func Reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) 
 
 func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version int64, deleted bool) error {
 	return q.InsertEndpointRevision(ctx, sql.InsertEndpointRevisionParams{
-		TenantID: e.TenantID, EndpointID: e.ID, RoutingVersion: version, EventTypes: e.EventTypes, Filter: e.Filter,
-		Channels: e.Channels, Status: e.Status, WhenHeld: e.WhenHeld, Deleted: deleted,
+		TenantID:       e.TenantID,
+		EndpointID:     e.ID,
+		RoutingVersion: version,
+		EventTypes:     e.EventTypes,
+		Filter:         e.Filter,
+		Channels:       e.Channels,
+		Status:         e.Status,
+		WhenHeld:       e.WhenHeld,
+		Deleted:        deleted,
 	})
 }
 
@@ -161,8 +180,9 @@ func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version i
 // Workers never send from a listener's lane.
 func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 	hold := sql.HoldLaneParams{
-		Held:     e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen),
-		TenantID: e.TenantID, EndpointID: e.ID,
+		Held:       e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen),
+		TenantID:   e.TenantID,
+		EndpointID: e.ID,
 	}
 	if err := q.HoldLane(ctx, hold); err != nil {
 		return err

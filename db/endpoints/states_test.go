@@ -94,8 +94,7 @@ func newStatesWorld(t *testing.T) *statesWorld {
 	}
 	defer conn.Close(context.Background())
 	w.asAdmin(conn, func() error {
-		_, err := conn.Exec(t.Context(), everyLane, []string{w.active.String(), w.suspended.String()}, w.live.String(),
-			dead.String())
+		_, err := conn.Exec(t.Context(), everyLane, []string{w.active.String(), w.suspended.String()}, w.live.String(), dead.String())
 		return err
 	})
 	return w

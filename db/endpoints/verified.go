@@ -21,7 +21,10 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		}
 		// A replaced verification does not cover the endpoint's present settings.
 		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
-			TenantID: tenant, ID: verification, State: "succeeded", LastStatus: &status,
+			TenantID:   tenant,
+			ID:         verification,
+			State:      "succeeded",
+			LastStatus: &status,
 		})
 		if err == nil && n == 0 {
 			err = errNotPending
@@ -83,7 +86,11 @@ func open(ctx context.Context, q *sql.Queries, was, e sql.Endpoint) error {
 	}
 	tenant := e.TenantID
 	return db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
-		Tenant: &tenant, Action: "endpoint.verified", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{"from": was.Status},
+		Tenant:  &tenant,
+		Action:  "endpoint.verified",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(e.ID),
+		Details: map[string]any{"from": was.Status},
 	})
 }
 

@@ -19,8 +19,11 @@ import (
 // MaxTypes is how many entries a tenant's catalog can have by default.
 const MaxTypes = 1000
 
-var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
-	"An event type with this name already exists. Change it, or choose another name.")
+var errTypeExists = fault.New(
+	fault.Conflict,
+	"event_type_exists",
+	"An event type with this name already exists. Change it, or choose another name.",
+)
 
 // Catalogue changes a tenant's event types within a transaction. Each change is audited.
 type Catalogue struct {
@@ -56,7 +59,10 @@ func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry
 
 // Edit changes an entry and validates it. changed is false if the entry is the same as before; nothing is audited then.
 func (c Catalogue) Edit(
-	ctx context.Context, q *sql.Queries, name string, edit func(*catalogue.Entry),
+	ctx context.Context,
+	q *sql.Queries,
+	name string,
+	edit func(*catalogue.Entry),
 ) (e catalogue.Entry, changed bool, err error) {
 	if err := c.lock(ctx, q); err != nil {
 		return e, false, err
@@ -100,9 +106,7 @@ const (
 
 // Import creates validated entries, and replaces those of the same name if replace is set. It returns the result for
 // each.
-func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string,
-	error,
-) {
+func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string, error) {
 	if err := c.lock(ctx, q); err != nil {
 		return nil, err
 	}
@@ -142,10 +146,15 @@ func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry
 		return false, err
 	}
 	n, err := q.InsertEventType(ctx, sql.InsertEventTypeParams{
-		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group,
-		Schema:  db.TextOrNull(string(e.Schema)),
-		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated,
-		Versions: versions,
+		TenantID:    c.Tenant,
+		Name:        e.Name,
+		Description: e.Description,
+		TypeGroup:   e.Group,
+		Schema:      db.TextOrNull(string(e.Schema)),
+		Example:     db.TextOrNull(string(e.Example)),
+		SchemaCheck: string(e.Check),
+		Deprecated:  e.Deprecated,
+		Versions:    versions,
 	})
 	if err != nil || n == 0 {
 		return false, err
@@ -153,18 +162,21 @@ func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry
 	return true, c.audit(ctx, q, "event_type.created", e.Name)
 }
 
-func (c Catalogue) update(
-	ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry,
-) (catalogue.Entry, bool, error) {
+func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry) (catalogue.Entry, bool, error) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
 		return e, false, err
 	}
 	after, err := q.UpdateEventType(ctx, sql.UpdateEventTypeParams{
-		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group,
-		Schema:  db.TextOrNull(string(e.Schema)),
-		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated,
-		Versions: versions,
+		TenantID:    c.Tenant,
+		Name:        e.Name,
+		Description: e.Description,
+		TypeGroup:   e.Group,
+		Schema:      db.TextOrNull(string(e.Schema)),
+		Example:     db.TextOrNull(string(e.Example)),
+		SchemaCheck: string(e.Check),
+		Deprecated:  e.Deprecated,
+		Versions:    versions,
 	})
 	if err != nil {
 		return e, false, err

@@ -18,7 +18,12 @@ const (
 // Sample reads a tenant's newest events that match some patterns, at most this many, newest first. whole is false
 // if the bound on bytes cut the sample short.
 func Sample(
-	ctx context.Context, q *sql.Queries, tenant id.UUID, patterns []string, limit int, now time.Time,
+	ctx context.Context,
+	q *sql.Queries,
+	tenant id.UUID,
+	patterns []string,
+	limit int,
+	now time.Time,
 ) (events []show.Event, whole bool, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, false, err

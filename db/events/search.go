@@ -98,7 +98,11 @@ func (s Search) cut(out Searched) Searched {
 
 // look finds candidates among the next events.
 func (s Search) look(
-	ctx context.Context, q *sql.Queries, tenant, high id.UUID, scan int32, now time.Time,
+	ctx context.Context,
+	q *sql.Queries,
+	tenant, high id.UUID,
+	scan int32,
+	now time.Time,
 ) (page sql.SearchEventsRow, err error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {

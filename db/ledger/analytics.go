@@ -24,8 +24,11 @@ type StatsAsked struct {
 	EventType  string   // empty: all
 }
 
-var errTooManyStats = fault.InvalidField("since", "analytics_too_large",
-	"The result is too large. Ask for a shorter time range, wider buckets, one endpoint, or one event type.")
+var errTooManyStats = fault.InvalidField(
+	"since",
+	"analytics_too_large",
+	"The result is too large. Ask for a shorter time range, wider buckets, one endpoint, or one event type.",
+)
 
 // AttemptSeries reads numbers of a tenant's attempts. It works in the role of the tenant and of the worker.
 func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsAsked) (analytics.Series, error) {
@@ -34,10 +37,19 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 		return series, err
 	}
 	rows, err := q.AttemptStats(ctx, sql.AttemptStatsParams{
-		BucketSeconds: a.By.Bucket().Seconds(), ByEndpoint: a.ByEndpoint, ByType: a.ByType, TenantID: tenant,
-		HoursFrom: a.Hours[0], HoursTo: a.Hours[1],
-		EarlyFrom: a.Minutes[0], EarlyTo: a.Minutes[1], LateFrom: a.Minutes[2], LateTo: a.Minutes[3],
-		Endpoint: a.Endpoint, EventType: a.EventType, Most: MostStats + 1,
+		BucketSeconds: a.By.Bucket().Seconds(),
+		ByEndpoint:    a.ByEndpoint,
+		ByType:        a.ByType,
+		TenantID:      tenant,
+		HoursFrom:     a.Hours[0],
+		HoursTo:       a.Hours[1],
+		EarlyFrom:     a.Minutes[0],
+		EarlyTo:       a.Minutes[1],
+		LateFrom:      a.Minutes[2],
+		LateTo:        a.Minutes[3],
+		Endpoint:      a.Endpoint,
+		EventType:     a.EventType,
+		Most:          MostStats + 1,
 	})
 	if err != nil {
 		return series, err

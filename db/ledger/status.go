@@ -44,7 +44,12 @@ func Status(ctx context.Context, d *db.DB, since time.Time) (hours []StatusHour,
 		for _, r := range success {
 			l := measured[r.Hour.UTC()]
 			hours = append(hours, StatusHour{
-				Hour: r.Hour.UTC(), Attempts: r.N, OK: r.Ok, Measured: l.N, P50: seconds(l.P50), P99: seconds(l.P99),
+				Hour:     r.Hour.UTC(),
+				Attempts: r.N,
+				OK:       r.Ok,
+				Measured: l.N,
+				P50:      seconds(l.P50),
+				P99:      seconds(l.P99),
 			})
 		}
 		return nil

@@ -52,7 +52,10 @@ func (b Totals) Columns() (tenants []id.UUID, days []time.Time, counts [6][]int3
 func (b Totals) Queue(batch *pgx.Batch) {
 	tenants, days, counts := b.Columns()
 	batch.Queue(sql.EnterAccepted, db.Args(sql.EnterAcceptedParams{
-		Tenants: tenants, Days: days, Accepted: counts[0], Events: counts[5],
+		Tenants:  tenants,
+		Days:     days,
+		Accepted: counts[0],
+		Events:   counts[5],
 	})...)
 }
 
@@ -60,8 +63,12 @@ func (b Totals) Queue(batch *pgx.Batch) {
 func Enter(ctx context.Context, q *sql.Queries, totals Totals) error {
 	_, days, counts := totals.Columns()
 	return q.EnterOwnTotals(ctx, sql.EnterOwnTotalsParams{
-		Days: days, Accepted: counts[0], Delivered: counts[1], Failed: counts[2], Canceled: counts[3],
-		Expunged: counts[4],
+		Days:      days,
+		Accepted:  counts[0],
+		Delivered: counts[1],
+		Failed:    counts[2],
+		Canceled:  counts[3],
+		Expunged:  counts[4],
 	})
 }
 
@@ -69,7 +76,12 @@ func Enter(ctx context.Context, q *sql.Queries, totals Totals) error {
 func EnterSettled(ctx context.Context, q *sql.Queries, totals Totals) error {
 	tenants, totalDays, counts := totals.Columns()
 	return q.EnterSettled(ctx, sql.EnterSettledParams{
-		Tenants: tenants, Days: totalDays, Accepted: counts[0], Delivered: counts[1], Failed: counts[2],
-		Canceled: counts[3], Expunged: counts[4],
+		Tenants:   tenants,
+		Days:      totalDays,
+		Accepted:  counts[0],
+		Delivered: counts[1],
+		Failed:    counts[2],
+		Canceled:  counts[3],
+		Expunged:  counts[4],
 	})
 }

@@ -24,9 +24,7 @@ type Inboxes struct {
 
 // Create creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. The settings
 // have been validated except for the URL.
-func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New,
-	by db.Author,
-) (show.Endpoint, error) {
+func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New, by db.Author) (show.Endpoint, error) {
 	token, hash := accounts.NewToken()
 	n.Settings.Kind, n.Settings.URL = endpoint.Inbox, i.BaseURL+inbox.Path+token
 	e, err := endpoints.Create(ctx, q, i.Keys, tenant, n)
@@ -45,7 +43,11 @@ func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n e
 		return e, err
 	}
 	return e, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.create", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{
+		Tenant: &tenant,
+		Action: "endpoint.create",
+		Kind:   "endpoint",
+		Object: id.Endpoint.Format(e.ID),
+		Details: map[string]any{
 			"inbox":       true,
 			"event_types": e.Settings.EventTypes,
 		},
@@ -72,7 +74,11 @@ type InboxRequest struct {
 
 // ReceiveInInbox stores a request with the result of its signature check, and returns the response: the challenge, or
 // the status that the tenant selected.
-func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+func ReceiveInInbox(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant, endpointID id.UUID,
 	r InboxRequest,
 ) (answer inbox.Answer, challenge string, err error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
@@ -99,24 +105,35 @@ func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 		hidden[http.CanonicalHeaderKey(name)] = headers.Hidden(name)
 	}
 	err = q.InsertInboxRequest(ctx, sql.InsertInboxRequestParams{
-		TenantID: tenant, EndpointID: endpointID, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header,
-			func(name string) bool { return hidden[name] }),
-		Body: append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...), BodyBytes: int32(len(r.Body)),
-		Challenge: challenge != "", Answer: box.Answer,
-		Good: verdict.Good, Code: verdict.Code, Detail: verdict.Detail, SecretHint: hint,
+		TenantID:   tenant,
+		EndpointID: endpointID,
+		ID:         db.NewID(),
+		Method:     r.Method,
+		Head:       inbox.Head(r.Header, func(name string) bool { return hidden[name] }),
+		Body:       append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...),
+		BodyBytes:  int32(len(r.Body)),
+		Challenge:  challenge != "",
+		Answer:     box.Answer,
+		Good:       verdict.Good,
+		Code:       verdict.Code,
+		Detail:     verdict.Detail,
+		SecretHint: hint,
 	})
 	if err != nil {
 		return "", "", err
 	}
 	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{
 		TenantID:   tenant,
-		EndpointID: endpointID, Others: inbox.Kept - 1,
+		EndpointID: endpointID,
+		Others:     inbox.Kept - 1,
 	})
 }
 
 // verify checks a request's signature with the endpoint's live secrets; hint identifies the secret that matches.
-func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (v inbox.Verdict,
-	hint string, err error,
+func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (
+	v inbox.Verdict,
+	hint string,
+	err error,
 ) {
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
 	if err != nil {
@@ -138,20 +155,23 @@ func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint
 }
 
 // AnswerInbox selects an inbox's response. A change is audited.
-func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer,
-	by db.Author,
-) error {
+func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer, by db.Author) error {
 	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
 	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{
-		TenantID: tenant, EndpointID: endpointID, Answer: string(answer),
+		TenantID:   tenant,
+		EndpointID: endpointID,
+		Answer:     string(answer),
 	})
 	if err != nil || n == 0 {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
+		Tenant:  &tenant,
+		Action:  "endpoint.inbox_answer",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
 		Details: map[string]string{"answer": string(answer)},
 	})
 }
@@ -166,7 +186,11 @@ func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.inbox_empty", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: map[string]int64{"requests": n},
+		Tenant:  &tenant,
+		Action:  "endpoint.inbox_empty",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
+		Details: map[string]int64{"requests": n},
 	})
 }
 

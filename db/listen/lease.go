@@ -38,9 +38,7 @@ var ErrListenedElsewhere = fault.New(fault.Conflict, "listened_elsewhere", "Anot
 // Lease gives a listener's stream the deliveries at the head of its lane, with fresh signatures, up to what its program
 // can hold. It returns fault.ErrNotFound if the listener was deleted, and ErrListenedElsewhere if another stream has
 // started.
-func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) ([]Request,
-	error,
-) {
+func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) ([]Request, error) {
 	var given []Request
 	var gone []*queue.Outcome
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
@@ -75,7 +73,11 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 
 // leaseRows stores each lease before the request goes out. The next stream revokes the leases that its client does not
 // name, since the program never received those. gone are deliveries whose event can no longer be sent.
-func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+func leaseRows(
+	ctx context.Context,
+	q *sql.Queries,
+	ring *seal.Ring,
+	tenant, endpointID id.UUID,
 	stream int64,
 ) (given []Request, gone []*queue.Outcome, err error) {
 	leased, err := q.CountLeased(ctx, sql.CountLeasedParams{TenantID: tenant, EndpointID: endpointID})
@@ -93,7 +95,9 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		return nil, nil, err
 	}
 	rows, err := q.NextToLease(ctx, sql.NextToLeaseParams{
-		TenantID: tenant, EndpointID: endpointID, Most: int32(leaseWindow - leased),
+		TenantID:   tenant,
+		EndpointID: endpointID,
+		Most:       int32(leaseWindow - leased),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -103,8 +107,13 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		event, err := q.GetEvent(ctx, sql.GetEventParams{TenantID: tenant, CreatedAt: r.EventID.Time(), ID: r.EventID})
 		if db.IsNoRows(err) || err == nil && event.Data == nil {
 			gone = append(gone, &queue.Outcome{
-				TenantID: tenant, DeliveryID: r.DeliveryID, EventID: r.EventID, EndpointID: endpointID, Gen: r.Gen,
-				Attempts: r.Attempts, Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+				TenantID:   tenant,
+				DeliveryID: r.DeliveryID,
+				EventID:    r.EventID,
+				EndpointID: endpointID,
+				Gen:        r.Gen,
+				Attempts:   r.Attempts,
+				Decision:   delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 			})
 			continue
 		} else if err != nil {
@@ -117,8 +126,14 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		one := requestOf(e, signing, event, r, sent)
 		given = append(given, one)
 		if err := q.InsertLease(ctx, sql.InsertLeaseParams{
-			TenantID: tenant, EndpointID: endpointID, DeliveryID: r.DeliveryID, Number: sent, Gen: r.Gen,
-			Attempts: int16(one.Attempts), AttemptID: one.Attempt, Signature: signing.Kept(one.Headers),
+			TenantID:   tenant,
+			EndpointID: endpointID,
+			DeliveryID: r.DeliveryID,
+			Number:     sent,
+			Gen:        r.Gen,
+			Attempts:   int16(one.Attempts),
+			AttemptID:  one.Attempt,
+			Signature:  signing.Kept(one.Headers),
 		}); err != nil {
 			return nil, nil, err
 		}
@@ -132,8 +147,13 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 // requestOf renders and signs a delivery as a worker does. It signs the attempt's own time.
 func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql.NextToLeaseRow, number int64) Request {
 	h := Request{
-		Number: number, Delivery: r.DeliveryID, Attempt: db.NewID(), Event: event.ID, EventType: event.Type,
-		Attempts: int(r.Attempts) + 1, Replayed: r.Replay,
+		Number:    number,
+		Delivery:  r.DeliveryID,
+		Attempt:   db.NewID(),
+		Event:     event.ID,
+		EventType: event.Type,
+		Attempts:  int(r.Attempts) + 1,
+		Replayed:  r.Replay,
 	}
 	m := queue.Message(&event, id.Event.Format(event.ID), id.Delivery.Format(r.DeliveryID), id.Endpoint.Format(e.ID))
 	w := endpoints.Wire(e)
@@ -143,16 +163,15 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 	}
 	h.Body = signature.AppendBody(nil, signing.Format, m)
 	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{
-		At:      h.Attempt.Time(),
-		Attempt: h.Attempts, Replayed: h.Replayed,
+		At:       h.Attempt.Time(),
+		Attempt:  h.Attempts,
+		Replayed: h.Replayed,
 	})
 	return h
 }
 
 // signingOf describes how an endpoint's requests are signed now.
-func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint,
-	signature.Signing, error,
-) {
+func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint, signature.Signing, error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return e, signature.Signing{}, err
@@ -162,9 +181,11 @@ func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		return e, signature.Signing{}, err
 	}
 	s := signature.Signing{
-		Format: signature.Format(e.Format), Prefix: e.Prefix,
-		Rotation: signature.Rotation(e.RotationSignatures), Slot: endpoints.SlotOf(live, e.SlotSecretID),
-		Shape: endpoints.Wire(e).Shape,
+		Format:   signature.Format(e.Format),
+		Prefix:   e.Prefix,
+		Rotation: signature.Rotation(e.RotationSignatures),
+		Slot:     endpoints.SlotOf(live, e.SlotSecretID),
+		Shape:    endpoints.Wire(e).Shape,
 	}
 	s.Prepare()
 	for _, one := range live {

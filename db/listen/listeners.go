@@ -67,8 +67,11 @@ type Answer struct {
 	Error             string
 }
 
-var errNotLeased = fault.New(fault.Conflict, "answer_unexpected",
-	"This delivery wasn't sent with this attempt_id, or was sent again since. Use the attempt_id that the stream sent last.")
+var errNotLeased = fault.New(
+	fault.Conflict,
+	"answer_unexpected",
+	"This delivery wasn't sent with this attempt_id, or was sent again since. Use the attempt_id that the stream sent last.",
+)
 
 // TakeAnswer records the result of a leased delivery, as a worker records its attempts: with the queue row as it was at
 // the lease. A repeated report changes nothing. A delivery is tried once: the developer who listens decides what is
@@ -92,15 +95,19 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Ans
 			return err
 		}
 		given, err = q.GetLease(ctx, sql.GetLeaseParams{
-			TenantID: tenant, EndpointID: endpointID,
-			DeliveryID: a.Delivery, AttemptID: a.Attempt,
+			TenantID:   tenant,
+			EndpointID: endpointID,
+			DeliveryID: a.Delivery,
+			AttemptID:  a.Attempt,
 		})
 		if !db.IsNoRows(err) {
 			return err
 		}
 		answered, err = q.AttemptExists(ctx, sql.AttemptExistsParams{
-			TenantID: tenant, DeliveryID: a.Delivery,
-			CreatedAt: a.Attempt.Time(), ID: a.Attempt,
+			TenantID:   tenant,
+			DeliveryID: a.Delivery,
+			CreatedAt:  a.Attempt.Time(),
+			ID:         a.Attempt,
 		})
 		if err == nil && !answered {
 			err = errNotLeased
@@ -122,19 +129,32 @@ func recordAnswer(ctx context.Context, d *db.DB, of show.Delivery, given sql.Lea
 		return err
 	}
 	o := &queue.Outcome{
-		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.Endpoint.ID,
-		EventType: of.EventType,
-		Gen:       given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{},
-			int(given.Attempts), a.Result, 0),
+		TenantID:   of.TenantID,
+		DeliveryID: of.ID,
+		EventID:    of.EventID,
+		EndpointID: of.Endpoint.ID,
+		EventType:  of.EventType,
+		Gen:        given.Gen,
+		Attempts:   given.Attempts,
+		Result:     a.Result,
+		Decision:   delivery.Decide(delivery.Policy{}, int(given.Attempts), a.Result, 0),
 		Attempt: &queue.Attempt{
-			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()),
-			Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
-			URL:   e.URL, Format: endpoints.Wire(e).String(), Signature: given.Signature, ResponseHeaders: a.Headers,
-			ResponseExcerpt: a.Excerpt, Error: a.Error,
+			ID:              a.Attempt,
+			StartedAt:       a.Attempt.Time(),
+			Wait:            int32(min(a.Took, time.Hour).Microseconds()),
+			Total:           int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
+			URL:             e.URL,
+			Format:          endpoints.Wire(e).String(),
+			Signature:       given.Signature,
+			ResponseHeaders: a.Headers,
+			ResponseExcerpt: a.Excerpt,
+			Error:           a.Error,
 		},
 	}
 	_, err = queue.RecordOutcomes(ctx, d, queue.OutcomeBatch{
-		Listened: true, Outcomes: []*queue.Outcome{o}, Again: true,
+		Listened: true,
+		Outcomes: []*queue.Outcome{o},
+		Again:    true,
 	})
 	return err
 }
@@ -163,7 +183,9 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 				return err
 			}
 			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{
-				TenantID: l.TenantID, EndpointID: l.EndpointID, Seconds: silent.Seconds(),
+				TenantID:   l.TenantID,
+				EndpointID: l.EndpointID,
+				Seconds:    silent.Seconds(),
 			}); err != nil {
 				return err
 			}
@@ -171,7 +193,11 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 				return err
 			}
 			return db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
-				Tenant: &l.TenantID, Action: "endpoint.delete", Kind: "endpoint", Object: id.Endpoint.Format(l.EndpointID), Reason: "nobody has listened for a day",
+				Tenant: &l.TenantID,
+				Action: "endpoint.delete",
+				Kind:   "endpoint",
+				Object: id.Endpoint.Format(l.EndpointID),
+				Reason: "nobody has listened for a day",
 			})
 		})
 		if err != nil && !db.IsNotFound(err) {

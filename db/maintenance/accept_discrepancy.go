@@ -19,8 +19,11 @@ var ErrDiscrepancyChanged = errors.New("This discrepancy has changed, was resolv
 func AcceptDiscrepancy(ctx context.Context, d *db.DB, tenant id.UUID, day time.Time, gap string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		row, err := q.AcceptDiscrepancy(ctx, sql.AcceptDiscrepancyParams{
-			TenantID: tenant, Day: day, Gap: gap,
-			AcceptedBy: by.ID, Reason: by.Reason,
+			TenantID:   tenant,
+			Day:        day,
+			Gap:        gap,
+			AcceptedBy: by.ID,
+			Reason:     by.Reason,
 		})
 		if db.IsNoRows(err) {
 			if _, err := q.GetTenant(ctx, tenant); err != nil {
@@ -32,7 +35,10 @@ func AcceptDiscrepancy(ctx context.Context, d *db.DB, tenant id.UUID, day time.T
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "books.accepted", Kind: "books", Object: day.Format(time.DateOnly),
+			Tenant:  &tenant,
+			Action:  "books.accepted",
+			Kind:    "books",
+			Object:  day.Format(time.DateOnly),
 			Details: map[string]any{"gap": row.Gap, "amount": row.Amount},
 		})
 	})

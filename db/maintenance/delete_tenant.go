@@ -37,9 +37,7 @@ func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string
 }
 
 // deleteTenant calls the check after it has locked the tenant.
-func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author,
-	may func(*sql.Queries) error,
-) error {
+func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author, may func(*sql.Queries) error) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		// Before the tenant's lock: a running chunk of a job takes its locks in this order too.
 		if err := q.EndBulkJobs(ctx, tenant); err != nil {
@@ -65,7 +63,11 @@ func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, 
 			return err
 		}
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "tenant.deleted", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason,
+			Tenant:  &tenant,
+			Action:  "tenant.deleted",
+			Kind:    "tenant",
+			Object:  id.Tenant.Format(tenant),
+			Reason:  reason,
 			Details: map[string]any{"name": row.Name, "endpoints": had.Endpoints, "keys": had.Keys, "members": had.Members},
 		})
 	})

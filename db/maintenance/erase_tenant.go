@@ -29,9 +29,7 @@ func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []i
 // tables after the other. Other tenants share the partitions, so it neither drops nor locks one. After each batch it
 // calls rest with the batch's duration. It stops if another worker works on the same tenant, if a delivery still waits,
 // or if rest fails. The next call continues from there.
-func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32,
-	rest func(took time.Duration) error,
-) (out Erased, err error) {
+func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest func(took time.Duration) error) (out Erased, err error) {
 	if err := endQueued(ctx, d, tenant, most); err != nil {
 		return out, err
 	}
@@ -172,7 +170,10 @@ func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 	for page := int64(0); page >= 0; {
 		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
 			row, err := q.EraseLeftovers(ctx, sql.EraseLeftoversParams{
-				TenantID: e.tenant, Day: day, FromPage: page, Pages: leftoverPages,
+				TenantID: e.tenant,
+				Day:      day,
+				FromPage: page,
+				Pages:    leftoverPages,
 			})
 			e.sum.Attempts += row.N
 			page = row.NextPage
@@ -188,8 +189,11 @@ func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
 	// An attempt's time comes from the clock of its machine. No clock is wrong by more than a day.
 	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{
-		TenantID: e.tenant, Low: of.low, High: of.high,
-		Most: e.most, Since: of.low.AddDate(0, 0, -1),
+		TenantID: e.tenant,
+		Low:      of.low,
+		High:     of.high,
+		Most:     e.most,
+		Since:    of.low.AddDate(0, 0, -1),
 	})
 	e.sum.Deliveries += row.Deliveries
 	e.sum.Attempts += row.Attempts
@@ -214,7 +218,10 @@ func (e *erasure) end(ctx context.Context) error {
 			return 0, err
 		}
 		return 0, db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
-			Tenant: &e.tenant, Action: "tenant.erased", Kind: "tenant", Object: id.Tenant.Format(e.tenant),
+			Tenant: &e.tenant,
+			Action: "tenant.erased",
+			Kind:   "tenant",
+			Object: id.Tenant.Format(e.tenant),
 		})
 	})
 	return err

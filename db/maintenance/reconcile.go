@@ -67,9 +67,7 @@ func Reconcile(ctx context.Context, d *db.DB, every time.Duration, budget int64)
 	return discrepancies, nil
 }
 
-func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time.Time, budget int64) (discrepancies int,
-	err error,
-) {
+func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time.Time, budget int64) (discrepancies int, err error) {
 	at, err := q.ReconcileProgress(ctx, name)
 	if err != nil {
 		if !db.IsNoRows(err) {
@@ -83,7 +81,9 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 	for range stepsMost {
 		began, slice := time.Now(), int64(sliceMost)
 		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
-			Day: at.Day, After: at.After, Most: pagesMost,
+			Day:   at.Day,
+			After: at.After,
+			Most:  pagesMost,
 		})
 		if err != nil {
 			return discrepancies, err
@@ -125,16 +125,19 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 
 // reconcilePages compares the pages of some tenants of one day, and stores what it finds. Events are counted once the
 // day is over, when no more are added and an index alone is enough.
-func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants []id.UUID,
-	over bool,
-) (discrepancies int, err error) {
+func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants []id.UUID, over bool) (discrepancies int, err error) {
 	end := day.AddDate(0, 0, 1)
 	entered, err := q.AreEventsEntered(ctx, day)
 	if err != nil {
 		return 0, err
 	}
 	rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-		Day: day, Tenants: tenants, Low: day, High: end, First: id.FirstAt(day), Last: id.FirstAt(end),
+		Day:         day,
+		Tenants:     tenants,
+		Low:         day,
+		High:        end,
+		First:       id.FirstAt(day),
+		Last:        id.FirstAt(end),
 		CountEvents: over && entered,
 	})
 	if err != nil {
@@ -145,8 +148,12 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 		f := reconcile.Finding{
 			Ledger: reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled),
 			Tables: reconcile.Page{
-				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled,
-				Waiting: r.RowsWaiting, Queued: reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
+				Accepted:  r.RowsN,
+				Delivered: r.RowsDelivered,
+				Failed:    r.RowsFailed,
+				Canceled:  r.RowsCanceled,
+				Waiting:   r.RowsWaiting,
+				Queued:    reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
 			},
 		}
 		if over && entered {
@@ -170,16 +177,19 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 }
 
 // keepDiscrepancy stores a finding with its rows, unless retention has dropped the day in between.
-func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, amount int64,
-	f reconcile.Finding,
-) (bool, error) {
+func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, amount int64, f reconcile.Finding) (bool, error) {
 	kept, err := q.IsDayKept(ctx, day)
 	if err != nil || !kept {
 		return false, err
 	}
 	end := day.AddDate(0, 0, 1)
 	rows, err := q.ContradictedDeliveries(ctx, sql.ContradictedDeliveriesParams{
-		TenantID: tenant, Low: day, High: end, First: id.FirstAt(day), Last: id.FirstAt(end), Most: rowsNamed + 1,
+		TenantID:  tenant,
+		Low:       day,
+		High:      end,
+		First:     id.FirstAt(day),
+		Last:      id.FirstAt(end),
+		Most:      rowsNamed + 1,
 		Attempted: day.Add(-db.ClockSkew),
 	})
 	if err != nil {
@@ -196,8 +206,11 @@ func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day ti
 		return false, err
 	}
 	return true, q.KeepDiscrepancy(ctx, sql.KeepDiscrepancyParams{
-		TenantID: tenant, Day: day, Amount: amount,
-		Gap: f.Gap(), Details: details,
+		TenantID: tenant,
+		Day:      day,
+		Amount:   amount,
+		Gap:      f.Gap(),
+		Details:  details,
 	})
 }
 
@@ -214,7 +227,8 @@ func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now
 		data := mail.OperatorAlertData{What: "The books differ from the deliveries", Link: links.ConsoleBase() + "/console/books", LinkText: "Books", At: now}
 		for _, r := range rows {
 			data.Facts = append(data.Facts, mail.Fact{
-				Name: r.TenantName + ", " + r.Day.Format(time.DateOnly), Value: "differs by " + strconv.FormatInt(r.Amount, 10) + ", since " +
+				Name: r.TenantName + ", " + r.Day.Format(time.DateOnly),
+				Value: "differs by " + strconv.FormatInt(r.Amount, 10) + ", since " +
 					r.FoundAt.UTC().Format(time.RFC3339),
 			})
 		}

@@ -34,7 +34,9 @@ var sealedColumns = []sealedColumn{
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealEndpointSecret(ctx, sql.ResealEndpointSecretParams{
-			Sealed: v.sealed, TenantID: v.tenant, ID: v.row,
+			Sealed:   v.sealed,
+			TenantID: v.tenant,
+			ID:       v.row,
 		})
 	}},
 	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
@@ -44,7 +46,9 @@ var sealedColumns = []sealedColumn{
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealCustomHeaders(ctx, sql.ResealCustomHeadersParams{
-			CustomHeaders: v.sealed, TenantID: v.tenant, ID: v.row,
+			CustomHeaders: v.sealed,
+			TenantID:      v.tenant,
+			ID:            v.row,
 		})
 	}},
 	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {

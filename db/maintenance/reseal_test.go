@@ -46,8 +46,7 @@ func TestEverySealedColumnIsRotated(t *testing.T) {
 		switch {
 		case slices.Contains(sealed, column):
 			found++
-		case !slices.Contains(plainBytes, column) && !slices.Contains(shortLived, column) && !strings.HasSuffix(column,
-			".hash"):
+		case !slices.Contains(plainBytes, column) && !slices.Contains(shortLived, column) && !strings.HasSuffix(column, ".hash"):
 			t.Errorf("%s holds bytes: are they sealed? Then the rotation of the master key must know them (db/maintenance/reseal.go), else this test", column)
 		}
 	}

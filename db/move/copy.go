@@ -340,7 +340,10 @@ func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 		}
 	}
 	return db.Audit(ctx, sql.New(to), db.Author{Kind: "command"}, db.Audited{
-		Tenant: &v.Tenant, Action: "tenant.moved", Kind: "tenant", Object: id.Tenant.Format(v.Tenant),
+		Tenant:  &v.Tenant,
+		Action:  "tenant.moved",
+		Kind:    "tenant",
+		Object:  id.Tenant.Format(v.Tenant),
 		Details: map[string]string{"from": v.fromHome, "to": v.Home},
 	})
 }
@@ -390,8 +393,7 @@ func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string)
 		totp []byte
 	}
 	fresh, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p person, err error) {
-		return p,
-			row.Scan(&p.id, &p.totp)
+		return p, row.Scan(&p.id, &p.totp)
 	})
 	if err != nil {
 		return err

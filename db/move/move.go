@@ -560,8 +560,7 @@ func (v *mover) compareLast(ctx context.Context, table string, edge time.Time) (
 			return 0, 0, err
 		}
 		some, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (one row, err error) {
-			return one,
-				r.Scan(&one.at, &one.id)
+			return one, r.Scan(&one.at, &one.id)
 		})
 		if err != nil || len(some) == 0 {
 			return here, there, err

@@ -13,7 +13,10 @@ import (
 // StoreFirst creates a tenant and stores its first event, in one transaction. create reports whether the tenant is new;
 // if it is not, nothing is stored. route completes the event by the routes of the new tenant, which it reads in the
 // same transaction.
-func StoreFirst(ctx context.Context, d *db.DB, create func(*sql.Queries) (id.UUID, bool, error),
+func StoreFirst(
+	ctx context.Context,
+	d *db.DB,
+	create func(*sql.Queries) (id.UUID, bool, error),
 	route func(*sql.Queries, id.UUID) (*NewEvent, error),
 ) (stored bool, err error) {
 	var tenant id.UUID

@@ -84,7 +84,9 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 	p := sql.ReadEventsParams{Budget: budget}
 	for _, r := range refs {
 		created := r.ID.Time()
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.ID), append(p.Created, created)
+		p.Tenants = append(p.Tenants, r.TenantID)
+		p.Ids = append(p.Ids, r.ID)
+		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
 	found := make(map[id.UUID]FoundEvent, len(refs))
@@ -92,11 +94,24 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 		b.Queue(sql.ReadEvents, db.Args(p)...).Query(func(rows pgx.Rows) error {
 			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadEventsRow])
 			for _, r := range list {
-				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
-					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key,
-					Channels: r.Channels, Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt,
-					RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID, Traceparent: r.Traceparent,
-				}}
+				found[r.ID] = FoundEvent{
+					Cut: r.Cut,
+					Event: &sql.Event{
+						TenantID:       r.TenantID,
+						CreatedAt:      r.CreatedAt,
+						ID:             r.ID,
+						Type:           r.Type,
+						Data:           r.Data,
+						Key:            r.Key,
+						Channels:       r.Channels,
+						Version:        r.Version,
+						OccurredAt:     r.OccurredAt,
+						DeliverAt:      r.DeliverAt,
+						RoutingVersion: r.RoutingVersion,
+						ExternalID:     r.ExternalID,
+						Traceparent:    r.Traceparent,
+					},
+				}
 			}
 			return err
 		})
@@ -134,8 +149,12 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	leased := make([]Leased, 0, len(lanes))
 	for _, l := range lanes {
 		leased = append(leased, Leased{
-			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID],
-			Health: about.health[l.EndpointID], Asked: about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
+			LeaseLanesRow: l,
+			Endpoint:      about.endpoints[l.EndpointID],
+			Secrets:       about.secrets[l.EndpointID],
+			Health:        about.health[l.EndpointID],
+			Asked:         about.asked[l.EndpointID],
+			Policy:        about.policies[l.EndpointID],
 		})
 	}
 	return leased, nil
@@ -150,8 +169,11 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 	out := make(map[id.UUID]Leased, len(about.endpoints))
 	for ep, e := range about.endpoints {
 		out[ep] = Leased{
-			Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep],
-			Policy: about.policies[ep],
+			Endpoint: e,
+			Secrets:  about.secrets[ep],
+			Health:   about.health[ep],
+			Asked:    about.asked[ep],
+			Policy:   about.policies[ep],
 		}
 	}
 	return out, nil
@@ -166,8 +188,7 @@ type laneDetails struct {
 }
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
-	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{},
-		map[id.UUID]sql.EndpointHealth{}
+	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
 	// Secrets first: if an endpoint is deleted in between, its row says so. In the other order it would look like an
 	// endpoint without secrets.
@@ -258,7 +279,11 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 	err = hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue("SELECT now(), shifted FROM clock").QueryRow(func(row pgx.Row) error { return row.Scan(&due.Now, &due.Shifted) })
 		b.Queue(sql.MakeDueReady, db.Args(sql.MakeDueReadyParams{
-			Since: since, Shifted: bounds.Shifted, Earliest: bounds.Earliest, Latest: bounds.Latest, Most: most,
+			Since:    since,
+			Shifted:  bounds.Shifted,
+			Earliest: bounds.Earliest,
+			Latest:   bounds.Latest,
+			Most:     most,
 		})...).Query(func(r pgx.Rows) (err error) {
 			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.MakeDueReadyRow])
 			return err
@@ -294,7 +319,9 @@ func ReleaseBacklog(ctx context.Context, d *db.DB, endpoint id.UUID) (first int6
 			return err
 		}
 		rows, err := q.ReleaseChunk(ctx, sql.ReleaseChunkParams{
-			EndpointID: endpoint, After: lane.ReleaseAfter, Before: lane.ReleaseBefore,
+			EndpointID: endpoint,
+			After:      lane.ReleaseAfter,
+			Before:     lane.ReleaseBefore,
 		})
 		if err != nil {
 			return err
@@ -312,9 +339,7 @@ func ReleaseBacklog(ctx context.Context, d *db.DB, endpoint id.UUID) (first int6
 }
 
 // ScanLanes steps through the lanes that have rows of a state, after an endpoint, at most steps of them.
-func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.ScanLanesRow,
-	err error,
-) {
+func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.ScanLanesRow, err error) {
 	err = hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue(sql.ScanLanes, db.Args(sql.ScanLanesParams{State: state, After: after, Steps: steps})...).Query(
 			func(r pgx.Rows) (err error) {

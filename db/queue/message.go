@@ -15,8 +15,13 @@ import (
 // was sent. The ids are in their external form.
 func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	m := signature.Message{
-		EventID: event, DeliveryID: delivery, EndpointID: endpoint,
-		Type: e.Type, CreatedAt: e.CreatedAt, OccurredAt: e.CreatedAt, Data: e.Data,
+		EventID:    event,
+		DeliveryID: delivery,
+		EndpointID: endpoint,
+		Type:       e.Type,
+		CreatedAt:  e.CreatedAt,
+		OccurredAt: e.CreatedAt,
+		Data:       e.Data,
 	}
 	if e.ExternalID != nil {
 		m.EventID = *e.ExternalID // the producer's own id, by which its receivers already deduplicate
@@ -53,9 +58,7 @@ func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, at
 
 // SentHeaders are the headers of an attempt: those of every request, the endpoint's present custom headers with their
 // secrets masked, and the format's as they were sent.
-func SentHeaders(
-	s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt,
-) []signature.Header {
+func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt) []signature.Header {
 	h := signature.FixedHeaders()
 	if s.Kind == endpoint.Kafka {
 		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
@@ -68,7 +71,9 @@ func SentHeaders(
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
 	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
-		At: t.StartedAt, Attempt: t.Number, Replayed: d.SentAgain(),
+		At:       t.StartedAt,
+		Attempt:  t.Number,
+		Replayed: d.SentAgain(),
 	})...)
 	if s.SendTraceparent && m.Traceparent != "" {
 		h = AppendTraceparent(h, m.Traceparent, d.ID, t.Number)

@@ -27,9 +27,7 @@ var ErrNotYet = errors.New("not tried yet")
 //
 // store commits by itself. If this transaction fails afterwards, store gets the same rows again, and must recognize ids
 // that it has stored.
-func RelayOutbox(ctx context.Context, d *db.DB, most int, without []id.UUID,
-	store func([]sql.Outbox) []error,
-) (n int, err error) {
+func RelayOutbox(ctx context.Context, d *db.DB, most int, without []id.UUID, store func([]sql.Outbox) []error) (n int, err error) {
 	var waits bool
 	if err := d.Worker(ctx, func(q *sql.Queries) error {
 		waits, err = q.OutboxWaits(ctx)

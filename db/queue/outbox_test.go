@@ -95,8 +95,7 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 	var seen []sql.Outbox
 	n, err := queue.RelayOutbox(t.Context(), d, 10, nil, func(rows []sql.Outbox) []error {
 		seen = rows
-		return make([]error,
-			len(rows))
+		return make([]error, len(rows))
 	})
 	if err != nil || n != 1 || len(seen) != 1 {
 		t.Fatal(n, err, seen)
@@ -176,7 +175,9 @@ func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
 		t.Errorf("while it waits: %s, want %s", again, first)
 	}
 	for what, other := range map[string]string{
-		"another tenant": emit(one, b, call), "other data": emit(one, a, strings.Replace(call, `1`, `2`, 1)), "no key": emit(one, a, `'{"n":1}'`),
+		"another tenant": emit(one, b, call),
+		"other data":     emit(one, a, strings.Replace(call, `1`, `2`, 1)),
+		"no key":         emit(one, a, `'{"n":1}'`),
 	} {
 		if other == first {
 			t.Errorf("%s: the same event", what)

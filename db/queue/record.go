@@ -155,7 +155,8 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 		later.Deliveries = append(later.Deliveries, o.DeliveryID)
 		later.Gens = append(later.Gens, o.Gen)
 		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
-		later.Attempts, later.Probes = append(later.Attempts, o.Attempts), append(later.Probes, o.Probes)
+		later.Attempts = append(later.Attempts, o.Attempts)
+		later.Probes = append(later.Probes, o.Probes)
 	}
 	if len(settle.Tenants) > 0 {
 		b.Queue(sql.SettleQueue, db.Args(settle)...).Query(collectIDs(matched))
@@ -171,8 +172,10 @@ func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
 		if o.Attempt == nil {
 			continue
 		}
-		p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
-		p.Created, p.Ids = append(p.Created, o.Attempt.StartedAt), append(p.Ids, o.Attempt.ID)
+		p.Tenants = append(p.Tenants, o.TenantID)
+		p.Deliveries = append(p.Deliveries, o.DeliveryID)
+		p.Created = append(p.Created, o.Attempt.StartedAt)
+		p.Ids = append(p.Ids, o.Attempt.ID)
 		p.Low, p.High = db.Widen(p.Low, p.High, o.Attempt.StartedAt)
 	}
 	if len(p.Ids) > 0 {
@@ -195,9 +198,11 @@ func queueLate(b *pgx.Batch, late []*Outcome, totals ledger.Totals) {
 		var p sql.RecordLateParams
 		for _, o := range group {
 			created := o.DeliveryID.Time()
-			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
-				append(p.Created, created)
-			p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+			p.Tenants = append(p.Tenants, o.TenantID)
+			p.Ids = append(p.Ids, o.DeliveryID)
+			p.Created = append(p.Created, created)
+			p.Attempts = append(p.Attempts, o.Attempts)
+			p.LastStatuses = append(p.LastStatuses, int16(o.Result.Status))
 			p.Successes = append(p.Successes, o.Decision.Status == delivery.Delivered)
 			p.Low, p.High = db.Widen(p.Low, p.High, created)
 		}
@@ -230,30 +235,55 @@ func byDay(outcomes []*Outcome) map[int64][]*Outcome {
 func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.InsertAttemptsParams{
-		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
+		Tenants:    make([]id.UUID, 0, n),
+		Created:    make([]time.Time, 0, n),
+		Ids:        make([]id.UUID, 0, n),
 		Deliveries: make([]id.UUID, 0, n),
-		Endpoints:  make([]id.UUID, 0, n), Numbers: make([]int16, 0, n), Late: make([]bool, 0, n),
-		Statuses: make([]int16, 0, n),
-		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
-		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
-		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n),
-		Excerpts: make([][]byte, 0, n), Errors: make([]string, 0, n), Held: make([]int32, 0, n),
+		Endpoints:  make([]id.UUID, 0, n),
+		Numbers:    make([]int16, 0, n),
+		Late:       make([]bool, 0, n),
+		Statuses:   make([]int16, 0, n),
+		Failures:   make([]int16, 0, n),
+		DNS:        make([]int32, 0, n),
+		Connect:    make([]int32, 0, n),
+		TLS:        make([]int32, 0, n),
+		Wait:       make([]int32, 0, n),
+		Read:       make([]int32, 0, n),
+		Total:      make([]int32, 0, n),
+		Urls:       make([]string, 0, n),
+		Formats:    make([]string, 0, n),
+		Signatures: make([]string, 0, n),
+		Headers:    make([]string, 0, n),
+		Excerpts:   make([][]byte, 0, n),
+		Errors:     make([]string, 0, n),
+		Held:       make([]int32, 0, n),
 	}
 	for _, o := range outcomes {
 		a := o.Attempt
 		if a == nil {
 			continue
 		}
-		p.Tenants, p.Created, p.Ids = append(p.Tenants, o.TenantID), append(p.Created, a.StartedAt), append(p.Ids, a.ID)
-		p.Deliveries, p.Endpoints = append(p.Deliveries, o.DeliveryID), append(p.Endpoints, o.EndpointID)
-		p.Numbers, p.Late = append(p.Numbers, o.Attempts), append(p.Late, !matched[o.DeliveryID])
-		p.Statuses, p.Failures = append(p.Statuses, int16(o.Result.Status)), append(p.Failures, int16(o.Result.Failure))
-		p.DNS, p.Connect, p.TLS = append(p.DNS, a.DNS), append(p.Connect, a.Connect), append(p.TLS, a.TLS)
-		p.Wait, p.Read, p.Total = append(p.Wait, a.Wait), append(p.Read, a.Read), append(p.Total, a.Total)
-		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format),
-			append(p.Signatures, a.Signature)
-		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt),
-			append(p.Errors, a.Error)
+		p.Tenants = append(p.Tenants, o.TenantID)
+		p.Created = append(p.Created, a.StartedAt)
+		p.Ids = append(p.Ids, a.ID)
+		p.Deliveries = append(p.Deliveries, o.DeliveryID)
+		p.Endpoints = append(p.Endpoints, o.EndpointID)
+		p.Numbers = append(p.Numbers, o.Attempts)
+		p.Late = append(p.Late, !matched[o.DeliveryID])
+		p.Statuses = append(p.Statuses, int16(o.Result.Status))
+		p.Failures = append(p.Failures, int16(o.Result.Failure))
+		p.DNS = append(p.DNS, a.DNS)
+		p.Connect = append(p.Connect, a.Connect)
+		p.TLS = append(p.TLS, a.TLS)
+		p.Wait = append(p.Wait, a.Wait)
+		p.Read = append(p.Read, a.Read)
+		p.Total = append(p.Total, a.Total)
+		p.Urls = append(p.Urls, a.URL)
+		p.Formats = append(p.Formats, a.Format)
+		p.Signatures = append(p.Signatures, a.Signature)
+		p.Headers = append(p.Headers, a.ResponseHeaders)
+		p.Excerpts = append(p.Excerpts, a.ResponseExcerpt)
+		p.Errors = append(p.Errors, a.Error)
 		p.Held = append(p.Held, int32(min(a.Held.Milliseconds(), math.MaxInt32)))
 	}
 	if len(p.Ids) == 0 {
@@ -265,11 +295,17 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.RecordDeliveriesParams{
-		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
-		Events:    make([]id.UUID, 0, n),
-		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Statuses: make([]int16, 0, n),
-		Reasons:  make([]int16, 0, n),
-		Attempts: make([]int16, 0, n), LastStatuses: make([]int16, 0, n), LastFailures: make([]int16, 0, n),
+		Tenants:      make([]id.UUID, 0, n),
+		Created:      make([]time.Time, 0, n),
+		Ids:          make([]id.UUID, 0, n),
+		Events:       make([]id.UUID, 0, n),
+		Endpoints:    make([]id.UUID, 0, n),
+		Types:        make([]string, 0, n),
+		Statuses:     make([]int16, 0, n),
+		Reasons:      make([]int16, 0, n),
+		Attempts:     make([]int16, 0, n),
+		LastStatuses: make([]int16, 0, n),
+		LastFailures: make([]int16, 0, n),
 	}
 	var unsent []*Outcome
 	for _, o := range outcomes {
@@ -280,13 +316,16 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 			unsent = append(unsent, o)
 			continue
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
-			append(p.Created, o.DeliveryID.Time())
-		p.Events, p.Endpoints, p.Types = append(p.Events, o.EventID), append(p.Endpoints, o.EndpointID),
-			append(p.Types, o.EventType)
-		p.Statuses, p.Reasons = append(p.Statuses, int16(o.Decision.Status)),
-			append(p.Reasons, int16(o.Decision.Reason))
-		p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+		p.Tenants = append(p.Tenants, o.TenantID)
+		p.Ids = append(p.Ids, o.DeliveryID)
+		p.Created = append(p.Created, o.DeliveryID.Time())
+		p.Events = append(p.Events, o.EventID)
+		p.Endpoints = append(p.Endpoints, o.EndpointID)
+		p.Types = append(p.Types, o.EventType)
+		p.Statuses = append(p.Statuses, int16(o.Decision.Status))
+		p.Reasons = append(p.Reasons, int16(o.Decision.Reason))
+		p.Attempts = append(p.Attempts, o.Attempts)
+		p.LastStatuses = append(p.LastStatuses, int16(o.Result.Status))
 		p.LastFailures = append(p.LastFailures, int16(o.Result.Failure))
 	}
 	if len(p.Ids) > 0 {
@@ -307,8 +346,9 @@ func queueUnsent(b *pgx.Batch, group []*Outcome) {
 			reasons[o.Decision.Reason] = p
 		}
 		created := o.DeliveryID.Time()
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
-			append(p.Created, created)
+		p.Tenants = append(p.Tenants, o.TenantID)
+		p.Ids = append(p.Ids, o.DeliveryID)
+		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
 	for _, p := range reasons {
@@ -320,8 +360,10 @@ func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	var p sql.InsertDeadLettersParams
 	for _, o := range outcomes {
 		if matched[o.DeliveryID] && o.Decision.Status == delivery.Failed {
-			p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
-			p.Endpoints, p.Types = append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
+			p.Tenants = append(p.Tenants, o.TenantID)
+			p.Deliveries = append(p.Deliveries, o.DeliveryID)
+			p.Endpoints = append(p.Endpoints, o.EndpointID)
+			p.Types = append(p.Types, o.EventType)
 			p.Reasons = append(p.Reasons, int16(o.Decision.Reason))
 		}
 	}
@@ -338,7 +380,9 @@ func (r *OutcomeBatch) queueAnswered(b *pgx.Batch) {
 	for _, o := range r.Outcomes {
 		if o.Attempt != nil {
 			b.Queue(sql.TakeAnswered, db.Args(sql.TakeAnsweredParams{
-				TenantID: o.TenantID, DeliveryID: o.DeliveryID, AttemptID: o.Attempt.ID,
+				TenantID:   o.TenantID,
+				DeliveryID: o.DeliveryID,
+				AttemptID:  o.Attempt.ID,
 			})...)
 		}
 	}
@@ -369,8 +413,10 @@ func (r *OutcomeBatch) queueLanes(b *pgx.Batch) {
 	if len(r.Delays) > 0 {
 		var p sql.DelayLanesParams
 		for _, l := range r.Delays {
-			p.Endpoints, p.Epochs = append(p.Endpoints, l.EndpointID), append(p.Epochs, l.Epoch)
-			p.WaitsUs, p.LooksUs = append(p.WaitsUs, l.Wait.Microseconds()), append(p.LooksUs, l.LookIn.Microseconds())
+			p.Endpoints = append(p.Endpoints, l.EndpointID)
+			p.Epochs = append(p.Epochs, l.Epoch)
+			p.WaitsUs = append(p.WaitsUs, l.Wait.Microseconds())
+			p.LooksUs = append(p.LooksUs, l.LookIn.Microseconds())
 			p.Replaces = append(p.Replaces, l.Replaces)
 		}
 		b.Queue(sql.DelayLanes, db.Args(p)...)
@@ -389,23 +435,29 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 		if h.Closed {
 			closed = append(closed, h.EndpointID)
 		}
-		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID),
-			append(p.Epochs, h.Epoch)
-		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
+		p.Endpoints = append(p.Endpoints, h.EndpointID)
+		p.Tenants = append(p.Tenants, h.TenantID)
+		p.Epochs = append(p.Epochs, h.Epoch)
+		p.Failures = append(p.Failures, int32(c.ConsecutiveFailures))
+		p.Auths = append(p.Auths, int32(c.AuthStreak))
 		p.Refused = append(p.Refused, db.OrNull(c.AuthSince))
 		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
-		p.Unhealthy, p.TLS = append(p.Unhealthy, db.OrNull(c.UnhealthySince)), append(p.TLS, db.OrNull(c.TLSOnlySince))
-		p.Firsts, p.Lasts = append(p.Firsts, db.OrNull(c.FirstFailureAt)), append(p.Lasts, db.OrNull(c.LastFailureAt))
+		p.Unhealthy = append(p.Unhealthy, db.OrNull(c.UnhealthySince))
+		p.TLS = append(p.TLS, db.OrNull(c.TLSOnlySince))
+		p.Firsts = append(p.Firsts, db.OrNull(c.FirstFailureAt))
+		p.Lasts = append(p.Lasts, db.OrNull(c.LastFailureAt))
 		p.Successes = append(p.Successes, db.OrNull(c.LastSuccessAt))
 		// A probe in flight is lost with its worker, so the next owner can send another.
-		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))),
-			append(p.Probes, int32(h.Breaker.Probes))
+		p.Breakers = append(p.Breakers, int16(min(h.Breaker.State, health.Open)))
+		p.Probes = append(p.Probes, int32(h.Breaker.Probes))
 		p.Opened = append(p.Opened, db.OrNull(h.Breaker.OpenedAt))
 		p.NextProbes = append(p.NextProbes, db.OrNull(h.Breaker.NextProbeAt))
-		p.Gone, p.Outages = append(p.Gone, db.OrNull(h.GoneAt)), append(p.Outages, db.OrNull(h.OutageFrom))
-		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)),
-			append(p.LastFailures, int16(h.LastError.Failure))
-		p.Errors, p.Excerpts = append(p.Errors, h.LastError.Text), append(p.Excerpts, h.LastError.Excerpt)
+		p.Gone = append(p.Gone, db.OrNull(h.GoneAt))
+		p.Outages = append(p.Outages, db.OrNull(h.OutageFrom))
+		p.Statuses = append(p.Statuses, int16(h.LastError.Status))
+		p.LastFailures = append(p.LastFailures, int16(h.LastError.Failure))
+		p.Errors = append(p.Errors, h.LastError.Text)
+		p.Excerpts = append(p.Excerpts, h.LastError.Excerpt)
 	}
 	b.Queue(sql.SaveHealth, db.Args(p)...)
 	if len(closed) > 0 {
@@ -454,8 +506,9 @@ func queueExpunged(b *pgx.Batch, outcomes []*Outcome, expunged map[id.UUID]bool)
 			p = &sql.ExpungedEventsParams{}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.EventID),
-			append(p.Created, created)
+		p.Tenants = append(p.Tenants, o.TenantID)
+		p.Ids = append(p.Ids, o.EventID)
+		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
 	for _, p := range days {

@@ -94,8 +94,10 @@ func (f failureCounts) queue(b *pgx.Batch) {
 		}
 	}
 	for k, n := range f {
-		p.Endpoints, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Minutes, k.minute)
-		p.Codes, p.Counts = append(p.Codes, k.code), append(p.Counts, n)
+		p.Endpoints = append(p.Endpoints, k.endpoint)
+		p.Minutes = append(p.Minutes, k.minute)
+		p.Codes = append(p.Codes, k.code)
+		p.Counts = append(p.Counts, n)
 		if len(p.Endpoints) == maxStats {
 			flush()
 		}
@@ -117,8 +119,7 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 	default:
 		var counts [6][]int32
 		p.Tenants, p.Days, counts = totals.Columns()
-		p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Expunged = counts[0], counts[1], counts[2], counts[3],
-			counts[4]
+		p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Expunged = counts[0], counts[1], counts[2], counts[3], counts[4]
 	}
 	flush := func() {
 		if len(p.Endpoints)+len(p.Tenants) > 0 {
@@ -146,10 +147,20 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
 	n := min(stats, maxStats)
 	return sql.EnterOutcomesParams{
-		Tenants: []id.UUID{}, Days: []time.Time{}, Accepted: []int32{}, Delivered: []int32{}, Failed: []int32{},
-		Canceled: []int32{}, Expunged: []int32{},
-		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n),
-		Kinds: make([]int16, 0, n), Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
-		Least: make([]int32, 0, n), Longest: make([]int32, 0, n),
+		Tenants:   []id.UUID{},
+		Days:      []time.Time{},
+		Accepted:  []int32{},
+		Delivered: []int32{},
+		Failed:    []int32{},
+		Canceled:  []int32{},
+		Expunged:  []int32{},
+		Endpoints: make([]id.UUID, 0, n),
+		Types:     make([]string, 0, n),
+		Minutes:   make([]int32, 0, n),
+		Kinds:     make([]int16, 0, n),
+		Counts:    make([]int32, 0, n),
+		Us:        make([]int64, 0, n),
+		Least:     make([]int32, 0, n),
+		Longest:   make([]int32, 0, n),
 	}
 }

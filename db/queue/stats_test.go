@@ -23,8 +23,12 @@ func TestTheRecordedBreakerCountsWhateverTheCountersSay(t *testing.T) {
 		{
 			"open",
 			sql.EndpointHealth{
-				ConsecutiveFailures: 14, LastFailureAt: &at, BreakerState: health.Open, OpenedAt: &at,
-				NextProbeAt: &next, Probes: 3,
+				ConsecutiveFailures: 14,
+				LastFailureAt:       &at,
+				BreakerState:        health.Open,
+				OpenedAt:            &at,
+				NextProbeAt:         &next,
+				Probes:              3,
 			},
 			health.Breaker{State: health.Open, OpenedAt: at, NextProbeAt: next, Probes: 3},
 		},

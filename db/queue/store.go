@@ -57,9 +57,7 @@ type FirstAnswer struct {
 // event's result.
 //
 // again says that an earlier call with the same events had an unknown result: what it stored does not change.
-func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64,
-	again bool,
-) (map[int]FirstAnswer, error) {
+func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
 	conn, err := d.Pool().Acquire(ctx)
 	if err != nil {
 		return nil, db.Translate(err)
@@ -84,7 +82,12 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 
 // storeCarefully is StoreEvents in two round trips: the first finds the events to store, the second stores what belongs
 // to them.
-func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*NewEvent, routes map[id.UUID]int64,
+func storeCarefully(
+	ctx context.Context,
+	d *db.DB,
+	conn *pgx.Conn,
+	events []*NewEvent,
+	routes map[id.UUID]int64,
 	again bool,
 ) (map[int]FirstAnswer, error) {
 	claims, wonBy := claimsOf(events)
@@ -162,9 +165,7 @@ func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]b
 
 // firstAnswers finds the first results for events with a used key. An event that finds its own id under its key was
 // stored by an earlier try of this batch.
-func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer,
-	error,
-) {
+func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer, error) {
 	answers := map[int]FirstAnswer{}
 	var ask sql.IdempotencyAnswersParams
 	for _, e := range events {
@@ -219,7 +220,8 @@ func collectIDs(into map[id.UUID]bool) func(pgx.Rows) error {
 func queueAssertRoutes(b *pgx.Batch, routes map[id.UUID]int64) {
 	p := sql.AssertRoutesParams{Tenants: make([]id.UUID, 0, len(routes)), Versions: make([]int64, 0, len(routes))}
 	for t, v := range routes {
-		p.Tenants, p.Versions = append(p.Tenants, t), append(p.Versions, v)
+		p.Tenants = append(p.Tenants, t)
+		p.Versions = append(p.Versions, v)
 	}
 	b.Queue(sql.AssertRoutes, db.Args(p)...)
 }
@@ -227,10 +229,19 @@ func queueAssertRoutes(b *pgx.Batch, routes map[id.UUID]int64) {
 func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.QueuedQuery {
 	n := len(events)
 	p := eventColumns{
-		Tenants: make([]id.UUID, n), Created: make([]time.Time, n), Ids: make([]id.UUID, n), Types: make([]string, n),
-		Datas: make([][]byte, n), Keys: make([]string, n), Channels: make([]string, n), Versions: make([]string, n),
-		Occurred: make([]*time.Time, n), Deliver: make([]*time.Time, n), RoutingVersions: make([]int64, n),
-		ExternalIds: make([]string, n), Traceparents: make([]string, n),
+		Tenants:         make([]id.UUID, n),
+		Created:         make([]time.Time, n),
+		Ids:             make([]id.UUID, n),
+		Types:           make([]string, n),
+		Datas:           make([][]byte, n),
+		Keys:            make([]string, n),
+		Channels:        make([]string, n),
+		Versions:        make([]string, n),
+		Occurred:        make([]*time.Time, n),
+		Deliver:         make([]*time.Time, n),
+		RoutingVersions: make([]int64, n),
+		ExternalIds:     make([]string, n),
+		Traceparents:    make([]string, n),
 	}
 	for i, e := range events {
 		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data
@@ -267,8 +278,12 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 		return
 	}
 	d := sql.InsertDeliveriesParams{
-		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
-		Events: make([]id.UUID, 0, n), Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n),
+		Tenants:   make([]id.UUID, 0, n),
+		Created:   make([]time.Time, 0, n),
+		Ids:       make([]id.UUID, 0, n),
+		Events:    make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n),
+		Types:     make([]string, 0, n),
 	}
 	p := queueColumns{States: make([]int16, 0, n), OrderKeys: make([]string, 0, n), Due: make([]*time.Time, 0, n)}
 	for _, e := range events {

@@ -44,7 +44,9 @@ func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most
 func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{
-			Before: id.FirstAt(before), Overdue: overdue, Most: most,
+			Before:  id.FirstAt(before),
+			Overdue: overdue,
+			Most:    most,
 		})
 		if err != nil {
 			return err
@@ -73,8 +75,9 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 			p = &sql.FailDeliveriesParams{Reason: reason}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID),
-			append(p.Created, created)
+		p.Tenants = append(p.Tenants, r.TenantID)
+		p.Ids = append(p.Ids, r.DeliveryID)
+		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 		totals.At(r.TenantID, created).Failed++
 	}
@@ -85,9 +88,10 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 		}
 		letters := sql.InsertDeadLettersParams{}
 		for _, e := range ended {
-			letters.Tenants, letters.Deliveries = append(letters.Tenants, e.TenantID), append(letters.Deliveries, e.ID)
-			letters.Endpoints, letters.Types = append(letters.Endpoints, e.EndpointID),
-				append(letters.Types, e.EventType)
+			letters.Tenants = append(letters.Tenants, e.TenantID)
+			letters.Deliveries = append(letters.Deliveries, e.ID)
+			letters.Endpoints = append(letters.Endpoints, e.EndpointID)
+			letters.Types = append(letters.Types, e.EventType)
 			letters.Reasons = append(letters.Reasons, int16(reason))
 		}
 		if len(letters.Tenants) > 0 {
@@ -110,8 +114,9 @@ func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
 			p = &sql.EndListenedParams{Reason: delivery.EndpointDeleted}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID),
-			append(p.Created, created)
+		p.Tenants = append(p.Tenants, r.TenantID)
+		p.Ids = append(p.Ids, r.DeliveryID)
+		p.Created = append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 		totals.At(r.TenantID, created).Canceled++
 	}

@@ -31,8 +31,14 @@ func TestATokenSaysWhatWasSignedAndNothingElse(t *testing.T) {
 	other := old.Token("unsubscribe", []byte("ten_b"))
 	otherPayload, _, _ := strings.Cut(other, ".")
 	for name, forged := range map[string]string{
-		"another text": otherPayload + "." + tag, "no tag": payload, "an empty tag": payload + ".", "half a tag": payload + "." + tag[:10],
-		"a longer tag": payload + "." + tag + "AA", "nothing": "", "junk": "%%.%%", "other trailing bits": payload + "." + tag[:len(tag)-1] + "_",
+		"another text":        otherPayload + "." + tag,
+		"no tag":              payload,
+		"an empty tag":        payload + ".",
+		"half a tag":          payload + "." + tag[:10],
+		"a longer tag":        payload + "." + tag + "AA",
+		"nothing":             "",
+		"junk":                "%%.%%",
+		"other trailing bits": payload + "." + tag[:len(tag)-1] + "_",
 	} {
 		if text, ok := old.OpenToken("unsubscribe", forged); ok {
 			t.Errorf("%s opens as %q", name, text)

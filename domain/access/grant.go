@@ -20,11 +20,17 @@ func GrantScopes(names []string, platform bool) (Scopes, error) {
 	case len(unknown) > 0 && unknown[0] == string(TenantsWrite):
 		return nil, fault.InvalidField("scopes", "scope_platform_only", "Only platform keys can have the scope tenants:write. Leave it out, or create a platform key.")
 	case len(unknown) > 0:
-		return nil, fault.InvalidField("scopes", "scope_unknown",
-			fmt.Sprintf("Unknown scope %.64q. Use one or more of %s.", unknown[0], strings.Join(Scopes(allowed).Names(), ", ")))
+		return nil, fault.InvalidField(
+			"scopes",
+			"scope_unknown",
+			fmt.Sprintf("Unknown scope %.64q. Use one or more of %s.", unknown[0], strings.Join(Scopes(allowed).Names(), ", ")),
+		)
 	case len(granted) == 0:
-		return nil, fault.InvalidField("scopes", "scopes_missing",
-			fmt.Sprintf("A key needs at least one scope. Use one or more of %s.", strings.Join(Scopes(allowed).Names(), ", ")))
+		return nil, fault.InvalidField(
+			"scopes",
+			"scopes_missing",
+			fmt.Sprintf("A key needs at least one scope. Use one or more of %s.", strings.Join(Scopes(allowed).Names(), ", ")),
+		)
 	}
 	return granted, nil
 }

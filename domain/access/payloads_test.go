@@ -8,8 +8,17 @@ import (
 func TestViewersReadPayloadsUnlessTheSettingsSayOtherwise(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"": true, "{}": true, "null": true, `{"limits":{}}`: true, `{"viewers_read_payloads":true}`: true, `{"viewers_read_payloads": true }`: true,
-		`{"viewers_read_payloads":false}`: false, `{"viewers_read_payloads":"true"}`: false, `{"viewers_read_payloads":null}`: false, `{"viewers`: false, `[]`: false,
+		"":                                 true,
+		"{}":                               true,
+		"null":                             true,
+		`{"limits":{}}`:                    true,
+		`{"viewers_read_payloads":true}`:   true,
+		`{"viewers_read_payloads": true }`: true,
+		`{"viewers_read_payloads":false}`:  false,
+		`{"viewers_read_payloads":"true"}`: false,
+		`{"viewers_read_payloads":null}`:   false,
+		`{"viewers`:                        false,
+		`[]`:                               false,
 	} {
 		if got := ViewersReadPayloads(json.RawMessage(text)); got != want {
 			t.Errorf("%s: %t", text, got)

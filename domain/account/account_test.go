@@ -11,15 +11,43 @@ import (
 func TestAddressesAreReadOneWay(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"ada@example.com": "ada@example.com", " Ada@Example.COM ": "ada@example.com", "a+b@x.example": "a+b@x.example",
-		"": "", "ada": "", "ada@localhost": "", "Ada <ada@example.com>": "", "a@b@c.d": "", "ada@example.com\nBcc: x@y.z": "",
-		"ada@bücher.example": "ada@xn--bcher-kva.example", "Ada@BÜCHER.example": "ada@xn--bcher-kva.example",
-		"ada@XN--Bcher-KVA.example": "ada@xn--bcher-kva.example", "ada@bu\u0308cher.example": "ada@xn--bcher-kva.example", "ada@xn--0.example": "",
-		"ada@faß.de": "ada@xn--fa-hia.de", "ada@例え。テスト": "ada@xn--r8jz45g.xn--zckzah", "ada@a--b.example": "ada@a--b.example", "ada@bücher": "",
-		"Jörg@example.com": "jörg@example.com", "JÖRG@example.com": "jÖrg@example.com",
-		"İ@example.com": "İ@example.com", "\u212A@example.com": "\u212A@example.com", "a@1.2.co": "a@1.2.co", "a@127.0.0.1": "", "a@[127.0.0.1]": "", "a@[IPv6:::1]": "", "a@1.2": "", "a@example.c": "",
-		"a@-x.com": "", "a@x..com": "", "a@x_y.com": "", "a@.com": "", "a@x.com.": "", "ada@exa\u200bmple.com": "",
-		"ada@exam\u202eple.com": "", strings.Repeat("a", 250) + "@example.com": "", "\"a b\"@example.com ,x@y.z": "",
+		"ada@example.com":             "ada@example.com",
+		" Ada@Example.COM ":           "ada@example.com",
+		"a+b@x.example":               "a+b@x.example",
+		"":                            "",
+		"ada":                         "",
+		"ada@localhost":               "",
+		"Ada <ada@example.com>":       "",
+		"a@b@c.d":                     "",
+		"ada@example.com\nBcc: x@y.z": "",
+		"ada@bücher.example":          "ada@xn--bcher-kva.example",
+		"Ada@BÜCHER.example":          "ada@xn--bcher-kva.example",
+		"ada@XN--Bcher-KVA.example":   "ada@xn--bcher-kva.example",
+		"ada@bu\u0308cher.example":    "ada@xn--bcher-kva.example",
+		"ada@xn--0.example":           "",
+		"ada@faß.de":                  "ada@xn--fa-hia.de",
+		"ada@例え。テスト":                  "ada@xn--r8jz45g.xn--zckzah",
+		"ada@a--b.example":            "ada@a--b.example",
+		"ada@bücher":                  "",
+		"Jörg@example.com":            "jörg@example.com",
+		"JÖRG@example.com":            "jÖrg@example.com",
+		"İ@example.com":               "İ@example.com",
+		"\u212A@example.com":          "\u212A@example.com",
+		"a@1.2.co":                    "a@1.2.co",
+		"a@127.0.0.1":                 "",
+		"a@[127.0.0.1]":               "",
+		"a@[IPv6:::1]":                "",
+		"a@1.2":                       "",
+		"a@example.c":                 "",
+		"a@-x.com":                    "",
+		"a@x..com":                    "",
+		"a@x_y.com":                   "",
+		"a@.com":                      "",
+		"a@x.com.":                    "",
+		"ada@exa\u200bmple.com":       "",
+		"ada@exam\u202eple.com":       "",
+		strings.Repeat("a", 250) + "@example.com": "",
+		"\"a b\"@example.com ,x@y.z":              "",
 	} {
 		got, err := Email(given)
 		if got != want || (err == nil) != (want != "") || err != nil && !fault.Is(err, "email_invalid") {
@@ -31,8 +59,12 @@ func TestAddressesAreReadOneWay(t *testing.T) {
 func TestMailsGoToAddressesThatServersTake(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"Ada@Bücher.example": "ada@xn--bcher-kva.example", "ada@example.com": "ada@example.com",
-		"jörg@example.com": "", "İ@example.com": "", "\u212A@example.com": "", "ada": "",
+		"Ada@Bücher.example": "ada@xn--bcher-kva.example",
+		"ada@example.com":    "ada@example.com",
+		"jörg@example.com":   "",
+		"İ@example.com":      "",
+		"\u212A@example.com": "",
+		"ada":                "",
 	} {
 		got, err := Mailbox(given)
 		if got != want || (err == nil) != (want != "") || err != nil && !fault.Is(err, "email_invalid") {
@@ -40,8 +72,12 @@ func TestMailsGoToAddressesThatServersTake(t *testing.T) {
 		}
 	}
 	for email, want := range map[string]string{
-		"ada@xn--bcher-kva.example": "ada@bücher.example", "ada@example.com": "ada@example.com", "xn--bcher-kva.example": "bücher.example",
-		"xn--bcher-kva@example.com": "xn--bcher-kva@example.com", "ada@xn--0.example": "ada@xn--0.example", "": "",
+		"ada@xn--bcher-kva.example": "ada@bücher.example",
+		"ada@example.com":           "ada@example.com",
+		"xn--bcher-kva.example":     "bücher.example",
+		"xn--bcher-kva@example.com": "xn--bcher-kva@example.com",
+		"ada@xn--0.example":         "ada@xn--0.example",
+		"":                          "",
 	} {
 		if got := Shown(email); got != want {
 			t.Errorf("%q is shown as %q", email, got)
@@ -55,8 +91,21 @@ func TestMailsGoToAddressesThatServersTake(t *testing.T) {
 func TestNamesAreOneLine(t *testing.T) {
 	t.Parallel()
 	for given, ok := range map[string]bool{
-		"Ada": true, " Ada Lovelace ": true, "<b>": true, "名前": true, strings.Repeat("é", 100): true,
-		"": false, "  ": false, "a\nb": false, "a\x00": false, "a\u2028b": false, "\u202ea": false, "A\u200bB": false, "Acme https://evil.example/login": false, strings.Repeat("a", 101): false, "\xff": false,
+		"Ada":                             true,
+		" Ada Lovelace ":                  true,
+		"<b>":                             true,
+		"名前":                              true,
+		strings.Repeat("é", 100):          true,
+		"":                                false,
+		"  ":                              false,
+		"a\nb":                            false,
+		"a\x00":                           false,
+		"a\u2028b":                        false,
+		"\u202ea":                         false,
+		"A\u200bB":                        false,
+		"Acme https://evil.example/login": false,
+		strings.Repeat("a", 101):          false,
+		"\xff":                            false,
 	} {
 		if _, err := Name("name", given); (err == nil) != ok {
 			t.Errorf("%q: %v", given, err)
@@ -105,7 +154,9 @@ func TestSessionsLiveAsLongAsPromised(t *testing.T) {
 		}
 		ends := began.Add(c.life)
 		for at, alive := range map[time.Time]bool{
-			began: true, began.Add(c.idle - 1): true, began.Add(c.idle): false,
+			began:                 true,
+			began.Add(c.idle - 1): true,
+			began.Add(c.idle):     false,
 		} {
 			if got := c.kind.Alive(at, began, ends); got != alive {
 				t.Errorf("%s unused for %s: %t", c.kind, at.Sub(began), got)

@@ -13,8 +13,13 @@ import (
 const maxEmail = 254 // bytes (RFC 5321, section 4.5.3.1.3)
 
 // domains reads international domain names as browsers and mail servers do (UTS 46, nontransitional).
-var domains = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.CheckHyphens(false),
-	idna.StrictDomainName(true))
+var domains = idna.New(
+	idna.MapForLookup(),
+	idna.BidiRule(),
+	idna.Transitional(false),
+	idna.CheckHyphens(false),
+	idna.StrictDomainName(true),
+)
 
 // Email is an address as accounts are found by it: trimmed, with ASCII letters in lower case, and with the domain in
 // ASCII, so that both forms of an international domain are one mailbox. Other letters before the @ stay as they are:
@@ -47,8 +52,11 @@ var errEmail = fault.InvalidField("email", "email_invalid", "This isn't a valid 
 func Mailbox(text string) (string, error) {
 	email, err := Email(text)
 	if err == nil && !isASCII(email) {
-		return "", fault.InvalidField("email", "email_invalid",
-			"Email can't be sent to this address: before the @, it has letters other than a to z. Use another address of this person.")
+		return "", fault.InvalidField(
+			"email",
+			"email_invalid",
+			"Email can't be sent to this address: before the @, it has letters other than a to z. Use another address of this person.",
+		)
 	}
 	return email, err
 }

@@ -14,8 +14,13 @@ func TestAnExportIsCurrentForADay(t *testing.T) {
 		t.Error("no export is current")
 	}
 	for age, want := range map[time.Duration]bool{
-		0: true, time.Hour: true, 24*time.Hour - time.Nanosecond: true, 24 * time.Hour: false, 48 * time.Hour: false,
-		-time.Nanosecond: false, -time.Hour: false,
+		0:                              true,
+		time.Hour:                      true,
+		24*time.Hour - time.Nanosecond: true,
+		24 * time.Hour:                 false,
+		48 * time.Hour:                 false,
+		-time.Nanosecond:               false,
+		-time.Hour:                     false,
 	} {
 		if sent := now.Add(-age); account.ExportIsCurrent(&sent, now) != want {
 			t.Errorf("one of %s ago: %t", age, !want)

@@ -55,8 +55,7 @@ func CheckPassword(field, password string, about ...string) error {
 	case n > maxPassword || !utf8.ValidString(password):
 		return fault.InvalidField(field, "password_long", fmt.Sprintf("Use at most %d characters.", maxPassword))
 	case guessable(password, about):
-		return fault.InvalidField(field, "password_common",
-			"This password is too common. Tip: use three or four random words.")
+		return fault.InvalidField(field, "password_common", "This password is too common. Tip: use three or four random words.")
 	}
 	return nil
 }

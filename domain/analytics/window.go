@@ -86,8 +86,10 @@ func Asked(by Width, since, until, now time.Time) (Window, error) {
 	}
 	if by == Minute {
 		return Window{
-			Since: since, Until: until, Minutes: [4]time.Time{since, until, until, until},
-			Hours: [2]time.Time{until, until},
+			Since:   since,
+			Until:   until,
+			Minutes: [4]time.Time{since, until, until, until},
+			Hours:   [2]time.Time{until, until},
 		}, nil
 	}
 	return Between(since, until, now), nil

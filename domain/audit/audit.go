@@ -5,19 +5,47 @@ import "strings"
 
 // past are the verbs of actions that are not in the past tense themselves, by what comes behind the object's name.
 var past = map[string]string{
-	"archive": "archived", "cancel": "canceled", "create": "created", "delete": "deleted", "discard": "discarded", "end": "ended",
-	"expunge": "expunged", "inbox_answer": "inbox response changed", "inbox_empty": "inbox emptied", "pause": "paused", "replay": "replayed",
-	"replay_again": "replayed again", "resume": "resumed", "retry": "retried", "retry_now": "retried now", "rotate_secret": "secret rotated",
-	"start": "started", "switch_secret": "secret switched", "test": "tested", "unarchive": "unarchived", "update": "updated",
-	"verify": "verification requested", "acting": "acting allowed", "began": "started", "sign_in.failed": "sign-in failed",
-	"sign_in.succeeded": "signed in", "sign_out": "signed out",
+	"archive":           "archived",
+	"cancel":            "canceled",
+	"create":            "created",
+	"delete":            "deleted",
+	"discard":           "discarded",
+	"end":               "ended",
+	"expunge":           "expunged",
+	"inbox_answer":      "inbox response changed",
+	"inbox_empty":       "inbox emptied",
+	"pause":             "paused",
+	"replay":            "replayed",
+	"replay_again":      "replayed again",
+	"resume":            "resumed",
+	"retry":             "retried",
+	"retry_now":         "retried now",
+	"rotate_secret":     "secret rotated",
+	"start":             "started",
+	"switch_secret":     "secret switched",
+	"test":              "tested",
+	"unarchive":         "unarchived",
+	"update":            "updated",
+	"verify":            "verification requested",
+	"acting":            "acting allowed",
+	"began":             "started",
+	"sign_in.failed":    "sign-in failed",
+	"sign_in.succeeded": "signed in",
+	"sign_out":          "signed out",
 }
 
 // whole are actions whose words do not follow from their parts.
 var whole = map[string]string{
-	"sign_in.succeeded": "Signed in", "sign_out": "Signed out", "sign_in.failed": "Sign-in failed", "platform.tenant_created": "Tenant created", "totp.reset": "Second factor reset",
-	"totp.enabled": "Second factor turned on", "totp.disabled": "Second factor turned off", "operator.totp.enabled": "Operator second factor turned on",
-	"member.role_changed": "Member's role changed", "notice_preferences.changed": "Notification settings changed",
+	"sign_in.succeeded":          "Signed in",
+	"sign_out":                   "Signed out",
+	"sign_in.failed":             "Sign-in failed",
+	"platform.tenant_created":    "Tenant created",
+	"totp.reset":                 "Second factor reset",
+	"totp.enabled":               "Second factor turned on",
+	"totp.disabled":              "Second factor turned off",
+	"operator.totp.enabled":      "Operator second factor turned on",
+	"member.role_changed":        "Member's role changed",
+	"notice_preferences.changed": "Notification settings changed",
 }
 
 // Label is an action as people read it, the object first and then what happened to it: "Endpoint paused" for

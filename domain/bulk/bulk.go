@@ -129,7 +129,9 @@ func SkipArchive(shown delivery.Status, archived, wanted bool) Skip {
 // RefuseCancelJob is for a job that is over.
 func RefuseCancelJob(s State) error {
 	return &fault.Error{
-		Kind: fault.Conflict, Code: "bulk_job_over", Detail: "The job is " + string(s) + ". There is nothing left to cancel.",
+		Kind:   fault.Conflict,
+		Code:   "bulk_job_over",
+		Detail: "The job is " + string(s) + ". There is nothing left to cancel.",
 		Fields: []fault.Field{{Name: "state", Code: string(s), Detail: "The job is " + string(s) + "."}},
 	}
 }

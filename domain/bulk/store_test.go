@@ -11,7 +11,13 @@ import (
 func TestAConditionIsStoredSoThatJSONBCanHoldIt(t *testing.T) {
 	t.Parallel()
 	for match, plain := range map[string]bool{
-		`{"s":"a"}`: true, `"data.s == 1"`: true, `{"s":"a\u0000b"}`: false, `{"s":"\uD83D"}`: false, `{"\u0000":1}`: false, ``: true, `{"s":"\u00e9"}`: true,
+		`{"s":"a"}`:        true,
+		`"data.s == 1"`:    true,
+		`{"s":"a\u0000b"}`: false,
+		`{"s":"\uD83D"}`:   false,
+		`{"\u0000":1}`:     false,
+		``:                 true,
+		`{"s":"\u00e9"}`:   true,
 	} {
 		f := bulk.Filter{Type: "a.b", Match: json.RawMessage(match)}
 		text, err := f.Store()

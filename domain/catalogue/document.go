@@ -203,12 +203,17 @@ func (p *publisher) openAPI(about About, entries []Entry) (map[string]any, error
 		return map[string]any{"name": name, "in": "header", "required": true, "description": text, "schema": map[string]any{"type": "string"}}
 	}
 	return map[string]any{
-		"openapi": "3.1.0", "info": map[string]any{"title": about.Title, "version": about.Version}, "webhooks": webhooks,
-		"components": map[string]any{"schemas": p.schemas, "parameters": map[string]any{
-			"webhook-id":        header("webhook-id", "Deduplicate by it"),
-			"webhook-timestamp": header("webhook-timestamp", "Seconds since 1970"),
-			"webhook-signature": header("webhook-signature", "See https://www.standardwebhooks.com"),
-		}},
+		"openapi":  "3.1.0",
+		"info":     map[string]any{"title": about.Title, "version": about.Version},
+		"webhooks": webhooks,
+		"components": map[string]any{
+			"schemas": p.schemas,
+			"parameters": map[string]any{
+				"webhook-id":        header("webhook-id", "Deduplicate by it"),
+				"webhook-timestamp": header("webhook-timestamp", "Seconds since 1970"),
+				"webhook-signature": header("webhook-signature", "See https://www.standardwebhooks.com"),
+			},
+		},
 	}, nil
 }
 
@@ -233,10 +238,19 @@ func (p *publisher) asyncAPI(about About, entries []Entry) (map[string]any, erro
 			return nil, err
 		}
 		message := map[string]any{
-			"name": e.Name, "title": e.Name, "contentType": "application/json", "payload": body,
-			"headers": map[string]any{"type": "object", "required": []any{"webhook-id", "webhook-timestamp", "webhook-signature"}, "properties": map[string]any{
-				"webhook-id": map[string]any{"type": "string"}, "webhook-timestamp": map[string]any{"type": "string"}, "webhook-signature": map[string]any{"type": "string"},
-			}},
+			"name":        e.Name,
+			"title":       e.Name,
+			"contentType": "application/json",
+			"payload":     body,
+			"headers": map[string]any{
+				"type":     "object",
+				"required": []any{"webhook-id", "webhook-timestamp", "webhook-signature"},
+				"properties": map[string]any{
+					"webhook-id":        map[string]any{"type": "string"},
+					"webhook-timestamp": map[string]any{"type": "string"},
+					"webhook-signature": map[string]any{"type": "string"},
+				},
+			},
 		}
 		if e.Description != "" {
 			message["description"] = e.Description
@@ -256,9 +270,13 @@ func (p *publisher) asyncAPI(about About, entries []Entry) (map[string]any, erro
 	}
 	operation := map[string]any{"action": "send", "channel": map[string]any{"$ref": "#/channels/webhooks"}, "messages": sent}
 	return map[string]any{
-		"asyncapi": "3.0.0", "info": map[string]any{"title": about.Title, "version": about.Version}, "defaultContentType": "application/json",
+		"asyncapi":           "3.0.0",
+		"info":               map[string]any{"title": about.Title, "version": about.Version},
+		"defaultContentType": "application/json",
 		"channels": map[string]any{"webhooks": map[string]any{
-			"address": nil, "description": "The endpoint that a receiver selected", "messages": inChannel,
+			"address":     nil,
+			"description": "The endpoint that a receiver selected",
+			"messages":    inChannel,
 		}},
 		"operations": map[string]any{"send": operation},
 		"components": map[string]any{"messages": messages, "schemas": p.schemas},

@@ -14,10 +14,13 @@ import (
 
 var published = []Entry{
 	{
-		Name: "order.completed", Description: "Paid", Group: "Orders", Check: Off,
-		Schema:   json.RawMessage(`{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"to":{"$ref":"#/$defs/address"},"n":{"const":{"$ref":"#/x"}}},"$defs":{"address":{"type":"object","properties":{"city":{"type":"string","maxLength":12345678901234567890}}}}}`),
-		Example:  json.RawMessage(`{"id":"ord_1"}`),
-		Versions: map[string]Version{"2026-01": {Schema: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":true}}`)}},
+		Name:        "order.completed",
+		Description: "Paid",
+		Group:       "Orders",
+		Check:       Off,
+		Schema:      json.RawMessage(`{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"to":{"$ref":"#/$defs/address"},"n":{"const":{"$ref":"#/x"}}},"$defs":{"address":{"type":"object","properties":{"city":{"type":"string","maxLength":12345678901234567890}}}}}`),
+		Example:     json.RawMessage(`{"id":"ord_1"}`),
+		Versions:    map[string]Version{"2026-01": {Schema: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":true}}`)}},
 	},
 	{Name: "order.completed-2026-01", Check: Off, Deprecated: true},
 	{Name: "ping", Check: Off, Schema: json.RawMessage(`true`)},

@@ -40,7 +40,8 @@ func TestVersionsFollowEachOtherAsPeopleCountThem(t *testing.T) {
 func TestAnEndpointIsPinnedToADeclaredVersion(t *testing.T) {
 	t.Parallel()
 	versions := map[string]map[string]Version{
-		"order.paid": {"2026-01-01": {}, "2026-06-01": {}}, "invoice.sent": {"v2": {}, "v10": {}},
+		"order.paid":   {"2026-01-01": {}, "2026-06-01": {}},
+		"invoice.sent": {"v2": {}, "v10": {}},
 	}
 	for _, tt := range []struct {
 		version  string

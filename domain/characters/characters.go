@@ -120,6 +120,12 @@ func unfit(r rune) bool {
 
 // invisible are letters and marks without a glyph (Unicode's Default_Ignorable_Code_Point beside category Cf).
 var invisible = map[rune]bool{
-	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true,
+	'\u034f': true,
+	'\u115f': true,
+	'\u1160': true,
+	'\u17b4': true,
+	'\u17b5': true,
+	'\u2800': true,
+	'\u3164': true,
 	'\uffa0': true,
 }

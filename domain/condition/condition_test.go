@@ -37,14 +37,22 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		}},
 		"failing": {
 			condition.Facts{
-				Status: endpoint.Active, StatusAt: at, Breaker: open(time.Minute), Last: delivery.Result{Status: 503},
-				Held:      3,
-				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
+				Status:     endpoint.Active,
+				StatusAt:   at,
+				Breaker:    open(time.Minute),
+				Last:       delivery.Result{Status: 503},
+				Held:       3,
+				DisableAt:  now.Add(time.Hour),
+				DisableFor: health.Failures,
 			},
 			condition.Condition{
-				State: condition.Failing, Since: now.Add(-time.Hour), Cause: "server_error", NextProbeAt: now.Add(time.Minute),
-				Held:      3,
-				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
+				State:       condition.Failing,
+				Since:       now.Add(-time.Hour),
+				Cause:       "server_error",
+				NextProbeAt: now.Add(time.Minute),
+				Held:        3,
+				DisableAt:   now.Add(time.Hour),
+				DisableFor:  health.Failures,
 			},
 		},
 		"failing, a probe under way": {
@@ -53,8 +61,13 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		},
 		"disabled wins over its breaker and over a pause": {
 			condition.Facts{
-				Status: endpoint.Disabled, Reason: "auth", StatusAt: at, Breaker: open(time.Minute),
-				Scope: pause.Host, HeldAtLeast: true, Held: 9,
+				Status:      endpoint.Disabled,
+				Reason:      "auth",
+				StatusAt:    at,
+				Breaker:     open(time.Minute),
+				Scope:       pause.Host,
+				HeldAtLeast: true,
+				Held:        9,
 			},
 			condition.Condition{State: condition.Disabled, Since: at, Cause: "auth", Held: 9, HeldAtLeast: true},
 		},
@@ -68,21 +81,29 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		},
 		"paused by the operator wins over the breaker": {
 			condition.Facts{
-				Status: endpoint.Active, StatusAt: at, Scope: pause.Tenant, ScopeSince: paused,
-				Breaker: open(time.Minute),
+				Status:     endpoint.Active,
+				StatusAt:   at,
+				Scope:      pause.Tenant,
+				ScopeSince: paused,
+				Breaker:    open(time.Minute),
 			},
 			condition.Condition{State: condition.OnHold, Since: paused, Scope: pause.Tenant},
 		},
 		"asked to wait": {
 			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(30 * time.Minute), Held: 3},
 			condition.Condition{
-				State: condition.AskedToWait, Since: paused, Until: now.Add(30 * time.Minute), Held: 3,
+				State: condition.AskedToWait,
+				Since: paused,
+				Until: now.Add(30 * time.Minute),
+				Held:  3,
 			},
 		},
 		"asked to wait for long: one delivery looks before": {
 			condition.Facts{Status: endpoint.Active, StatusAt: at, Asked: asked(5 * time.Hour)},
 			condition.Condition{
-				State: condition.AskedToWait, Since: paused, Until: now.Add(5 * time.Hour),
+				State:       condition.AskedToWait,
+				Since:       paused,
+				Until:       now.Add(5 * time.Hour),
 				NextProbeAt: now.Add(59 * time.Minute),
 			},
 		},
@@ -100,10 +121,15 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		},
 		"failing wins over the wait, and its probe waits too": {
 			condition.Facts{
-				Status: endpoint.Active, StatusAt: at, Breaker: open(-time.Second), Asked: asked(30 * time.Minute),
+				Status:   endpoint.Active,
+				StatusAt: at,
+				Breaker:  open(-time.Second),
+				Asked:    asked(30 * time.Minute),
 			},
 			condition.Condition{
-				State: condition.Failing, Since: now.Add(-time.Hour), NextProbeAt: now.Add(30 * time.Minute),
+				State:       condition.Failing,
+				Since:       now.Add(-time.Hour),
+				NextProbeAt: now.Add(30 * time.Minute),
 			},
 		},
 		"paused wins over the wait": {

@@ -70,7 +70,9 @@ func TestTheListsLeaveNothingOut(t *testing.T) {
 		return out
 	}
 	for name, list := range map[string]any{
-		"State": condition.States(), "Reason": condition.Reasons(), "Action": actions,
+		"State":  condition.States(),
+		"Reason": condition.Reasons(),
+		"Action": actions,
 	} {
 		if got, want := texts(list), declared(t, name); !slices.Equal(got, want) || len(want) < 5 {
 			t.Errorf("%s: the list has %q, declared are %q", name, got, want)

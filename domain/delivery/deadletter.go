@@ -18,7 +18,9 @@ func RefuseReplayAgain(replay string) error {
 		detail, last = "The delivery was replayed before, as "+replay+".", "Its newest replay is "+replay+"."
 	}
 	return &fault.Error{
-		Kind: fault.Conflict, Code: CodeReplayed, Detail: detail + " To replay it again, send \"again\": true.",
+		Kind:   fault.Conflict,
+		Code:   CodeReplayed,
+		Detail: detail + " To replay it again, send \"again\": true.",
 		Fields: []fault.Field{{Name: "replayed_by", Code: CodeReplayed, Detail: last}},
 	}
 }

@@ -60,7 +60,8 @@ func TestEveryStatusGetsTheDecisionOfTheTable(t *testing.T) {
 	for _, acceptConflict := range []bool{false, true} {
 		for _, retryClientErrors := range []bool{false, true} {
 			p := delivery.Policy{
-				Schedule: schedule, AcceptConflict: acceptConflict,
+				Schedule:          schedule,
+				AcceptConflict:    acceptConflict,
 				RetryClientErrors: retryClientErrors,
 			}
 			for _, status := range statuses {
@@ -82,7 +83,11 @@ func TestTheFirstRefusalOfADeliveryIsRetriedWhereRefusalsMustLast(t *testing.T) 
 	schedule, _ := retry.Named("short")
 	p := delivery.Policy{Schedule: schedule, RetryRefusal: true}
 	for status, class := range map[int]delivery.Class{
-		401: delivery.Auth, 403: delivery.Auth, 404: delivery.Auth, 400: delivery.Neutral, 422: delivery.Neutral,
+		401: delivery.Auth,
+		403: delivery.Auth,
+		404: delivery.Auth,
+		400: delivery.Neutral,
+		422: delivery.Neutral,
 	} {
 		for attempt := 1; attempt <= 4; attempt++ {
 			want := delivery.Decision{Status: delivery.Failed, Reason: delivery.Rejected, Class: class}
@@ -191,7 +196,8 @@ func TestADecisionIsAlwaysWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, _ := retry.Named(rapid.SampledFrom(retry.Names()).Draw(t, "schedule"))
 		p := delivery.Policy{
-			Schedule: s, AcceptConflict: rapid.Bool().Draw(t, "accept"),
+			Schedule:          s,
+			AcceptConflict:    rapid.Bool().Draw(t, "accept"),
 			RetryClientErrors: rapid.Bool().Draw(t, "retry"),
 		}
 		r := delivery.Result{
@@ -229,7 +235,10 @@ func TestADecisionIsAlwaysWhole(t *testing.T) {
 func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
 	t.Parallel()
 	actions := map[string]func(delivery.Status) bool{
-		"retry now": delivery.CanRetryNow, "cancel": delivery.CanCancel, "replay": delivery.CanReplay, "archive": delivery.CanArchive,
+		"retry now": delivery.CanRetryNow,
+		"cancel":    delivery.CanCancel,
+		"replay":    delivery.CanReplay,
+		"archive":   delivery.CanArchive,
 	}
 	allowed := map[delivery.Status][]string{
 		delivery.Pending:     {"retry now", "cancel"},

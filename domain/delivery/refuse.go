@@ -28,12 +28,21 @@ func RefuseArchive(s Status) error {
 
 // The refusals that do not hang on the delivery's own state.
 var (
-	ErrWaitsItsTurn = fault.New(fault.Conflict, "delivery_waits_its_turn",
-		"The delivery waits for an older one with the same ordering key, and is sent as soon as that one is finished. Retry or cancel the older one.")
-	ErrEventExpired = fault.New(fault.Conflict, "event_expired",
-		"The event is older than the retention period, or its data was expunged, so there is nothing left to send. Emit a new event.")
-	ErrEndpointDeleted = fault.New(fault.Conflict, "endpoint_deleted",
-		"The delivery's endpoint was deleted. Create a new endpoint and send the event again.")
+	ErrWaitsItsTurn = fault.New(
+		fault.Conflict,
+		"delivery_waits_its_turn",
+		"The delivery waits for an older one with the same ordering key, and is sent as soon as that one is finished. Retry or cancel the older one.",
+	)
+	ErrEventExpired = fault.New(
+		fault.Conflict,
+		"event_expired",
+		"The event is older than the retention period, or its data was expunged, so there is nothing left to send. Emit a new event.",
+	)
+	ErrEndpointDeleted = fault.New(
+		fault.Conflict,
+		"endpoint_deleted",
+		"The delivery's endpoint was deleted. Create a new endpoint and send the event again.",
+	)
 )
 
 func settled(s Status, fix string) error {
@@ -46,7 +55,9 @@ func waiting(s Status, fix string) error {
 
 func conflict(code string, s Status, detail string) error {
 	return &fault.Error{
-		Kind: fault.Conflict, Code: code, Detail: detail,
+		Kind:   fault.Conflict,
+		Code:   code,
+		Detail: detail,
 		Fields: []fault.Field{{Name: "status", Code: s.String(), Detail: "The delivery is " + s.String() + "."}},
 	}
 }

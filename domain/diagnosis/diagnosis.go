@@ -104,7 +104,11 @@ var fixes = map[condition.Reason]string{
 // waiting is what is told of a delivery that waits. What its last attempt came to stays named.
 func waiting(w condition.Wait, last Diagnosis) Diagnosis {
 	d := Diagnosis{
-		Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Fix: fixes[w.Reason], Next: nexts[w.Reason],
+		Problem: last.Problem,
+		Title:   w.Title(),
+		Detail:  w.Detail(),
+		Fix:     fixes[w.Reason],
+		Next:    nexts[w.Reason],
 	}
 	if w.Reason == condition.Retry && last.Title != "" {
 		d.Title, d.Detail, d.Fix = last.Title, last.Detail, last.Fix
@@ -133,8 +137,11 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 		d.Next = "No more retries: a 410 means that the endpoint wants no more events, so Posthorn disables it."
 	case delivery.Expired:
 		d = Diagnosis{
-			Problem: d.Problem, Title: "Expired", Detail: "The event's retention period ended before it could be delivered.",
-			Fix: "Emit the event again if it is still relevant.", Next: "No further attempts: there is nothing left to send.",
+			Problem: d.Problem,
+			Title:   "Expired",
+			Detail:  "The event's retention period ended before it could be delivered.",
+			Fix:     "Emit the event again if it is still relevant.",
+			Next:    "No further attempts: there is nothing left to send.",
 		}
 	case delivery.EndpointDeleted:
 		d = deleted(d)
@@ -152,8 +159,11 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 
 func deleted(last Diagnosis) Diagnosis {
 	return Diagnosis{
-		Problem: last.Problem, Title: "Endpoint deleted", Detail: "Its endpoint was deleted while it was waiting.",
-		Fix: "Create a new endpoint, and replay the event to it.", Next: "No further attempts.",
+		Problem: last.Problem,
+		Title:   "Endpoint deleted",
+		Detail:  "Its endpoint was deleted while it was waiting.",
+		Fix:     "Create a new endpoint, and replay the event to it.",
+		Next:    "No further attempts.",
 	}
 }
 

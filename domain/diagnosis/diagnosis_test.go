@@ -63,8 +63,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 			t.Errorf("%s %d is no problem, and is to be fixed: %s", c.failure, c.status, got.Fix)
 		}
 	}
-	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout},
-		15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
+	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
 		t.Errorf("a time-out does not say how long: %s", got.Detail)
 	}
 }
@@ -112,8 +111,10 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 		}
 	}
 	if got := Of(Facts{
-		Kind: endpoint.Kafka, Status: delivery.Delivered, Attempts: 1,
-		Last: delivery.Result{Status: 200},
+		Kind:     endpoint.Kafka,
+		Status:   delivery.Delivered,
+		Attempts: 1,
+		Last:     delivery.Result{Status: 200},
 	}); !strings.Contains(got.Detail, "replicas") {
 		t.Errorf("delivered: %+v", got)
 	}
@@ -129,75 +130,136 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		nothingToDo      bool
 	}{
 		"delivered at once": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 200}}, title: "Delivered", detail: "returned 200.", next: "replay",
+			facts:       Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 200}},
+			title:       "Delivered",
+			detail:      "returned 200.",
+			next:        "replay",
 			nothingToDo: true,
 		},
 		"delivered late": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 3, Last: delivery.Result{Status: 204}}, title: "Delivered", detail: "3 attempts",
+			facts:       Facts{Status: delivery.Delivered, Attempts: 3, Last: delivery.Result{Status: 204}},
+			title:       "Delivered",
+			detail:      "3 attempts",
 			nothingToDo: true,
 		},
 		"a 409 that counts": {
-			facts: Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 409}, AcceptConflict: true}, title: "Delivered",
-			detail: "already has the event", nothingToDo: true,
+			facts:       Facts{Status: delivery.Delivered, Attempts: 1, Last: delivery.Result{Status: 409}, AcceptConflict: true},
+			title:       "Delivered",
+			detail:      "already has the event",
+			nothingToDo: true,
 		},
 		"pending": {
-			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Next)}, title: "Sent next", next: "in a moment",
+			facts:       Facts{Status: delivery.Pending, Wait: waits(condition.Next)},
+			title:       "Sent next",
+			next:        "in a moment",
 			nothingToDo: true,
 		},
 		"its row has gone": {facts: Facts{Status: delivery.Pending}, title: "Being processed", next: "in a moment", nothingToDo: true},
 		"scheduled": {
-			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)}, title: "Scheduled", next: "when it is due",
+			facts:       Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)},
+			title:       "Scheduled",
+			next:        "when it is due",
 			nothingToDo: true,
 		},
 		"behind a breaker": {
-			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", detail: "circuit breaker open", next: "next probe",
+			facts:       Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)},
+			title:       "On hold: the endpoint is failing",
+			detail:      "circuit breaker open",
+			next:        "next probe",
 			nothingToDo: true,
 		},
 		"a probe that failed": {
-			facts: Facts{Status: delivery.Retrying, Attempts: 2, Last: delivery.Result{Status: 500}, Wait: waits(condition.Breaker)},
-			title: "On hold: the endpoint is failing", fix: "log", detail: "returned 500", problem: health.ProblemServer,
+			facts:   Facts{Status: delivery.Retrying, Attempts: 2, Last: delivery.Result{Status: 500}, Wait: waits(condition.Breaker)},
+			title:   "On hold: the endpoint is failing",
+			fix:     "log",
+			detail:  "returned 500",
+			problem: health.ProblemServer,
 		},
-		"retrying": {facts: Facts{
-			Status: delivery.Retrying, Attempts: 2, Last: delivery.Result{Status: 500},
-			Wait: waits(condition.Retry),
-		}, title: "Server error", fix: "log", next: "retried", problem: health.ProblemServer},
+		"retrying": {
+			facts: Facts{
+				Status:   delivery.Retrying,
+				Attempts: 2,
+				Last:     delivery.Result{Status: 500},
+				Wait:     waits(condition.Retry),
+			},
+			title:   "Server error",
+			fix:     "log",
+			next:    "retried",
+			problem: health.ProblemServer,
+		},
 		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "On hold: the endpoint is not verified", fix: "Verify", next: "expired"},
 		"held, paused":     {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "On hold: the endpoint is paused", fix: "Resume", detail: "paused"},
-		"held, disabled": {facts: Facts{
-			Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4,
-			Last: delivery.Result{Status: 401},
-		}, title: "On hold: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
-		"exhausted": {facts: Facts{
-			Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10,
-			Last: delivery.Result{Failure: delivery.FailDNS},
-		}, title: "The host name was not found", fix: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
+		"held, disabled": {
+			facts: Facts{
+				Status:   delivery.Held,
+				Wait:     waits(condition.EndpointDisabled),
+				Attempts: 4,
+				Last:     delivery.Result{Status: 401},
+			},
+			title:   "On hold: the endpoint is disabled",
+			fix:     "resume",
+			problem: health.ProblemAuth,
+		},
+		"exhausted": {
+			facts: Facts{
+				Status:   delivery.Failed,
+				Reason:   delivery.Exhausted,
+				Attempts: 10,
+				Last:     delivery.Result{Failure: delivery.FailDNS},
+			},
+			title:   "The host name was not found",
+			fix:     "DNS",
+			next:    "all 10 attempts",
+			problem: health.ProblemDNS,
+		},
 		"exhausted by one attempt": {
-			facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 1, Last: delivery.Result{Status: 500}},
-			title: "Server error", fix: "log", next: "the only attempt of the schedule was made", problem: health.ProblemServer,
+			facts:   Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 1, Last: delivery.Result{Status: 500}},
+			title:   "Server error",
+			fix:     "log",
+			next:    "the only attempt of the schedule was made",
+			problem: health.ProblemServer,
 		},
 		"rejected": {
-			facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, Last: delivery.Result{Status: 422}},
-			title: "Rejected as invalid", next: "doesn't retry 4xx", fix: "data", problem: health.ProblemRejected,
+			facts:   Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, Last: delivery.Result{Status: 422}},
+			title:   "Rejected as invalid",
+			next:    "doesn't retry 4xx",
+			fix:     "data",
+			problem: health.ProblemRejected,
 		},
 		"gone": {
-			facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, Last: delivery.Result{Status: 410}},
-			title: "Gone", next: "disables", fix: "resume", problem: health.ProblemURL,
+			facts:   Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, Last: delivery.Result{Status: 410}},
+			title:   "Gone",
+			next:    "disables",
+			fix:     "resume",
+			problem: health.ProblemURL,
 		},
 		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
 		"deleted":          {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
-		"internal": {facts: Facts{
-			Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1,
-			Last: delivery.Result{Failure: delivery.FailInternal},
-		}, title: "Not sent", fix: "secrets", problem: health.ProblemInternal},
+		"internal": {
+			facts: Facts{
+				Status:   delivery.Failed,
+				Reason:   delivery.Internal,
+				Attempts: 1,
+				Last:     delivery.Result{Failure: delivery.FailInternal},
+			},
+			title:   "Not sent",
+			fix:     "secrets",
+			problem: health.ProblemInternal,
+		},
 		"failed of no reason": {facts: Facts{Status: delivery.Failed}, title: "Failed", next: "replay", nothingToDo: true},
 		"canceled":            {facts: Facts{Status: delivery.Canceled}, title: "Canceled", next: "replay", nothingToDo: true},
 		"canceled after tries": {
-			facts: Facts{Status: delivery.Canceled, Attempts: 2, Last: delivery.Result{Status: 503}}, title: "Canceled", detail: "after 2 attempts",
-			problem: health.ProblemServer, nothingToDo: true,
+			facts:       Facts{Status: delivery.Canceled, Attempts: 2, Last: delivery.Result{Status: 503}},
+			title:       "Canceled",
+			detail:      "after 2 attempts",
+			problem:     health.ProblemServer,
+			nothingToDo: true,
 		},
 		"canceled with its endpoint": {
-			facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, Last: delivery.Result{Status: 500}},
-			title: "Endpoint deleted", fix: "new endpoint", problem: health.ProblemServer,
+			facts:   Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, Last: delivery.Result{Status: 500}},
+			title:   "Endpoint deleted",
+			fix:     "new endpoint",
+			problem: health.ProblemServer,
 		},
 	} {
 		got := Of(c.facts)

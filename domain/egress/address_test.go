@@ -115,8 +115,17 @@ func TestAllowancesOpenWhatTheyNameAndNoMore(t *testing.T) {
 	t.Parallel()
 	p := mustAllow(t, "10.1.0.0/16,127.0.0.1:9000,fd00::/8,::ffff:172.16.0.9")
 	for s, want := range map[string]bool{
-		"10.1.2.3:443": true, "10.1.2.3:8080": true, "10.1.2.3:22": false, "10.2.0.1:443": false, "127.0.0.1:9000": true, "127.0.0.1:9001": false,
-		"[::ffff:10.1.2.3]:443": true, "[fd00::5]:443": true, "[fd00::5%eth0]:443": true, "[fe80::1]:443": false, "172.16.0.9:80": true,
+		"10.1.2.3:443":          true,
+		"10.1.2.3:8080":         true,
+		"10.1.2.3:22":           false,
+		"10.2.0.1:443":          false,
+		"127.0.0.1:9000":        true,
+		"127.0.0.1:9001":        false,
+		"[::ffff:10.1.2.3]:443": true,
+		"[fd00::5]:443":         true,
+		"[fd00::5%eth0]:443":    true,
+		"[fe80::1]:443":         false,
+		"172.16.0.9:80":         true,
 	} {
 		ap := netip.MustParseAddrPort(s)
 		if err := p.CheckAddr(ap); want != (err == nil) {
@@ -134,8 +143,16 @@ func TestAllowancesOpenWhatTheyNameAndNoMore(t *testing.T) {
 func TestAllowListErrorsNameTheItem(t *testing.T) {
 	t.Parallel()
 	for item, want := range map[string]string{
-		"10.0.0/8": "10.1.0.0/16", "10.1.2.3/8": "10.0.0.0/8", "localhost": "host names", "127.0.0.1:0": "port 0", "127.0.0.1:99999": "neither",
-		"::ffff:10.0.0.0/104": "IPv4", "fe80::1%eth0": "zone", "10.0.0.0/33": "network", "receiver:9000": "host names", "010.0.0.1": "neither",
+		"10.0.0/8":            "10.1.0.0/16",
+		"10.1.2.3/8":          "10.0.0.0/8",
+		"localhost":           "host names",
+		"127.0.0.1:0":         "port 0",
+		"127.0.0.1:99999":     "neither",
+		"::ffff:10.0.0.0/104": "IPv4",
+		"fe80::1%eth0":        "zone",
+		"10.0.0.0/33":         "network",
+		"receiver:9000":       "host names",
+		"010.0.0.1":           "neither",
 	} {
 		_, err := ParseAllow("10.0.0.0/8, " + item)
 		if err == nil || !strings.Contains(err.Error(), `"`+item+`"`) || !strings.Contains(err.Error(), want) {

@@ -77,8 +77,20 @@ func TestAtMostTwentyHeaders(t *testing.T) {
 func TestSensitiveHeadersAreWriteOnly(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"Authorization": true, "X-Api-Key": true, "apikey": true, "X-ACCESS-TOKEN": true, "X-Client-Secret-2": true, "Cookie": true, "X-Auth": true,
-		"X-Session-Id": true, "X_API_KEY": true, "X-Signing-Key": true, "X-Tenant": false, "X-Author": false, "X-Environment": false, "Accept": false,
+		"Authorization":     true,
+		"X-Api-Key":         true,
+		"apikey":            true,
+		"X-ACCESS-TOKEN":    true,
+		"X-Client-Secret-2": true,
+		"Cookie":            true,
+		"X-Auth":            true,
+		"X-Session-Id":      true,
+		"X_API_KEY":         true,
+		"X-Signing-Key":     true,
+		"X-Tenant":          false,
+		"X-Author":          false,
+		"X-Environment":     false,
+		"Accept":            false,
 	} {
 		if got := SensitiveHeader(name); got != want {
 			t.Errorf("%s: got %v", name, got)

@@ -11,10 +11,30 @@ import "strings"
 // The names example.com, .net and .org are ordinary public hosts and are accepted; the top-level domain example is
 // not.
 var specialNames = map[string]bool{
-	"alt": true, "arpa": true, "consul": true, "corp": true, "docker": true, "domain": true, "example": true,
-	"home": true, "internal": true, "intra": true, "intranet": true, "invalid": true, "lan": true,
-	"local": true, "localdomain": true, "localdomain6": true, "localhost": true, "localhost6": true, "mail": true,
-	"onion": true, "private": true, "svc": true, "test": true, "workgroup": true,
+	"alt":          true,
+	"arpa":         true,
+	"consul":       true,
+	"corp":         true,
+	"docker":       true,
+	"domain":       true,
+	"example":      true,
+	"home":         true,
+	"internal":     true,
+	"intra":        true,
+	"intranet":     true,
+	"invalid":      true,
+	"lan":          true,
+	"local":        true,
+	"localdomain":  true,
+	"localdomain6": true,
+	"localhost":    true,
+	"localhost6":   true,
+	"mail":         true,
+	"onion":        true,
+	"private":      true,
+	"svc":          true,
+	"test":         true,
+	"workgroup":    true,
 }
 
 const notPublic = "The URL's host name is reserved for local or private use. Use your server's public host name."

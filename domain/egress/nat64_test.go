@@ -31,12 +31,29 @@ func TestATranslatorsAddressOfANameIsJudgedByTheIPv4AddressInside(t *testing.T) 
 	}
 	allowed := mustAllow(t, "64:ff9b::/96")
 	prefixes := map[string]Policy{
-		"64:ff9b::/96": {}, "fd00:64::/96": own, "fd00:32::/32": own, "fd00:40::/40": own, "fd00:48::/48": own, "fd00:56::/56": own,
-		"fd00:64:64::/64": own, "64:ff9b:1:7::/96": own,
+		"64:ff9b::/96":     {},
+		"fd00:64::/96":     own,
+		"fd00:32::/32":     own,
+		"fd00:40::/40":     own,
+		"fd00:48::/48":     own,
+		"fd00:56::/56":     own,
+		"fd00:64:64::/64":  own,
+		"64:ff9b:1:7::/96": own,
 	}
 	for inside, open := range map[string]bool{
-		"93.184.216.34": true, "1.1.1.1": true, "169.254.169.254": false, "169.254.0.1": false, "10.0.0.1": false, "10.255.255.255": false,
-		"127.0.0.1": false, "192.168.1.1": false, "172.16.0.1": false, "100.64.0.1": false, "0.0.0.0": false, "168.63.129.16": false, "255.255.255.255": false,
+		"93.184.216.34":   true,
+		"1.1.1.1":         true,
+		"169.254.169.254": false,
+		"169.254.0.1":     false,
+		"10.0.0.1":        false,
+		"10.255.255.255":  false,
+		"127.0.0.1":       false,
+		"192.168.1.1":     false,
+		"172.16.0.1":      false,
+		"100.64.0.1":      false,
+		"0.0.0.0":         false,
+		"168.63.129.16":   false,
+		"255.255.255.255": false,
 	} {
 		for prefix, policy := range prefixes {
 			addr := nat64Of(t, prefix, inside)
@@ -104,9 +121,17 @@ func TestWhatOnlyLooksLikeATranslatorsAddressStaysRefused(t *testing.T) {
 func TestErrorsAboutPrefixesOfTranslatorsNameTheItem(t *testing.T) {
 	t.Parallel()
 	for item, want := range map[string]string{
-		"10.0.0.0/8": "IPv6 prefix", "64:ff9b::": "IPv6 prefix", "::ffff:0:0/96": "IPv6 prefix", "fd00:64::1/96": "fd00:64::/96",
-		"fd00::/8": "length", "fd00:64::/97": "length", "2002::/32": "6to4", "2001::/32": "Teredo", "fe80::/64": "translator", "ff00::/96": "translator",
-		"::/96": "translator",
+		"10.0.0.0/8":    "IPv6 prefix",
+		"64:ff9b::":     "IPv6 prefix",
+		"::ffff:0:0/96": "IPv6 prefix",
+		"fd00:64::1/96": "fd00:64::/96",
+		"fd00::/8":      "length",
+		"fd00:64::/97":  "length",
+		"2002::/32":     "6to4",
+		"2001::/32":     "Teredo",
+		"fe80::/64":     "translator",
+		"ff00::/96":     "translator",
+		"::/96":         "translator",
 	} {
 		_, err := Policy{}.WithNAT64("fd00:64::/96, " + item)
 		if err == nil || !strings.Contains(err.Error(), `"`+item+`"`) || !strings.Contains(err.Error(), want) {

@@ -143,8 +143,12 @@ func FuzzCheckURL(f *testing.F) {
 func TestAnUnderscoreIsPartOfAHostBelowADomain(t *testing.T) {
 	t.Parallel()
 	for raw, fine := range map[string]bool{
-		"https://my_app.example.com/h": true, "https://_hooks.eu_1.example.com/": true, "https://my_app.com/": false, "https://a.example.c_m/": false,
-		"https://a.b_c.com/": false, "https://_.localhost/": false,
+		"https://my_app.example.com/h":     true,
+		"https://_hooks.eu_1.example.com/": true,
+		"https://my_app.com/":              false,
+		"https://a.example.c_m/":           false,
+		"https://a.b_c.com/":               false,
+		"https://_.localhost/":             false,
 	} {
 		if _, err := (Policy{}).CheckURL(raw); (err == nil) != fine {
 			t.Errorf("%s: %v", raw, err)

@@ -189,12 +189,18 @@ func (c *collector) retries(s Settings) {
 			c.refuse("retry_policy.name", "retry_policy_unknown", "Unknown retry policy. Use "+either(append(retry.Names(), Custom))+".")
 		}
 		if len(s.RetryDelays) > 0 {
-			c.refuse("retry_policy.delays", "retry_delays_unwanted",
-				"A named schedule has its own delays. Leave delays out, or use the name custom.")
+			c.refuse(
+				"retry_policy.delays",
+				"retry_delays_unwanted",
+				"A named schedule has its own delays. Leave delays out, or use the name custom.",
+			)
 		}
 		if s.RetryJitter != nil {
-			c.refuse("retry_policy.jitter", "retry_jitter_unwanted",
-				"A named schedule has its own jitter. Leave jitter out, or use the name custom.")
+			c.refuse(
+				"retry_policy.jitter",
+				"retry_jitter_unwanted",
+				"A named schedule has its own jitter. Leave jitter out, or use the name custom.",
+			)
 		}
 		return
 	}

@@ -121,8 +121,7 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 				return
 			}
 			f := fault.As(err)
-			if f == nil || len(f.Fields) != 1 || f.Fields[0].Name != tt.field || !strings.Contains(f.Fields[0].Detail,
-				tt.says) {
+			if f == nil || len(f.Fields) != 1 || f.Fields[0].Name != tt.field || !strings.Contains(f.Fields[0].Detail, tt.says) {
 				t.Fatalf("want a refusal of %s that says %q, got %+v", tt.field, tt.says, err)
 			}
 		})
@@ -201,8 +200,11 @@ func TestDefaultsAreThoseOfTheDesignUnlessSettingsSayOtherwise(t *testing.T) {
 		s.TimeoutSeconds != 15 || s.RetryPolicy != "standard" || s.Format != "standard" || s.Ordering != "none" || s.Verification != "challenge" {
 		t.Errorf("got %+v, %+v", d, s)
 	}
-	d = endpoint.ReadDefaults(50, []byte(`{"endpoints":{"max":7,"rate_limit":9,"timeout_seconds":3}}`),
-		[]byte(`{"endpoints":{"max":8,"rate_limit":null,"retry_policy":"quick","format":"t-v1","prefix":"Acme"}}`))
+	d = endpoint.ReadDefaults(
+		50,
+		[]byte(`{"endpoints":{"max":7,"rate_limit":9,"timeout_seconds":3}}`),
+		[]byte(`{"endpoints":{"max":8,"rate_limit":null,"retry_policy":"quick","format":"t-v1","prefix":"Acme"}}`),
+	)
 	s = d.Settings
 	if d.MaxEndpoints != 8 || s.RateLimit != nil || s.TimeoutSeconds != 3 || s.RetryPolicy != "quick" || s.Format != "t-v1" ||
 		s.Prefix != "Acme" {
@@ -236,21 +238,28 @@ func TestStatesChangeAsTheDesignSays(t *testing.T) {
 	}
 	want := map[string]map[endpoint.Status]outcome{
 		"pause": {
-			endpoint.Unverified: {code: "endpoint_unverified"}, endpoint.Active: {to: endpoint.Paused},
-			endpoint.Paused: {to: endpoint.Paused}, endpoint.Disabled: {code: "endpoint_disabled"},
+			endpoint.Unverified: {code: "endpoint_unverified"},
+			endpoint.Active:     {to: endpoint.Paused},
+			endpoint.Paused:     {to: endpoint.Paused},
+			endpoint.Disabled:   {code: "endpoint_disabled"},
 		},
 		"resume": {
-			endpoint.Unverified: {code: "endpoint_unverified"}, endpoint.Active: {to: endpoint.Active},
-			endpoint.Paused: {to: endpoint.Active}, endpoint.Disabled: {to: endpoint.Disabled, verify: true},
+			endpoint.Unverified: {code: "endpoint_unverified"},
+			endpoint.Active:     {to: endpoint.Active},
+			endpoint.Paused:     {to: endpoint.Active},
+			endpoint.Disabled:   {to: endpoint.Disabled, verify: true},
 		},
 		"test": {
-			endpoint.Unverified: {code: "endpoint_not_active"}, endpoint.Active: {},
-			endpoint.Paused: {code: "endpoint_not_active"}, endpoint.Disabled: {code: "endpoint_not_active"},
+			endpoint.Unverified: {code: "endpoint_not_active"},
+			endpoint.Active:     {},
+			endpoint.Paused:     {code: "endpoint_not_active"},
+			endpoint.Disabled:   {code: "endpoint_not_active"},
 		},
 	}
 	do := map[string]func(endpoint.Status) (endpoint.Change, error){
-		"pause": endpoint.Pause, "resume": endpoint.Resume,
-		"test": func(s endpoint.Status) (endpoint.Change, error) { return endpoint.Change{}, endpoint.Test(s) },
+		"pause":  endpoint.Pause,
+		"resume": endpoint.Resume,
+		"test":   func(s endpoint.Status) (endpoint.Change, error) { return endpoint.Change{}, endpoint.Test(s) },
 	}
 	for action, states := range want {
 		for _, from := range endpoint.Statuses() {
@@ -431,25 +440,34 @@ func TestTheURLOfAnInboxStaysAndNothingBecomesOne(t *testing.T) {
 func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*endpoint.Settings){
-		"url": func(s *endpoint.Settings) { s.URL += "x" }, "description": func(s *endpoint.Settings) { s.Description = "x" },
-		"external_id": func(s *endpoint.Settings) { s.ExternalID = "x" },
-		"event_types": func(s *endpoint.Settings) { s.EventTypes = []string{"a"} }, "filter": func(s *endpoint.Settings) { s.Filter = `"true"` },
-		"channels": func(s *endpoint.Settings) { s.Channels = []string{"a"} }, "format": func(s *endpoint.Settings) { s.Format = "raw" },
-		"prefix": func(s *endpoint.Settings) { s.Prefix = "A" }, "type_field": func(s *endpoint.Settings) { s.TypeField = "both" },
+		"url":                 func(s *endpoint.Settings) { s.URL += "x" },
+		"description":         func(s *endpoint.Settings) { s.Description = "x" },
+		"external_id":         func(s *endpoint.Settings) { s.ExternalID = "x" },
+		"event_types":         func(s *endpoint.Settings) { s.EventTypes = []string{"a"} },
+		"filter":              func(s *endpoint.Settings) { s.Filter = `"true"` },
+		"channels":            func(s *endpoint.Settings) { s.Channels = []string{"a"} },
+		"format":              func(s *endpoint.Settings) { s.Format = "raw" },
+		"prefix":              func(s *endpoint.Settings) { s.Prefix = "A" },
+		"type_field":          func(s *endpoint.Settings) { s.TypeField = "both" },
 		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" },
 		"wire":                func(s *endpoint.Settings) { s.Shape = &signature.Shape{Body: "payload"} },
 		"retry_policy":        func(s *endpoint.Settings) { custom(s, 5) },
 		"retry_client_errors": func(s *endpoint.Settings) { s.RetryClientErrors = true },
-		"timeout_seconds":     func(s *endpoint.Settings) { s.TimeoutSeconds = 3 }, "max_in_flight": func(s *endpoint.Settings) { s.MaxInFlight = 3 },
-		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },
-		"ordering": func(s *endpoint.Settings) { s.Ordering = "key" }, "payload_version": func(s *endpoint.Settings) { s.PayloadVersion = "1" },
-		"accept_conflict": func(s *endpoint.Settings) { s.AcceptConflict = true }, "verification": func(s *endpoint.Settings) { s.Verification = "simple" },
-		"circuit_breaker":  func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
-		"send_traceparent": func(s *endpoint.Settings) { s.SendTraceparent = !s.SendTraceparent },
-		"when_held":        func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
-		"kind":             func(s *endpoint.Settings) { s.Kind = "pigeon" },
-		"kafka":            func(s *endpoint.Settings) { s.Connection = place("x") },
-		"custom_headers":   func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
+		"timeout_seconds":     func(s *endpoint.Settings) { s.TimeoutSeconds = 3 },
+		"max_in_flight":       func(s *endpoint.Settings) { s.MaxInFlight = 3 },
+		"rate_limit":          func(s *endpoint.Settings) { s.RateLimit = nil },
+		"burst":               func(s *endpoint.Settings) { s.Burst = number(3) },
+		"ordering":            func(s *endpoint.Settings) { s.Ordering = "key" },
+		"payload_version":     func(s *endpoint.Settings) { s.PayloadVersion = "1" },
+		"accept_conflict":     func(s *endpoint.Settings) { s.AcceptConflict = true },
+		"verification":        func(s *endpoint.Settings) { s.Verification = "simple" },
+		"circuit_breaker":     func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
+		"send_traceparent":    func(s *endpoint.Settings) { s.SendTraceparent = !s.SendTraceparent },
+		"when_held":           func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
+		"kind":                func(s *endpoint.Settings) { s.Kind = "pigeon" },
+		"kafka":               func(s *endpoint.Settings) { s.Connection = place("x") },
+		"custom_headers":      func(s *endpoint.Settings) { header(s, "A", "b") },
+		"metadata":            func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
 	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its secret.
 	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+4 {
@@ -489,11 +507,18 @@ func TestOneRuleDecidesHeaderNamesWhereverATenantChoosesThem(t *testing.T) {
 	}
 	also := func(s *endpoint.Settings, name string) {
 		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{
-			Format: signature.Templated, Prefix: "Acme", Signature: template, HeaderNames: map[string]string{"event": name},
+			Format:      signature.Templated,
+			Prefix:      "Acme",
+			Signature:   template,
+			HeaderNames: map[string]string{"event": name},
 		}}
 	}
 	places := map[string]func(*endpoint.Settings, string){
-		"id": named("id"), "event": named("event"), "timestamp": named("timestamp"), "signature": named("signature"), "also_sign": also,
+		"id":        named("id"),
+		"event":     named("event"),
+		"timestamp": named("timestamp"),
+		"signature": named("signature"),
+		"also_sign": also,
 	}
 	refused := func(set func(*endpoint.Settings, string), name string) bool {
 		s := good()

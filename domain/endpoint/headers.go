@@ -90,7 +90,8 @@ func (h Headers) Replace(given map[string]*string, sensitive []string) (Headers,
 			out[name] = Header{Value: old.Value, Sensitive: old.Sensitive || marked[name]}
 		default:
 			wrong = append(wrong, fault.Field{
-				Name: "custom_headers." + printable(name), Code: "custom_header_unknown",
+				Name:   "custom_headers." + printable(name),
+				Code:   "custom_header_unknown",
 				Detail: "This header has no stored value. Send its value.",
 			})
 		}
@@ -98,7 +99,8 @@ func (h Headers) Replace(given map[string]*string, sensitive []string) (Headers,
 	for _, name := range sensitive {
 		if _, ok := out[name]; !ok {
 			wrong = append(wrong, fault.Field{
-				Name: "sensitive_headers", Code: "custom_header_unknown",
+				Name:   "sensitive_headers",
+				Code:   "custom_header_unknown",
 				Detail: "Every name in sensitive_headers must also be in custom_headers, spelled the same.",
 			})
 			break

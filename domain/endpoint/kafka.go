@@ -74,7 +74,8 @@ func (k *KafkaConnection) Clone() Connection {
 
 // errPasswordNeeded says that a stored password is not sent to whom it was not given for.
 var errPasswordNeeded = fault.Field{
-	Name: "kafka.sasl.password", Code: "kafka_password_needed",
+	Name:   "kafka.sasl.password",
+	Code:   "kafka_password_needed",
 	Detail: "Send the password again. The stored password is kept only if the servers, TLS, certificate, mechanism, and user name don't change.",
 }
 
@@ -114,8 +115,7 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	}
 	c.kafkaServers(k, policy)
 	switch {
-	case k.Topic == "" || len(k.Topic) > maxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic,
-		notInTopic):
+	case k.Topic == "" || len(k.Topic) > maxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, notInTopic):
 		c.refuse("kafka.topic", "kafka_topic_malformed", fmt.Sprintf(
 			"A topic can have 1 to %d letters, digits, and the characters . _ -", maxKafkaTopic))
 	case strings.HasPrefix(k.Topic, "__"):

@@ -14,8 +14,10 @@ import (
 func topic() (endpoint.Settings, *endpoint.KafkaConnection) {
 	s := endpoint.ReadDefaults(50, nil, nil).Settings
 	k := &endpoint.KafkaConnection{
-		Servers: []string{"B1.example.com:9092", "b2.example.com:9092"}, Topic: "orders", TLS: true,
-		SASL: &endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "posthorn", Password: "secret-1"},
+		Servers: []string{"B1.example.com:9092", "b2.example.com:9092"},
+		Topic:   "orders",
+		TLS:     true,
+		SASL:    &endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "posthorn", Password: "secret-1"},
 	}
 	s.Kind, s.Connection = endpoint.Kafka, k
 	return s, k

@@ -18,8 +18,11 @@ const maxListeners = 20
 const maxForward = 2048
 
 // ErrListener refuses what makes no sense for a listener.
-var ErrListener = fault.New(fault.Conflict, "endpoint_is_listener",
-	"This endpoint is a listener. It can't be changed or verified. Delete it and create another one.")
+var ErrListener = fault.New(
+	fault.Conflict,
+	"endpoint_is_listener",
+	"This endpoint is a listener. It can't be changed or verified. Delete it and create another one.",
+)
 
 // CheckListener is Check for a listener, where only the subscription and the wire format are the tenant's choice.
 // forward is where its program forwards deliveries, for people to see. It can be an address that no delivery could

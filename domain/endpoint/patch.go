@@ -187,8 +187,11 @@ func (s *Settings) SetRetries(p RetryPolicy) error {
 		s.RetryPolicy = Custom
 	}
 	if s.RetryPolicy == Custom && was != Custom && p.Delays == nil {
-		return fault.InvalidField("retry_policy.delays", "retry_delays_count",
-			"A custom schedule needs delays. Use an empty list for a single attempt.")
+		return fault.InvalidField(
+			"retry_policy.delays",
+			"retry_delays_count",
+			"A custom schedule needs delays. Use an empty list for a single attempt.",
+		)
 	}
 	if s.RetryPolicy != was {
 		s.RetryDelays, s.RetryJitter, s.RetryFull = nil, nil, false
@@ -207,8 +210,11 @@ func (s *Settings) SetRetries(p RetryPolicy) error {
 	case !s.RetryFull && *p.Spread != SpreadBoth:
 		return fault.InvalidField("retry_policy.spread", "retry_jitter_range", "spread must be both or full.")
 	case s.RetryPolicy != Custom && s.RetryFull:
-		return fault.InvalidField("retry_policy.spread", "retry_jitter_unwanted",
-			"A named schedule has its own spread. Leave spread out, or use the name custom.")
+		return fault.InvalidField(
+			"retry_policy.spread",
+			"retry_jitter_unwanted",
+			"A named schedule has its own spread. Leave spread out, or use the name custom.",
+		)
 	}
 	return nil
 }

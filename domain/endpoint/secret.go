@@ -58,11 +58,17 @@ func (r SecretRequest) Secret(w signature.Wire, pair bool) (Secret, error) {
 	case err != nil:
 		return Secret{}, err
 	case r.Type == Ed25519 && secret.Public == "":
-		return Secret{}, fault.InvalidField("secret", "secret_type_refused",
-			"This isn't the private key of a pair (whsk_...). Choose the type hmac, or leave the secret out to generate a pair.")
+		return Secret{}, fault.InvalidField(
+			"secret",
+			"secret_type_refused",
+			"This isn't the private key of a pair (whsk_...). Choose the type hmac, or leave the secret out to generate a pair.",
+		)
 	case r.Type != "" && (r.Type == Ed25519) != (secret.Public != ""):
-		return Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
-			"The secret doesn't have this type. Leave secret_type out.")
+		return Secret{}, fault.InvalidField(
+			"secret_type",
+			"secret_type_refused",
+			"The secret doesn't have this type. Leave secret_type out.",
+		)
 	}
 	return secret, nil
 }
@@ -76,8 +82,11 @@ func CheckSwitch(s Settings, live int) error {
 	case live == 0:
 		return ErrNoSecret
 	case !s.SignsOne():
-		return fault.New(fault.Conflict, "secret_not_switched",
-			"Every live secret of this endpoint signs, so there is nothing to switch. Rotate with overlap_seconds 0 to end older secrets now, or set rotation_signatures to one.")
+		return fault.New(
+			fault.Conflict,
+			"secret_not_switched",
+			"Every live secret of this endpoint signs, so there is nothing to switch. Rotate with overlap_seconds 0 to end older secrets now, or set rotation_signatures to one.",
+		)
 	}
 	return nil
 }
@@ -89,8 +98,11 @@ func NewSecret(f signature.Format, t SecretType, random [32]byte) (Secret, error
 		return takeSecret(signature.NewSecret(random), ""), nil
 	case Ed25519:
 		if f != signature.Standard {
-			return Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
-				fmt.Sprintf("The %s format supports only HMAC. Use secret_type hmac, or the standard format.", f))
+			return Secret{}, fault.InvalidField(
+				"secret_type",
+				"secret_type_refused",
+				fmt.Sprintf("The %s format supports only HMAC. Use secret_type hmac, or the standard format.", f),
+			)
 		}
 		text, public := signature.NewKeyPair(random)
 		return takeSecret(text, public), nil
@@ -133,7 +145,9 @@ func CheckFormat(w signature.Wire, s Secret) error {
 	}
 	detail := "The endpoint's secret can't sign in this format. Rotate the secret to an HMAC one without an overlap, then change the format."
 	return &fault.Error{
-		Kind: fault.Conflict, Code: "format_secret_mismatch", Detail: detail,
+		Kind:   fault.Conflict,
+		Code:   "format_secret_mismatch",
+		Detail: detail,
 		Fields: []fault.Field{{Name: "format", Code: "format_secret_mismatch", Detail: detail}},
 	}
 }
@@ -148,7 +162,9 @@ func checkAlso(w signature.Wire, s Secret) error {
 	}
 	detail := "The endpoint's secret can't sign in the format of also_sign. Give also_sign a secret of its own."
 	return &fault.Error{
-		Kind: fault.Conflict, Code: "format_secret_mismatch", Detail: detail,
+		Kind:   fault.Conflict,
+		Code:   "format_secret_mismatch",
+		Detail: detail,
 		Fields: []fault.Field{{Name: "wire.also_sign.secret", Code: "format_secret_mismatch", Detail: detail}},
 	}
 }
@@ -158,8 +174,11 @@ func CheckOverlap(seconds int) error {
 	if seconds >= 0 && seconds <= maxOverlap {
 		return nil
 	}
-	return fault.InvalidField("overlap_seconds", "out_of_range",
-		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(maxOverlap)))
+	return fault.InvalidField(
+		"overlap_seconds",
+		"out_of_range",
+		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(maxOverlap)),
+	)
 }
 
 // CheckLive says whether a secret can be added to so many live ones.

@@ -201,13 +201,27 @@ type defaultsJSON struct {
 // wrong setting must not keep tenants from their endpoints.
 func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
-	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
-		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard,
-		Prefix: signature.DefaultPrefix, TypeField: signature.TypeAsType,
-		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
-		CircuitBreaker: true,
-		Verification:   "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
-	}}
+	d := Defaults{
+		MaxEndpoints: endpoints,
+		Settings: Settings{
+			Kind:           HTTP,
+			EventTypes:     []string{"*"},
+			Channels:       []string{},
+			Format:         signature.Standard,
+			Prefix:         signature.DefaultPrefix,
+			TypeField:      signature.TypeAsType,
+			RetryPolicy:    retry.Default,
+			TimeoutSeconds: 15,
+			MaxInFlight:    5,
+			RateLimit:      &rate,
+			Ordering:       "none",
+			CircuitBreaker: true,
+			Verification:   "challenge",
+			WhenHeld:       Hold,
+			Headers:        Headers{},
+			Metadata:       map[string]string{},
+		},
+	}
 	for _, raw := range [][]byte{platform, tenant} {
 		var over defaultsJSON
 		if json.Unmarshal(raw, &over) == nil {

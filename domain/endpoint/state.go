@@ -66,7 +66,9 @@ func Test(s Status) error {
 // refuse is a conflict that names the present state for programs.
 func refuse(s Status, code, detail string) error {
 	return &fault.Error{
-		Kind: fault.Conflict, Code: code, Detail: detail,
+		Kind:   fault.Conflict,
+		Code:   code,
+		Detail: detail,
 		Fields: []fault.Field{{Name: "status", Code: string(s), Detail: "The endpoint is " + string(s) + "."}},
 	}
 }

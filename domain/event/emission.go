@@ -57,7 +57,8 @@ func Parse(body []byte, lim Limits, now time.Time) (Emission, error) {
 	}
 	if len(p.out.Data) > lim.MaxPayload {
 		return Emission{}, &fault.Error{
-			Kind: fault.TooLarge, Code: CodePayloadTooLarge,
+			Kind:   fault.TooLarge,
+			Code:   CodePayloadTooLarge,
 			Detail: fmt.Sprintf("The data has %d bytes; the maximum is %d. Send a reference to the rest instead.", len(p.out.Data), lim.MaxPayload),
 			Fields: []fault.Field{{Name: "data", Code: CodePayloadTooLarge, Detail: fmt.Sprintf("At most %d bytes.", lim.MaxPayload)}},
 		}

@@ -94,8 +94,11 @@ func CheckEventID(text string) error {
 func (p *parser) checkType(name string) error {
 	switch {
 	case reservedType(name) && !p.reserved:
-		return fault.InvalidField("type", CodeTypeReserved,
-			"Event types that start with endpoint. or posthorn. are reserved. Choose another name.")
+		return fault.InvalidField(
+			"type",
+			CodeTypeReserved,
+			"Event types that start with endpoint. or posthorn. are reserved. Choose another name.",
+		)
 	case ValidType(name):
 		return nil
 	}

@@ -173,8 +173,11 @@ func (s *scanner) array(depth int) error {
 }
 
 func (s *scanner) tooDeep() error {
-	return fault.InvalidField("data", CodeTooDeep,
-		fmt.Sprintf("The JSON is nested more than %d levels deep at byte %d. Flatten it.", s.most, s.at+1))
+	return fault.InvalidField(
+		"data",
+		CodeTooDeep,
+		fmt.Sprintf("The JSON is nested more than %d levels deep at byte %d. Flatten it.", s.most, s.at+1),
+	)
 }
 
 func (s *scanner) literal(word string) error {

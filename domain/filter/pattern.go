@@ -20,8 +20,11 @@ func ValidPattern(p string) error {
 	if p == "*" || len(p) <= maxType && segments(prefix) {
 		return nil
 	}
-	return fault.InvalidField("event_types", "event_type_pattern_invalid",
-		"A subscription is an event type such as order.completed, a prefix such as order.*, or * for all types. A * can only be the last segment.")
+	return fault.InvalidField(
+		"event_types",
+		"event_type_pattern_invalid",
+		"A subscription is an event type such as order.completed, a prefix such as order.*, or * for all types. A * can only be the last segment.",
+	)
 }
 
 // segments reports whether a text is segments of letters, digits, _ and - joined by dots.

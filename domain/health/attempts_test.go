@@ -16,8 +16,14 @@ func attempts(ok, total int64) health.Attempts {
 func TestRatesReadInPercentAndNeverBetterThanTheyAre(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]health.Attempts{
-		"-": {}, "100.0%": attempts(7, 7), "0.0%": attempts(0, 7), "98.9%": attempts(989, 1000), "99.9%": attempts(999_999, 1_000_000),
-		"66.6%": {2, 0, 1}, "14.2%": {1, 1, 1, 1, 1, 1, 1}, "50.0%": {1, -5, 0, 1},
+		"-":      {},
+		"100.0%": attempts(7, 7),
+		"0.0%":   attempts(0, 7),
+		"98.9%":  attempts(989, 1000),
+		"99.9%":  attempts(999_999, 1_000_000),
+		"66.6%":  {2, 0, 1},
+		"14.2%":  {1, 1, 1, 1, 1, 1, 1},
+		"50.0%":  {1, -5, 0, 1},
 	} {
 		if got := a.Rate().String(); got != want {
 			t.Errorf("%v: got %s, want %s", a, got, want)

@@ -211,8 +211,9 @@ func TestAnOpenBreakerLooksHalfOpenOnceItsProbeIsDue(t *testing.T) {
 	t.Parallel()
 	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Minute)}
 	for at, want := range map[time.Duration]health.State{
-		time.Second: health.Open, time.Minute: health.HalfOpen,
-		time.Hour: health.HalfOpen,
+		time.Second: health.Open,
+		time.Minute: health.HalfOpen,
+		time.Hour:   health.HalfOpen,
 	} {
 		if got := open.At(after(at)); got != want {
 			t.Errorf("after %v it is %s, want %s", at, got, want)

@@ -40,8 +40,9 @@ func TestManyFailuresDisableAtOnceWhereNoHoursAreAsked(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := health.Policy{UnhealthyFailures: 10, FailuresOver: 100}
 	c := delivery.Counters{
-		ConsecutiveFailures: 100, UnhealthySince: now.Add(-time.Minute),
-		FirstFailureAt: now.Add(-time.Minute),
+		ConsecutiveFailures: 100,
+		UnhealthySince:      now.Add(-time.Minute),
+		FirstFailureAt:      now.Add(-time.Minute),
 	}
 	if v := p.Evaluate(c, now); v.Disable {
 		t.Errorf("100 failures: %+v", v)
@@ -325,8 +326,10 @@ func TestAWarningIsNeverRepeatedForTheSameStreak(t *testing.T) {
 		},
 		{"sent by a clock that is behind", warn(health.HalfWay, 0), []health.SentWarning{told(health.HalfWay, 0, -hour)}, after(61 * hour), false},
 		{"another policy's", warn(health.HalfWay, 0), []health.SentWarning{{
-			Reason: health.TLS, Stage: health.HalfWay, Since: noon,
-			At: after(hour),
+			Reason: health.TLS,
+			Stage:  health.HalfWay,
+			Since:  noon,
+			At:     after(hour),
 		}}, after(61 * hour), true},
 		{"a moment before its date", warn(health.LastDay, 0), nil, after(120*hour - 1), true},
 		{"its date is over", warn(health.LastDay, 0), nil, after(120 * hour), false},

@@ -73,8 +73,14 @@ type Policy struct {
 // DefaultPolicy is the policy of a platform and a tenant without settings of their own.
 func DefaultPolicy() Policy {
 	return Policy{
-		Gone: true, AuthFailures: 10, AuthMinutes: 30, UnhealthyHours: 5 * 24, UnhealthyFailures: 10,
-		FailuresOver: 100, FailuresHours: 12, TLSHours: 24,
+		Gone:              true,
+		AuthFailures:      10,
+		AuthMinutes:       30,
+		UnhealthyHours:    5 * 24,
+		UnhealthyFailures: 10,
+		FailuresOver:      100,
+		FailuresHours:     12,
+		TLSHours:          24,
 	}
 }
 

@@ -11,8 +11,15 @@ import (
 func TestTheDefaultPolicyIsTheDesigns(t *testing.T) {
 	t.Parallel()
 	want := health.Policy{
-		Gone: true, AuthFailures: 10, AuthMinutes: 30, UnhealthyHours: 120, UnhealthyFailures: 10,
-		FailuresOver: 100, FailuresHours: 12, TLSHours: 24, Exhausted: 0,
+		Gone:              true,
+		AuthFailures:      10,
+		AuthMinutes:       30,
+		UnhealthyHours:    120,
+		UnhealthyFailures: 10,
+		FailuresOver:      100,
+		FailuresHours:     12,
+		TLSHours:          24,
+		Exhausted:         0,
 	}
 	if got := health.DefaultPolicy(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -84,8 +91,7 @@ func TestATenantsSettingsLieOverThePlatforms(t *testing.T) {
 		{
 			"never", `{"health":{"tls_hours":2}}`, `{"health":{"tls_hours":0,"auth_failures":0,"unhealthy_hours":0,"failures_over":0}}`,
 			change(func(p *health.Policy) {
-				p.TLSHours, p.AuthFailures, p.UnhealthyHours, p.FailuresOver = 0, 0, 0,
-					0
+				p.TLSHours, p.AuthFailures, p.UnhealthyHours, p.FailuresOver = 0, 0, 0, 0
 			}),
 		},
 		{"a wrong one leaves the platform's", `{"health":{"tls_hours":2}}`, `{"health":{"tls_hours":9999}}`, change(func(p *health.Policy) { p.TLSHours = 2 })},

@@ -158,9 +158,14 @@ func (p Problem) Action() string {
 
 // problemOfFailure is what an attempt without a response shows.
 var problemOfFailure = map[delivery.Failure]Problem{
-	delivery.FailDNS: ProblemDNS, delivery.FailConnect: ProblemConnect, delivery.FailTLS: ProblemTLS,
-	delivery.FailTimeout: ProblemTimeout, delivery.FailReset: ProblemReset, delivery.FailBlocked: ProblemBlocked,
-	delivery.FailProtocol: ProblemProtocol, delivery.FailInternal: ProblemInternal,
+	delivery.FailDNS:      ProblemDNS,
+	delivery.FailConnect:  ProblemConnect,
+	delivery.FailTLS:      ProblemTLS,
+	delivery.FailTimeout:  ProblemTimeout,
+	delivery.FailReset:    ProblemReset,
+	delivery.FailBlocked:  ProblemBlocked,
+	delivery.FailProtocol: ProblemProtocol,
+	delivery.FailInternal: ProblemInternal,
 }
 
 // ProblemOf says which problem the result of a failed attempt shows. What it calls no problem is a 2xx.

@@ -147,8 +147,11 @@ func (s InStorage) Error() string { return "in storage: " + s.Day.Format(time.Da
 // ErrStored says that something is of a day that is in the store. Its cause is an InStorage.
 func ErrStored(day time.Time) error {
 	name := day.Format(time.DateOnly)
-	e := fault.New(fault.Conflict, "day_stored",
-		"The history of "+name+" is in storage. Bring the day back first: in the dashboard, with POST /history/"+name+"/restore, or with `posthorn history restore "+name+"`.")
+	e := fault.New(
+		fault.Conflict,
+		"day_stored",
+		"The history of "+name+" is in storage. Bring the day back first: in the dashboard, with POST /history/"+name+"/restore, or with `posthorn history restore "+name+"`.",
+	)
 	e.Cause = InStorage{Day: day}
 	return e
 }

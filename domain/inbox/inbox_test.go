@@ -13,15 +13,19 @@ func TestAVerificationIsEchoedInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range signature.Formats() {
 		body := signature.AppendBody(nil, f, signature.Message{
-			EventID: "evt_1", Type: verificationType,
-			CreatedAt: time.Unix(1, 0), Data: []byte(`{"challenge":"ABC234"}`),
+			EventID:   "evt_1",
+			Type:      verificationType,
+			CreatedAt: time.Unix(1, 0),
+			Data:      []byte(`{"challenge":"ABC234"}`),
 		})
 		if got := Challenge(verificationType, body); got != "ABC234" {
 			t.Errorf("%s: %q of %s", f, got, body)
 		}
 		other := signature.AppendBody(nil, f, signature.Message{
-			EventID: "evt_1", Type: "order.paid", CreatedAt: time.Unix(1, 0),
-			Data: []byte(`{"challenge":"ABC234"}`),
+			EventID:   "evt_1",
+			Type:      "order.paid",
+			CreatedAt: time.Unix(1, 0),
+			Data:      []byte(`{"challenge":"ABC234"}`),
 		})
 		if got := Challenge("order.paid", other); got != "" {
 			t.Errorf("%s: an event's own data is echoed: %q", f, got)
@@ -62,8 +66,7 @@ func TestASignatureIsVerifiedWithEverySecret(t *testing.T) {
 			t.Errorf("an hour later: %+v", v)
 		}
 	}
-	if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, http.Header{}, body, nil,
-		now); v.Good || v.Detail == "" {
+	if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, http.Header{}, body, nil, now); v.Good || v.Detail == "" {
 		t.Errorf("without a secret: %+v", v)
 	}
 }

@@ -179,14 +179,24 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 	}
 	for i, h := range f.Hosts {
 		if s := h.State(); (s == HostDown || s == HostPartly) && h.Tenants >= widely {
-			add(DownHost, health.Warned, i, h.Name+": "+h.Words()+" for "+many(h.Tenants, "tenant", "tenants")+".",
-				"Their deliveries to it wait and are probed. Nothing is lost. Pause the host if its owner asks for it.")
+			add(
+				DownHost,
+				health.Warned,
+				i,
+				h.Name+": "+h.Words()+" for "+many(h.Tenants, "tenant", "tenants")+".",
+				"Their deliveries to it wait and are probed. Nothing is lost. Pause the host if its owner asks for it.",
+			)
 		}
 	}
 	for i, l := range f.Loads {
 		if l.Noisy() {
-			add(Noisy, health.Warned, i, l.Tenant+" has "+l.words(many)+".",
-				"It uses capacity that other tenants leave free. If others are waiting too, lower its limits or pause it; its deliveries wait, and nothing is lost.")
+			add(
+				Noisy,
+				health.Warned,
+				i,
+				l.Tenant+" has "+l.words(many)+".",
+				"It uses capacity that other tenants leave free. If others are waiting too, lower its limits or pause it; its deliveries wait, and nothing is lost.",
+			)
 		}
 	}
 	if f.Rejected > 0 {

@@ -10,7 +10,8 @@ import (
 func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 	t.Parallel()
 	well := Facts{
-		Workers: 2, Late: []Waiting{{"Acme", 2 * time.Second}},
+		Workers: 2,
+		Late:    []Waiting{{"Acme", 2 * time.Second}},
 		Hosts: []Host{
 			{Name: "a.example.com", Endpoints: 1, Tenants: 1, Active: 1, BreakersOpen: 1, Failing: 1},
 			{Name: "b.example.com", Endpoints: 9, Tenants: 9, Active: 9, Failing: 9},
@@ -36,15 +37,16 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 		"what people wait for":       {func(f *Facts) { f.Rejected, f.Mails = 1, 2 }, []string{"1 event that was emitted in SQL was rejected.", "2 emails failed permanently."}},
 		"everything at once": {func(f *Facts) {
 			*f = Facts{
-				WorkersLost: 2, Discrepancies: 3, Late: []Waiting{{"Acme", time.Hour}},
-				Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3, Response: "503"}},
-				Loads: []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}},
+				WorkersLost:   2,
+				Discrepancies: 3,
+				Late:          []Waiting{{"Acme", time.Hour}},
+				Hosts:         []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3, Response: "503"}},
+				Loads:         []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}},
 			}
 		}, []string{"No worker is running", "The books differ", "Deliveries of Acme", "2 workers stopped", "a: 3 of 4 failing, 503 for 2 tenants", "Acme has"}},
 	} {
 		f := well
-		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...),
-			append([]Load{}, well.Loads...)
+		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...), append([]Load{}, well.Loads...)
 		tt.with(&f)
 		got := Find(f, func(n int64, one, many string) string {
 			if n == 1 {
@@ -71,7 +73,8 @@ func TestAHostsStateFollowsFromItsActiveEndpoints(t *testing.T) {
 	t.Parallel()
 	for want, hosts := range map[HostState][]Host{
 		HostDown: {{Endpoints: 3, Active: 2, Disabled: 1, BreakersOpen: 2, Failing: 2}, {
-			Endpoints: 1, Active: 1,
+			Endpoints:    1,
+			Active:       1,
 			BreakersOpen: 1,
 		}},
 		HostPartly:  {{Endpoints: 100, Active: 100, BreakersOpen: 3, Failing: 5}},

@@ -31,7 +31,10 @@ func TestAllTriesEndWithinTheProvidersMemory(t *testing.T) {
 func TestAPauseIsBounded(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[time.Duration]time.Duration{
-		0: time.Second, -time.Hour: time.Second, 90 * time.Second: 90 * time.Second, 1000 * time.Hour: time.Hour,
+		0:                time.Second,
+		-time.Hour:       time.Second,
+		90 * time.Second: 90 * time.Second,
+		1000 * time.Hour: time.Hour,
 	} {
 		if got := mail.Pause(asked); got != want {
 			t.Errorf("Retry-After %s: %s, want %s", asked, got, want)
@@ -65,8 +68,13 @@ func TestWhatAProvidersAnswerMeans(t *testing.T) {
 		}
 	}
 	for code, want := range map[int]mail.Verdict{
-		421: mail.Retry, 450: mail.Retry, 452: mail.Retry, 535: mail.Retry,
-		550: mail.Refused, 554: mail.Refused, 0: mail.Retry,
+		421: mail.Retry,
+		450: mail.Retry,
+		452: mail.Retry,
+		535: mail.Retry,
+		550: mail.Refused,
+		554: mail.Refused,
+		0:   mail.Retry,
 	} {
 		if got := mail.ClassifySMTP(code); got != want {
 			t.Errorf("SMTP %d: %d, want %d", code, got, want)

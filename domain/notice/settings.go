@@ -51,7 +51,8 @@ func Contacts(field string, given []string) ([]string, error) {
 			}
 			shown := []rune(strings.ToValidUTF8(text, "?"))
 			wrong = append(wrong, fault.Field{
-				Name: field + "." + strconv.Itoa(i), Code: e.Code,
+				Name:   field + "." + strconv.Itoa(i),
+				Code:   e.Code,
 				Detail: fmt.Sprintf("%q isn't a valid email address. %s", string(shown[:min(len(shown), 100)]), cure),
 			})
 		case !slices.Contains(kept, address):

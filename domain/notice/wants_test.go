@@ -41,7 +41,8 @@ func TestASubscriptionReadsAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := notice.Subscription{
 		Tenant:    id.New(time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC), [10]byte{1}),
-		Recipient: notice.AddressRecipient(" Ada@Acme.example "), Kind: notice.Digest,
+		Recipient: notice.AddressRecipient(" Ada@Acme.example "),
+		Kind:      notice.Digest,
 	}
 	got, ok := notice.ParseSubscription(s.Encode())
 	if !ok || got != s || got.Recipient != "ada@acme.example" {

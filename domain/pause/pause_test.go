@@ -44,8 +44,13 @@ func TestAPauseConcernsWhatItNamesAndNothingElse(t *testing.T) {
 func TestAHostIsReadAsPeopleWriteIt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		" Hooks.Example.com ": "hooks.example.com", "https://hooks.example.com:8443/x?y": "hooks.example.com:8443", "[2001:db8::1]:8443": "[2001:db8::1]:8443",
-		"": "", "https://": "", "a b": "", "me@example.com": "",
+		" Hooks.Example.com ":                "hooks.example.com",
+		"https://hooks.example.com:8443/x?y": "hooks.example.com:8443",
+		"[2001:db8::1]:8443":                 "[2001:db8::1]:8443",
+		"":                                   "",
+		"https://":                           "",
+		"a b":                                "",
+		"me@example.com":                     "",
 	} {
 		got, err := pause.ReadHost("host", text)
 		if got != want || (err == nil) != (want != "") {

@@ -19,8 +19,7 @@ type Limits settings.Limits
 // limited here only where one of them says so: otherwise the server's configuration does.
 func Read(platform, tenant []byte) Limits {
 	l := Limits(settings.ReadLimits(platform, tenant))
-	f := settings.OfTenant()[slices.IndexFunc(settings.OfTenant(),
-		func(f settings.Field) bool { return f.Name == settings.MaxPayload })]
+	f := settings.OfTenant()[slices.IndexFunc(settings.OfTenant(), func(f settings.Field) bool { return f.Name == settings.MaxPayload })]
 	_, here := f.Own(tenant)
 	if _, there := f.Own(platform); !here && !there {
 		l.MaxPayload = 0
@@ -54,21 +53,35 @@ func (r *Refusal) Unwrap() error { return r.Fault }
 
 // OverSecond refuses what goes beyond the events of a second.
 func (l Limits) OverSecond() *Refusal {
-	return &Refusal{Limit: int64(l.EventsPerSecond), Reset: 1, Fault: &fault.Error{
-		Kind: fault.Limited, Code: "events_per_second_limit", RetryAfter: 1, Detail: fmt.Sprintf(
-			"Quota exceeded: this tenant can emit %s events per second, with bursts of %s. The event wasn't stored. Send it again after the time in Retry-After, or ask the operator of this platform for a higher quota.",
-			words.Number(l.EventsPerSecond), words.Number(l.Burst())),
-	}}
+	return &Refusal{
+		Limit: int64(l.EventsPerSecond),
+		Reset: 1,
+		Fault: &fault.Error{
+			Kind:       fault.Limited,
+			Code:       "events_per_second_limit",
+			RetryAfter: 1,
+			Detail: fmt.Sprintf(
+				"Quota exceeded: this tenant can emit %s events per second, with bursts of %s. The event wasn't stored. Send it again after the time in Retry-After, or ask the operator of this platform for a higher quota.",
+				words.Number(l.EventsPerSecond), words.Number(l.Burst())),
+		},
+	}
 }
 
 // OverMonth refuses what goes beyond the events of a month.
 func (l Limits) OverMonth(now time.Time) *Refusal {
 	rest := int(Resets(now).Sub(now)/time.Second) + 1
-	return &Refusal{Limit: int64(l.EventsPerMonth), Reset: rest, Fault: &fault.Error{
-		Kind: fault.Limited, Code: "events_per_month_limit", RetryAfter: rest, Detail: fmt.Sprintf(
-			"Quota exceeded: this tenant can emit %s events per month (UTC). The event wasn't stored. Ask the operator of this platform for a higher quota, or send it again next month.",
-			words.Number(l.EventsPerMonth)),
-	}}
+	return &Refusal{
+		Limit: int64(l.EventsPerMonth),
+		Reset: rest,
+		Fault: &fault.Error{
+			Kind:       fault.Limited,
+			Code:       "events_per_month_limit",
+			RetryAfter: rest,
+			Detail: fmt.Sprintf(
+				"Quota exceeded: this tenant can emit %s events per month (UTC). The event wasn't stored. Ask the operator of this platform for a higher quota, or send it again next month.",
+				words.Number(l.EventsPerMonth)),
+		},
+	}
 }
 
 // CheckPayload rejects data that is larger than the tenant's limit.
@@ -78,7 +91,9 @@ func (l Limits) CheckPayload(size int) error {
 	}
 	detail := fmt.Sprintf("The data has %s bytes; this tenant's maximum is %s. Send a reference to the rest.", words.Number(size), words.Number(l.MaxPayload))
 	return &fault.Error{
-		Kind: fault.TooLarge, Code: "payload_too_large", Detail: detail,
+		Kind:   fault.TooLarge,
+		Code:   "payload_too_large",
+		Detail: detail,
 		Fields: []fault.Field{{Name: "data", Code: "payload_too_large", Detail: detail}},
 	}
 }

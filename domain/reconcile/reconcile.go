@@ -23,7 +23,12 @@ type Page struct {
 func Entered(accepted, delivered, failed, canceled int64) Page {
 	waiting := accepted - delivered - failed - canceled
 	return Page{
-		Accepted: accepted, Delivered: delivered, Failed: failed, Canceled: canceled, Waiting: waiting, Queued: waiting,
+		Accepted:  accepted,
+		Delivered: delivered,
+		Failed:    failed,
+		Canceled:  canceled,
+		Waiting:   waiting,
+		Queued:    waiting,
 	}
 }
 

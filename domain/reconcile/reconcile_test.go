@@ -80,18 +80,29 @@ func TestYesterdayAndTodayAreCheckedApart(t *testing.T) {
 
 func TestAGapIsTheSameForAsLongAsTheSameIsMissing(t *testing.T) {
 	t.Parallel()
-	f := reconcile.Finding{Ledger: reconcile.Entered(10, 5, 2, 1), Tables: reconcile.Page{
-		Accepted: 9, Delivered: 4,
-		Failed: 2, Canceled: 1, Waiting: 2, Queued: 2,
-	}}
+	f := reconcile.Finding{
+		Ledger: reconcile.Entered(10, 5, 2, 1),
+		Tables: reconcile.Page{
+			Accepted:  9,
+			Delivered: 4,
+			Failed:    2,
+			Canceled:  1,
+			Waiting:   2,
+			Queued:    2,
+		},
+	}
 	const want = "accepted -1, delivered -1"
 	if got := f.Gap(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// One that waited is delivered: the same is missing.
 	f.Ledger, f.Tables = reconcile.Entered(10, 6, 2, 1), reconcile.Page{
-		Accepted: 9, Delivered: 5, Failed: 2,
-		Canceled: 1, Waiting: 1, Queued: 1,
+		Accepted:  9,
+		Delivered: 5,
+		Failed:    2,
+		Canceled:  1,
+		Waiting:   1,
+		Queued:    1,
 	}
 	if got := f.Gap(); got != want {
 		t.Errorf("%q, want %q", got, want)

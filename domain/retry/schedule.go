@@ -33,22 +33,38 @@ type Schedule struct {
 }
 
 var schedules = []Schedule{
-	{Name: "standard", Jitter: 0.20, Delays: []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
-		10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
-	}},
+	{
+		Name:   "standard",
+		Jitter: 0.20,
+		Delays: []time.Duration{
+			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+			10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		},
+	},
 	{Name: "exponential", Full: true, Delays: doubling(time.Minute, 11)},
-	{Name: "five", Jitter: 0.10, Delays: []time.Duration{
-		time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 12 * time.Hour,
-	}},
+	{
+		Name:   "five",
+		Jitter: 0.10,
+		Delays: []time.Duration{
+			time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 12 * time.Hour,
+		},
+	},
 	{Name: "short", Jitter: 0.10, Delays: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}},
 	{Name: "quick", Jitter: 0.10, Delays: []time.Duration{time.Second, 4 * time.Second}},
-	{Name: "daily", Jitter: 0.25, Delays: []time.Duration{
-		time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour,
-	}},
-	{Name: "seven", Jitter: 0.10, Delays: []time.Duration{
-		30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
-	}},
+	{
+		Name:   "daily",
+		Jitter: 0.25,
+		Delays: []time.Duration{
+			time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour,
+		},
+	},
+	{
+		Name:   "seven",
+		Jitter: 0.10,
+		Delays: []time.Duration{
+			30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
+		},
+	},
 	{Name: Once, Delays: []time.Duration{}},
 }
 
@@ -99,18 +115,27 @@ func Named(name string) (Schedule, bool) {
 // there is a single attempt. A value outside is a *fault.Error that names retry_policy.delays or retry_policy.jitter.
 func Custom(delays []time.Duration, jitter float64) (Schedule, error) {
 	if len(delays) > MaxDelays {
-		return Schedule{}, fault.InvalidField("retry_policy.delays", "retry_delays_count",
-			fmt.Sprintf("A retry schedule can have at most %d delays; this one has %d.", MaxDelays, len(delays)))
+		return Schedule{}, fault.InvalidField(
+			"retry_policy.delays",
+			"retry_delays_count",
+			fmt.Sprintf("A retry schedule can have at most %d delays; this one has %d.", MaxDelays, len(delays)),
+		)
 	}
 	for i, d := range delays {
 		if d < MinDelay || d > MaxDelay {
-			return Schedule{}, fault.InvalidField("retry_policy.delays", "retry_delay_range",
-				fmt.Sprintf("Delay %d is %s. Every delay must be from 1 second to 24 hours.", i+1, d))
+			return Schedule{}, fault.InvalidField(
+				"retry_policy.delays",
+				"retry_delay_range",
+				fmt.Sprintf("Delay %d is %s. Every delay must be from 1 second to 24 hours.", i+1, d),
+			)
 		}
 	}
 	if math.IsNaN(jitter) || jitter < 0 || jitter > 1 {
-		return Schedule{}, fault.InvalidField("retry_policy.jitter", "retry_jitter_range",
-			"Jitter is the fraction by which a delay varies. Use a number from 0 to 1, such as 0.1.")
+		return Schedule{}, fault.InvalidField(
+			"retry_policy.jitter",
+			"retry_jitter_range",
+			"Jitter is the fraction by which a delay varies. Use a number from 0 to 1, such as 0.1.",
+		)
 	}
 	return Schedule{Name: "custom", Delays: slices.Clone(delays), Jitter: jitter}, nil
 }

@@ -47,8 +47,7 @@ func TestTheScheduleTableIsThePromisedOne(t *testing.T) {
 			if attempt > 0 {
 				got.WriteString(", ")
 			}
-			fmt.Fprintf(&got, "%s (%s..%s)", planned, min(early, late).Round(time.Millisecond),
-				max(early, late).Round(time.Millisecond))
+			fmt.Fprintf(&got, "%s (%s..%s)", planned, min(early, late).Round(time.Millisecond), max(early, late).Round(time.Millisecond))
 		}
 		got.WriteByte('\n')
 	}
@@ -209,8 +208,10 @@ func TestNoWaitIsLongerThanADayAfterJitter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for random, want := range map[float64]time.Duration{
-		0: retry.MinDelay, 0.5: 12 * time.Hour, 0.75: 18 * time.Hour,
-		1: 24 * time.Hour,
+		0:    retry.MinDelay,
+		0.5:  12 * time.Hour,
+		0.75: 18 * time.Hour,
+		1:    24 * time.Hour,
 	} {
 		if got, _ := s.Delay(1, random); got != want {
 			t.Errorf("drawn %v: %s, want %s", random, got, want)

@@ -114,7 +114,8 @@ func (r *Route) evaluate(e Event, in *filter.Input) Verdict {
 			return Verdict{Clause: clause, Detail: why}
 		}
 		return Verdict{
-			Clause: filter.ClauseFilter, Unsure: true,
+			Clause: filter.ClauseFilter,
+			Unsure: true,
 			Detail: "The event's data was expunged, so the result of the endpoint's filter is unknown.",
 		}
 	}
@@ -136,8 +137,10 @@ func taken(r *Route) Verdict {
 	}
 	state := inWords[r.Status]
 	return Verdict{
-		Matched: true, Clause: filter.ClauseState, Held: true,
-		Detail: fmt.Sprintf("Matched; the endpoint was %s, so the delivery was held.", state),
+		Matched: true,
+		Clause:  filter.ClauseState,
+		Held:    true,
+		Detail:  fmt.Sprintf("Matched; the endpoint was %s, so the delivery was held.", state),
 	}
 }
 

@@ -31,8 +31,11 @@ type Route struct {
 // reads otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
 func Compile(r Rule) Route {
 	route := Route{
-		Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status,
-		drops: r.Drops, version: r.Version, source: r.Filter,
+		Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels},
+		Status:       r.Status,
+		drops:        r.Drops,
+		version:      r.Version,
+		source:       r.Filter,
 	}
 	if r.Filter != "" {
 		route.Filter, route.unusable = filter.Compile([]byte(r.Filter))
@@ -84,7 +87,9 @@ func (r *Route) isHeld() bool { return r.Status != endpoint.Active }
 
 // inWords says why an endpoint receives nothing.
 var inWords = map[endpoint.Status]string{
-	endpoint.Unverified: "not verified yet", endpoint.Paused: "paused", endpoint.Disabled: "disabled",
+	endpoint.Unverified: "not verified yet",
+	endpoint.Paused:     "paused",
+	endpoint.Disabled:   "disabled",
 }
 
 func dropped(s endpoint.Status) string {

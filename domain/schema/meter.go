@@ -91,7 +91,9 @@ func (m *meter) attach(s *jsonschema.Schema, known map[*jsonschema.Schema]*price
 		return p
 	}
 	p := &price{
-		try: 1 + len(s.Required)/cheapValues, unique: s.UniqueItems, number: numericUnits * countNumeric(s),
+		try:    1 + len(s.Required)/cheapValues,
+		unique: s.UniqueItems,
+		number: numericUnits * countNumeric(s),
 	}
 	known[s] = p
 	if s.Enum != nil {
@@ -134,13 +136,16 @@ func (m *meter) attach(s *jsonschema.Schema, known map[*jsonschema.Schema]*price
 	if own != nil && own.Name == "regex" {
 		p.text = regexpFormat
 	}
-	s.Format = &jsonschema.Format{Name: "", Validate: func(v any) error {
-		m.pay(p.of(v))
-		if own == nil {
-			return nil
-		}
-		return own.Validate(v)
-	}}
+	s.Format = &jsonschema.Format{
+		Name: "",
+		Validate: func(v any) error {
+			m.pay(p.of(v))
+			if own == nil {
+				return nil
+			}
+			return own.Validate(v)
+		},
+	}
 	if own != nil {
 		s.Format.Name = own.Name
 	}

@@ -220,7 +220,9 @@ func Fault(found []Mismatch) error {
 		fields[i] = fault.Field{Name: m.Field, Code: "schema_mismatch", Detail: m.Detail}
 	}
 	return &fault.Error{
-		Kind: fault.Invalid, Code: "schema_mismatch", Fields: fields,
+		Kind:   fault.Invalid,
+		Code:   "schema_mismatch",
+		Fields: fields,
 		Detail: "The data doesn't match the schema of its event type. " + found[0].Field + ": " + found[0].Detail + " Fix the data, or the schema of the type.",
 	}
 }

@@ -91,8 +91,7 @@ func TestSchemasLoadNothingAndEnd(t *testing.T) {
 		`5`: "",
 	} {
 		_, err := Compile([]byte(text))
-		if e := fault.As(err); e == nil || e.Code != "schema_invalid" || !strings.Contains(e.Detail, says) || strings.Contains(e.Detail,
-			"root:") {
+		if e := fault.As(err); e == nil || e.Code != "schema_invalid" || !strings.Contains(e.Detail, says) || strings.Contains(e.Detail, "root:") {
 			t.Errorf("%.100s: %v", text, err)
 		}
 	}
@@ -203,8 +202,13 @@ func TestPatternsAndNumbersThatNoCheckCouldAffordAreRefused(t *testing.T) {
 	}
 	s := compile(t, `{"properties":{"a":{"items":{"type":"integer"}}}}`)
 	for number, says := range map[string]string{
-		"1e999999": "can't be checked", "1E+401": "can't be checked", "-1e-0999": "can't be checked",
-		strings.Repeat("7", 401): "can't be checked", "1e0400": "", "1e300": "", "12345678901234567890123": "",
+		"1e999999":                "can't be checked",
+		"1E+401":                  "can't be checked",
+		"-1e-0999":                "can't be checked",
+		strings.Repeat("7", 401):  "can't be checked",
+		"1e0400":                  "",
+		"1e300":                   "",
+		"12345678901234567890123": "",
 	} {
 		found := check(t, s, `{"a":[1,`+number+`]}`)
 		told := ""

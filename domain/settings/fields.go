@@ -76,20 +76,37 @@ const (
 
 var fields = slices.Concat([]Field{
 	{
-		Name: SignUp, Group: groupTenants, Label: "Who can create a tenant", Words: []string{asConfigured, Open, Invite}, Default: asConfigured,
-		Hint: "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP.",
+		Name:    SignUp,
+		Group:   groupTenants,
+		Label:   "Who can create a tenant",
+		Words:   []string{asConfigured, Open, Invite},
+		Default: asConfigured,
+		Hint:    "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP.",
 	},
 	{Name: RetentionDays, Group: groupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "For tenants created from now on."},
 
 	{Name: EventsPerSecond, Group: groupLimits, Label: "Events per second", Low: 1, High: 1_000_000, Zero: "unlimited", Default: "0", Tenant: true},
 	{
-		Name: EventsPerMonth, Group: groupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0",
-		Tenant: true, Hint: "Calendar months, UTC. Owners are notified at 80% and 100%.",
+		Name:    EventsPerMonth,
+		Group:   groupLimits,
+		Label:   "Events per month",
+		Low:     1,
+		High:    1_000_000_000_000,
+		Zero:    "unlimited",
+		Default: "0",
+		Tenant:  true,
+		Hint:    "Calendar months, UTC. Owners are notified at 80% and 100%.",
 	},
 	{Name: MaxEndpoints, Group: groupLimits, Label: "Endpoints", Low: 1, High: 100_000, Default: "50", Tenant: true},
 	{
-		Name: MaxPayload, Group: groupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20,
-		Default: strconv.Itoa(256 << 10), Tenant: true,
+		Name:    MaxPayload,
+		Group:   groupLimits,
+		Label:   "Largest event",
+		Unit:    "bytes of data",
+		Low:     1024,
+		High:    1 << 20,
+		Default: strconv.Itoa(256 << 10),
+		Tenant:  true,
 	},
 
 	{Name: "endpoints.retry_policy", Group: groupEndpoints, Label: "Retry schedule", Words: retry.Names(), Default: retry.Default},
@@ -110,8 +127,14 @@ var fields = slices.Concat([]Field{
 
 // policyLabels say what the parts of the health policy are called.
 var policyLabels = map[string]string{
-	"auth_failures": "Consecutive 401, 403, or 404 responses", "auth_minutes": "401, 403, or 404: minimum time", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "All attempts failed: minimum failures",
-	"failures_over": "Consecutive failures above", "failures_hours": "Consecutive failures: minimum time", "tls_hours": "All attempts failed with TLS errors for", "exhausted": "Deliveries out of attempts",
+	"auth_failures":      "Consecutive 401, 403, or 404 responses",
+	"auth_minutes":       "401, 403, or 404: minimum time",
+	"unhealthy_hours":    "All attempts failed for",
+	"unhealthy_failures": "All attempts failed: minimum failures",
+	"failures_over":      "Consecutive failures above",
+	"failures_hours":     "Consecutive failures: minimum time",
+	"tls_hours":          "All attempts failed with TLS errors for",
+	"exhausted":          "Deliveries out of attempts",
 }
 
 // policyFields are the health policy's parts with the ranges that it has.
@@ -122,8 +145,13 @@ func policyFields() []Field {
 	out := []Field{{Name: "health.gone", Group: groupHealth, Label: "Disable on the first 410", Words: onOff, Default: "on"}}
 	for _, r := range health.Ranges() {
 		f := Field{
-			Name: "health." + r.Name, Group: groupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low,
-			High: r.High, Default: fmt.Sprint(byDefault[r.Name]),
+			Name:    "health." + r.Name,
+			Group:   groupHealth,
+			Label:   policyLabels[r.Name],
+			Unit:    r.Unit,
+			Low:     r.Low,
+			High:    r.High,
+			Default: fmt.Sprint(byDefault[r.Name]),
 		}
 		if r.Never {
 			f.Zero = "never"

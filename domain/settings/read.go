@@ -110,9 +110,10 @@ type Limits struct {
 // ReadLimits are a tenant's limits.
 func ReadLimits(platform, tenant []byte) Limits {
 	return Limits{
-		EventsPerSecond: Number(EventsPerSecond, platform, tenant), EventsPerMonth: Number(EventsPerMonth, platform,
-			tenant),
-		Endpoints: Number(MaxEndpoints, platform, tenant), MaxPayload: Number(MaxPayload, platform, tenant),
+		EventsPerSecond: Number(EventsPerSecond, platform, tenant),
+		EventsPerMonth:  Number(EventsPerMonth, platform, tenant),
+		Endpoints:       Number(MaxEndpoints, platform, tenant),
+		MaxPayload:      Number(MaxPayload, platform, tenant),
 	}
 }
 

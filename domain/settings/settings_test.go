@@ -44,8 +44,16 @@ func TestTheRulesReadWhatIsSet(t *testing.T) {
 		t.Errorf("the defaults differ: %+v", before)
 	}
 	raw, changed, err := Amend([]byte(`{"tenant":"kept","health":{"gone":true},"endpoints":{"prefix":"Acme"}}`), Fields(), map[string]string{
-		MaxEndpoints: "7", "endpoints.rate_limit": "0", "endpoints.retry_policy": "short", "endpoints.when_held": "drop", "endpoints.timeout_seconds": "3",
-		"health.gone": "off", "health.tls_hours": "0", "health.exhausted": " 12 ", EventsPerMonth: "1000000", Digest: "off",
+		MaxEndpoints:                "7",
+		"endpoints.rate_limit":      "0",
+		"endpoints.retry_policy":    "short",
+		"endpoints.when_held":       "drop",
+		"endpoints.timeout_seconds": "3",
+		"health.gone":               "off",
+		"health.tls_hours":          "0",
+		"health.exhausted":          " 12 ",
+		EventsPerMonth:              "1000000",
+		Digest:                      "off",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +96,12 @@ func TestAnEmptyTextTakesASettingOut(t *testing.T) {
 func TestWhatAFieldCannotBeIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	_, _, err := Amend(nil, OfTenant(), map[string]string{
-		EventsPerSecond: "-1", MaxEndpoints: "0", MaxPayload: "1048577", EventsPerMonth: "1e6", SignUp: "open", "nonsense": "1",
+		EventsPerSecond: "-1",
+		MaxEndpoints:    "0",
+		MaxPayload:      "1048577",
+		EventsPerMonth:  "1e6",
+		SignUp:          "open",
+		"nonsense":      "1",
 	})
 	e := fault.As(err)
 	if e == nil || len(e.Fields) != 6 {

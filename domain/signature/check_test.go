@@ -23,7 +23,9 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 		"no secret":      {secret: " ", want: "secret=failed headers=skipped id=skipped timestamp=skipped scheme=skipped signature=skipped"},
 		"an old one":     {now: time.Hour, want: "timestamp=failed"},
 		"from the future, and changed": {
-			now: -time.Hour, change: func(_ http.Header, b *[]byte) { *b = append(*b, ' ') }, want: "timestamp=failed signature=failed",
+			now:    -time.Hour,
+			change: func(_ http.Header, b *[]byte) { *b = append(*b, ' ') },
+			want:   "timestamp=failed signature=failed",
 		},
 		"a changed body":     {change: func(_ http.Header, b *[]byte) { *b = []byte(strings.Replace(string(*b), "1", "2", 1)) }, want: "signature=failed"},
 		"no signature":       {change: func(h http.Header, _ *[]byte) { h.Del("webhook-signature") }, want: "headers=failed id=skipped timestamp=skipped scheme=skipped signature=skipped"},
@@ -38,8 +40,7 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 		}
 		body := AppendBody(nil, Standard, m)
 		h := http.Header{}
-		for _, one := range (Signing{Format: Standard, Keys: []Key{key}}).Headers(nil, m, body,
-			Send{At: at, Attempt: 1}) {
+		for _, one := range (Signing{Format: Standard, Keys: []Key{key}}).Headers(nil, m, body, Send{At: at, Attempt: 1}) {
 			h.Set(one.Name, one.Value)
 		}
 		if c.change != nil {
@@ -67,8 +68,13 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 func TestADebuggerLooksAtWhatTheFormatHas(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[Format]int{Standard: 6, XWebhook: 5, TV1: 5, BodyHex: 4, Raw: 5} {
-		findings, good := Wire{Format: format}.Debug(func(string) string { return "" }, nil, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", time.Unix(0, 0),
-			DefaultTolerance)
+		findings, good := Wire{Format: format}.Debug(
+			func(string) string { return "" },
+			nil,
+			"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
+			time.Unix(0, 0),
+			DefaultTolerance,
+		)
 		if len(findings) != want || good {
 			t.Errorf("%s: %+v", format, findings)
 		}

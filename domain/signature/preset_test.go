@@ -41,12 +41,10 @@ func TestPublishedVectorsOfOtherSendersPass(t *testing.T) {
 				h.Set(name, value)
 			}
 			now := time.Unix(v.At, 0)
-			if err := p.Wire().Verify(h.Get, []byte(v.Body), []string{v.Secret}, now,
-				signature.DefaultTolerance); err != nil {
+			if err := p.Wire().Verify(h.Get, []byte(v.Body), []string{v.Secret}, now, signature.DefaultTolerance); err != nil {
 				t.Error(err)
 			}
-			if err := p.Wire().Verify(h.Get, []byte(v.Body+" "), []string{v.Secret}, now,
-				signature.DefaultTolerance); !fault.Is(err, signature.CodeMismatch) {
+			if err := p.Wire().Verify(h.Get, []byte(v.Body+" "), []string{v.Secret}, now, signature.DefaultTolerance); !fault.Is(err, signature.CodeMismatch) {
 				t.Errorf("another body: %v", err)
 			}
 		})
@@ -100,8 +98,7 @@ func TestEveryPresetVerifiesWhatItSendsAndIsShownAsItWasSent(t *testing.T) {
 				}
 				h.Set(one.Name, one.Value)
 			}
-			if err := w.Verify(h.Get, body, []string{"whsec_" + strings.Repeat("A", 32), secret}, at,
-				signature.DefaultTolerance); err != nil {
+			if err := w.Verify(h.Get, body, []string{"whsec_" + strings.Repeat("A", 32), secret}, at, signature.DefaultTolerance); err != nil {
 				t.Error(err)
 			}
 			if findings, good := w.Debug(h.Get, body, secret, at, signature.DefaultTolerance); !good ||

@@ -29,8 +29,12 @@ var (
 
 func message() signature.Message {
 	return signature.Message{
-		EventID: "evt_01", DeliveryID: "dlv_02", EndpointID: "ep_03", Type: "order.completed",
-		CreatedAt: createdAt, Data: []byte(`{"a":1, "a":12345678901234567890,"html":"<&>"}`),
+		EventID:    "evt_01",
+		DeliveryID: "dlv_02",
+		EndpointID: "ep_03",
+		Type:       "order.completed",
+		CreatedAt:  createdAt,
+		Data:       []byte(`{"a":1, "a":12345678901234567890,"html":"<&>"}`),
 	}
 }
 
@@ -164,8 +168,12 @@ func TestEachFormatSetsItsHeadersInItsOwnSpelling(t *testing.T) {
 			}
 			s := signature.Signing{Format: tt.format, Prefix: tt.prefix, Keys: keys(t, tt.format, secret)}
 			body := signature.AppendBody(nil, tt.format, message())
-			headers := s.Headers([]signature.Header{{Name: "kept", Value: "1"}}, message(), body,
-				signature.Send{At: sentAt, Attempt: 2, Replayed: true})
+			headers := s.Headers(
+				[]signature.Header{{Name: "kept", Value: "1"}},
+				message(),
+				body,
+				signature.Send{At: sentAt, Attempt: 2, Replayed: true},
+			)
 			got := []string{}
 			for _, h := range headers[1:] {
 				if strings.EqualFold(h.Name[max(0, len(h.Name)-9):], "signature") {
@@ -370,8 +378,7 @@ func TestSigningIsTheSameFromManyGoroutines(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				if got := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1}); !slices.Equal(got,
-					want) {
+				if got := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1}); !slices.Equal(got, want) {
 					t.Errorf("got %v", got)
 					return
 				}

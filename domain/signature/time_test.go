@@ -11,12 +11,10 @@ func TestTimesAreWrittenInTheirLayout(t *testing.T) {
 	t.Parallel()
 	moments := []time.Time{
 		{},
-		time.Unix(0, 0), time.Date(999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(1000, 1, 1, 0, 0, 0, 0,
-			time.UTC),
+		time.Unix(0, 0), time.Date(999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(1000, 1, 1, 0, 0, 0, 0, time.UTC),
 		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
 		time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC),
-		time.Date(2026, 2, 28, 23, 30, 0, 1_000_000, time.FixedZone("", -5*3600)), time.Date(2028, 2, 29, 0, 0, 0,
-			999_999, time.UTC),
+		time.Date(2026, 2, 28, 23, 30, 0, 1_000_000, time.FixedZone("", -5*3600)), time.Date(2028, 2, 29, 0, 0, 0, 999_999, time.UTC),
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {

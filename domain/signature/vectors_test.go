@@ -164,8 +164,11 @@ func TestOtherImplementationsMakeTheSameSignatures(t *testing.T) {
 			t.Run(name+"/"+v.Name, func(t *testing.T) {
 				t.Parallel()
 				body, want, when := v.bytes(t), v.header(how.signature), v.signedAt(t)
-				s := signature.Signing{Format: how.format, Prefix: how.prefix, Keys: keys(t, how.format,
-					v.secrets()...)}
+				s := signature.Signing{
+					Format: how.format,
+					Prefix: how.prefix,
+					Keys:   keys(t, how.format, v.secrets()...),
+				}
 				if err := s.Validate(); err != nil {
 					t.Fatal(err)
 				}
@@ -180,8 +183,7 @@ func TestOtherImplementationsMakeTheSameSignatures(t *testing.T) {
 				}
 				find := func(name string) string { return get(sent, name) }
 				for _, secret := range slices.Concat(v.secrets(), v.PublicKeys) {
-					if err := (signature.Wire{Format: how.format, Prefix: how.prefix}).Verify(find, body,
-						[]string{secret}, when, 0); err != nil {
+					if err := (signature.Wire{Format: how.format, Prefix: how.prefix}).Verify(find, body, []string{secret}, when, 0); err != nil {
 						t.Errorf("does not verify: %v", err)
 					}
 				}
@@ -223,7 +225,8 @@ func TestTheVerifyCasesOfTheCorpus(t *testing.T) {
 			t.Parallel()
 			how, base := schemes[tt.Scheme], bases[tt.Scheme]
 			headers := map[string]string{
-				"webhook-id": "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", "webhook-timestamp": "1700000000",
+				"webhook-id":                   "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W",
+				"webhook-timestamp":            "1700000000",
 				strings.ToLower(how.signature): base.signature,
 			}
 			verify := func(body []byte, now int64) error {

@@ -201,8 +201,7 @@ func FuzzVerifyNeverPanicsNorAcceptsAForgery(f *testing.F) {
 		}
 		secret := signature.NewSecret([32]byte{99})
 		for _, tolerance := range []time.Duration{-1, 0, signature.DefaultTolerance} {
-			if (signature.Wire{Format: signature.Format(format)}).Verify(find, body, []string{secret}, sentAt,
-				tolerance) == nil {
+			if (signature.Wire{Format: signature.Format(format)}).Verify(find, body, []string{secret}, sentAt, tolerance) == nil {
 				t.Errorf("accepted %q", sig)
 			}
 		}

@@ -223,16 +223,31 @@ type Decision struct {
 
 // Why a provider's word is not enough. Each says who can help.
 var (
-	ErrRemoved = fault.New(fault.Forbidden, "sso_member_removed",
-		"You were removed from this tenant. An owner or admin can invite you again.")
-	ErrNotMember = fault.New(fault.Forbidden, "sso_not_a_member",
-		"Your provider signed you in, but you aren't a member of this tenant. Ask an owner or admin for an invitation.")
-	ErrEmail = fault.New(fault.Forbidden, "sso_email_unverified",
-		"Your provider didn't say that your email address is verified. Ask the administrator of your provider to send the claims email and email_verified.")
-	ErrOtherAccount = fault.New(fault.Forbidden, "sso_other_account",
-		"The member with this address belongs to another account of your provider. An owner can remove the member and invite you again.")
-	ErrNoRole = fault.New(fault.Forbidden, "sso_no_role",
-		"None of your groups has a role in this tenant. Ask the administrator of your provider, or an owner of the tenant.")
+	ErrRemoved = fault.New(
+		fault.Forbidden,
+		"sso_member_removed",
+		"You were removed from this tenant. An owner or admin can invite you again.",
+	)
+	ErrNotMember = fault.New(
+		fault.Forbidden,
+		"sso_not_a_member",
+		"Your provider signed you in, but you aren't a member of this tenant. Ask an owner or admin for an invitation.",
+	)
+	ErrEmail = fault.New(
+		fault.Forbidden,
+		"sso_email_unverified",
+		"Your provider didn't say that your email address is verified. Ask the administrator of your provider to send the claims email and email_verified.",
+	)
+	ErrOtherAccount = fault.New(
+		fault.Forbidden,
+		"sso_other_account",
+		"The member with this address belongs to another account of your provider. An owner can remove the member and invite you again.",
+	)
+	ErrNoRole = fault.New(
+		fault.Forbidden,
+		"sso_no_role",
+		"None of your groups has a role in this tenant. Ask the administrator of your provider, or an owner of the tenant.",
+	)
 	ErrDisabled = fault.New(fault.Forbidden, "sso_account_disabled", "Your account is disabled. Contact the operator of this server.")
 )
 

@@ -31,7 +31,8 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 	}{
 		"a new person of a verified domain joins with the highest mapped role": {mapped, ada, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{Join: true, Role: "admin", Link: true}, nil},
 		"a new person without a mapped value gets the default": {mapped, nobody, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{
-			Join: true, Role: "viewer",
+			Join: true,
+			Role: "viewer",
 			Link: true,
 		}, nil},
 		"without a default they are rejected": {
@@ -81,8 +82,9 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 			sso.ErrRemoved,
 		},
 		"except by an invitation": {mapped, ada, sso.Facts{
-			Linked: true, EmailKnown: true,
-			Invited: "viewer",
+			Linked:     true,
+			EmailKnown: true,
+			Invited:    "viewer",
 		}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
 		"an invitation of a verified domain links a removed member again": {
 			mapped, ada,
@@ -118,7 +120,8 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 			sso.ErrOtherAccount,
 		},
 		"a disabled person": {plain, ada, sso.Facts{
-			Linked: true, Role: "owner",
+			Linked:   true,
+			Role:     "owner",
 			Disabled: true,
 		}, sso.Decision{}, sso.ErrDisabled},
 		"no subject": {

@@ -209,8 +209,12 @@ func alerts(in []Endpoint, degraded bool, now time.Time) []Alert {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Alert) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.rank, b.rank), cmp.Compare(b.Failed, a.Failed),
-			a.Endpoint.Compare(b.Endpoint))
+		return cmp.Or(
+			cmp.Compare(b.Severity, a.Severity),
+			cmp.Compare(a.rank, b.rank),
+			cmp.Compare(b.Failed, a.Failed),
+			a.Endpoint.Compare(b.Endpoint),
+		)
 	})
 	return all
 }
@@ -225,8 +229,12 @@ type Recovery struct {
 
 // Detail says what is over, with the name of the endpoint first. The time is told beside it.
 func (r Recovery) Detail() string {
-	return fmt.Sprintf("%s recovered: %s of %s failed in the last 24 hours.", r.Name, words.Number(r.Failed),
-		words.Count(r.Attempts, "attempt", "attempts"))
+	return fmt.Sprintf(
+		"%s recovered: %s of %s failed in the last 24 hours.",
+		r.Name,
+		words.Number(r.Failed),
+		words.Count(r.Attempts, "attempt", "attempts"),
+	)
 }
 
 // recoveries are the endpoints that failed too often in the last 24 hours and are well again, the latest first.

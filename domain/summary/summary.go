@@ -142,8 +142,7 @@ func (s *Summary) rates() (low, veryLow bool) {
 			hour.Add(e.Hour)
 		}
 	}
-	return lastDay.Rate().Under(health.WarningPercent),
-		hour.Rate().Total >= criticalAttempts && hour.Rate().Under(criticalPercent)
+	return lastDay.Rate().Under(health.WarningPercent), hour.Rate().Total >= criticalAttempts && hour.Rate().Under(criticalPercent)
 }
 
 // act says what to do first: about the endpoint that the first finding names, where it names one.
@@ -174,8 +173,13 @@ func (s *Summary) failures(low, veryLow bool) {
 		s.add(health.Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), s.worst(), checkAttempts)
 	}
 	if s.OldestDue > cmp.Or(s.MayBeDue, criticalDue) {
-		s.add(health.Critical, "oldest_due", fmt.Sprintf("A delivery has been overdue for %s minutes.", words.Number(int(s.OldestDue.Minutes()))), id.UUID{},
-			"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, contact the operator of this platform.")
+		s.add(
+			health.Critical,
+			"oldest_due",
+			fmt.Sprintf("A delivery has been overdue for %s minutes.", words.Number(int(s.OldestDue.Minutes()))),
+			id.UUID{},
+			"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, contact the operator of this platform.",
+		)
 	}
 	if low {
 		s.add(health.Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), s.worst(), checkAttempts)

@@ -40,8 +40,7 @@ func (c Context) String() string {
 // Parse reads a header. What the specification calls invalid is no context, and is no error either: a broken trace must
 // not stop an event. A later version is read as far as version 00 goes.
 func Parse(text string) (c Context, ok bool) {
-	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || strings.ContainsFunc(text[:55],
-		notOfHeader) {
+	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || strings.ContainsFunc(text[:55], notOfHeader) {
 		return Context{}, false
 	}
 	switch version := text[:2]; {

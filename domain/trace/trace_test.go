@@ -76,7 +76,11 @@ func TestEachAttemptHasASpanOfItsOwnInTheEventsTrace(t *testing.T) {
 func TestTheIDOfATraceIsToldFromOtherTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"0af7651916cd43dd8448eb211c80319c": true, "0AF7651916CD43DD8448EB211C80319C": false, strings.Repeat("0", 32): false, "0af7": false, "ord_10338": false,
+		"0af7651916cd43dd8448eb211c80319c": true,
+		"0AF7651916CD43DD8448EB211C80319C": false,
+		strings.Repeat("0", 32):            false,
+		"0af7":                             false,
+		"ord_10338":                        false,
 	} {
 		if trace.ValidID(text) != want {
 			t.Errorf("%q is an id: %v", text, !want)

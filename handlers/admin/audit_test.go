@@ -38,7 +38,9 @@ func TestTheConsolesAuditLogNamesWhatWasRenamedOrDeleted(t *testing.T) {
 	page := w.page("/console/audit?tenant=" + id.Tenant.Format(tenant))
 	rows := regexp.MustCompile(`(?s)<tr>.*?</tr>`).FindAllString(page, -1)
 	for object, name := range map[string]string{
-		id.Endpoint.Format(renamed): "Orders, renamed", id.Endpoint.Format(deleted): "https://b.example/in?key=***", member: "former@example.com",
+		id.Endpoint.Format(renamed): "Orders, renamed",
+		id.Endpoint.Format(deleted): "https://b.example/in?key=***",
+		member:                      "former@example.com",
 	} {
 		found := false
 		for _, row := range rows {

@@ -66,14 +66,22 @@ func newConsole(t *testing.T) *console {
 	}
 	sessions := handlers.NewSessions(w.db, consoleBase)
 	kit := handlers.New(handlers.Config{
-		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, slog.New(slog.DiscardHandler),
-			time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Sessions: sessions, BaseURL: consoleBase, Keys: ring,
+		DB:            w.db,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, slog.New(slog.DiscardHandler), time.Now),
+		Log:           slog.New(slog.DiscardHandler),
+		Now:           time.Now,
+		Sessions:      sessions,
+		BaseURL:       consoleBase,
+		Keys:          ring,
 	})
 	engine := kit.NewEngine()
 	w.routes = admin.Routes(admin.Deps{
-		DB: w.db, Keys: ring, Console: auth.Console{Development: true}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Export: api.NewExporter(api.Deps{DB: w.db, Keys: ring, Now: time.Now}),
+		DB:      w.db,
+		Keys:    ring,
+		Console: auth.Console{Development: true},
+		Log:     slog.New(slog.DiscardHandler),
+		Now:     time.Now,
+		Export:  api.NewExporter(api.Deps{DB: w.db, Keys: ring, Now: time.Now}),
 	})
 	kit.Mount(engine, w.routes)
 	w.engine = engine

@@ -126,12 +126,17 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 }
 
 // eventList is the list of the events of all tenants.
-var eventList = handlers.List{Name: "events", Rows: pageRows, Of: id.Event, Filters: []handlers.Filter{
-	handlers.ByTenant,
-	handlers.ByType,
-	handlers.BySince,
-	handlers.ByUntil,
-}}
+var eventList = handlers.List{
+	Name: "events",
+	Rows: pageRows,
+	Of:   id.Event,
+	Filters: []handlers.Filter{
+		handlers.ByTenant,
+		handlers.ByType,
+		handlers.BySince,
+		handlers.ByUntil,
+	},
+}
 
 // listEvents shows the events of all tenants.
 func (a *admin) listEvents(c *handlers.Call) error {

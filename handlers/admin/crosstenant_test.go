@@ -44,18 +44,34 @@ func TestDeliveriesOfAllTenantsAreFiltered(t *testing.T) {
 		status           int
 		kind             string
 	}{
-		"pending": {acme, one, 0, "order.paid"}, "retrying": {umbrella, two, 1, "order.paid"}, "delivered": {acme, one, 2, "order.sent"},
-		"failed": {umbrella, two, 3, "order.paid"}, "canceled": {acme, one, 4, "order.paid"}, "held": {umbrella, held, 0, "order.sent"},
+		"pending":   {acme, one, 0, "order.paid"},
+		"retrying":  {umbrella, two, 1, "order.paid"},
+		"delivered": {acme, one, 2, "order.sent"},
+		"failed":    {umbrella, two, 3, "order.paid"},
+		"canceled":  {acme, one, 4, "order.paid"},
+		"held":      {umbrella, held, 0, "order.sent"},
 	} {
 		_, short[name] = w.delivered(d.tenant, d.endpoint, d.kind, d.status)
 	}
 	all := []string{"pending", "retrying", "delivered", "failed", "canceled", "held"}
 	for query, want := range map[string][]string{
-		"": all, "status=pending": {"pending"}, "status=retrying": {"retrying"}, "status=held": {"held"}, "status=delivered": {"delivered"},
-		"status=failed": {"failed"}, "status=canceled": {"canceled"}, "type=order.sent": {"delivered", "held"}, "type=order.sent&status=held": {"held"},
-		"tenant=" + id.Tenant.Format(acme): {"pending", "delivered", "canceled"}, "endpoint=" + id.Endpoint.Format(two): {"retrying", "failed"},
-		"host=two.example.com": {"retrying", "failed", "held"}, "host=two.example.com&status=failed": {"failed"}, "host=nowhere.example.com": {},
-		"tenant=" + id.Tenant.Format(acme) + "&host=two.example.com": {}, "since=2001-01-01T00:00": all, "until=2001-01-01T00:00": {},
+		"":                                    all,
+		"status=pending":                      {"pending"},
+		"status=retrying":                     {"retrying"},
+		"status=held":                         {"held"},
+		"status=delivered":                    {"delivered"},
+		"status=failed":                       {"failed"},
+		"status=canceled":                     {"canceled"},
+		"type=order.sent":                     {"delivered", "held"},
+		"type=order.sent&status=held":         {"held"},
+		"tenant=" + id.Tenant.Format(acme):    {"pending", "delivered", "canceled"},
+		"endpoint=" + id.Endpoint.Format(two): {"retrying", "failed"},
+		"host=two.example.com":                {"retrying", "failed", "held"},
+		"host=two.example.com&status=failed":  {"failed"},
+		"host=nowhere.example.com":            {},
+		"tenant=" + id.Tenant.Format(acme) + "&host=two.example.com": {},
+		"since=2001-01-01T00:00": all,
+		"until=2001-01-01T00:00": {},
 	} {
 		page := w.page("/console/deliveries?" + query)
 		for _, name := range all {

@@ -25,8 +25,12 @@ func (a *admin) showHomes(c *handlers.Call) error {
 	v := console.HomesView{Shell: c.Shell("Homes", "homes"), Alone: a.Homes == nil}
 	if a.Homes != nil {
 		for _, s := range a.Homes.States(c.Ctx()) {
-			v.Homes = append(v.Homes, console.HomeLine{Seen: s, Path: atHome(Root, s.Name), Old: s.Last.Counts != nil &&
-				a.Now().Sub(s.CountsAt) > time.Minute})
+			v.Homes = append(v.Homes, console.HomeLine{
+				Seen: s,
+				Path: atHome(Root, s.Name),
+				Old: s.Last.Counts != nil &&
+					a.Now().Sub(s.CountsAt) > time.Minute,
+			})
 		}
 	}
 	return c.Render(http.StatusOK, console.Homes(v))

@@ -119,8 +119,11 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 	if strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">gamma</a>") {
 		t.Error("the page behind Alpha")
 	}
-	for text, to := range map[string]string{id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a), id.Endpoint.Format(ep): "/console/deliveries?endpoint=" +
-		id.Endpoint.Format(ep)} {
+	for text, to := range map[string]string{
+		id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a),
+		id.Endpoint.Format(ep): "/console/deliveries?endpoint=" +
+			id.Endpoint.Format(ep),
+	} {
 		if res := w.send("GET", "/console/tenants?q="+text, nil, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != to {
 			t.Errorf("%s: %d to %s", text, res.Code, res.Header().Get("Location"))
 		}

@@ -26,18 +26,33 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 	v = console.KeysView{
 		Now: a.Now(),
 		Name: components.FieldProps{
-			Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true,
-			MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What will use this key? Helps you know which one to revoke.",
+			Name:        "name",
+			Label:       "Name",
+			Value:       form.Get("name"),
+			Error:       wrong["name"],
+			Required:    true,
+			MaxLength:   account.MaxName,
+			Placeholder: "Billing service",
+			Hint:        "What will use this key? Helps you know which one to revoke.",
 		},
 		Expires: components.FieldProps{
-			Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"),
-			Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires.",
+			Name:     "expires_at",
+			Label:    "Expires (UTC)",
+			Type:     "datetime-local",
+			Attrs:    templ.Attributes{"data-utc": true},
+			Value:    form.Get("expires_at"),
+			Error:    wrong["expires_at"],
+			Optional: true,
+			Width:    "medium",
+			Hint:     "Leave empty for a key that never expires.",
 		},
 		Wrong: wrong["scopes"],
 	}
 	for _, s := range access.PlatformScopes() {
 		v.Scopes = append(v.Scopes, components.Option{
-			Value: string(s), Label: string(s), Hint: pages.ScopeHints[s],
+			Value:    string(s),
+			Label:    string(s),
+			Hint:     pages.ScopeHints[s],
 			Selected: slices.Contains(form["scopes"], string(s)),
 		})
 	}

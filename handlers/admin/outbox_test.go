@@ -44,8 +44,11 @@ func TestWhatTheOutboxRejectedIsCountedAndNamedWithoutWhatItCarries(t *testing.T
 		t.Error("the page shows what an event carries")
 	}
 	for query, shown := range map[string][]string{
-		"?code=schema_mismatch": {b}, "?tenant=" + id.Tenant.Format(acme): {a}, "?tenant=" + id.Tenant.Format(acme) + "&code=schema_mismatch": nil,
-		"?tenant=" + id.Tenant.Format(nobody): {c}, "?code=x": nil,
+		"?code=schema_mismatch":                                       {b},
+		"?tenant=" + id.Tenant.Format(acme):                           {a},
+		"?tenant=" + id.Tenant.Format(acme) + "&code=schema_mismatch": nil,
+		"?tenant=" + id.Tenant.Format(nobody):                         {c},
+		"?code=x":                                                     nil,
 	} {
 		page := w.page("/console/outbox" + query)
 		for _, one := range []string{a, b, c} {

@@ -41,19 +41,35 @@ func (a *admin) overview(c *handlers.Call) error {
 	}
 	t := load.Totals
 	v := console.OverviewView{
-		Shell: c.Shell("Overview", "overview"), Tenants: t.Tenants, Suspended: t.Suspended, Endpoints: t.Endpoints,
-		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
-		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed,
-		Rejected: t.Rejected,
+		Shell:         c.Shell("Overview", "overview"),
+		Tenants:       t.Tenants,
+		Suspended:     t.Suspended,
+		Endpoints:     t.Endpoints,
+		DisabledToday: t.DisabledToday,
+		BreakersOpen:  t.BreakersOpen,
+		Workers:       t.Workers,
+		Waiting:       t.Waiting,
+		WaitingMost:   t.Waiting >= waitingMost,
+		DeadLetters:   t.DeadLetters,
+		MailsFailed:   t.MailsFailed,
+		Rejected:      t.Rejected,
 	}
 	facts := incidents.Facts{
-		Workers: t.Workers, WorkersLost: t.WorkersLost, Discrepancies: t.BooksDiffer,
-		Rejected: t.Rejected, Mails: t.MailsFailed,
+		Workers:       t.Workers,
+		WorkersLost:   t.WorkersLost,
+		Discrepancies: t.BooksDiffer,
+		Rejected:      t.Rejected,
+		Mails:         t.MailsFailed,
 	}
 	for _, o := range load.Late {
 		line := console.OldestLine{
-			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
-			Lanes: o.Lanes, URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
+			Tenant:   o.Name,
+			Path:     tenantPath(o.ID),
+			ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
+			Lanes:    o.Lanes,
+			URL:      egress.Mask(o.URL),
+			Endpoint: id.Endpoint.Format(o.EndpointID),
+			Owner:    o.Owner,
 		}
 		v.Oldest = append(v.Oldest, line)
 		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
@@ -78,7 +94,9 @@ func loads(of show.PlatformLoad) []console.LoadLine {
 	line := func(tenantID id.UUID, name string) *console.LoadLine {
 		if byTenant[tenantID] == nil {
 			byTenant[tenantID] = &console.LoadLine{
-				Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID), ID: id.Tenant.Format(tenantID),
+				Load: incidents.Load{Tenant: name},
+				Path: tenantPath(tenantID),
+				ID:   id.Tenant.Format(tenantID),
 			}
 		}
 		return byTenant[tenantID]

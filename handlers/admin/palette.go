@@ -21,7 +21,9 @@ func (a *admin) palette(c *handlers.Call) error {
 		found, _, err := accounts.ListTenants(c.Ctx(), q, show.Range{Limit: paletteTenants})
 		for _, t := range found.Rows {
 			tenants.Entries = append(tenants.Entries, layout.PaletteEntry{
-				Label: t.Name, Note: id.Tenant.Format(t.ID), Href: tenantPath(t.ID),
+				Label: t.Name,
+				Note:  id.Tenant.Format(t.ID),
+				Href:  tenantPath(t.ID),
 			})
 		}
 		return err
@@ -29,8 +31,11 @@ func (a *admin) palette(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	actions := layout.PaletteGroup{Label: "Actions", Entries: []layout.PaletteEntry{
-		{Label: "Pause dispatch", Href: Root + "/pauses"}, {Label: "Failed deliveries of all tenants", Href: Root + "/deliveries?status=failed"},
-	}}
+	actions := layout.PaletteGroup{
+		Label: "Actions",
+		Entries: []layout.PaletteEntry{
+			{Label: "Pause dispatch", Href: Root + "/pauses"}, {Label: "Failed deliveries of all tenants", Href: Root + "/deliveries?status=failed"},
+		},
+	}
 	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), []layout.PaletteGroup{actions, tenants}))
 }

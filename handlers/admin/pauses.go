@@ -51,11 +51,18 @@ func pausedTitle(pauses []show.Pause) string {
 // pausesView is the list, with the form filled in from the address: other pages link here with a pause of their object.
 func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.PausesView, err error) {
 	v = console.PausesView{
-		Root: pausesPath, Scope: scope,
+		Root:  pausesPath,
+		Scope: scope,
 		Of: components.FieldProps{
-			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Required: true, Complete: "off",
-			Attrs: map[string]any{"list": "known-pausable"},
-			Hint:  "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
+			Name:      "of",
+			Label:     "Which",
+			Value:     of,
+			Mono:      true,
+			MaxLength: 300,
+			Required:  true,
+			Complete:  "off",
+			Attrs:     map[string]any{"list": "known-pausable"},
+			Hint:      "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}

@@ -106,8 +106,12 @@ const (
 
 func page(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm,
-		Timeout: lookFor, Handler: h,
+		Method:  method,
+		Path:    Root + path,
+		Access:  handlers.Access{Operator: true},
+		MaxBody: maxForm,
+		Timeout: lookFor,
+		Handler: h,
 	}
 }
 

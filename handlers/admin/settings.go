@@ -36,14 +36,19 @@ func settingField(f settings.Field, own []byte, above ...[]byte) console.Setting
 	text, _ := f.Own(own)
 	holds := f.Value(above...)
 	out := console.SettingField{FieldProps: components.FieldProps{
-		ID: "set-" + f.Name, Name: f.Name, Label: f.Label,
-		Hint: f.Hint, Value: text,
+		ID:    "set-" + f.Name,
+		Name:  f.Name,
+		Label: f.Label,
+		Hint:  f.Hint,
+		Value: text,
 	}}
 	if f.Words != nil {
 		out.Options = []components.Option{{Value: "", Label: "Default: " + holds, Selected: text == ""}}
 		for _, word := range f.Words {
 			out.Options = append(out.Options, components.Option{
-				Value: word, Label: components.Capital(word), Selected: word == text,
+				Value:    word,
+				Label:    components.Capital(word),
+				Selected: word == text,
 			})
 		}
 		return out
@@ -113,8 +118,10 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form,
-		settings.Fields())}, c.Author())
+	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{
+		Seen:  form.Get("seen"),
+		Texts: settingTexts(form, settings.Fields()),
+	}, c.Author())
 	if err == nil {
 		c.Flash("Settings saved.")
 		return c.Redirect(Root + "/settings")
@@ -139,10 +146,19 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 // tenantLimits is the form for a tenant's limits and retention.
 func tenantLimits(t show.Tenant, platform []byte) console.LimitsForm {
 	f := console.LimitsForm{
-		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: accounts.TenantVersion(t),
+		Groups: settingGroups(settings.OfTenant(), t.Settings, platform),
+		Seen:   accounts.TenantVersion(t),
 		Retention: components.FieldProps{
-			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Required: true, Min: "1", Max: strconv.Itoa(maxRetention),
-			Value: strconv.Itoa(t.RetentionDays), Hint: "Older data is hidden immediately and then permanently deleted.",
+			Name:     "retention_days",
+			Label:    "Keep events and deliveries for",
+			Type:     "number",
+			Unit:     "days",
+			Width:    "medium",
+			Required: true,
+			Min:      "1",
+			Max:      strconv.Itoa(maxRetention),
+			Value:    strconv.Itoa(t.RetentionDays),
+			Hint:     "Older data is hidden immediately and then permanently deleted.",
 		},
 	}
 	return f
@@ -172,7 +188,9 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 				}
 			}
 			_, err := accounts.ChangeTenant(c.Ctx(), q, w.tenant, accounts.TenantChange{
-				RetentionDays: &days, Limits: settingTexts(w.Values, settings.OfTenant()), Seen: w.Get("seen"),
+				RetentionDays: &days,
+				Limits:        settingTexts(w.Values, settings.OfTenant()),
+				Seen:          w.Get("seen"),
 			}, c.Author())
 			return err
 		})

@@ -29,8 +29,11 @@ func TestPlatformSettingsAreKeptWithinTheirRangesAndAudited(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	form := url.Values{
-		"seen": {w.seen("/console/settings")}, settings.EventsPerSecond: {"9"}, settings.RetentionDays: {"30"}, settings.Digest: {"off"},
-		"health.gone": {""},
+		"seen":                   {w.seen("/console/settings")},
+		settings.EventsPerSecond: {"9"},
+		settings.RetentionDays:   {"30"},
+		settings.Digest:          {"off"},
+		"health.gone":            {""},
 	}
 	wrong := url.Values{"seen": form["seen"], settings.RetentionDays: {"0"}, settings.Digest: {"perhaps"}}
 	res := w.send("POST", "/console/settings", wrong, w.cookie)

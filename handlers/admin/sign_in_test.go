@@ -43,8 +43,7 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, cookies: map[string]*http.Cookie{}}
 	var err error
-	if w.db, err = db.Open(t.Context(), schematest.Clone(t),
-		db.Options{MaxConns: 4}); err != nil {
+	if w.db, err = db.Open(t.Context(), schematest.Clone(t), db.Options{MaxConns: 4}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.db.Close)
@@ -54,13 +53,20 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	}
 	now := func() time.Time { return time.Now().Add(w.ahead) }
 	kit := handlers.New(handlers.Config{
-		Log: slog.New(slog.DiscardHandler), Now: now, DB: w.db,
-		Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base,
+		Log:      slog.New(slog.DiscardHandler),
+		Now:      now,
+		DB:       w.db,
+		Sessions: handlers.NewSessions(w.db, base),
+		Keys:     ring,
+		BaseURL:  base,
 	})
 	engine := kit.NewEngine()
 	deps := admin.Deps{
-		DB: w.db, Keys: ring, Console: auth.Console{Development: strings.HasPrefix(base, "http://127.")},
-		Log: slog.New(slog.DiscardHandler), Now: now,
+		DB:      w.db,
+		Keys:    ring,
+		Console: auth.Console{Development: strings.HasPrefix(base, "http://127.")},
+		Log:     slog.New(slog.DiscardHandler),
+		Now:     now,
 	}
 	for _, c := range change {
 		c(&deps)
@@ -70,14 +76,17 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
 		operatorID := db.NewID()
 		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
-			ID: operatorID, Email: "op@example.com",
+			ID:        operatorID,
+			Email:     "op@example.com",
 			CreatedAt: operatorID.Time(),
 		}); err != nil {
 			return err
 		}
 		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{
 			Purpose:  accounts.LinkOperator,
-			Operator: &operatorID, Email: "op@example.com", Life: account.OperatorLife,
+			Operator: &operatorID,
+			Email:    "op@example.com",
+			Life:     account.OperatorLife,
 		})
 		return err
 	})

@@ -115,7 +115,8 @@ func TestTheProviderNamesOperators(t *testing.T) {
 			}
 			if email != "op@example.com" {
 				if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
-					ID: db.NewID(), Email: email,
+					ID:        db.NewID(),
+					Email:     email,
 					CreatedAt: time.Now(),
 				}); err != nil {
 					return err

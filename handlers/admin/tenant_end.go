@@ -55,8 +55,7 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 		wrong = fault.InvalidField("name", "out_of_range", "This isn't the tenant's name.")
 	}
 	if wrong == nil {
-		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.tenant, w.reason, c.Author()); errors.Is(err,
-			account.ErrNoExport) {
+		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.tenant, w.reason, c.Author()); errors.Is(err, account.ErrNoExport) {
 			wrong = account.ErrNoExport
 		} else if err != nil {
 			return gone(err)

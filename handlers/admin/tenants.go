@@ -161,7 +161,10 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Suspension: suspended,
 		Pause:      pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
 		Reason:     components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
-		View:       viewForm(), Limits: tenantLimits(t, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
+		View:       viewForm(),
+		Limits:     tenantLimits(t, platform),
+		End:        endForms(exported),
+		Usage:      handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
 	v.Endpoints = endpointLines(found)
 	return v, nil

@@ -19,7 +19,12 @@ import (
 // viewForm starts a visit to a tenant's dashboard.
 func viewForm() console.ViewForm {
 	f := console.ViewForm{Reason: components.FieldProps{
-		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "The tenant sees this reason with each page that you open.",
+		ID:        "view-reason",
+		Name:      "reason",
+		Label:     "Reason",
+		Required:  true,
+		MaxLength: words.MaxReason,
+		Hint:      "The tenant sees this reason with each page that you open.",
 	}}
 	for _, life := range access.ViewLives() {
 		f.Lives = append(f.Lives, components.Option{
@@ -56,7 +61,11 @@ func (a *admin) beginView(c *handlers.Call) error {
 		})
 	}
 	err = accounts.BeginView(c.Ctx(), a.DB, accounts.NewView{
-		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.tenant, Reason: w.reason, Life: life,
+		Session:  c.Actor.Session.ID,
+		Operator: c.Actor.Operator.ID,
+		Tenant:   w.tenant,
+		Reason:   w.reason,
+		Life:     life,
 	}, c.Author())
 	if err != nil {
 		return gone(err)
@@ -95,10 +104,20 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 	if err != nil {
 		return gone(err)
 	}
-	v := console.ActView{Tenant: t.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
-		Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "The tenant sees this reason.", Value: w.Get("reason"),
-		Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
-	}}
+	v := console.ActView{
+		Tenant: t.Name,
+		ID:     id.Tenant.Format(tenant),
+		Reason: components.FieldProps{
+			Name:      "reason",
+			Label:     "Reason",
+			Required:  true,
+			MaxLength: words.MaxReason,
+			Hint:      "The tenant sees this reason.",
+			Value:     w.Get("reason"),
+			Error:     handlers.WrongFields(w.reasonErr)["reason"],
+			Focus:     true,
+		},
+	}
 	v.Shell = c.Shell("Change something for "+t.Name, "tenants")
 	return c.Render(http.StatusBadRequest, console.Act(v))
 }

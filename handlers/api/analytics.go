@@ -15,7 +15,9 @@ import (
 // getAnalytics responds with a series of numbers about the tenant's attempts, as JSON or as CSV.
 func (a *api) getAnalytics(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{
-		Name: "analytics", Whole: true, Filters: []handlers.Filter{
+		Name:  "analytics",
+		Whole: true,
+		Filters: []handlers.Filter{
 			handlers.BySince, handlers.ByUntil, handlers.ByType,
 			handlers.ByEndpoint,
 		},
@@ -57,7 +59,10 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		return nil
 	}
 	return c.Answer(http.StatusOK, Analytics{
-		By: AnalyticsBy(ask.By), Since: Time(ask.Since), Until: Time(ask.Until), Data: views(rows, analyticsView),
+		By:    AnalyticsBy(ask.By),
+		Since: Time(ask.Since),
+		Until: Time(ask.Until),
+		Data:  views(rows, analyticsView),
 	})
 }
 
@@ -68,10 +73,15 @@ func milliseconds(d time.Duration) float64 {
 
 func analyticsView(r analytics.Row) AnalyticsRow {
 	out := AnalyticsRow{
-		Start: Time(r.Bucket), Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()),
-		Failed: int(r.Failed()), Retries: int(r.Retries),
-		MeanMs: milliseconds(r.Mean()), P50Ms: milliseconds(r.Quantile(0.5)), P95Ms: milliseconds(r.Quantile(0.95)),
-		P99Ms: milliseconds(r.Quantile(0.99)),
+		Start:     Time(r.Bucket),
+		Attempts:  int(r.Total()),
+		Succeeded: int(r.Total() - r.Failed()),
+		Failed:    int(r.Failed()),
+		Retries:   int(r.Retries),
+		MeanMs:    milliseconds(r.Mean()),
+		P50Ms:     milliseconds(r.Quantile(0.5)),
+		P95Ms:     milliseconds(r.Quantile(0.95)),
+		P99Ms:     milliseconds(r.Quantile(0.99)),
 	}
 	out.EndpointID.SetNull()
 	if !r.Endpoint.IsZero() {

@@ -49,8 +49,7 @@ func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, n
 }
 
 // looked is cut for a query that examines at most scan rows: see show.Scanned.
-func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64,
-	matches bool),
+func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64, matches bool),
 ) (page []T, next string) {
 	found := show.Scanned(rows, p.Limit, int(scan), of)
 	return found.Rows, p.Cursor(found.Next)
@@ -63,9 +62,7 @@ type page[V any] struct {
 }
 
 // list responds with a page of a list of the caller's tenant.
-func list[T, V any](c *handlers.Call, l handlers.List, read func(*db.Tx, handlers.Page) (show.Page[T], error),
-	encode func(T) V,
-) error {
+func list[T, V any](c *handlers.Call, l handlers.List, read func(*db.Tx, handlers.Page) (show.Page[T], error), encode func(T) V) error {
 	p, err := c.Page(l)
 	if err != nil {
 		return err

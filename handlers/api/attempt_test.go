@@ -31,8 +31,12 @@ func TestAnAttemptIsReadWithItsRequest(t *testing.T) {
 	}
 	stamp := one[int64](w, "SELECT floor(extract(epoch FROM created_at))::bigint FROM attempts WHERE delivery_id = $1", w.uuid(id.Delivery, dlv))
 	for name, want := range map[string]string{
-		"webhook-id": event, "webhook-signature": "v1,x", "webhook-timestamp": fmt.Sprint(stamp), "X-Team": "billing", "Authorization": "***",
-		"Content-Type": "application/json",
+		"webhook-id":        event,
+		"webhook-signature": "v1,x",
+		"webhook-timestamp": fmt.Sprint(stamp),
+		"X-Team":            "billing",
+		"Authorization":     "***",
+		"Content-Type":      "application/json",
 	} {
 		if headers[name] != want {
 			t.Errorf("%s is %q, want %q in %v", name, headers[name], want, headers)

@@ -136,8 +136,11 @@ func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) 
 		return c.Answer(http.StatusAccepted, bulkJobView(job))
 	}
 	return c.Answer(http.StatusOK, BulkEstimate{
-		DryRun: true, Kind: BulkKind(n.Kind), Expected: int(estimate.Count), ExpectedExact: estimate.Exact,
-		Skipped: skippedView(estimate.Skipped),
+		DryRun:        true,
+		Kind:          BulkKind(n.Kind),
+		Expected:      int(estimate.Count),
+		ExpectedExact: estimate.Exact,
+		Skipped:       skippedView(estimate.Skipped),
 	})
 }
 

@@ -12,9 +12,13 @@ import (
 // orderType is an event type that checks its data.
 func orderType(check string) map[string]any {
 	return map[string]any{
-		"name": "order.paid", "description": "An order was paid.", "group": "Orders", "schema_check": check,
+		"name":         "order.paid",
+		"description":  "An order was paid.",
+		"group":        "Orders",
+		"schema_check": check,
 		"schema": map[string]any{
-			"type": "object", "required": []string{"amount"},
+			"type":       "object",
+			"required":   []string{"amount"},
 			"properties": map[string]any{"amount": map[string]any{"type": "integer"}},
 		},
 		"example":  map[string]any{"amount": 1},
@@ -113,9 +117,13 @@ func TestAnEndpointThatIsPinnedGetsItsPayloadVersion(t *testing.T) {
 	second := w.active(tn, map[string]any{"payload_version": "2"})
 	all := w.active(tn, nil)
 	for version, want := range map[string]map[string]bool{
-		"1": {first: true, all: true}, "2": {second: true, all: true}, "3": {all: true}, "": {
-			first: true, second: true,
-			all: true,
+		"1": {first: true, all: true},
+		"2": {second: true, all: true},
+		"3": {all: true},
+		"": {
+			first:  true,
+			second: true,
+			all:    true,
 		},
 	} {
 		body := map[string]any{}

@@ -159,7 +159,10 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 // The checker's own decoder rejects two members of one name where it is built with a newer Go. A payload can have them.
 func init() {
 	openapi3filter.RegisterBodyDecoder("application/json", func(
-		body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn,
+		body io.Reader,
+		_ http.Header,
+		_ *openapi3.SchemaRef,
+		_ openapi3filter.EncodingFn,
 	) (v any, err error) {
 		decoder := json.NewDecoder(body)
 		decoder.UseNumber()
@@ -181,8 +184,9 @@ func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder)
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
-		Status:                 w.Code, Header: w.Header(),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+		Status:                 w.Code,
+		Header:                 w.Header(),
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	input.SetBodyBytes(bytes.Clone(w.Body.Bytes()))
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
@@ -292,9 +296,22 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 
 // parameterProblems are the codes of each query parameter, by name. Any other parameter has a few permitted values.
 var parameterProblems = map[string]string{
-	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
-	"type": "type_malformed", "channel": "channel_malformed", "event_id": "event_id_malformed", "trace_id": "trace_id_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "id_malformed",
-	"wait": "wait_unknown", "condition": "condition_unknown",
+	"limit":     "limit_range",
+	"cursor":    "cursor_invalid",
+	"order":     "order_unknown",
+	"status":    "status_unknown",
+	"since":     "time_malformed",
+	"until":     "time_malformed",
+	"type":      "type_malformed",
+	"channel":   "channel_malformed",
+	"event_id":  "event_id_malformed",
+	"trace_id":  "trace_id_malformed",
+	"archived":  "archived_unknown",
+	"action":    "action_malformed",
+	"endpoint":  "",
+	"job":       "id_malformed",
+	"wait":      "wait_unknown",
+	"condition": "condition_unknown",
 }
 
 // bodyProblems can come from any route that reads a body, and from routes that permit none.

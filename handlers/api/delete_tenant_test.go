@@ -66,8 +66,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheTotalsStay(t *testing.T) {
 	}
 	batches := 0
 	erase := func() bool {
-		done, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2,
-			func(time.Duration) error { batches++; return nil })
+		done, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2, func(time.Duration) error { batches++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

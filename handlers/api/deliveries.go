@@ -42,9 +42,7 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 	})
 }
 
-func (a *api) answerDeliveries(
-	c *handlers.Call, p handlers.Page, list deliveries.ListOptions, first func(*db.Tx) error,
-) error {
+func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions, first func(*db.Tx) error) error {
 	var page deliveries.Page
 	err := c.Tx(func(q *db.Tx) (err error) {
 		if first != nil {

@@ -41,6 +41,7 @@ func (oneKey) FindKey(context.Context, [sha256.Size]byte) (accounts.Credential, 
 		ExpiresAt: time.Now().Add(time.Hour),
 	}, nil
 }
+
 func (oneKey) TenantState(context.Context, id.UUID) (account.TenantState, error) {
 	return account.TenantActive, nil
 }
@@ -68,8 +69,10 @@ func BenchmarkEmitEvent(b *testing.B) {
 	defer cancel()
 	time.Sleep(50 * time.Millisecond) // the first poll
 	kit := handlers.New(handlers.Config{
-		Authenticator: auth, Log: log, Now: time.Now,
-		KeyRate: handlers.Rate{PerSecond: 100_000_000},
+		Authenticator: auth,
+		Log:           log,
+		Now:           time.Now,
+		KeyRate:       handlers.Rate{PerSecond: 100_000_000},
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{Emitter: instant{}, Log: log, Now: time.Now}))

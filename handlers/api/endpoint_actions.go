@@ -84,8 +84,12 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 }
 
 // setState applies a rule about an endpoint's state and audits the change. also runs in the same transaction.
-func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string,
-	rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Tx) error,
+func (a *api) setState(
+	c *handlers.Call,
+	endpointID id.UUID,
+	action string,
+	rule func(endpoint.Status) (endpoint.Change, error),
+	also func(*db.Tx) error,
 ) (change endpoint.Change, e show.Endpoint, err error) {
 	err = c.Tx(func(q *db.Tx) error {
 		var changed bool
@@ -146,7 +150,9 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, TestAccepted{
-		ID: id.Event.Format(r.ID), CreatedAt: Time(r.ID.Time()), Deliveries: r.Deliveries,
+		ID:         id.Event.Format(r.ID),
+		CreatedAt:  Time(r.ID.Time()),
+		Deliveries: r.Deliveries,
 		DeliveryID: id.Delivery.Format(r.DeliveryID),
 	})
 }
@@ -168,6 +174,5 @@ func (a *api) testEmission(in TestInput) (event.Emission, error) {
 	}
 	body = append(body[:len(body)-1], `,"data":`...) // Marshal would re-encode the data
 	body = append(append(body, data...), '}')
-	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload, Reserved: kind == endpoint.TestType},
-		a.Now())
+	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload, Reserved: kind == endpoint.TestType}, a.Now())
 }

@@ -12,8 +12,9 @@ import (
 
 func someTopic(more map[string]any) map[string]any {
 	k := map[string]any{
-		"bootstrap_servers": []string{"B1.example.com:9092"}, "topic": "orders",
-		"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "canary-password"},
+		"bootstrap_servers": []string{"B1.example.com:9092"},
+		"topic":             "orders",
+		"sasl":              map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "canary-password"},
 	}
 	for name, value := range more {
 		k[name] = value

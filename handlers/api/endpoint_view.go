@@ -44,11 +44,18 @@ func encodeRetries(s endpoint.Settings) (v RetryPolicy) {
 // conditionView is the endpoint's condition.
 func conditionView(c condition.Condition) EndpointCondition {
 	v := EndpointCondition{
-		State: EndpointState(c.State), Detail: c.Detail(), Drops: c.Drops, Cause: orNullText(c.Cause),
-		PausedScope: orNullText(string(c.Scope)),
-		Since:       orNullTime(c.Since), Until: orNullTime(c.Until),
-		NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
-		Waiting: int(c.Held), WaitingExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
+		State:        EndpointState(c.State),
+		Detail:       c.Detail(),
+		Drops:        c.Drops,
+		Cause:        orNullText(c.Cause),
+		PausedScope:  orNullText(string(c.Scope)),
+		Since:        orNullTime(c.Since),
+		Until:        orNullTime(c.Until),
+		NextProbeAt:  orNullTime(c.NextProbeAt),
+		DisableAt:    orNullTime(c.DisableAt),
+		Waiting:      int(c.Held),
+		WaitingExact: !c.HeldAtLeast,
+		Actions:      []EndpointConditionActions{},
 	}
 	for _, a := range c.Actions() {
 		v.Actions = append(v.Actions, EndpointConditionActions(a))

@@ -34,7 +34,9 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 // answerCreated responds with a new endpoint and its secret.
 func answerCreated(c *handlers.Call, e show.Endpoint, secret endpoint.Secret) error {
 	return c.Answer(http.StatusCreated, endpointCreated{
-		Endpoint: encodeEndpoint(e), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+		Endpoint:  encodeEndpoint(e),
+		Secret:    secret.Text,
+		PublicKey: orNullText(secret.Public),
 	})
 }
 
@@ -140,8 +142,13 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	}
 	var after show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
-		after, err = a.editor(c).Edit(c.Ctx(), q, c.Actor.Tenant, endpointID,
-			func(s endpoint.Settings) (endpoint.Settings, error) { return in.apply(s, a.Egress) })
+		after, err = a.editor(c).Edit(
+			c.Ctx(),
+			q,
+			c.Actor.Tenant,
+			endpointID,
+			func(s endpoint.Settings) (endpoint.Settings, error) { return in.apply(s, a.Egress) },
+		)
 		return err
 	})
 	if err != nil {

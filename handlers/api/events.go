@@ -52,8 +52,11 @@ func idempotencyHeader(c *handlers.Call, e *event.Emission) error {
 	case len(given) == 0:
 		return nil
 	case len(given) > 1, e.IdempotencyKey != "" && e.IdempotencyKey != given[0]:
-		return fault.InvalidField("idempotency_key", "idempotency_key_twice",
-			"The request has two different idempotency keys. Send one, as the header or as the field.")
+		return fault.InvalidField(
+			"idempotency_key",
+			"idempotency_key_twice",
+			"The request has two different idempotency keys. Send one, as the header or as the field.",
+		)
 	default:
 		e.IdempotencyKey = given[0]
 		return event.CheckIdempotencyKey(given[0])
@@ -84,8 +87,11 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 // emitEvents validates each item of a batch by itself, and emits the valid ones together.
 func (a *api) emitEvents(c *handlers.Call) error {
 	if len(c.Request.Header["Idempotency-Key"]) > 0 {
-		return fault.InvalidField("idempotency_key", "idempotency_key_misplaced",
-			`A batch can't have an Idempotency-Key header. Give each event its own "idempotency_key".`)
+		return fault.InvalidField(
+			"idempotency_key",
+			"idempotency_key_misplaced",
+			`A batch can't have an Idempotency-Key header. Give each event its own "idempotency_key".`,
+		)
 	}
 	body, err := c.JSONBody()
 	if err != nil {
@@ -112,7 +118,8 @@ func (a *api) emitEvents(c *handlers.Call) error {
 			item = emit.Keyed(e, text)
 		}
 		item.Trace = parent
-		items, places = append(items, item), append(places, i)
+		items = append(items, item)
+		places = append(places, i)
 	}
 	answer := BatchResult{Results: results, Refused: len(raw) - len(items)}
 	if len(items) > 0 {
@@ -180,7 +187,9 @@ func warningsOf(r emit.Result, e event.Emission) []FieldProblem {
 	}
 	if e.Late && !r.Duplicate {
 		out = append(out, FieldProblem{
-			Field: "deliver_at", Code: event.CodeTimeRange, Detail: "deliver_at is in the past, so the event is delivered now.",
+			Field:  "deliver_at",
+			Code:   event.CodeTimeRange,
+			Detail: "deliver_at is in the past, so the event is delivered now.",
 		})
 	}
 	return out
@@ -200,14 +209,17 @@ func refusedItem(err error) ItemResult {
 }
 
 // eventList is the list of events.
-var eventList = handlers.List{Name: "events", Filters: []handlers.Filter{
-	handlers.BySince,
-	handlers.ByUntil,
-	handlers.ByType,
-	handlers.ByChannel,
-	handlers.ByTrace,
-	handlers.ByEventID,
-}}
+var eventList = handlers.List{
+	Name: "events",
+	Filters: []handlers.Filter{
+		handlers.BySince,
+		handlers.ByUntil,
+		handlers.ByType,
+		handlers.ByChannel,
+		handlers.ByTrace,
+		handlers.ByEventID,
+	},
+}
 
 func (a *api) listEvents(c *handlers.Call) error {
 	p, err := c.Page(eventList)

@@ -20,8 +20,12 @@ func TestAnEventComesBackByteForByte(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	data := "{ \"a\" : 1, \"a\":12345678901234567890 ,\"é\":\"<&>\\u2028\\u00e9\", \"n\":1.10e+2 ,\"nul\":\"\\u0000\"}"
-	sent := w.do("POST", "/api/v1/events", acme.key,
-		`{"type":"order.completed","data": `+data+` ,"key":"k1","channels":["eu","eu","us"],"version":"2026-01","occurred_at":"2026-01-31T12:00:00+02:00"}`).want(202)
+	sent := w.do(
+		"POST",
+		"/api/v1/events",
+		acme.key,
+		`{"type":"order.completed","data": `+data+` ,"key":"k1","channels":["eu","eu","us"],"version":"2026-01","occurred_at":"2026-01-31T12:00:00+02:00"}`,
+	).want(202)
 	if sent.get("deliveries").(float64) != 0 {
 		t.Errorf("deliveries: %s", sent.Body)
 	}
@@ -30,8 +34,12 @@ func TestAnEventComesBackByteForByte(t *testing.T) {
 		t.Errorf("data came back as %s", read.Body)
 	}
 	for path, want := range map[string]string{
-		"id": sent.text("id"), "type": "order.completed", "created_at": sent.text("created_at"), "key": "k1",
-		"version": "2026-01", "occurred_at": "2026-01-31T10:00:00.000Z",
+		"id":          sent.text("id"),
+		"type":        "order.completed",
+		"created_at":  sent.text("created_at"),
+		"key":         "k1",
+		"version":     "2026-01",
+		"occurred_at": "2026-01-31T10:00:00.000Z",
 	} {
 		if got := read.text(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
@@ -166,8 +174,12 @@ func TestABatchChecksEachItemAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	a := w.do("POST", "/api/v1/events/batch", acme.key,
-		`{"events":[{"type":"a","data":1,"idempotency_key":"k"},{"type":"a b","data":1},{"type":"a","data":2,"idempotency_key":"k"},7,{"type":"b","data":"\ud83d"},{"type":"c","data":3}]}`).want(207)
+	a := w.do(
+		"POST",
+		"/api/v1/events/batch",
+		acme.key,
+		`{"events":[{"type":"a","data":1,"idempotency_key":"k"},{"type":"a b","data":1},{"type":"a","data":2,"idempotency_key":"k"},7,{"type":"b","data":"\ud83d"},{"type":"c","data":3}]}`,
+	).want(207)
 	var got api.BatchResult
 	a.into(&got)
 	var statuses []string

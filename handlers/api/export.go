@@ -29,7 +29,10 @@ import (
 const maxExports = 2
 
 var errExports = &fault.Error{
-	Kind: fault.Unavailable, Code: "exports_limit", RetryAfter: 60, Detail: "This server is already running its maximum of concurrent exports. Try again when one has finished.",
+	Kind:       fault.Unavailable,
+	Code:       "exports_limit",
+	RetryAfter: 60,
+	Detail:     "This server is already running its maximum of concurrent exports. Try again when one has finished.",
 }
 
 // Exporter responds to a call with all data of a tenant, as one file.
@@ -153,8 +156,12 @@ func (x *export) line(v any) error {
 }
 
 // exportPages writes a list, page by page.
-func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *db.Tx, after P) ([]R, error),
-	of func(R) P, view func(R) V,
+func exportPages[R, P, V any](
+	x *export,
+	place P,
+	read func(ctx context.Context, q *db.Tx, after P) ([]R, error),
+	of func(R) P,
+	view func(R) V,
 ) error {
 	for {
 		var rows []R
@@ -178,9 +185,7 @@ func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context,
 }
 
 // exportList writes a list of nouns, page by page, the oldest first.
-func exportList[T, V any](x *export, read func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[T], error),
-	encode func(T) V,
-) error {
+func exportList[T, V any](x *export, read func(ctx context.Context, q *db.Tx, r show.Range) (show.Page[T], error), encode func(T) V) error {
 	for r := (show.Range{Ascending: true, Limit: exportPage}); ; {
 		var found show.Page[T]
 		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Tx) (err error) {
@@ -210,8 +215,7 @@ func (x *export) tenant() error {
 			return err
 		}
 		t = encodeTenant(is, platform)
-		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant,
-			x.deps.Settings.MaxPayload, x.deps.Now())
+		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
 		return err
 	})
 	if err != nil {
@@ -269,7 +273,9 @@ func (x *export) eventTypes() error {
 func (x *export) endpoints() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]show.Endpoint, error) {
 		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
-			Ascending: true, After: after, Limit: exportPage,
+			Ascending: true,
+			After:     after,
+			Limit:     exportPage,
 		})
 	}, func(e show.Endpoint) id.UUID { return e.ID }, encodeEndpoint)
 }

@@ -50,15 +50,16 @@ func newExportWorld(t *testing.T) *exportWorld {
 	}
 	w.server.Start()
 	t.Cleanup(w.server.Close)
-	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context,
-		network, address string,
-	) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(256 << 10)
-		}
-		return c, err
-	}}}
+	w.client = &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetReadBuffer(256 << 10)
+			}
+			return c, err
+		},
+	}}
 	return w
 }
 

@@ -78,7 +78,14 @@ func TestAnExportHasEverythingOfATenantAndNothingOfAnother(t *testing.T) {
 	}
 	files := unpacked(t, answer.Body)
 	for name, n := range map[string]int{
-		"tenant.json": 1, "members.ndjson": 1, "invitations.ndjson": 1, "keys.ndjson": 1, "event_types.ndjson": 1, "endpoints.ndjson": 1, "events.ndjson": 3, "deliveries.ndjson": 3,
+		"tenant.json":        1,
+		"members.ndjson":     1,
+		"invitations.ndjson": 1,
+		"keys.ndjson":        1,
+		"event_types.ndjson": 1,
+		"endpoints.ndjson":   1,
+		"events.ndjson":      3,
+		"deliveries.ndjson":  3,
 	} {
 		if len(files[name]) != n {
 			t.Errorf("%s has %d lines, want %d", name, len(files[name]), n)

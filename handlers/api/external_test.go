@@ -92,8 +92,7 @@ func TestATenantIsCreatedWithWhatItIsCreatedForOrNotAtAll(t *testing.T) {
 	set := func(text string) {
 		t.Helper()
 		if err := w.db.Console(t.Context(), func(q *db.Tx) error {
-			return q.SetPlatformSettings(t.Context(),
-				[]byte(text))
+			return q.SetPlatformSettings(t.Context(), []byte(text))
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -68,8 +68,11 @@ func (in DryRunInput) rule(s endpoint.Settings) (routing.Rule, error) {
 	}
 	s, err := s.CheckSubscription()
 	return routing.Rule{
-		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active,
-		Version: s.PayloadVersion,
+		EventTypes: s.EventTypes,
+		Channels:   s.Channels,
+		Filter:     s.Filter,
+		Status:     endpoint.Active,
+		Version:    s.PayloadVersion,
 	}, err
 }
 
@@ -96,8 +99,12 @@ func (a *api) dryRun(rule routing.Rule, events []show.Event, whole bool) DryRun 
 		}
 		v := route.Evaluate(routing.Event{Type: e.Type, Channels: e.Channels, Version: e.Version, Data: e.Data})
 		one := DryRunVerdict{
-			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched,
-			Unsure: v.Unsure, Detail: v.Detail,
+			EventID:   id.Event.Format(e.ID),
+			Type:      e.Type,
+			CreatedAt: Time(e.ID.Time()),
+			Matched:   v.Matched,
+			Unsure:    v.Unsure,
+			Detail:    v.Detail,
 		}
 		one.Clause.SetNull()
 		if v.Clause != filter.ClauseNone {

@@ -38,8 +38,11 @@ func TestADryRunShowsWhichPastEventsAFilterTakes(t *testing.T) {
 
 	r, by := w.dryRun(tn, ep, nil)
 	for event, want := range map[string]struct{ clause, says string }{
-		large: {"", "matches this event"}, small: {"filter", "returns false"}, bare: {"filter", "the field amount is missing"},
-		apart: {"channel", "no channel"}, gone: {"filter", "expunged"},
+		large: {"", "matches this event"},
+		small: {"filter", "returns false"},
+		bare:  {"filter", "the field amount is missing"},
+		apart: {"channel", "no channel"},
+		gone:  {"filter", "expunged"},
 	} {
 		v := by[event]
 		clause, _ := v.Clause.Get()

@@ -254,7 +254,9 @@ var refuseAll = map[string]string{
 	"answerDelivery": "a worker's part, which hands deliveries out",
 	"getCatalogue":   "an operator who shows the catalogue",
 
-	"getTenantSSO": "a provider; sso_test.go has one", "updateTenantSSO": "as above", "removeTenantSSO": "as above",
+	"getTenantSSO":    "a provider; sso_test.go has one",
+	"updateTenantSSO": "as above",
+	"removeTenantSSO": "as above",
 }
 
 // askRightly calls every operation until it has accepted a request, so that each is known to work. Reads come first
@@ -264,8 +266,7 @@ func (f *fuzzer) askRightly(all []target, by callers) {
 	order := []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete}
 	left := slices.Clone(all)
 	slices.SortStableFunc(left, func(a, b target) int {
-		return slices.Index(order, a.method) - slices.Index(order,
-			b.method)
+		return slices.Index(order, a.method) - slices.Index(order, b.method)
 	})
 	for round := 0; len(left) > 0 && !t.Failed(); round++ {
 		left = slices.DeleteFunc(left, func(at target) bool {

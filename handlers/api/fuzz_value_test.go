@@ -36,8 +36,20 @@ var nasty = []string{
 
 // idsNamed maps the names of fields to the kind of ids in them.
 var idsNamed = map[string]string{
-	"endpoint": "ep", "endpoint_id": "ep", "event_id": "evt", "delivery_id": "dlv", "attempt_id": "att", "ids": "dlv", "tenant_id": "ten", "key_id": "key",
-	"job_id": "job", "member_id": "mem", "invitation_id": "inv", "portal_link_id": "plk", "pause_id": "pse", "inbox_request_id": "rcv",
+	"endpoint":         "ep",
+	"endpoint_id":      "ep",
+	"event_id":         "evt",
+	"delivery_id":      "dlv",
+	"attempt_id":       "att",
+	"ids":              "dlv",
+	"tenant_id":        "ten",
+	"key_id":           "key",
+	"job_id":           "job",
+	"member_id":        "mem",
+	"invitation_id":    "inv",
+	"portal_link_id":   "plk",
+	"pause_id":         "pse",
+	"inbox_request_id": "rcv",
 }
 
 // mostIDs is how many of a kind are remembered.

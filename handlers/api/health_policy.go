@@ -43,16 +43,23 @@ func part[T any](into map[string]any, name string, given nullable.Nullable[T]) {
 
 func policyView(p health.Policy) HealthPolicy {
 	return HealthPolicy{
-		Gone: p.Gone, AuthFailures: p.AuthFailures, AuthMinutes: p.AuthMinutes, UnhealthyHours: p.UnhealthyHours,
+		Gone:              p.Gone,
+		AuthFailures:      p.AuthFailures,
+		AuthMinutes:       p.AuthMinutes,
+		UnhealthyHours:    p.UnhealthyHours,
 		UnhealthyFailures: p.UnhealthyFailures,
-		FailuresOver:      p.FailuresOver, FailuresHours: p.FailuresHours, TLSHours: p.TLSHours, Exhausted: p.Exhausted,
+		FailuresOver:      p.FailuresOver,
+		FailuresHours:     p.FailuresHours,
+		TLSHours:          p.TLSHours,
+		Exhausted:         p.Exhausted,
 	}
 }
 
 func platformView(all []byte) Platform {
 	v := Platform{
-		HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes,
-			all), Settings: map[string]string{},
+		HealthPolicy:   policyView(health.ReadPolicy(all, nil)),
+		OverdueMinutes: settings.Number(settings.OverdueMinutes, all),
+		Settings:       map[string]string{},
 	}
 	for _, f := range settings.Fields() {
 		if text, said := f.Own(all); said {

@@ -274,7 +274,12 @@ func TestHealthAsCSV(t *testing.T) {
 		values[r[0]] = r[1]
 	}
 	for field, want := range map[string]string{
-		"field": "value", "severity": "warning", "findings.0.code": "success_day", "day.attempts": "3", "top_types.0.type": "order.paid", "last_digest_at": "",
+		"field":            "value",
+		"severity":         "warning",
+		"findings.0.code":  "success_day",
+		"day.attempts":     "3",
+		"top_types.0.type": "order.paid",
+		"last_digest_at":   "",
 	} {
 		if values[field] != want {
 			t.Errorf("%s is %q, want %q", field, values[field], want)
@@ -317,8 +322,17 @@ func TestAnalyticsAddUpTheRollUpsAndTheLedger(t *testing.T) {
 		return a, attempts
 	}
 	for query, want := range map[string]int{
-		"": 50, "by=day": 50, "group=endpoint": 50, "group=type": 50, "group=status_class": 50, "type=order.paid": 46, "endpoint=" + one: 45,
-		"endpoint=" + theirs: 0, "endpoint=" + id.Endpoint.Format(db.NewID()): 0, "by=minute": 6, "type=order.paid&endpoint=" + two: 1,
+		"":                   50,
+		"by=day":             50,
+		"group=endpoint":     50,
+		"group=type":         50,
+		"group=status_class": 50,
+		"type=order.paid":    46,
+		"endpoint=" + one:    45,
+		"endpoint=" + theirs: 0,
+		"endpoint=" + id.Endpoint.Format(db.NewID()): 0,
+		"by=minute":                       6,
+		"type=order.paid&endpoint=" + two: 1,
 	} {
 		if a, n := ask(query); n != want {
 			t.Errorf("%q: %d attempts, want %d: %+v", query, n, want, a)

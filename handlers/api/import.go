@@ -46,13 +46,12 @@ func (a *api) importAll(c *handlers.Call) error {
 	}
 	for _, text := range in.Endpoints {
 		name, body, err := splitExternal(text)
-		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name},
-			func(q *db.Tx, r *ImportResult) error {
-				if err != nil {
-					return err
-				}
-				return im.endpoint(q, name, body, r)
-			}))
+		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name}, func(q *db.Tx, r *ImportResult) error {
+			if err != nil {
+				return err
+			}
+			return im.endpoint(q, name, body, r)
+		}))
 	}
 	for _, r := range out.Results {
 		if r.Problem != nil {
@@ -169,10 +168,9 @@ func (im *importing) change(q *db.Tx, endpointID id.UUID, in EndpointInput, r *I
 	if err != nil {
 		return err
 	}
-	after, err := im.editor(im.call).Edit(ctx, q, tenant, endpointID,
-		func(s endpoint.Settings) (endpoint.Settings, error) {
-			return in.over(s, im.Egress)
-		})
+	after, err := im.editor(im.call).Edit(ctx, q, tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
+		return in.over(s, im.Egress)
+	})
 	r.ID = new(id.Endpoint.Format(endpointID))
 	if r.Action = "unchanged"; err == nil && len(after.Settings.Diff(before.Settings)) > 0 {
 		r.Action = "updated"

@@ -206,9 +206,7 @@ func newScene(t *testing.T) (url string, s scene) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(append(source, db.NewID().Time().Format("2006-01-02")...))
-	url = dbtest.Clone(t, schematest.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context,
-		url string,
-	) error {
+	url = dbtest.Clone(t, schematest.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context, url string) error {
 		if err := schematest.Migrate(ctx, url); err != nil {
 			return err
 		}
@@ -319,11 +317,19 @@ func (p *prober) run(routes []handlers.Route) {
 // unknown are values of a path parameter that no object has: one well formed, the others not.
 func unknown(param string) []string {
 	random := map[string]string{
-		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
-		"inbox_request_id": id.Received.Format(db.NewID()), "key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()),
-		"tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
-		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()), "portal_link_id": id.PortalLink.Format(db.NewID()),
-		"rejected_id": id.Event.Format(db.NewID()), "day": "2020-01-01",
+		"event_id":         id.Event.Format(db.NewID()),
+		"endpoint_id":      id.Endpoint.Format(db.NewID()),
+		"delivery_id":      id.Delivery.Format(db.NewID()),
+		"inbox_request_id": id.Received.Format(db.NewID()),
+		"key_id":           id.Key.Format(db.NewID()),
+		"job_id":           id.Job.Format(db.NewID()),
+		"tenant_id":        id.Tenant.Format(db.NewID()),
+		"name":             "no.such.type",
+		"member_id":        id.Member.Format(db.NewID()),
+		"invitation_id":    id.Invitation.Format(db.NewID()),
+		"portal_link_id":   id.PortalLink.Format(db.NewID()),
+		"rejected_id":      id.Event.Format(db.NewID()),
+		"day":              "2020-01-01",
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -380,8 +386,7 @@ func (p *prober) wrongBody(method, path, param, key string) {
 			first, firstBody = status, text
 		}
 		if status != first || text != firstBody {
-			p.violate("%s %s with %s and a wrong body: %d %s, another id: %d %s",
-				method, path, one, status, text, first, firstBody)
+			p.violate("%s %s with %s and a wrong body: %d %s, another id: %d %s", method, path, one, status, text, first, firstBody)
 		}
 	}
 }
@@ -473,8 +478,15 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 			continue // they are in their lists alone
 		}
 		path := map[string]string{
-			"inbox_request_id": "/inbox-requests/", "member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/",
-			"attempt_id": "/deliveries/" + s.Theirs["delivery_id"][3] + "/attempts/", "name": "/event-types/",
+			"inbox_request_id": "/inbox-requests/",
+			"member_id":        "/members/",
+			"event_id":         "/events/",
+			"endpoint_id":      "/endpoints/",
+			"delivery_id":      "/deliveries/",
+			"key_id":           "/keys/",
+			"job_id":           "/bulk-jobs/",
+			"attempt_id":       "/deliveries/" + s.Theirs["delivery_id"][3] + "/attempts/",
+			"name":             "/event-types/",
 		}[param]
 		for _, one := range theirs {
 			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {

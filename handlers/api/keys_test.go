@@ -106,7 +106,9 @@ func TestWithoutAGoodKeyThereIsNothing(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	expired := w.makeKey(accounts.NewKey{
-		Tenant: &acme.uuid, Name: "old", Scopes: access.TenantScopes(),
+		Tenant:    &acme.uuid,
+		Name:      "old",
+		Scopes:    access.TenantScopes(),
 		ExpiresAt: &time.Time{},
 	})
 	for name, c := range map[string]struct{ header, code string }{

@@ -68,8 +68,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 		if err != nil {
 			return err
 		}
-		used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload,
-			a.Now())
+		used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
 	if err != nil {
@@ -83,10 +82,15 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 			own[f.Name] = nullable.NewNullableWithValue(n)
 		}
 	}
-	return c.Answer(http.StatusOK, TenantLimits{Limits: limitsView(used.Limits), Own: OwnLimits{
-		EventsPerSecond: own[settings.EventsPerSecond], EventsPerMonth: own[settings.EventsPerMonth],
-		Endpoints: own[settings.MaxEndpoints], PayloadBytes: own[settings.MaxPayload],
-	}})
+	return c.Answer(http.StatusOK, TenantLimits{
+		Limits: limitsView(used.Limits),
+		Own: OwnLimits{
+			EventsPerSecond: own[settings.EventsPerSecond],
+			EventsPerMonth:  own[settings.EventsPerMonth],
+			Endpoints:       own[settings.MaxEndpoints],
+			PayloadBytes:    own[settings.MaxPayload],
+		},
+	})
 }
 
 // limitsFault renames the fields of an error as the contract does.

@@ -100,9 +100,13 @@ func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 func sendLeased(s *handlers.Stream, given []listen.Request) error {
 	for _, h := range given {
 		out := Handout{
-			DeliveryID: id.Delivery.Format(h.Delivery), AttemptID: id.Attempt.Format(h.Attempt),
-			EventID:   id.Event.Format(h.Event),
-			EventType: h.EventType, Attempt: h.Attempts, Replayed: h.Replayed, Body: string(h.Body),
+			DeliveryID: id.Delivery.Format(h.Delivery),
+			AttemptID:  id.Attempt.Format(h.Attempt),
+			EventID:    id.Event.Format(h.Event),
+			EventType:  h.EventType,
+			Attempt:    h.Attempts,
+			Replayed:   h.Replayed,
+			Body:       string(h.Body),
 		}
 		for _, one := range h.Headers {
 			out.Headers = append(out.Headers, HandoutHeader{Name: one.Name, Value: one.Value})

@@ -105,8 +105,14 @@ func newLine(t *testing.T, database string, rewrite func(sql string) string) *li
 			go l.relay(client)
 		}
 	}()
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: listener.Addr().String(), Path: "/" +
-		to.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres",
+		User:   url.UserPassword(to.User, to.Password),
+		Host:   listener.Addr().String(),
+		Path: "/" +
+			to.Database,
+		RawQuery: "sslmode=disable",
+	}
 	l.url = u.String()
 	return l
 }
@@ -287,11 +293,21 @@ func TestEachOfTheTwoWallsBetweenTenantsHoldsAlone(t *testing.T) {
 // gates are the queries that alone decide whether an object belongs to the tenant, with their files. The statements
 // after them name the tenant again, so a mistake in those shows nothing by itself.
 var gates = map[string]string{
-	"GetEvent": "/events", "EventExists": "/events",
-	"GetEventType": "/event-types", "DeleteEventType": "/event-types", "ListEventTypes": "/event-types",
-	"GetEndpoint": "/endpoints", "LockEndpoint": "/endpoints", "ListEndpoints": "/endpoints",
-	"GetDelivery": "/deliveries", "GetKey": "/keys", "ListKeys": "/keys", "ScanAudit": "/audit-log",
-	"BeginStream": "/listeners", "RetryRejected": "/outbox", "DiscardRejected": "/outbox",
+	"GetEvent":        "/events",
+	"EventExists":     "/events",
+	"GetEventType":    "/event-types",
+	"DeleteEventType": "/event-types",
+	"ListEventTypes":  "/event-types",
+	"GetEndpoint":     "/endpoints",
+	"LockEndpoint":    "/endpoints",
+	"ListEndpoints":   "/endpoints",
+	"GetDelivery":     "/deliveries",
+	"GetKey":          "/keys",
+	"ListKeys":        "/keys",
+	"ScanAudit":       "/audit-log",
+	"BeginStream":     "/listeners",
+	"RetryRejected":   "/outbox",
+	"DiscardRejected": "/outbox",
 }
 
 func TestTheProbeSeesAGateThatForgetsItsTenant(t *testing.T) {

@@ -94,8 +94,9 @@ func TestANumberBeyondAllDoublesIsRefusedByItsField(t *testing.T) {
 	tn := w.tenant("a")
 	const start = `{"url":"https://a.example.com","event_types":["*"],`
 	for field, rest := range map[string]string{
-		"filter.h": `"filter":{"h":1e400}}`, "retry_policy.jitter": `"retry_policy":{"name":"custom","delays":[5],"jitter":-1e400}}`,
-		"rate_limit": `"rate_limit":1e400}`,
+		"filter.h":            `"filter":{"h":1e400}}`,
+		"retry_policy.jitter": `"retry_policy":{"name":"custom","delays":[5],"jitter":-1e400}}`,
+		"rate_limit":          `"rate_limit":1e400}`,
 	} {
 		w.ask("POST", "/api/v1/endpoints", tn.key, start+rest).problem(http.StatusBadRequest, "out_of_range", field)
 	}

@@ -62,7 +62,8 @@ func (a *api) discardRejected(c *handlers.Call) error {
 }
 
 func (a *api) settleRejected(
-	c *handlers.Call, settle func(ctx context.Context, q *db.Tx, tenant, uuid id.UUID, by db.Author) error,
+	c *handlers.Call,
+	settle func(ctx context.Context, q *db.Tx, tenant, uuid id.UUID, by db.Author) error,
 ) (id.UUID, error) {
 	eventID, err := c.ID(id.Event, "rejected_id")
 	if err != nil {

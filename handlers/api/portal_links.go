@@ -52,8 +52,9 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 
 func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
 	asked := account.PortalLink{
-		Role: access.Developer, SessionSeconds: int(account.PortalSession.Seconds()),
-		Development: account.OnLoopback(a.BaseURL),
+		Role:           access.Developer,
+		SessionSeconds: int(account.PortalSession.Seconds()),
+		Development:    account.OnLoopback(a.BaseURL),
 	}
 	if in.Role != nil {
 		asked.Role = access.Role(*in.Role)
@@ -62,7 +63,10 @@ func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error
 	set(&asked.ReturnURL, in.ReturnURL)
 	set(&asked.SessionSeconds, in.SessionSeconds)
 	link := accounts.NewPortalLink{
-		Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds,
+		Role:           asked.Role,
+		Accent:         asked.Accent,
+		ReturnURL:      asked.ReturnURL,
+		SessionSeconds: asked.SessionSeconds,
 	}
 	set(&link.AllowSecrets, in.AllowSecrets)
 	var wrong wrongFields

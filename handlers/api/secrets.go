@@ -51,8 +51,14 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	}
 	v := encodeSecret(added)
 	return c.Answer(http.StatusCreated, SecretCreated{
-		ID: v.ID, Type: v.Type, Hint: v.Hint, PublicKey: v.PublicKey, Signing: v.Signing, CreatedAt: v.CreatedAt,
-		ExpiresAt: v.ExpiresAt, Secret: secret.Text,
+		ID:        v.ID,
+		Type:      v.Type,
+		Hint:      v.Hint,
+		PublicKey: v.PublicKey,
+		Signing:   v.Signing,
+		CreatedAt: v.CreatedAt,
+		ExpiresAt: v.ExpiresAt,
+		Secret:    secret.Text,
 	})
 }
 

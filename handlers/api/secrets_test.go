@@ -208,9 +208,11 @@ func TestSecretsAreFoundNowhereButInTheAnswerThatShowsThemOnce(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("a")
 	canaries := map[string]string{
-		"header":  "canary-authorization-5f1c",
-		"marked":  "canary-marked-header-77aa",
-		"created": "", "rotated": "", "imported": "canary-imported-secret-90be",
+		"header":   "canary-authorization-5f1c",
+		"marked":   "canary-marked-header-77aa",
+		"created":  "",
+		"rotated":  "",
+		"imported": "canary-imported-secret-90be",
 	}
 	headers := map[string]string{"Authorization": canaries["header"], "X-Odd": canaries["marked"], "X-Team": "blue"}
 	a := w.endpoint(tn, map[string]any{"format": "t-v1", "custom_headers": headers, "sensitive_headers": []string{"X-Odd"}})

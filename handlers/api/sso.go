@@ -44,12 +44,18 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 		return err
 	}
 	out := SSO{
-		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Roles: map[string]SSORole{},
-		JoinMembers: conn.Join,
-		TrustEmail:  conn.TrustEmail, Required: conn.Only, SessionSeconds: int(conn.Session / time.Second),
+		Issuer:           conn.Issuer,
+		ClientID:         conn.ClientID,
+		RoleClaim:        conn.RoleClaim,
+		Roles:            map[string]SSORole{},
+		JoinMembers:      conn.Join,
+		TrustEmail:       conn.TrustEmail,
+		Required:         conn.Only,
+		SessionSeconds:   int(conn.Session / time.Second),
 		Domains:          []SSODomain{},
-		ClientSecretHint: nullable.NewNullNullable[string](), DefaultRole: nullable.NewNullNullable[SSORole](),
-		BreakGlass: nullable.NewNullNullable[string](),
+		ClientSecretHint: nullable.NewNullNullable[string](),
+		DefaultRole:      nullable.NewNullNullable[SSORole](),
+		BreakGlass:       nullable.NewNullNullable[string](),
 	}
 	for value, role := range conn.Roles {
 		out.Roles[value] = SSORole(role)
@@ -141,8 +147,7 @@ func (in SSOPatch) lay(was accounts.Connection) (accounts.NewSSO, error) {
 	set(&to.Join, in.JoinMembers)
 	set(&to.TrustEmail, in.TrustEmail)
 	set(&to.Only, in.Required)
-	to.Issuer, to.ClientID, to.RoleClaim = strings.TrimSpace(to.Issuer), strings.TrimSpace(to.ClientID),
-		strings.TrimSpace(to.RoleClaim)
+	to.Issuer, to.ClientID, to.RoleClaim = strings.TrimSpace(to.Issuer), strings.TrimSpace(to.ClientID), strings.TrimSpace(to.RoleClaim)
 	if to.Issuer == "" {
 		return to, fault.InvalidField("issuer", "sso_issuer_invalid", "Single sign-on needs the issuer of your provider.")
 	}

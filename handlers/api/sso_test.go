@@ -75,8 +75,13 @@ func TestAPlatformKeySetsUpSingleSignOn(t *testing.T) {
 	w.member(acme, "ada@example.com", access.Owner)
 	first := s.Domains[0].Text
 	s = read(w.do("PATCH", at, w.platform, map[string]any{
-		"required": true, "break_glass": "Ada@example.com", "default_role": nil, "join_members": false, "role_claim": "groups",
-		"roles": map[string]any{"eng = all": "developer"}, "domains": []string{"example.com"},
+		"required":     true,
+		"break_glass":  "Ada@example.com",
+		"default_role": nil,
+		"join_members": false,
+		"role_claim":   "groups",
+		"roles":        map[string]any{"eng = all": "developer"},
+		"domains":      []string{"example.com"},
 	}), 200)
 	if email, _ := s.BreakGlass.Get(); email != "ada@example.com" || !s.Required || s.Issuer != op.URL || s.Roles["eng = all"] != "developer" ||
 		!s.DefaultRole.IsNull() || len(s.Domains) != 1 || s.Domains[0].Text != first {

@@ -158,8 +158,12 @@ func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 		a.checkRetention(&wrong, *in.RetentionDays)
 	}
 	change := accounts.TenantChange{
-		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads,
-		Health: in.HealthPolicy.parts(), Digest: in.Digest,
+		Name:          in.Name,
+		StrictTypes:   in.StrictTypes,
+		RetentionDays: in.RetentionDays,
+		Payloads:      in.ViewersReadPayloads,
+		Health:        in.HealthPolicy.parts(),
+		Digest:        in.Digest,
 	}
 	if in.ExternalID.IsSpecified() {
 		external := ""

@@ -342,7 +342,10 @@ func TestAPlatformKeySetsATenantsLimits(t *testing.T) {
 		t.Errorf("%s", back.Body)
 	}
 	for body, field := range map[string]string{
-		`{"events_per_second":-1}`: "events_per_second", `{"endpoints":0}`: "endpoints", `{"payload_bytes":2000000}`: "payload_bytes", `{"events_per_month":-5}`: "events_per_month",
+		`{"events_per_second":-1}`:  "events_per_second",
+		`{"endpoints":0}`:           "endpoints",
+		`{"payload_bytes":2000000}`: "payload_bytes",
+		`{"events_per_month":-5}`:   "events_per_month",
 	} {
 		w.do("PATCH", at, w.platform, body).problem(400, "out_of_range", field)
 	}

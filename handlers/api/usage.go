@@ -17,8 +17,7 @@ func (a *api) getUsage(c *handlers.Call) error {
 	}
 	var u accounts.Usage
 	err := c.Tx(func(q *db.Tx) (err error) {
-		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload,
-			a.Now())
+		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
 	if err != nil {
@@ -29,15 +28,20 @@ func (a *api) getUsage(c *handlers.Call) error {
 
 func usageView(u accounts.Usage) Usage {
 	return Usage{
-		Month: u.Month.Format("2006-01"), ResetsAt: Time(quota.Resets(u.Month)), EventsThisMonth: u.Events,
-		Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
+		Month:           u.Month.Format("2006-01"),
+		ResetsAt:        Time(quota.Resets(u.Month)),
+		EventsThisMonth: u.Events,
+		Endpoints:       u.Endpoints,
+		Limits:          limitsView(u.Limits),
 	}
 }
 
 func limitsView(l quota.Limits) Limits {
 	return Limits{
-		EventsPerSecond: limitOrNull(int64(l.EventsPerSecond)), EventsPerMonth: limitOrNull(int64(l.EventsPerMonth)),
-		Endpoints: limitOrNull(int64(l.Endpoints)), PayloadBytes: limitOrNull(int64(l.MaxPayload)),
+		EventsPerSecond: limitOrNull(int64(l.EventsPerSecond)),
+		EventsPerMonth:  limitOrNull(int64(l.EventsPerMonth)),
+		Endpoints:       limitOrNull(int64(l.Endpoints)),
+		PayloadBytes:    limitOrNull(int64(l.MaxPayload)),
 	}
 }
 

@@ -73,7 +73,10 @@ func TestTheBurstInEffectIsShown(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("wire")
 	for in, want := range map[string]any{
-		`"rate_limit":30`: 60.0, `"rate_limit":30,"burst":7`: 7.0, `"rate_limit":null`: nil, `"rate_limit":100000`: 100000.0,
+		`"rate_limit":30`:           60.0,
+		`"rate_limit":30,"burst":7`: 7.0,
+		`"rate_limit":null`:         nil,
+		`"rate_limit":100000`:       100000.0,
 	} {
 		a := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`",`+in+`}`).want(http.StatusCreated)
 		if got := a.get("burst"); got != want {

@@ -98,8 +98,14 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	}
 	local := &http.Client{Transport: localOnly{}}
 	deps := api.Deps{
-		OpenID: openid.New(local, time.Now),
-		DB:     d, Emitter: committer, Egress: allow, Keys: w.ring, BaseURL: "https://hooks.example.com", Log: logger, Now: time.Now,
+		OpenID:  openid.New(local, time.Now),
+		DB:      d,
+		Emitter: committer,
+		Egress:  allow,
+		Keys:    w.ring,
+		BaseURL: "https://hooks.example.com",
+		Log:     logger,
+		Now:     time.Now,
 	}
 	for _, c := range change {
 		c(&deps)
@@ -246,8 +252,11 @@ func (w *world) serve(r *http.Request) (*answer, *httptest.ResponseRecorder) {
 	recorder := httptest.NewRecorder()
 	w.engine.ServeHTTP(recorder, r)
 	return &answer{
-		t: w.t, what: r.Method + " " + r.URL.Path, Status: recorder.Code, Header: recorder.Header(),
-		Body: recorder.Body.Bytes(),
+		t:      w.t,
+		what:   r.Method + " " + r.URL.Path,
+		Status: recorder.Code,
+		Header: recorder.Header(),
+		Body:   recorder.Body.Bytes(),
 	}, recorder
 }
 

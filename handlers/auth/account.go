@@ -72,9 +72,7 @@ func (a *auth) showAccount(c *handlers.Call) error {
 }
 
 // refuseAccount shows the account's page again, with the error beside its field.
-func (a *auth) refuseAccount(c *handlers.Call, err error, typed string,
-	of func(*pages.AccountView) *components.FieldProps,
-) error {
+func (a *auth) refuseAccount(c *handlers.Call, err error, typed string, of func(*pages.AccountView) *components.FieldProps) error {
 	if err := handlers.NotInput(err); err != nil {
 		return err
 	}
@@ -112,8 +110,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 	}
 	email, err := account.Mailbox(form.Get("email"))
 	if err != nil {
-		return a.refuseAccount(c, err, form.Get("email"),
-			func(v *pages.AccountView) *components.FieldProps { return &v.Email })
+		return a.refuseAccount(c, err, form.Get("email"), func(v *pages.AccountView) *components.FieldProps { return &v.Email })
 	}
 	p := c.Actor.Person
 	err = a.DB.Account(c.Ctx(), func(q *db.Tx) error {
@@ -129,14 +126,19 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 			return err
 		}
 		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-			Purpose: accounts.LinkEmail, Person: &p.ID,
-			Email: email, Life: account.EmailLife,
+			Purpose: accounts.LinkEmail,
+			Person:  &p.ID,
+			Email:   email,
+			Life:    account.EmailLife,
 		})
 		if err != nil || wait > 0 {
 			return err
 		}
 		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
-			Name: p.Name, Link: a.link("/change-email", token), Expires: a.until(account.EmailLife), Change: true,
+			Name:    p.Name,
+			Link:    a.link("/change-email", token),
+			Expires: a.until(account.EmailLife),
+			Change:  true,
 		})
 	})
 	if err == nil && email != p.Email {
@@ -170,8 +172,12 @@ func (a *auth) showChangeEmail(c *handlers.Call) error {
 		return err
 	}
 	return show(c, pages.Form{
-		Shell: c.Shell("New address", ""), Title: "Use this address?", Text: "You will sign in with " + account.Shown(link.Email) + " from now on.",
-		Action: "/change-email", Hidden: map[string]string{"token": c.Query("token")}, Submit: "Use this address",
+		Shell:  c.Shell("New address", ""),
+		Title:  "Use this address?",
+		Text:   "You will sign in with " + account.Shown(link.Email) + " from now on.",
+		Action: "/change-email",
+		Hidden: map[string]string{"token": c.Query("token")},
+		Submit: "Use this address",
 	})
 }
 
@@ -269,9 +275,14 @@ func (a *auth) deleteAccount(c *handlers.Call) error {
 
 func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
 	v := pages.Form{
-		Shell: c.Shell("Confirm your identity", ""), Title: "Confirm your identity", Text: "This changes how you sign in to your account. Sign in again as " + account.Shown(c.Actor.Person.Email) + ".",
-		Action: "/account/confirm", Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email}, Submit: "Continue",
-		Fields: []components.FieldProps{passwordField()}, Links: []pages.Link{{Label: "Not now", Href: "/account"}},
+		Shell:  c.Shell("Confirm your identity", ""),
+		Title:  "Confirm your identity",
+		Text:   "This changes how you sign in to your account. Sign in again as " + account.Shown(c.Actor.Person.Email) + ".",
+		Action: "/account/confirm",
+		Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email},
+		Submit: "Continue",
+		Fields: []components.FieldProps{passwordField()},
+		Links:  []pages.Link{{Label: "Not now", Href: "/account"}},
 	}
 	v.Fields[0].Focus = true
 	v.Passkey = a.passkeyWay("Use a passkey", "/account/confirm/passkey", next)

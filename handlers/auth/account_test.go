@@ -229,7 +229,16 @@ func TestADeletedAccountLeavesOnlyItsAuditEntries(t *testing.T) {
 func TestRedirectsAfterSignInStayOnThisServer(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"/t/x?a=b": "/t/x?a=b", "": "/f", "//evil": "/f", "/\\evil": "/f", "https://evil": "/f", "javascript:1": "/f", "/a\nb": "/f", "/ x": "/f", "x": "/f", "/": "/",
+		"/t/x?a=b":     "/t/x?a=b",
+		"":             "/f",
+		"//evil":       "/f",
+		"/\\evil":      "/f",
+		"https://evil": "/f",
+		"javascript:1": "/f",
+		"/a\nb":        "/f",
+		"/ x":          "/f",
+		"x":            "/f",
+		"/":            "/",
 	} {
 		if got := handlers.Next(given, "/f"); got != want {
 			t.Errorf("%q: %q", given, got)

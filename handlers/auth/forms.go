@@ -23,8 +23,12 @@ func passwordField() components.FieldProps {
 
 func newPasswordField() components.FieldProps {
 	return components.FieldProps{
-		Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true,
-		Hint: "At least 8 characters. Tip: use three or four random words.",
+		Name:     "password",
+		Label:    "New password",
+		Type:     "password",
+		Complete: "new-password",
+		Required: true,
+		Hint:     "At least 8 characters. Tip: use three or four random words.",
 	}
 }
 
@@ -34,8 +38,14 @@ func nameField(label, value string) components.FieldProps {
 
 func codeField() components.FieldProps {
 	return components.FieldProps{
-		Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Mono: true, Width: "medium", Focus: true,
-		Attrs: map[string]any{"inputmode": "text"},
+		Name:     "code",
+		Label:    "Code",
+		Complete: "one-time-code",
+		Required: true,
+		Mono:     true,
+		Width:    "medium",
+		Focus:    true,
+		Attrs:    map[string]any{"inputmode": "text"},
 	}
 }
 

@@ -54,8 +54,12 @@ func (g guest) path() string { return "/invitations/accept?token=" + url.QueryEs
 // whether that address has an account.
 func (g guest) form(c *handlers.Call) pages.Form {
 	v := pages.Form{
-		Shell: c.Shell("Invitation", ""), Title: "Join " + g.TenantName, Text: "You're invited as " + article(g.Role) + ".",
-		Action: "/invitations/accept", Hidden: map[string]string{"token": g.token}, Submit: "Join",
+		Shell:  c.Shell("Invitation", ""),
+		Title:  "Join " + g.TenantName,
+		Text:   "You're invited as " + article(g.Role) + ".",
+		Action: "/invitations/accept",
+		Hidden: map[string]string{"token": g.token},
+		Submit: "Join",
 	}
 	if g.person.ID.IsZero() {
 		v.Text = "You're invited as " + article(g.Role) + ". You will sign in with " + account.Shown(g.Email) + "."
@@ -74,9 +78,12 @@ func article(role access.Role) string {
 // wrongAccount is the page for somebody who is signed in with another address than the invited one.
 func (g guest) wrongAccount(c *handlers.Call) error {
 	return c.Render(http.StatusForbidden, pages.FormPage(pages.Form{
-		Shell: c.Shell("Invitation", ""), Title: "This invitation is for another account",
+		Shell:  c.Shell("Invitation", ""),
+		Title:  "This invitation is for another account",
 		Text:   "It was sent to " + account.MaskEmail(account.Shown(g.Email)) + ", and you're signed in as " + account.Shown(g.person.Email) + ". Sign out, then open the link in the email again.",
-		Action: "/sign-out", Submit: "Sign out", Links: []pages.Link{{Label: "Stay signed in", Href: "/"}},
+		Action: "/sign-out",
+		Submit: "Sign out",
+		Links:  []pages.Link{{Label: "Stay signed in", Href: "/"}},
 	}))
 }
 
@@ -94,7 +101,10 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 
 func (a *auth) accept(c *handlers.Call, g guest, form url.Values) (err error) {
 	accept := accounts.Acceptance{
-		Tenant: g.Tenant, Hash: accounts.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		Tenant:  g.Tenant,
+		Hash:    accounts.HashToken(g.token),
+		Address: c.Actor.Address,
+		Agent:   c.Request.UserAgent(),
 	}
 	if g.person.ID.IsZero() {
 		view := g.form(c)

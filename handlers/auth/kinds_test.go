@@ -142,7 +142,11 @@ func TestPeopleAndOperatorsSignInByTheSameSteps(t *testing.T) {
 			w.browser().post(signIn, right).want(400, "is incorrect")
 
 			for action, n := range map[string]int{
-				"password.changed": 1, "totp.enabled": 1, "recovery_code.used": 1, "sign_out": 1, "sign_in.succeeded": 3,
+				"password.changed":   1,
+				"totp.enabled":       1,
+				"recovery_code.used": 1,
+				"sign_out":           1,
+				"sign_in.succeeded":  3,
 			} {
 				got := one[int](w, "SELECT count(*) FROM audit_log WHERE action = $1", k.audit+action)
 				if got != n {

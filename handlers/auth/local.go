@@ -15,7 +15,8 @@ var errLocalLink = fault.New(fault.Gone, "local_link_gone", "This link was alrea
 func (a *auth) openLocally(c *handlers.Call) error {
 	token, err := accounts.OpenLocally(c.Ctx(), a.DB, accounts.LocalSignIn{
 		Link:    accounts.HashToken(c.Query("token")),
-		Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		Address: c.Actor.Address,
+		Agent:   c.Request.UserAgent(),
 	})
 	if db.IsMissing(err) {
 		err = errLocalLink

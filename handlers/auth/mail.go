@@ -25,7 +25,11 @@ func (a *auth) until(life time.Duration) time.Time {
 // mail queues a mail with a link. The mail's key is made from the hash of the token, so a link is mailed once.
 func (a *auth) mail(c *handlers.Call, q *db.Tx, kind mail.Kind, to, token string, data any) error {
 	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
-		Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data,
+		Key:  mailKey(kind, token),
+		To:   to,
+		Kind: kind,
+		Keys: a.Keys,
+		Data: data,
 	})
 	return err
 }
@@ -51,11 +55,18 @@ func (a *auth) alertWith(c *handlers.Call, q *db.Tx, p account.Account, what, ad
 		link = ""
 	}
 	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
-		Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert,
+		Key:  string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()),
+		To:   p.Email,
+		Kind: mail.SignInAlert,
 		Keys: a.Keys,
 		Data: mail.SignInAlertData{
-			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address,
-			Browser: account.Browser(c.Request.UserAgent()), Link: link, Advice: advice,
+			Name:    p.Name,
+			What:    what,
+			At:      a.Now().UTC().Truncate(time.Second),
+			Address: c.Actor.Address,
+			Browser: account.Browser(c.Request.UserAgent()),
+			Link:    link,
+			Advice:  advice,
 		},
 	})
 	return err

@@ -23,9 +23,11 @@ func newTenantLink(name string) string {
 
 func newTenantForm(c *handlers.Call, name string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Create tenant", ""), Title: "Create tenant",
+		Shell:  c.Shell("Create tenant", ""),
+		Title:  "Create tenant",
 		Text:   "A tenant is your organization: its endpoints, events, and members. You become its owner.",
-		Action: newTenantPath, Submit: "Create tenant",
+		Action: newTenantPath,
+		Submit: "Create tenant",
 		Fields: []components.FieldProps{
 			{Name: "name", Label: "Name of your organization", Complete: "organization", Value: name, Required: true, MaxLength: account.MaxName, Focus: true},
 		},
@@ -63,7 +65,10 @@ func (a *auth) createTenant(c *handlers.Call) error {
 	}
 	if wait > 0 {
 		return refuse(c, newTenantForm(c, form.Get("name")), &fault.Error{
-			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You've created too many tenants. Wait an hour, then try again.", RetryAfter: wait,
+			Kind:       fault.Limited,
+			Code:       handlers.ErrTooManyTries.Code,
+			Detail:     "You've created too many tenants. Wait an hour, then try again.",
+			RetryAfter: wait,
 		})
 	}
 	tenant, err := accounts.CreateOwnTenant(c.Ctx(), a.DB, p.ID, name, c.Actor.Address)

@@ -59,7 +59,8 @@ func TestNobodySeesAnotherTenantsPages(t *testing.T) {
 	theirs["invitation_id"] = one[string](w, "SELECT id::text FROM invitations WHERE tenant_id = $1", b)
 	theirs["invitation_id"] = strings.Replace(sessionID(t, theirs["invitation_id"]), "ses_", "inv_", 1)
 	random := map[string]string{
-		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()),
+		"member_id":     id.Member.Format(db.NewID()),
+		"invitation_id": id.Invitation.Format(db.NewID()),
 	}
 	malformed := map[string]string{"member_id": "nonsense", "invitation_id": "nonsense"}
 

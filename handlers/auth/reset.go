@@ -12,9 +12,13 @@ import (
 
 func resetForm(c *handlers.Call, email string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Reset your password", ""), Title: "Reset your password", Text: "We'll email you a link to set a new password.",
-		Action: "/reset", Submit: "Send link", Fields: []components.FieldProps{emailField(email)},
-		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
+		Shell:  c.Shell("Reset your password", ""),
+		Title:  "Reset your password",
+		Text:   "We'll email you a link to set a new password.",
+		Action: "/reset",
+		Submit: "Send link",
+		Fields: []components.FieldProps{emailField(email)},
+		Links:  []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	}
 }
 
@@ -44,7 +48,9 @@ func (a *auth) reset(c *handlers.Call) error {
 		if db.IsMissing(err) {
 			// The same work as for an account: a link that nobody gets, and a write in place of its mail.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-				Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife,
+				Purpose: accounts.LinkReset,
+				Email:   email,
+				Life:    account.ResetLife,
 			})
 			if err == nil && wait == 0 {
 				_, err = accounts.Try(c.Ctx(), q, account.Mails, "no mail", email)
@@ -65,14 +71,19 @@ func (a *auth) reset(c *handlers.Call) error {
 // mailReset sends a person a link to set a new password. silent creates the link and sends nothing.
 func (a *auth) mailReset(c *handlers.Call, q *db.Tx, p account.Account, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-		Purpose: accounts.LinkReset, Person: &p.ID,
-		Email: p.Email, Life: account.ResetLife,
+		Purpose: accounts.LinkReset,
+		Person:  &p.ID,
+		Email:   p.Email,
+		Life:    account.ResetLife,
 	})
 	if err != nil || silent || p.Disabled {
 		return err
 	}
 	return a.mail(c, q, mail.ResetPassword, p.Email, token, mail.ResetPasswordData{
-		Name: p.Name, Link: a.link("/reset/new", token), Expires: a.until(account.ResetLife), Address: c.Actor.Address,
+		Name:    p.Name,
+		Link:    a.link("/reset/new", token),
+		Expires: a.until(account.ResetLife),
+		Address: c.Actor.Address,
 	})
 }
 

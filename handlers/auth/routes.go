@@ -155,15 +155,23 @@ func changing(r handlers.Route) handlers.Route {
 // open is a page for everybody. Forms wait in the queue of strangers.
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
-		Queued: method == "POST",
+		Method:  method,
+		Path:    path,
+		Access:  handlers.Access{Public: true},
+		MaxBody: maxForm,
+		Handler: h,
+		Queued:  method == "POST",
 	}
 }
 
 // own is a page of the signed-in person's account.
 func own(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h,
+		Method:  method,
+		Path:    path,
+		Access:  handlers.Access{Session: true},
+		MaxBody: maxForm,
+		Handler: h,
 	}
 }
 

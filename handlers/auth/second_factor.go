@@ -44,7 +44,8 @@ func (a *auth) codeForm(c *handlers.Call, next string, app bool) pages.Form {
 // mail alone never opens an account with a second factor.
 func (a *auth) showLostDevice(c *handlers.Call) error {
 	return show(c, pages.Form{
-		Shell: c.Shell("Lost device", ""), Title: "Lost your device and recovery codes?",
+		Shell:   c.Shell("Lost device", ""),
+		Title:   "Lost your device and recovery codes?",
 		Text:    "A new password doesn't turn off the second factor. The operator of this server can. Ask them to run this command, with your email address:",
 		Command: "posthorn account reset-second-factor --email you@example.com --reason \"...\"",
 		More: "They'll confirm your identity first. The reset is recorded in your tenants' audit logs, and you'll get an email. " +
@@ -298,7 +299,9 @@ func (a *auth) showCodes(c *handlers.Call) error {
 		return c.Redirect(a.codes)
 	}
 	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
-		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: a.codes,
+		Shell: c.Shell("Recovery codes", ""),
+		Codes: strings.Join(shown, "\n"),
+		Next:  a.codes,
 	}))
 }
 

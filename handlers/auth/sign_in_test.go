@@ -58,8 +58,13 @@ func TestATenantLooksUnknownToNonMembers(t *testing.T) {
 func TestCookiesAreForThisHostAndHTTPSAlone(t *testing.T) {
 	t.Parallel()
 	for at, name := range map[string]string{
-		"https://hooks.example.com": "__Host-posthorn", "http://hooks.example.com": "__Host-posthorn", "": "__Host-posthorn",
-		"http://127.0.0.1:8080": "posthorn", "http://localhost:1": "posthorn", "http://[::1]:8080": "posthorn", "https://127.0.0.1": "__Host-posthorn",
+		"https://hooks.example.com": "__Host-posthorn",
+		"http://hooks.example.com":  "__Host-posthorn",
+		"":                          "__Host-posthorn",
+		"http://127.0.0.1:8080":     "posthorn",
+		"http://localhost:1":        "posthorn",
+		"http://[::1]:8080":         "posthorn",
+		"https://127.0.0.1":         "__Host-posthorn",
 	} {
 		w := newWorld(t, func(c *handlers.Config, _ *auth.Deps) { c.BaseURL = at })
 		w.tenant("A", w.person("a@example.com"))

@@ -27,8 +27,11 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 	e := emailField(email)
 	e.Hint = "We'll email you a link. Open it to set your password."
 	return pages.Form{
-		Shell: c.Shell("Create tenant", ""), Title: "Create tenant", Text: "A tenant is your organization: its endpoints, events, and members.",
-		Action: "/sign-up", Submit: "Send link",
+		Shell:  c.Shell("Create tenant", ""),
+		Title:  "Create tenant",
+		Text:   "A tenant is your organization: its endpoints, events, and members.",
+		Action: "/sign-up",
+		Submit: "Send link",
 		Fields: []components.FieldProps{
 			{Name: "tenant", Label: "Name of your organization", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
 			nameField("Your name", name),
@@ -108,14 +111,18 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 			return err
 		}
 		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-			Purpose: accounts.LinkSignUp, Email: email,
-			Data: data, Life: account.SignUpLife,
+			Purpose: accounts.LinkSignUp,
+			Email:   email,
+			Data:    data,
+			Life:    account.SignUpLife,
 		})
 		if err != nil || wait > 0 {
 			return err // too many mails: the page is the same, and nothing is sent
 		}
 		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
-			Name: data.Name, Link: a.link("/verify-email", token), Expires: a.until(account.SignUpLife),
+			Name:    data.Name,
+			Link:    a.link("/verify-email", token),
+			Expires: a.until(account.SignUpLife),
 		})
 	})
 }
@@ -124,15 +131,20 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 // gets, so that it takes as long as signing up a new address.
 func (a *auth) mailAccountExists(c *handlers.Call, q *db.Tx, p account.Account, data signUpData, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
-		Purpose: accounts.LinkSignUp, Email: p.Email,
-		Data: data, Life: account.SignUpLife,
+		Purpose: accounts.LinkSignUp,
+		Email:   p.Email,
+		Data:    data,
+		Life:    account.SignUpLife,
 	})
 	if err != nil || silent || p.Disabled {
 		return err
 	}
 	return a.mail(c, q, mail.AccountExists, p.Email, token, mail.AccountExistsData{
-		Name: p.Name, Tenant: data.Tenant, Link: a.BaseURL + "/sign-in" + nextQuery(newTenantLink(data.Tenant)),
-		Reset: a.BaseURL + "/reset", Address: c.Actor.Address,
+		Name:    p.Name,
+		Tenant:  data.Tenant,
+		Link:    a.BaseURL + "/sign-in" + nextQuery(newTenantLink(data.Tenant)),
+		Reset:   a.BaseURL + "/reset",
+		Address: c.Actor.Address,
 	})
 }
 
@@ -146,7 +158,8 @@ func (a *auth) showSent(c *handlers.Call) error {
 		to = "If " + account.Shown(email) + " is correct"
 	}
 	v := pages.Form{
-		Shell: c.Shell("Check your email", ""), Title: "Check your email",
+		Shell: c.Shell("Check your email", ""),
+		Title: "Check your email",
 		Text:  to + ", we've sent it an email with a link. The link works once.",
 		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	}
@@ -162,8 +175,13 @@ var errLink = fault.New(fault.Gone, "link_used", "This link was already used, ha
 // passwordForm is the form behind a link in a mail.
 func passwordForm(c *handlers.Call, action, token, title, text string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell(title, ""), Title: title, Text: text, Action: action, Hidden: map[string]string{"token": token},
-		Submit: "Set password", Fields: []components.FieldProps{newPasswordField()},
+		Shell:  c.Shell(title, ""),
+		Title:  title,
+		Text:   text,
+		Action: action,
+		Hidden: map[string]string{"token": token},
+		Submit: "Set password",
+		Fields: []components.FieldProps{newPasswordField()},
 	}
 }
 
@@ -214,8 +232,13 @@ func (a *auth) verify(c *handlers.Call) error {
 		return err
 	}
 	token, err := accounts.SignUp(c.Ctx(), a.DB, accounts.Registration{
-		Link: accounts.HashToken(form.Get("token")), Email: link.Email, Name: data.Name, Tenant: data.Tenant, Password: hash,
-		Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		Link:     accounts.HashToken(form.Get("token")),
+		Email:    link.Email,
+		Name:     data.Name,
+		Tenant:   data.Tenant,
+		Password: hash,
+		Address:  c.Actor.Address,
+		Agent:    c.Request.UserAgent(),
 	})
 	if db.IsMissing(err) || fault.Is(err, "already_exists") {
 		err = errLink

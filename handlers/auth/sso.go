@@ -27,9 +27,14 @@ var (
 
 func (a *auth) ssoForm(c *handlers.Call, email, next string) pages.Form {
 	f := pages.Form{
-		Shell: c.Shell("Single sign-on", ""), Title: "Sign in with SSO", Text: "Your email address tells us which identity provider knows you.",
-		Action: "/sign-in/sso", Hidden: map[string]string{"next": next}, Submit: "Continue", Fields: []components.FieldProps{emailField(email)},
-		Links: []pages.Link{{Label: "Sign in with a password", Href: "/sign-in" + nextQuery(next)}},
+		Shell:  c.Shell("Single sign-on", ""),
+		Title:  "Sign in with SSO",
+		Text:   "Your email address tells us which identity provider knows you.",
+		Action: "/sign-in/sso",
+		Hidden: map[string]string{"next": next},
+		Submit: "Continue",
+		Fields: []components.FieldProps{emailField(email)},
+		Links:  []pages.Link{{Label: "Sign in with a password", Href: "/sign-in" + nextQuery(next)}},
 	}
 	f.Fields[0].Focus = true
 	return f
@@ -55,8 +60,11 @@ func (a *auth) findSSO(c *handlers.Call) error {
 	}
 	tenant, err := accounts.TenantOfDomain(c.Ctx(), a.DB, sso.DomainOf(email))
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		return refuse(c, a.ssoForm(c, typed, next), fault.InvalidField("email", "sso_domain_unknown",
-			"No tenant has set up single sign-on for "+account.Shown(sso.DomainOf(email))+". Sign in with a password, or open the sign-in link of your organization."))
+		return refuse(c, a.ssoForm(c, typed, next), fault.InvalidField(
+			"email",
+			"sso_domain_unknown",
+			"No tenant has set up single sign-on for "+account.Shown(sso.DomainOf(email))+". Sign in with a password, or open the sign-in link of your organization.",
+		))
 	}
 	if err != nil {
 		return err
@@ -258,7 +266,10 @@ func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
 		links = []pages.Link{{Label: "Try again", Href: "/console/sso"}, {Label: "Back to sign in", Href: "/console/sign-in"}}
 	}
 	return c.Render(handlers.Status(e), pages.FormPage(pages.Form{
-		Shell: c.Shell("Sign-in failed", ""), Title: "Sign-in failed", Wrong: e.Detail, Links: links,
+		Shell: c.Shell("Sign-in failed", ""),
+		Title: "Sign-in failed",
+		Wrong: e.Detail,
+		Links: links,
 	}))
 }
 

@@ -66,9 +66,18 @@ func (w *world) company(name, domain string, change ...func(*accounts.NewSSO)) *
 func (c *company) configure(change ...func(*accounts.NewSSO)) {
 	c.t.Helper()
 	to := accounts.NewSSO{
-		Connection: accounts.Connection{Tenant: c.tenant, Config: sso.Config{
-			Issuer: c.op.URL, ClientID: c.op.ClientID, Default: access.Viewer, Join: true, Session: time.Hour,
-		}}, Plain: &c.op.Secret, Keys: c.ring,
+		Connection: accounts.Connection{
+			Tenant: c.tenant,
+			Config: sso.Config{
+				Issuer:   c.op.URL,
+				ClientID: c.op.ClientID,
+				Default:  access.Viewer,
+				Join:     true,
+				Session:  time.Hour,
+			},
+		},
+		Plain: &c.op.Secret,
+		Keys:  c.ring,
 	}
 	for _, fn := range change {
 		fn(&to)
@@ -256,8 +265,7 @@ func TestACodeAndAStateWorkOnceAndInOneBrowser(t *testing.T) {
 	// A state of one tenant at the callback of another.
 	other := w.company("Other", "other.test")
 	mixed := c.op.Follow(b.departs(handlers.SSOPath(c.tenant)))
-	b.get(strings.Replace(mixed.RequestURI(), handlers.SSOPath(c.tenant), handlers.SSOPath(other.tenant),
-		1)).want(http.StatusGone)
+	b.get(strings.Replace(mixed.RequestURI(), handlers.SSOPath(c.tenant), handlers.SSOPath(other.tenant), 1)).want(http.StatusGone)
 	// The provider declines.
 	declined, _ := url.Parse(b.departs(handlers.SSOPath(c.tenant)))
 	b.get(handlers.SSOPath(c.tenant) + "/callback?error=access_denied&state=" + declined.Query().Get("state")).want(http.StatusForbidden)

@@ -75,8 +75,12 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
 	cfg := handlers.Config{
-		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger,
-		Now: w.clock.now, BaseURL: base, Keys: w.ring,
+		DB:            w.db,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now),
+		Log:           logger,
+		Now:           w.clock.now,
+		BaseURL:       base,
+		Keys:          w.ring,
 	}
 	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
 	for _, c := range change {
@@ -88,8 +92,11 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	kit.Mount(engine, auth.Routes(deps))
 	kit.Mount(engine, auth.ConsoleRoutes(deps, auth.Console{}))
 	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
-		DB: w.db, Keys: w.ring, BaseURL: cfg.BaseURL, Log: logger,
-		Now: w.clock.now,
+		DB:      w.db,
+		Keys:    w.ring,
+		BaseURL: cfg.BaseURL,
+		Log:     logger,
+		Now:     w.clock.now,
 	}))
 	w.engine = engine
 	return w
@@ -165,8 +172,13 @@ func (b *browser) send(method, path string, form url.Values, header ...string) *
 		b.w.t.Errorf("%s %s answered 500\n%s", method, path, b.w.log)
 	}
 	return &page{
-		t: b.w.t, what: method + " " + path, Status: got.StatusCode, Header: got.Header, Body: recorder.Body.String(),
-		Location: got.Header.Get("Location"), Cookies: got.Cookies(),
+		t:        b.w.t,
+		what:     method + " " + path,
+		Status:   got.StatusCode,
+		Header:   got.Header,
+		Body:     recorder.Body.String(),
+		Location: got.Header.Get("Location"),
+		Cookies:  got.Cookies(),
 	}
 }
 

@@ -64,7 +64,11 @@ func CheckCode(seed []byte, code string, now time.Time) (step int64, ok bool) {
 // QR is the QR code of a seed for authenticator apps: its modules per side, and the dark ones as an SVG path.
 func QR(seed []byte, account string) (size int, path string, err error) {
 	text := "otpauth://totp/" + url.PathEscape(issuer+":"+account) + "?" + url.Values{
-		"secret": {letters.EncodeToString(seed)}, "issuer": {issuer}, "digits": {"6"}, "period": {"30"}, "algorithm": {"SHA1"},
+		"secret":    {letters.EncodeToString(seed)},
+		"issuer":    {issuer},
+		"digits":    {"6"},
+		"period":    {"30"},
+		"algorithm": {"SHA1"},
 	}.Encode()
 	code, err := qr.Encode(text, qr.M, qr.Auto)
 	if err != nil {

@@ -17,7 +17,10 @@ func TestTheAuditLogNamesObjectsAndAuthors(t *testing.T) {
 	err := w.db.Tenant(t.Context(), w.tn.id, func(q *db.Tx) error {
 		by := db.Author{Kind: "key", ID: id.Key.Format(key), Address: "192.0.2.9"}
 		removed := db.Audited{
-			Tenant: &w.tn.id, Action: "member.removed", Kind: "member", Object: id.Member.Format(db.NewID()),
+			Tenant:  &w.tn.id,
+			Action:  "member.removed",
+			Kind:    "member",
+			Object:  id.Member.Format(db.NewID()),
 			Details: map[string]string{"email": "former@example.com"},
 		}
 		if err := db.Audit(t.Context(), q, by, removed); err != nil {
@@ -25,7 +28,9 @@ func TestTheAuditLogNamesObjectsAndAuthors(t *testing.T) {
 		}
 		event := id.UUID(one[[16]byte](w.world, "SELECT id FROM events WHERE tenant_id = $1 LIMIT 1", w.tn.id.String()))
 		return db.Audit(t.Context(), q, by, db.Audited{
-			Tenant: &w.tn.id, Action: "event.replay", Kind: "event",
+			Tenant: &w.tn.id,
+			Action: "event.replay",
+			Kind:   "event",
 			Object: id.Event.Format(event),
 		})
 	})

@@ -102,8 +102,13 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 		return b, err
 	}
 	b.Filter = bulk.Filter{
-		Status: p.Status, Endpoint: form.Get("endpoint"), Type: p.Type, Channel: p.Channel,
-		Since: orNil(p.Since), Until: orNil(p.Until), Archived: p.Archived,
+		Status:   p.Status,
+		Endpoint: form.Get("endpoint"),
+		Type:     p.Type,
+		Channel:  p.Channel,
+		Since:    orNil(p.Since),
+		Until:    orNil(p.Until),
+		Archived: p.Archived,
 	}
 	return b, nil
 }
@@ -139,9 +144,7 @@ func (a *dashboard) confirmBulk(c *handlers.Call) error {
 	return a.showConfirm(c, http.StatusOK, b, nil, form)
 }
 
-func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string,
-	form url.Values,
-) error {
+func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string, form url.Values) error {
 	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
@@ -158,16 +161,37 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 		return err
 	}
 	v := pages.BulkConfirmView{
-		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Repeats: e.Repeats,
-		Skipped: pages.Skips(e.Skipped), Filter: filter,
-		Fields: b.fields, Wrong: wrong,
+		Root:    path(c, ""),
+		Back:    b.back,
+		Kind:    b.Kind,
+		Count:   e.Count,
+		Exact:   e.Exact,
+		Repeats: e.Repeats,
+		Skipped: pages.Skips(e.Skipped),
+		Filter:  filter,
+		Fields:  b.fields,
+		Wrong:   wrong,
 		Reason: components.FieldProps{
-			Name: "reason", Label: "Reason", Optional: true, Hint: "Recorded in the audit log.", Value: form.Get("reason"), Error: wrong["reason"],
+			Name:      "reason",
+			Label:     "Reason",
+			Optional:  true,
+			Hint:      "Recorded in the audit log.",
+			Value:     form.Get("reason"),
+			Error:     wrong["reason"],
 			MaxLength: words.MaxReason,
 		},
 		Pace: components.FieldProps{
-			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "per second", Width: "short",
-			Hint: "Leave empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
+			Name:     "pace",
+			Label:    "Pace",
+			Optional: true,
+			Type:     "number",
+			Min:      "1",
+			Max:      strconv.Itoa(bulk.MaxPace),
+			Unit:     "per second",
+			Width:    "short",
+			Hint:     "Leave empty to go as fast as the endpoints' own limits allow.",
+			Value:    form.Get("pace"),
+			Error:    wrong["pace"],
 		},
 	}
 	v.Shell = c.Shell("Confirm", "deliveries")

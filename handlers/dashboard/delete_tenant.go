@@ -34,13 +34,19 @@ func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err 
 		return err
 	})
 	return pages.DeleteTenantView{
-		Shell: c.Shell("Delete tenant", "settings"), Root: path(c, "/settings"),
+		Shell:    c.Shell("Delete tenant", "settings"),
+		Root:     path(c, "/settings"),
 		Holdings: has,
 		Closed:   !c.Actor.May(access.DeleteTenant),
 		Name:     components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
 		Reason:   components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log."},
 		ExportReason: components.FieldProps{
-			ID: "f-export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log.",
+			ID:        "f-export-reason",
+			Name:      "reason",
+			Label:     "Reason",
+			Required:  true,
+			MaxLength: words.MaxReason,
+			Hint:      "Recorded in the audit log.",
 		},
 	}, err
 }
@@ -61,8 +67,7 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 		if e := fault.As(err); e == nil || e.Kind != fault.Conflict {
 			return err
 		}
-		return a.refuseDelete(c, http.StatusConflict, form,
-			func(v *pages.DeleteTenantView) { v.Wrong = fault.As(err).Detail })
+		return a.refuseDelete(c, http.StatusConflict, form, func(v *pages.DeleteTenantView) { v.Wrong = fault.As(err).Detail })
 	}
 	return a.refuseDelete(c, http.StatusBadRequest, form, func(v *pages.DeleteTenantView) {
 		if v.Reason.Error = wrong; !matches {
@@ -90,9 +95,7 @@ func (a *dashboard) exportTenant(c *handlers.Call) error {
 }
 
 // refuseDelete shows the form as it was filled in, with its errors.
-func (a *dashboard) refuseDelete(c *handlers.Call, status int, form url.Values,
-	say func(*pages.DeleteTenantView),
-) error {
+func (a *dashboard) refuseDelete(c *handlers.Call, status int, form url.Values, say func(*pages.DeleteTenantView)) error {
 	v, err := a.deleteView(c)
 	if err != nil {
 		return err

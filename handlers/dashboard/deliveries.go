@@ -92,8 +92,15 @@ func (a *dashboard) headOf(c *handlers.Call, q *db.Tx, endpointID id.UUID) (*pag
 
 func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	return pages.DeliveryFilter{
-		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
-		Since: q.Get("since"), Until: q.Get("until"), Wait: q.Get("wait"), Job: q.Get("job"), Archived: q.Get("archived") == "true",
+		Status:   q.Get("status"),
+		Type:     q.Get("type"),
+		Endpoint: q.Get("endpoint"),
+		Channel:  q.Get("channel"),
+		Since:    q.Get("since"),
+		Until:    q.Get("until"),
+		Wait:     q.Get("wait"),
+		Job:      q.Get("job"),
+		Archived: q.Get("archived") == "true",
 	}
 }
 

@@ -35,15 +35,28 @@ func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wron
 	}
 	v.Fields = []components.FieldProps{
 		{
-			Name: "type", Label: "Event type", Value: form.Get("type"), Error: wrong["type"], Required: true, Mono: true, Placeholder: "order.completed",
-			MaxLength: event.MaxName, Attrs: map[string]any{"list": "known-types"},
+			Name:        "type",
+			Label:       "Event type",
+			Value:       form.Get("type"),
+			Error:       wrong["type"],
+			Required:    true,
+			Mono:        true,
+			Placeholder: "order.completed",
+			MaxLength:   event.MaxName,
+			Attrs:       map[string]any{"list": "known-types"},
 		},
 		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Endpoints that use ordering receive events with the same key in order."},
 		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separate with commas, 10 at most."},
 	}
 	v.Data = components.FieldProps{
-		Name: "data", Label: "Data", Value: form.Get("data"), Error: wrong["data"], Required: true, Mono: true,
-		Rows: 12, Hint: "Any JSON value. It's stored and sent byte for byte.",
+		Name:     "data",
+		Label:    "Data",
+		Value:    form.Get("data"),
+		Error:    wrong["data"],
+		Required: true,
+		Mono:     true,
+		Rows:     12,
+		Hint:     "Any JSON value. It's stored and sent byte for byte.",
 	}
 	v.Shell = c.Shell("Emit test event", "events")
 	return c.Render(status, pages.Emit(v))

@@ -49,8 +49,9 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		return err
 	}
 	v := pages.EndpointView{
-		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e),
-		Feed: feedView(c, feed),
+		EndpointHead: a.head(c, e, "overview"),
+		Verification: verificationView(c, e),
+		Feed:         feedView(c, feed),
 	}
 	v.Feed.Poll, v.Feed.One = endpointPath(c, endpointID)+"/live", true
 	v.Volume, v.Success, v.Latency = chosen.charts()

@@ -33,7 +33,10 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 
 // setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also runs in the
 // same transaction.
-func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error),
+func (a *dashboard) setState(
+	c *handlers.Call,
+	action, done string,
+	rule func(endpoint.Status) (endpoint.Change, error),
 	also func(*db.Tx, id.UUID) error,
 ) error {
 	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
@@ -147,14 +150,14 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		return err
 	}
 	form.Kind = string(e.Settings.Kind) // not in the form: it stays
-	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: a.head(c, e,
-		"settings"), Form: form}))
+	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{
+		EndpointHead: a.head(c, e, "settings"),
+		Form:         form,
+	}))
 }
 
 // changeEndpoint changes the settings of an endpoint, and audits the changed fields.
-func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID,
-	to func(endpoint.Settings) (endpoint.Settings, error),
-) error {
+func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
 	return c.Tx(func(q *db.Tx) error {
 		_, err := a.editor(c).Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
 		return err

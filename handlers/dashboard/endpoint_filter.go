@@ -115,15 +115,22 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.dryRun(c, tried,
-		past, whole)}
+	v := pages.FilterView{
+		EndpointHead: a.head(c, e, "filter"),
+		Form:         formOf(tried, nil),
+		Tries:        true,
+		Tried:        a.dryRun(c, tried, past, whole),
+	}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
 func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []show.Event, whole bool,
 ) *pages.DryRunView {
 	route := routing.Compile(routing.Rule{
-		EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active,
+		EventTypes: s.EventTypes,
+		Channels:   s.Channels,
+		Filter:     s.Filter,
+		Status:     endpoint.Active,
 	})
 	end := a.Now().Add(tryTime)
 	out := &pages.DryRunView{Complete: whole}
@@ -137,8 +144,12 @@ func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []show.
 			out.Matched++
 		}
 		out.Rows = append(out.Rows, pages.DryRunRow{
-			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail,
-			Data: delivery.Clip(string(e.Data), tryShown), At: e.ID.Time(),
+			Href:    root(c) + "/events/" + id.Event.Format(e.ID),
+			Type:    e.Type,
+			Matched: v.Matched,
+			Detail:  v.Detail,
+			Data:    delivery.Clip(string(e.Data), tryShown),
+			At:      e.ID.Time(),
 		})
 	}
 	return out

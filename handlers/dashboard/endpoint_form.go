@@ -178,8 +178,10 @@ func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	before, _ := s.Connection.(*endpoint.KafkaConnection)
 	k := &endpoint.KafkaConnection{
-		Servers: endpoint.Split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"),
-		CA: in.Get("kafka_ca"),
+		Servers: endpoint.Split(in.Get("kafka_servers")),
+		Topic:   strings.TrimSpace(in.Get("kafka_topic")),
+		TLS:     in.Has("kafka_tls"),
+		CA:      in.Get("kafka_ca"),
 	}
 	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
 		k.SASL = &endpoint.SASL{Mechanism: mechanism, Username: in.Get("kafka_username"), Password: in.Get("kafka_password")}

@@ -28,7 +28,10 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Render(http.StatusOK, pages.NewEndpoint(pages.NewEndpointView{
-		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Inboxes: root(c) + "/inboxes", Form: formOf(defaults.Settings, names),
+		Shell:   c.Shell("Add endpoint", "endpoints"),
+		Root:    root(c) + "/endpoints",
+		Inboxes: root(c) + "/inboxes",
+		Form:    formOf(defaults.Settings, names),
 	}))
 }
 
@@ -93,8 +96,10 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 		return err
 	}
 	v := pages.CreatedView{
-		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e),
-		Secret: secret.Text, Public: secret.Public,
+		EndpointHead: a.head(c, e, "overview"),
+		Verification: verificationView(c, e),
+		Secret:       secret.Text,
+		Public:       secret.Public,
 	}
 	v.Verification.First = true
 	if v.MaySecrets, err = a.rotates(c, e); err != nil {
@@ -130,7 +135,10 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 		return err
 	}
 	return c.Render(handlers.Status(cause), pages.NewEndpoint(pages.NewEndpointView{
-		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Inboxes: root(c) + "/inboxes", Form: form,
+		Shell:   c.Shell("Add endpoint", "endpoints"),
+		Root:    root(c) + "/endpoints",
+		Inboxes: root(c) + "/inboxes",
+		Form:    form,
 	}))
 }
 

@@ -43,8 +43,11 @@ func (a *dashboard) rotates(c *handlers.Call, e show.Endpoint) (created bool, er
 }
 
 // errNotItsSecret rejects a portal link that shows no secrets.
-var errNotItsSecret = fault.New(fault.Forbidden, "role_missing",
-	"This portal link shows only the secrets of endpoints that were added with it. Ask your provider to rotate this endpoint's secret.")
+var errNotItsSecret = fault.New(
+	fault.Forbidden,
+	"role_missing",
+	"This portal link shows only the secrets of endpoints that were added with it. Ask your provider to rotate this endpoint's secret.",
+)
 
 // mayRotate rejects callers who can't rotate the secrets of the endpoint in the path.
 func (a *dashboard) mayRotate(c *handlers.Call) error {

@@ -16,9 +16,22 @@ import (
 // newForm is the form for a new endpoint with nothing but the URL filled in.
 func newForm(change ...string) url.Values {
 	form := url.Values{
-		"url": {"https://hooks.acme-logistics.com/orders?token=canary"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"},
-		"timeout_seconds": {"15"}, "max_in_flight": {"5"}, "rate_limit": {"50"}, "burst": {""}, "ordering": {"none"}, "verification": {"challenge"},
-		"filter": {""}, "channels": {""}, "custom_headers": {""}, "payload_version": {""}, "description": {"Orders, production"},
+		"url":             {"https://hooks.acme-logistics.com/orders?token=canary"},
+		"scope":           {"all"},
+		"format":          {"standard"},
+		"prefix":          {"Webhook"},
+		"retry_policy":    {"standard"},
+		"timeout_seconds": {"15"},
+		"max_in_flight":   {"5"},
+		"rate_limit":      {"50"},
+		"burst":           {""},
+		"ordering":        {"none"},
+		"verification":    {"challenge"},
+		"filter":          {""},
+		"channels":        {""},
+		"custom_headers":  {""},
+		"payload_version": {""},
+		"description":     {"Orders, production"},
 	}
 	for i := 0; i+1 < len(change); i += 2 {
 		form.Set(change[i], change[i+1])

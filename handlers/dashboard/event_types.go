@@ -117,7 +117,9 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *db.Tx, of string, v *pages.E
 		return err
 	}
 	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
-		Window: window, By: analytics.Day, EventType: of,
+		Window:    window,
+		By:        analytics.Day,
+		EventType: of,
 	})
 	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day.Bucket())
 	return err
@@ -147,13 +149,16 @@ func (a *dashboard) editEventType(c *handlers.Call) error {
 	return a.showTypeForm(c, http.StatusOK, e.Name, form, nil)
 }
 
-func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form url.Values,
-	wrong map[string]string,
-) error {
+func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form url.Values, wrong map[string]string) error {
 	v := pages.EventTypeFormView{Root: path(c, ""), Of: of, Wrong: wrong}
 	field := func(name, label, hint string) components.FieldProps {
 		return components.FieldProps{
-			Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name], Optional: true,
+			Name:     name,
+			Label:    label,
+			Hint:     hint,
+			Value:    form.Get(name),
+			Error:    wrong[name],
+			Optional: true,
 		}
 	}
 	if of == "" {
@@ -180,10 +185,13 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 	}
 	of := c.Param("name")
 	e := catalogue.Entry{
-		Name: strings.TrimSpace(form.Get("name")), Description: strings.TrimSpace(form.Get("description")),
-		Group: strings.TrimSpace(form.Get("group")),
-		Check: catalogue.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
-		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
+		Name:        strings.TrimSpace(form.Get("name")),
+		Description: strings.TrimSpace(form.Get("description")),
+		Group:       strings.TrimSpace(form.Get("group")),
+		Check:       catalogue.Mode(form.Get("schema_check")),
+		Deprecated:  form.Get("deprecated") == "true",
+		Schema:      given(form.Get("schema")),
+		Example:     given(form.Get("example")),
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		if of != "" {

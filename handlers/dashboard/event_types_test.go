@@ -74,8 +74,11 @@ func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
 			notice.KeyCreated:       notice.KeyDetails{Name: "<i>Shop</i>"},
 		} {
 			if _, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
-				Tenant: tn.id, Kind: kind,
-				Key: string(kind), Endpoint: &ep, Details: details,
+				Tenant:   tn.id,
+				Kind:     kind,
+				Key:      string(kind),
+				Endpoint: &ep,
+				Details:  details,
 			}); err != nil {
 				return err
 			}

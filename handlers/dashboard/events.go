@@ -34,12 +34,17 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 	}
 }
 
-var eventList = handlers.List{Name: "events", Rows: rows, Of: id.Event, Filters: []handlers.Filter{
-	handlers.BySince,
-	handlers.ByUntil,
-	handlers.ByType,
-	handlers.ByChannel,
-}}
+var eventList = handlers.List{
+	Name: "events",
+	Rows: rows,
+	Of:   id.Event,
+	Filters: []handlers.Filter{
+		handlers.BySince,
+		handlers.ByUntil,
+		handlers.ByType,
+		handlers.ByChannel,
+	},
+}
 
 func (a *dashboard) listEvents(c *handlers.Call) error {
 	p, err := c.Page(eventList)
@@ -97,7 +102,9 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		return v, err
 	}
 	v = pages.EventView{
-		Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge),
+		Root:     path(c, ""),
+		Acts:     c.Actor.May(access.ActOnDeliveries),
+		Expunges: c.Actor.May(access.Expunge),
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		if v.Routed, err = events.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {

@@ -50,7 +50,8 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", base+"/inbox/", "Send the challenge")
 	w.setStatus(ep, "active")
 	w.receive(tn, ep, listen.InboxRequest{
-		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}}, Body: []byte(`{"card":"<i>unmistakable</i>"}`),
+		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}},
+		Body:   []byte(`{"card":"<i>unmistakable</i>"}`),
 	})
 	got := dev.get(path).want(200, "&lt;b&gt;bold", "&lt;i&gt;unmistakable", "Invalid signature", "webhook-signature", "Send test event").lacks("canary", "<i>unmistakable")
 	if part := dev.get(path, "HX-Request", "true").want(200, "unmistakable"); strings.Contains(part.Body, "<html") || !strings.Contains(got.Body, `hx-get="`+path+`"`) {
@@ -97,8 +98,15 @@ func TestAnInboxIsNoOrdinaryEndpointAndTheOtherWayRound(t *testing.T) {
 	path, ep := w.inboxOf(tn)
 	settings := strings.TrimSuffix(path, "/inbox") + "/settings"
 	form := url.Values{
-		"url": {"https://hooks.example.com/elsewhere"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"}, "timeout_seconds": {"15"},
-		"max_in_flight": {"5"}, "ordering": {"none"}, "verification": {"challenge"},
+		"url":             {"https://hooks.example.com/elsewhere"},
+		"scope":           {"all"},
+		"format":          {"standard"},
+		"prefix":          {"Webhook"},
+		"retry_policy":    {"standard"},
+		"timeout_seconds": {"15"},
+		"max_in_flight":   {"5"},
+		"ordering":        {"none"},
+		"verification":    {"challenge"},
 	}
 	dev.post(settings, form).want(http.StatusBadRequest, "can&#39;t be changed")
 	form.Set("url", one[string](w, "SELECT url FROM endpoints WHERE id = $1", ep.String()))

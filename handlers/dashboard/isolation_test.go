@@ -26,8 +26,13 @@ func (w *world) things(tn tenant) map[string]string {
 	w.attempt(dlv, tried{status: 500, answer: "no", terminal: 3, reason: 1})
 	var job id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
-		j, err := deliveries.StartBulkJob(w.t.Context(), q, tn.id, db.Author{Kind: "command"},
-			deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
+		j, err := deliveries.StartBulkJob(
+			w.t.Context(),
+			q,
+			tn.id,
+			db.Author{Kind: "command"},
+			deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}},
+		)
 		job = j.ID
 		return err
 	})
@@ -37,7 +42,8 @@ func (w *world) things(tn tenant) map[string]string {
 	var key id.UUID
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{
-			Tenant: &tn.id, Name: "k",
+			Tenant: &tn.id,
+			Name:   "k",
 			Scopes: access.TenantScopes(),
 		})
 		key = row.ID
@@ -49,15 +55,26 @@ func (w *world) things(tn tenant) map[string]string {
 	return map[string]string{
 		"key_id":      id.Key.Format(key),
 		"job_id":      id.Job.Format(job),
-		"endpoint_id": id.Endpoint.Format(ep), "event_id": id.Event.Format(ev), "delivery_id": id.Delivery.Format(dlv), "name": "order.paid",
-		"member_id": id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String()))),
+		"endpoint_id": id.Endpoint.Format(ep),
+		"event_id":    id.Event.Format(ev),
+		"delivery_id": id.Delivery.Format(dlv),
+		"name":        "order.paid",
+		"member_id":   id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String()))),
 	}
 }
 
 // kinds are the kinds of ids in paths.
 var kinds = map[string]id.Kind{
-	"endpoint_id": id.Endpoint, "event_id": id.Event, "delivery_id": id.Delivery, "key_id": id.Key, "job_id": id.Job, "secret_id": id.Secret,
-	"member_id": id.Member, "invitation_id": id.Invitation, "notice_id": id.Notice, "portal_link_id": id.PortalLink,
+	"endpoint_id":    id.Endpoint,
+	"event_id":       id.Event,
+	"delivery_id":    id.Delivery,
+	"key_id":         id.Key,
+	"job_id":         id.Job,
+	"secret_id":      id.Secret,
+	"member_id":      id.Member,
+	"invitation_id":  id.Invitation,
+	"notice_id":      id.Notice,
+	"portal_link_id": id.PortalLink,
 }
 
 // queries are the parameters that pages need beside their path.

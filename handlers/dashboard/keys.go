@@ -55,14 +55,29 @@ func (a *dashboard) newKey(c *handlers.Call) error {
 
 func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.KeyFormView{
-		Root: path(c, ""), Wrong: wrong, Closed: !c.Actor.May(access.ManageKeys),
+		Root:   path(c, ""),
+		Wrong:  wrong,
+		Closed: !c.Actor.May(access.ManageKeys),
 		Name: components.FieldProps{
-			Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true,
-			MaxLength: account.MaxName, Placeholder: "Production", Hint: "What will use this key? Helps you know which one to revoke.",
+			Name:        "name",
+			Label:       "Name",
+			Value:       form.Get("name"),
+			Error:       wrong["name"],
+			Required:    true,
+			MaxLength:   account.MaxName,
+			Placeholder: "Production",
+			Hint:        "What will use this key? Helps you know which one to revoke.",
 		},
 		Expires: components.FieldProps{
-			Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"),
-			Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires.",
+			Name:     "expires_at",
+			Label:    "Expires (UTC)",
+			Type:     "datetime-local",
+			Attrs:    templ.Attributes{"data-utc": true},
+			Value:    form.Get("expires_at"),
+			Error:    wrong["expires_at"],
+			Optional: true,
+			Width:    "medium",
+			Hint:     "Leave empty for a key that never expires.",
 		},
 	}
 	for _, s := range access.TenantScopes() {
@@ -70,7 +85,9 @@ func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, w
 			continue
 		}
 		v.Scopes = append(v.Scopes, components.Option{
-			Value: string(s), Label: string(s), Hint: pages.ScopeHints[s],
+			Value:    string(s),
+			Label:    string(s),
+			Hint:     pages.ScopeHints[s],
 			Selected: slices.Contains(form["scopes"], string(s)),
 		})
 	}

@@ -27,16 +27,21 @@ func (a *dashboard) linkRoutes() []handlers.Route {
 }
 
 // linksView is a page of links, with the form as it was filled in.
-func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[string]string) (v pages.LinksView,
-	err error,
-) {
+func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[string]string) (v pages.LinksView, err error) {
 	v = pages.LinksView{
-		Root: path(c, "/sign-in-links"), Manages: c.Actor.May(access.ManageMembers), Wrong: wrong,
+		Root:    path(c, "/sign-in-links"),
+		Manages: c.Actor.May(access.ManageMembers),
+		Wrong:   wrong,
 		Role:    components.FieldProps{Name: "role", Label: "Role", Value: form.Get("role"), Error: wrong["role"]},
 		Session: components.FieldProps{Name: "session_seconds", Label: "Session length", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
 		Brand: components.FieldProps{
-			Name: "brand_name", Label: "Display name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true,
-			MaxLength: account.MaxName, Hint: "Shown instead of \"Posthorn\".",
+			Name:      "brand_name",
+			Label:     "Display name",
+			Value:     form.Get("brand_name"),
+			Error:     wrong["brand_name"],
+			Optional:  true,
+			MaxLength: account.MaxName,
+			Hint:      "Shown instead of \"Posthorn\".",
 		},
 		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "If off, a link shows only the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
 	}
@@ -69,8 +74,12 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 	asked := account.PortalLink{Role: access.Role(form.Get("role"))}
 	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // an invalid number is out of the range
 	link := accounts.NewPortalLink{
-		Tenant: c.Actor.Tenant, By: c.Author(), Role: asked.Role, Brand: strings.TrimSpace(form.Get("brand_name")),
-		AllowSecrets: form.Get("allow_secrets") == "true", SessionSeconds: asked.SessionSeconds,
+		Tenant:         c.Actor.Tenant,
+		By:             c.Author(),
+		Role:           asked.Role,
+		Brand:          strings.TrimSpace(form.Get("brand_name")),
+		AllowSecrets:   form.Get("allow_secrets") == "true",
+		SessionSeconds: asked.SessionSeconds,
 	}
 	faults := asked.Wrong()
 	if link.Brand != "" {

@@ -54,8 +54,10 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 // rolesFor are the roles that a role can assign.
 func rolesFor(r access.Role) []components.Option {
 	what := map[access.Role]string{
-		access.Owner: "Owner: full access, including deleting the tenant", access.Admin: "Admin: also members and settings",
-		access.Developer: "Developer: endpoints, deliveries, and keys", access.Viewer: "Viewer: read-only",
+		access.Owner:     "Owner: full access, including deleting the tenant",
+		access.Admin:     "Admin: also members and settings",
+		access.Developer: "Developer: endpoints, deliveries, and keys",
+		access.Viewer:    "Viewer: read-only",
 	}
 	var options []components.Option
 	for _, one := range access.Roles() {
@@ -122,8 +124,14 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.Invite(c.Ctx(), q, accounts.Invitation{
-			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name,
-			May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
+			Tenant:  c.Actor.Tenant,
+			Email:   email,
+			Role:    role,
+			By:      c.Author(),
+			ByName:  c.Actor.Person.Name,
+			May:     c.Actor.Role.MaySetRole,
+			BaseURL: a.BaseURL,
+			Keys:    a.Keys,
 		})
 		return err
 	})
@@ -177,8 +185,11 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	}
 	err := c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
-			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left",
-			May: func(access.Role, access.Role) bool { return true },
+			Tenant: c.Actor.Tenant,
+			Member: c.Actor.Member,
+			By:     c.Author(),
+			Reason: "left",
+			May:    func(access.Role, access.Role) bool { return true },
 		})
 		return err
 	})

@@ -119,8 +119,7 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 					wanted[notice.Kind(o.Value)] = on
 				}
 			}
-			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID),
-				wanted, c.Author())
+			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID), wanted, c.Author())
 		})
 		if err != nil {
 			return err

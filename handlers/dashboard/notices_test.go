@@ -22,8 +22,10 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	for i, kind := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
 		err := w.db.Tenant(t.Context(), tn.id, func(q *db.Tx) error {
 			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
-				Tenant: tn.id, Kind: kind,
-				Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]},
+				Tenant:  tn.id,
+				Kind:    kind,
+				Key:     string(rune('a' + i)),
+				Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]},
 			})
 			return err
 		})

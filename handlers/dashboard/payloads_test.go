@@ -78,8 +78,11 @@ func (w *world) portalSessionThat(tn tenant, role access.Role, allowSecrets bool
 	var link id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{
-			Tenant: tn.id, Role: role, AllowSecrets: allowSecrets,
-			SessionSeconds: 3600, By: db.Author{Kind: "command"},
+			Tenant:         tn.id,
+			Role:           role,
+			AllowSecrets:   allowSecrets,
+			SessionSeconds: 3600,
+			By:             db.Author{Kind: "command"},
 		})
 		link = row.ID
 		return err

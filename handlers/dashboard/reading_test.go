@@ -21,8 +21,12 @@ func TestResponsesOfTwoAttemptsAreCompared(t *testing.T) {
 	viewer := tn.of[access.Viewer]
 	viewer.get(path).want(200, "Compare with attempt 1", "Previous attempt", "Previous delivery to this endpoint", `href="`+tn.path+"/deliveries/"+id.Delivery.Format(earlier)+`"`,
 		`<span class="json-name">&#34;order_id&#34;</span>`, "Raw body").lacks("Next delivery to this endpoint", "Next attempt")
-	viewer.get(path+"?attempt=2&with=1").want(200, `data-mark="-">  &#34;error&#34;: &#34;down&#34;,</del>`, `data-mark="+">  &#34;error&#34;: &#34;no such order&#34;,</ins>`,
-		`data-mark=" ">Content-Type: application/json</span>`)
+	viewer.get(path+"?attempt=2&with=1").want(
+		200,
+		`data-mark="-">  &#34;error&#34;: &#34;down&#34;,</del>`,
+		`data-mark="+">  &#34;error&#34;: &#34;no such order&#34;,</ins>`,
+		`data-mark=" ">Content-Type: application/json</span>`,
+	)
 	viewer.get(path + "?attempt=2&with=7").want(200).lacks("compared with")
 	viewer.get(tn.path+"/deliveries/"+id.Delivery.Format(earlier)).want(200, "Next delivery to this endpoint")
 

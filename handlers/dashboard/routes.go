@@ -87,8 +87,11 @@ const maxForm = 64 << 10
 // page is a route for the members who can do an action.
 func page(method, path string, action access.Action, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action},
-		MaxBody: maxForm, Handler: h,
+		Method:  method,
+		Path:    Root + path,
+		Access:  handlers.Access{Session: true, Action: action},
+		MaxBody: maxForm,
+		Handler: h,
 	}
 }
 

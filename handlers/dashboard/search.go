@@ -201,8 +201,12 @@ func (a *dashboard) palette(c *handlers.Call) error {
 		}
 		g := layout.PaletteGroup{Label: "Endpoints"}
 		for _, e := range all {
-			g.Entries = append(g.Entries, layout.PaletteEntry{Label: e.Label, Note: e.Value, Href: root(c) + "/endpoints/" +
-				e.Value})
+			g.Entries = append(g.Entries, layout.PaletteEntry{
+				Label: e.Label,
+				Note:  e.Value,
+				Href: root(c) + "/endpoints/" +
+					e.Value,
+			})
 		}
 		t := layout.PaletteGroup{Label: "Event types"}
 		for _, name := range types {

@@ -26,8 +26,11 @@ func TestSearchLeadsToWhatAnIDOrAPatternNames(t *testing.T) {
 	dlv := w.delivery(ev)
 	viewer := tn.of[access.Viewer]
 	for text, to := range map[string]string{
-		id.Event.Format(ev): "/events/" + id.Event.Format(ev), " " + id.Delivery.Format(dlv): "/deliveries/" + id.Delivery.Format(dlv),
-		id.Endpoint.Format(ep): "/endpoints/" + id.Endpoint.Format(ep), "invoice.*": "/events?type=invoice.%2A", "key_00000000000000000000000000": "/keys",
+		id.Event.Format(ev):              "/events/" + id.Event.Format(ev),
+		" " + id.Delivery.Format(dlv):    "/deliveries/" + id.Delivery.Format(dlv),
+		id.Endpoint.Format(ep):           "/endpoints/" + id.Endpoint.Format(ep),
+		"invoice.*":                      "/events?type=invoice.%2A",
+		"key_00000000000000000000000000": "/keys",
 	} {
 		viewer.get(searchFor(tn, text)).to(tn.path + to)
 	}
@@ -136,8 +139,11 @@ func TestListsTakeAPatternOfEventTypes(t *testing.T) {
 				w.attempt(w.delivery(e), tried{status: 422, terminal: 3, reason: 2})
 			}
 		}
-		viewer.get(tn.path+"/deliveries?type=invoice.*"+status).want(200, id.Delivery.Format(w.delivery(paid)),
-			id.Delivery.Format(w.delivery(sent))).lacks("row-" + id.Delivery.Format(w.delivery(late)))
+		viewer.get(tn.path+"/deliveries?type=invoice.*"+status).want(
+			200,
+			id.Delivery.Format(w.delivery(paid)),
+			id.Delivery.Format(w.delivery(sent)),
+		).lacks("row-" + id.Delivery.Format(w.delivery(late)))
 	}
 	viewer.get(tn.path+"/events?type=invoice.*").want(200, id.Event.Format(paid), id.Event.Format(sent)).lacks(id.Event.Format(late))
 	viewer.get(tn.path+"/deliveries?type=invoice.*.paid").want(http.StatusBadRequest, "such as order.*")

@@ -35,8 +35,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		if t, _, err = accounts.ReadTenant(c.Ctx(), q, c.Actor.Tenant); err != nil {
 			return err
 		}
-		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload,
-			a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload, a.Now()); err != nil {
 			return err
 		}
 		all := show.Range{Ascending: true, Limit: maxMembers}
@@ -49,33 +48,54 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	told := t.Notices()
 	retries := endpoint.OwnRetries(t.Settings)
 	v = pages.SettingsView{
-		Root: path(c, "/settings"), Seen: accounts.TenantVersion(t),
+		Root: path(c, "/settings"),
+		Seen: accounts.TenantVersion(t),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: t.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
-			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(t.RetentionDays),
-			Min: "1", Max: strconv.Itoa(max(maxRetention, t.RetentionDays)), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
+			Name:     "retention_days",
+			Label:    "Keep events and deliveries for",
+			Type:     "number",
+			Unit:     "days",
+			Width:    "medium",
+			Value:    strconv.Itoa(t.RetentionDays),
+			Min:      "1",
+			Max:      strconv.Itoa(max(maxRetention, t.RetentionDays)),
+			Required: true,
+			Hint:     "Older data is hidden immediately and then permanently deleted.",
 		},
 		Unconfirmed: shownAll(t.Unconfirmed),
 		Contacts: components.FieldProps{
-			Name: "contacts", Label: "Additional recipients", Value: strings.Join(shownAll(told.Contacts), "\n"),
-			Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)), Optional: true, Placeholder: "ops@example.com",
-			Hint: fmt.Sprintf("One per line, at most %d. Each of them is asked by email to confirm. They receive all owner notices, and each email has an unsubscribe link.", notice.MaxContacts),
+			Name:        "contacts",
+			Label:       "Additional recipients",
+			Value:       strings.Join(shownAll(told.Contacts), "\n"),
+			Rows:        max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
+			Optional:    true,
+			Placeholder: "ops@example.com",
+			Hint:        fmt.Sprintf("One per line, at most %d. Each of them is asked by email to confirm. They receive all owner notices, and each email has an unsubscribe link.", notice.MaxContacts),
 		},
 		Retries: components.FieldProps{
-			Name: "retry_policy", Label: "Default retry schedule", Value: retries, Hint: "For new endpoints without a schedule of their own. Existing endpoints keep theirs.",
+			Name:  "retry_policy",
+			Label: "Default retry schedule",
+			Value: retries,
+			Hint:  "For new endpoints without a schedule of their own. Existing endpoints keep theirs.",
 		},
 		RetryOptions: pages.DefaultRetryOptions(retries == endpoint.Custom),
 		Usage:        handlers.Usage(used, "Your limits and usage. Contact the operator of this platform to raise a limit."),
-		Digest:       !told.NoDigest, StrictTypes: t.StrictTypes,
-		ViewersRead: t.ViewersReadPayloads(), MayTransfer: c.Actor.May(access.TransferOwnership),
-		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Required: true},
-		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + t.Name},
+		Digest:       !told.NoDigest,
+		StrictTypes:  t.StrictTypes,
+		ViewersRead:  t.ViewersReadPayloads(),
+		MayTransfer:  c.Actor.May(access.TransferOwnership),
+		NewOwner:     components.FieldProps{Name: "member", Label: "New owner", Required: true},
+		Confirm:      components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + t.Name},
 	}
 	v.Candidates = []components.Option{{Value: "", Label: "Select a member"}}
 	for _, m := range members.Rows {
 		if m.ID != c.Actor.Member && !m.Disabled {
-			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" +
-				account.Shown(m.Email) + ")"})
+			v.Candidates = append(v.Candidates, components.Option{
+				Value: id.Member.Format(m.ID),
+				Label: m.Name + " (" +
+					account.Shown(m.Email) + ")",
+			})
 		}
 	}
 	if c.Actor.May(access.ManageSSO) {
@@ -134,8 +154,12 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 			}
 		}
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
-			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Retries: defaultRetries(form),
-			Seen: form.Get("seen"),
+			Name:          &name,
+			StrictTypes:   &strict,
+			RetentionDays: &days,
+			Payloads:      &viewers,
+			Retries:       defaultRetries(form),
+			Seen:          form.Get("seen"),
 		}, c.Author())
 		return err
 	})
@@ -202,8 +226,10 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
-			Contacts: &contacts, Links: accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys},
-			Digest: &digest, Seen: form.Get("seen"),
+			Contacts: &contacts,
+			Links:    accounts.Links{BaseURL: a.BaseURL, Keys: a.Keys},
+			Digest:   &digest,
+			Seen:     form.Get("seen"),
 		}, c.Author())
 		return err
 	})
@@ -240,8 +266,12 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	}
 	err = c.Tx(func(q *db.Tx) error {
 		up := accounts.RoleChange{
-			Tenant: c.Actor.Tenant, Member: memberID, To: access.Owner, By: c.Author(), Reason: "ownership transferred",
-			May: c.Actor.Role.MaySetRole,
+			Tenant: c.Actor.Tenant,
+			Member: memberID,
+			To:     access.Owner,
+			By:     c.Author(),
+			Reason: "ownership transferred",
+			May:    c.Actor.Role.MaySetRole,
 		}
 		owner, err := accounts.ChangeRole(c.Ctx(), q, up)
 		if err != nil {
@@ -284,11 +314,16 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Tx, to, from show.Membe
 		{from, "You transferred the ownership of " + tenant + " to " + account.Shown(to.Email), "choose a new password, and ask " + account.Shown(to.Email) + " to make you the owner again."},
 	} {
 		_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
-			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email,
-			Kind: mail.SignInAlert,
+			Tenant: &c.Actor.Tenant,
+			Key:    string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()),
+			To:     m.Email,
+			Kind:   mail.SignInAlert,
 			Data: mail.SignInAlertData{
-				Name: m.Name, What: m.what, At: a.Now().UTC().Truncate(time.Second),
-				Address: c.Actor.Address, Advice: m.advice,
+				Name:    m.Name,
+				What:    m.what,
+				At:      a.Now().UTC().Truncate(time.Second),
+				Address: c.Actor.Address,
+				Advice:  m.advice,
 			},
 		})
 		if err != nil {

@@ -35,13 +35,26 @@ func (a *dashboard) signatureView(c *handlers.Call, form url.Values, wrong map[s
 	v.Fields = []components.FieldProps{
 		{Name: "secret", Label: "Signing secret", Type: "password", Complete: "off", Error: wrong["secret"], Required: true, Mono: true, Placeholder: "whsec_…", Hint: "The endpoint's secret, as installed in the receiver. Used only for this check."},
 		{
-			Name: "prefix", Label: "Header prefix", Value: form.Get("prefix"), Error: wrong["prefix"], Optional: true, Mono: true,
-			Placeholder: signature.DefaultPrefix, Hint: "Only if the endpoint uses a custom prefix.",
+			Name:        "prefix",
+			Label:       "Header prefix",
+			Value:       form.Get("prefix"),
+			Error:       wrong["prefix"],
+			Optional:    true,
+			Mono:        true,
+			Placeholder: signature.DefaultPrefix,
+			Hint:        "Only if the endpoint uses a custom prefix.",
 		},
 	}
 	v.Headers = components.FieldProps{
-		Name: "headers", Label: "Headers", Value: form.Get("headers"), Error: wrong["headers"], Required: true, Mono: true,
-		Rows: 6, Placeholder: "webhook-id: evt_…\nwebhook-timestamp: 1767323045\nwebhook-signature: v1,…", Hint: "One per line, as name: value.",
+		Name:        "headers",
+		Label:       "Headers",
+		Value:       form.Get("headers"),
+		Error:       wrong["headers"],
+		Required:    true,
+		Mono:        true,
+		Rows:        6,
+		Placeholder: "webhook-id: evt_…\nwebhook-timestamp: 1767323045\nwebhook-signature: v1,…",
+		Hint:        "One per line, as name: value.",
 	}
 	v.Body = components.FieldProps{Name: "body", Label: "Body", Value: form.Get("body"), Error: wrong["body"], Mono: true, Rows: 10, Hint: "The exact bytes, before any parsing. Even one extra space changes the signature."}
 	return v
@@ -90,12 +103,10 @@ func (a *dashboard) checkSignature(c *handlers.Call) error {
 		form.Set("body", "")
 	}
 	if len(wrong) > 0 {
-		return c.Render(http.StatusBadRequest,
-			pages.Signature(a.signatureView(c, form, handlers.WrongFields(fault.InvalidFields(wrong)))))
+		return c.Render(http.StatusBadRequest, pages.Signature(a.signatureView(c, form, handlers.WrongFields(fault.InvalidFields(wrong)))))
 	}
 	v := a.signatureView(c, form, nil)
-	v.Findings, v.Good = wire.Debug(headers.Get, []byte(body), strings.TrimSpace(form.Get("secret")), a.Now(),
-		signature.DefaultTolerance)
+	v.Findings, v.Good = wire.Debug(headers.Get, []byte(body), strings.TrimSpace(form.Get("secret")), a.Now(), signature.DefaultTolerance)
 	return c.Render(http.StatusOK, pages.Signature(v))
 }
 

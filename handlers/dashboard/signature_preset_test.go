@@ -17,7 +17,9 @@ func TestTheSignatureDebuggerKnowsThePresets(t *testing.T) {
 	viewer := tn.of[access.Viewer]
 	viewer.get(tn.path+"/signature").want(200, "as github (preset)", "as svix (preset)")
 	form := url.Values{
-		"format": {"preset:github"}, "secret": {"It's a Secret to Everybody"}, "body": {"Hello, World!"},
+		"format":  {"preset:github"},
+		"secret":  {"It's a Secret to Everybody"},
+		"body":    {"Hello, World!"},
 		"headers": {"X-Hub-Signature-256: sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"},
 	}
 	viewer.post(tn.path+"/signature", form).want(200, "Valid signature")

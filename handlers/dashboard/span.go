@@ -61,7 +61,9 @@ func (s *span) read(c *handlers.Call, q *db.Tx, of *id.UUID, now time.Time) (err
 		return err
 	}
 	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{
-		Window: s.window, By: is.by, Endpoint: of,
+		Window:   s.window,
+		By:       is.by,
+		Endpoint: of,
 	})
 	s.rows = series.Rows()
 	return err
@@ -94,7 +96,10 @@ func (s *span) view(path string) pages.RangeView {
 	v := pages.RangeView{Title: spans[s.at].words, Each: spans[s.at].each, Days: spans[s.at].by == analytics.Day}
 	for i, one := range spans {
 		v.Choices = append(v.Choices, pages.RangeChoice{
-			Label: one.name, Long: one.words, Href: path + "?range=" + one.name, Active: i == s.at,
+			Label:  one.name,
+			Long:   one.words,
+			Href:   path + "?range=" + one.name,
+			Active: i == s.at,
 		})
 	}
 	return v
@@ -118,27 +123,54 @@ func attemptCharts(rows []analytics.Row, w analytics.Window, bucket time.Duratio
 		times = append(times, at)
 		r := byTime[at]
 		if r == nil || r.Total() == 0 {
-			delivered, failed = append(delivered, 0), append(failed, 0)
-			rate, p50, p95 = append(rate, math.NaN()), append(p50, math.NaN()), append(p95, math.NaN())
+			delivered = append(delivered, 0)
+			failed = append(failed, 0)
+			rate = append(rate, math.NaN())
+			p50 = append(p50, math.NaN())
+			p95 = append(p95, math.NaN())
 			continue
 		}
-		delivered, failed = append(delivered, float64(r.Total()-r.Failed())), append(failed, float64(r.Failed()))
+		delivered = append(delivered, float64(r.Total()-r.Failed()))
+		failed = append(failed, float64(r.Failed()))
 		rate = append(rate, float64(r.Total()-r.Failed())/float64(r.Total()))
-		p50, p95 = append(p50, milliseconds(r.Quantile(0.5))), append(p95, milliseconds(r.Quantile(0.95)))
+		p50 = append(p50, milliseconds(r.Quantile(0.5)))
+		p95 = append(p95, milliseconds(r.Quantile(0.95)))
 	}
 	none, days := "No attempts in this time.", bucket == 24*time.Hour
-	volume = charts.Props{ID: "volume", Title: "Attempts", Times: times, Days: days, Whole: true, Empty: none, Series: []charts.Series{
-		{Name: "Succeeded", Class: charts.Accent, Values: delivered}, {Name: "Failed", Class: charts.Failed, Values: failed},
-	}}
+	volume = charts.Props{
+		ID:    "volume",
+		Title: "Attempts",
+		Times: times,
+		Days:  days,
+		Whole: true,
+		Empty: none,
+		Series: []charts.Series{
+			{Name: "Succeeded", Class: charts.Accent, Values: delivered}, {Name: "Failed", Class: charts.Failed, Values: failed},
+		},
+	}
 	success = charts.Props{
-		ID: "success", Title: "Success rate", Times: times, Days: days, Small: true, Fill: true, Max: 1,
-		Format: charts.Percent, Empty: none, Series: []charts.Series{
+		ID:     "success",
+		Title:  "Success rate",
+		Times:  times,
+		Days:   days,
+		Small:  true,
+		Fill:   true,
+		Max:    1,
+		Format: charts.Percent,
+		Empty:  none,
+		Series: []charts.Series{
 			{Name: "Succeeded", Class: charts.Good, Values: rate},
 		},
 	}
 	latency = charts.Props{
-		ID: "latency", Title: "Latency", Times: times, Days: days, Small: true, Format: charts.Milliseconds,
-		Empty: none, Series: []charts.Series{
+		ID:     "latency",
+		Title:  "Latency",
+		Times:  times,
+		Days:   days,
+		Small:  true,
+		Format: charts.Milliseconds,
+		Empty:  none,
+		Series: []charts.Series{
 			{Name: "p95", Class: charts.Second, Values: p95}, {Name: "p50", Class: charts.Accent, Values: p50},
 		},
 	}

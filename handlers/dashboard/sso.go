@@ -63,7 +63,8 @@ func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Co
 	v.Owners = []components.Option{{Value: "", Label: "None"}}
 	for _, o := range owners {
 		v.Owners = append(v.Owners, components.Option{
-			Value: id.Member.Format(o.ID), Label: o.Name + " (" + account.Shown(o.Email) + ")",
+			Value: id.Member.Format(o.ID),
+			Label: o.Name + " (" + account.Shown(o.Email) + ")",
 		})
 	}
 	v.Domain = components.FieldProps{Name: "domain", Label: "Domain", Placeholder: "example.com", Required: true, Width: "medium"}
@@ -78,30 +79,61 @@ func fillSSO(v *pages.SSOView, conn accounts.Connection) {
 		secretHint = "A secret is stored. Leave this empty to keep it."
 	}
 	v.Issuer = components.FieldProps{
-		Name: "issuer", Label: "Issuer", Value: conn.Issuer, Placeholder: "https://login.example.com", Required: true, Mono: true,
-		Hint: "The URL below which the provider has /.well-known/openid-configuration.",
+		Name:        "issuer",
+		Label:       "Issuer",
+		Value:       conn.Issuer,
+		Placeholder: "https://login.example.com",
+		Required:    true,
+		Mono:        true,
+		Hint:        "The URL below which the provider has /.well-known/openid-configuration.",
 	}
 	v.ClientID = components.FieldProps{
-		Name: "client_id", Label: "Client ID", Value: conn.ClientID, Required: true, Mono: true,
+		Name:      "client_id",
+		Label:     "Client ID",
+		Value:     conn.ClientID,
+		Required:  true,
+		Mono:      true,
 		MaxLength: sso.MaxClientID,
 	}
 	v.Secret = components.FieldProps{Name: "client_secret", Label: "Client secret", Type: "password", Complete: "off", Optional: true, Hint: secretHint}
 	v.Session = components.FieldProps{
-		Name: "session_hours", Label: "Sessions end after", Type: "number", Unit: "hours", Width: "medium", Min: "0.25", Max: "336", Step: "any", Required: true,
-		Value: strconv.FormatFloat(conn.Session.Hours(), 'f', -1, 64), Hint: "Earlier if the provider says so, by the claim session_expiry or a logout token.",
+		Name:     "session_hours",
+		Label:    "Sessions end after",
+		Type:     "number",
+		Unit:     "hours",
+		Width:    "medium",
+		Min:      "0.25",
+		Max:      "336",
+		Step:     "any",
+		Required: true,
+		Value:    strconv.FormatFloat(conn.Session.Hours(), 'f', -1, 64),
+		Hint:     "Earlier if the provider says so, by the claim session_expiry or a logout token.",
 	}
 	v.Claim = components.FieldProps{
-		Name: "role_claim", Label: "Claim", Value: conn.RoleClaim, Placeholder: "groups", Optional: true, Mono: true, Width: "medium",
-		Hint: "Its values set the members' roles at every sign-in. Owners stay owners. Leave it empty to set roles in Posthorn only.",
+		Name:        "role_claim",
+		Label:       "Claim",
+		Value:       conn.RoleClaim,
+		Placeholder: "groups",
+		Optional:    true,
+		Mono:        true,
+		Width:       "medium",
+		Hint:        "Its values set the members' roles at every sign-in. Owners stay owners. Leave it empty to set roles in Posthorn only.",
 	}
 	v.Roles = components.FieldProps{
-		Name: "role_map", Label: "Roles by value", Value: strings.TrimSpace(conn.Roles.Text()), Rows: max(3, len(conn.Roles)+1), Optional: true,
+		Name:        "role_map",
+		Label:       "Roles by value",
+		Value:       strings.TrimSpace(conn.Roles.Text()),
+		Rows:        max(3, len(conn.Roles)+1),
+		Optional:    true,
 		Mono:        true,
-		Placeholder: "webhooks-admins = admin\nengineering = developer", Hint: "One per line. The highest role counts.",
+		Placeholder: "webhooks-admins = admin\nengineering = developer",
+		Hint:        "One per line. The highest role counts.",
 	}
 	v.Default = components.FieldProps{Name: "default_role", Label: "Role of everyone else", Value: string(conn.Default), Hint: "For new members, and for members without a mapped value."}
 	v.Glass = components.FieldProps{
-		Name: "break_glass", Label: "Break-glass account", Hint: "This owner can still sign in without your provider, for example when it is down. Select one if you require single sign-on.",
+		Name:  "break_glass",
+		Label: "Break-glass account",
+		Hint:  "This owner can still sign in without your provider, for example when it is down. Select one if you require single sign-on.",
 	}
 	if conn.BreakGlass != nil {
 		v.Glass.Value = id.Member.Format(*conn.BreakGlass)
@@ -256,8 +288,11 @@ func (a *dashboard) verifyDomain(c *handlers.Call) error {
 		return err
 	}
 	if !sso.HasRecord(texts, d.Proof) {
-		return a.domainDone(c, "", fault.InvalidField("", "sso_domain_unverified",
-			"The TXT record of "+domain+" isn't there yet. DNS changes can take an hour. The record is "+d.Record+" with the text "+d.Text), "")
+		return a.domainDone(c, "", fault.InvalidField(
+			"",
+			"sso_domain_unverified",
+			"The TXT record of "+domain+" isn't there yet. DNS changes can take an hour. The record is "+d.Record+" with the text "+d.Text,
+		), "")
 	}
 	err = accounts.VerifyDomain(c.Ctx(), a.DB, c.Actor.Tenant, domain, texts, c.Author())
 	return a.domainDone(c, "", err, domain+" is verified.")

@@ -30,13 +30,22 @@ func ssoWorld(t *testing.T, records map[string][]string) *world {
 		t.Fatal(err)
 	}
 	kit := handlers.New(handlers.Config{
-		DB: w.db, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
-		Now: time.Now, BaseURL: base, Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
+		DB:       w.db,
+		Log:      slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
+		Now:      time.Now,
+		BaseURL:  base,
+		Sessions: handlers.NewSessions(w.db, base),
+		Keys:     w.ring,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
-		DB: w.db, Keys: w.ring, BaseURL: base, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
-		Now: time.Now, Egress: policy, OpenID: openid.New(send.NewClient(policy), time.Now),
+		DB:      w.db,
+		Keys:    w.ring,
+		BaseURL: base,
+		Log:     slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
+		Now:     time.Now,
+		Egress:  policy,
+		OpenID:  openid.New(send.NewClient(policy), time.Now),
 		LookupTXT: func(_ context.Context, name string) ([]string, error) {
 			if texts, ok := records[name]; ok {
 				return texts, nil
@@ -56,8 +65,14 @@ func TestAnOwnerSetsUpSingleSignOn(t *testing.T) {
 	op := optest.New(t, base+handlers.SSOPath(tn.id)+"/callback")
 	form := func(change ...string) url.Values {
 		v := url.Values{
-			"issuer": {op.URL}, "client_id": {"posthorn"}, "client_secret": {op.Secret}, "session_hours": {"1.5"}, "role_claim": {"groups"},
-			"role_map": {"eng = developer"}, "default_role": {"viewer"}, "join": {"true"},
+			"issuer":        {op.URL},
+			"client_id":     {"posthorn"},
+			"client_secret": {op.Secret},
+			"session_hours": {"1.5"},
+			"role_claim":    {"groups"},
+			"role_map":      {"eng = developer"},
+			"default_role":  {"viewer"},
+			"join":          {"true"},
 		}
 		for i := 0; i+1 < len(change); i += 2 {
 			v.Set(change[i], change[i+1])

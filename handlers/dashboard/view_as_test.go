@@ -44,8 +44,11 @@ func (o operator) author() db.Author {
 func (o operator) looksAt(tn tenant) {
 	o.w.t.Helper()
 	err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{
-		Session: o.session, Operator: o.id,
-		Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost,
+		Session:  o.session,
+		Operator: o.id,
+		Tenant:   tn.id,
+		Reason:   "ticket 4711",
+		Life:     access.ViewMost,
 	}, o.author())
 	if err != nil {
 		o.w.t.Fatal(err)

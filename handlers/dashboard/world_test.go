@@ -83,13 +83,22 @@ func newWorld(t *testing.T) *world {
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	kit := handlers.New(handlers.Config{
-		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now), Log: logger,
-		Now: time.Now, BaseURL: base,
-		Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
+		DB:            w.db,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now),
+		Log:           logger,
+		Now:           time.Now,
+		BaseURL:       base,
+		Sessions:      handlers.NewSessions(w.db, base),
+		Keys:          w.ring,
 	})
 	w.routes = dashboard.Routes(dashboard.Deps{
-		DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now,
-		Emitter: w.commit, Export: api.NewExporter(api.Deps{DB: w.db, Keys: w.ring, Now: time.Now}),
+		DB:      w.db,
+		Keys:    w.ring,
+		BaseURL: base,
+		Log:     logger,
+		Now:     time.Now,
+		Emitter: w.commit,
+		Export:  api.NewExporter(api.Deps{DB: w.db, Keys: w.ring, Now: time.Now}),
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, w.routes)
@@ -146,10 +155,13 @@ func (w *world) signedIn(s accounts.NewSession) *browser {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &browser{w: w, cookie: &http.Cookie{
-		Name:  handlers.NewSessions(w.db, base).Cookie(account.Person),
-		Value: token,
-	}}
+	return &browser{
+		w: w,
+		cookie: &http.Cookie{
+			Name:  handlers.NewSessions(w.db, base).Cookie(account.Person),
+			Value: token,
+		},
+	}
 }
 
 // browser is a member's browser; without a cookie, nobody's.
@@ -192,7 +204,10 @@ func (b *browser) send(method, path string, form url.Values, header ...string) *
 	recorder := httptest.NewRecorder()
 	b.w.engine.ServeHTTP(recorder, r)
 	p := &page{
-		t: b.w.t, what: method + " " + path, Status: recorder.Code, Header: recorder.Header(),
+		t:        b.w.t,
+		what:     method + " " + path,
+		Status:   recorder.Code,
+		Header:   recorder.Header(),
 		Body:     recorder.Body.String(),
 		Location: recorder.Header().Get("Location"),
 	}
@@ -307,8 +322,9 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	}
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, endpoints.New{
-			Settings: s, Secret: secret,
-			Limit: 50,
+			Settings: s,
+			Secret:   secret,
+			Limit:    50,
 		})
 		ep = e.ID
 		return err

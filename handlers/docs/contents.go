@@ -85,17 +85,29 @@ func (c *content) place(f *views.Frame, path string) {
 // landing is the first page, with an entry for each kind of reader.
 func (c *content) landing() views.Landing {
 	doors := []views.Door{
-		{Title: "Send events", Text: "Your product emits events with an API key; Posthorn delivers them to your customers.", Links: []views.Link{
-			{Label: "Quickstart", Path: "/docs/quickstart"},
-			c.link("authentication"), c.link("program"), c.link("filters"), c.link("replay"),
-			{Label: referenceTitle, Path: referencePage},
-		}},
-		{Title: "Receive webhooks", Text: "Verify signatures, respond in time, and handle duplicates and order.", Links: []views.Link{
-			c.link("verify"), c.link("delivery"), {Label: "Webhooks on your own machine", Path: "/docs/cli#webhooks-on-your-own-machine"},
-		}},
-		{Title: "Operate Posthorn", Text: "Deploy, monitor, back up, and upgrade a server.", Links: []views.Link{
-			c.link("ops/README"), c.link("ops/deploy"), c.link("ops/monitoring"), c.link("ops/backup"), c.link("ops/upgrade"), c.link("performance"),
-		}},
+		{
+			Title: "Send events",
+			Text:  "Your product emits events with an API key; Posthorn delivers them to your customers.",
+			Links: []views.Link{
+				{Label: "Quickstart", Path: "/docs/quickstart"},
+				c.link("authentication"), c.link("program"), c.link("filters"), c.link("replay"),
+				{Label: referenceTitle, Path: referencePage},
+			},
+		},
+		{
+			Title: "Receive webhooks",
+			Text:  "Verify signatures, respond in time, and handle duplicates and order.",
+			Links: []views.Link{
+				c.link("verify"), c.link("delivery"), {Label: "Webhooks on your own machine", Path: "/docs/cli#webhooks-on-your-own-machine"},
+			},
+		},
+		{
+			Title: "Operate Posthorn",
+			Text:  "Deploy, monitor, back up, and upgrade a server.",
+			Links: []views.Link{
+				c.link("ops/README"), c.link("ops/deploy"), c.link("ops/monitoring"), c.link("ops/backup"), c.link("ops/upgrade"), c.link("performance"),
+			},
+		},
 	}
 	return views.Landing{Doors: doors}
 }

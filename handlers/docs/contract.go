@@ -103,7 +103,9 @@ func (c contract) reference(base string) ([]views.Group, error) {
 	for _, t := range tags.Content {
 		name := value(t, "name")
 		groups = append(groups, views.Group{
-			Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"), About: value(t, "description"),
+			Name:  name,
+			Path:  groupRoot + strings.ReplaceAll(name, " ", "-"),
+			About: value(t, "description"),
 		})
 	}
 	for path, item := range members(get(c.root, "paths")) {
@@ -127,8 +129,12 @@ func (c contract) reference(base string) ([]views.Group, error) {
 
 func (c contract) operation(base, path, method string, item, op *yaml.Node) views.Operation {
 	o := views.Operation{
-		ID: value(op, "operationId"), Method: strings.ToUpper(method), Path: "/api/v1" + path, Summary: value(op, "summary"),
-		Scope: value(op, "x-scope"), Platform: value(op, "x-platform") == "true",
+		ID:       value(op, "operationId"),
+		Method:   strings.ToUpper(method),
+		Path:     "/api/v1" + path,
+		Summary:  value(op, "summary"),
+		Scope:    value(op, "x-scope"),
+		Platform: value(op, "x-platform") == "true",
 	}
 	if get(item, "servers") == nil {
 		o.Named = "/api/v1/tenants/{tenant_id}" + path
@@ -216,8 +222,11 @@ func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Fi
 	for name, property := range members(get(schema, "properties")) {
 		resolved, _ := c.resolve(property)
 		f := views.Field{
-			Name: prefix + name, Required: slices.Contains(required, name), Type: c.kind(resolved),
-			Limits: c.limits(resolved), Depth: depth,
+			Name:     prefix + name,
+			Required: slices.Contains(required, name),
+			Type:     c.kind(resolved),
+			Limits:   c.limits(resolved),
+			Depth:    depth,
 		}
 		f.Text, f.About = about(property, resolved)
 		list = append(list, f)

@@ -200,9 +200,12 @@ func TestTheCatalogueIsShownWhereItIsPublic(t *testing.T) {
 	on := false
 	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	engine := kit.NewEngine()
-	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]catalogue.Entry, bool, error) {
-		return []catalogue.Entry{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: []byte(`{"type":"object"}`), Deprecated: true}}, on, nil
-	}}))
+	kit.Mount(engine, docs.Routes(docs.Deps{
+		BaseURL: "https://posthorn.example.com",
+		Catalogue: func(context.Context) ([]catalogue.Entry, bool, error) {
+			return []catalogue.Entry{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: []byte(`{"type":"object"}`), Deprecated: true}}, on, nil
+		},
+	}))
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

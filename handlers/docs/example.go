@@ -45,7 +45,12 @@ func (o object) MarshalJSON() ([]byte, error) {
 const exampleSerial = "01jd0000000000000000000000"
 
 var idPrefixes = map[string]string{
-	"event_id": "evt_", "endpoint_id": "ep_", "delivery_id": "dlv_", "tenant_id": "ten_", "key_id": "key_", "attempt_id": "att_",
+	"event_id":    "evt_",
+	"endpoint_id": "ep_",
+	"delivery_id": "dlv_",
+	"tenant_id":   "ten_",
+	"key_id":      "key_",
+	"attempt_id":  "att_",
 }
 
 // exampleOf is a node's value as it is written.

@@ -42,9 +42,23 @@ var languages = func() map[string]language {
 	sql := language{lexer(`--[^\n]*`, `'(?:''|[^'])*'`), wordList("SELECT INSERT UPDATE DELETE CREATE ALTER GRANT REVOKE BEGIN COMMIT INTO VALUES FROM WHERE SET AND OR NOT NULL ROLE TABLE SCHEMA DATABASE ON TO IN AS LOGIN PASSWORD OWNER")}
 	yaml := language{lexer(hashes, quotes), wordList("true false null")}
 	return map[string]language{
-		"sh": shell, "bash": shell, "console": shell, "go": golang, "js": script, "ts": script, "javascript": script, "typescript": script,
-		"json": {lexer(`\z\A`, quotes), wordList("true false null")}, "python": python, "py": python, "sql": sql, "yaml": yaml, "promql": yaml,
-		"nginx": {lexer(hashes, quotes), wordList("server location upstream listen")}, "ini": yaml, "toml": yaml,
+		"sh":         shell,
+		"bash":       shell,
+		"console":    shell,
+		"go":         golang,
+		"js":         script,
+		"ts":         script,
+		"javascript": script,
+		"typescript": script,
+		"json":       {lexer(`\z\A`, quotes), wordList("true false null")},
+		"python":     python,
+		"py":         python,
+		"sql":        sql,
+		"yaml":       yaml,
+		"promql":     yaml,
+		"nginx":      {lexer(hashes, quotes), wordList("server location upstream listen")},
+		"ini":        yaml,
+		"toml":       yaml,
 	}
 }()
 

@@ -36,8 +36,7 @@ func markdown(folder string) goldmark.Markdown {
 		// Alignment as an attribute: the content security policy blocks style attributes.
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(
 			extension.TableCellAlignAttribute))),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(),
-			parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
 	)
 }
@@ -68,8 +67,7 @@ func prose(source string) templ.Component { return render("", []byte(source)) }
 
 func render(folder string, source []byte) templ.Component {
 	var b bytes.Buffer
-	if err := markdown(folder).Convert(source, &b,
-		parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
+	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return templ.Raw(templ.EscapeString(string(source)))
 	}
 	page := tables.Replace(cell.ReplaceAllStringFunc(b.String(), breakCode))
@@ -186,9 +184,11 @@ func loadGuides() (map[string]guide, error) {
 			return fmt.Errorf("docs/%s does not begin with its title", file)
 		}
 		all[strings.TrimSuffix(file, ".md")] = guide{
-			title: title, source: string(source), about: lead(string(source)), body: render(path.Dir(file),
-				status.ReplaceAll(source, []byte("$1\\. "))),
-			parts: parts(string(source)),
+			title:  title,
+			source: string(source),
+			about:  lead(string(source)),
+			body:   render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. "))),
+			parts:  parts(string(source)),
 		}
 		return nil
 	})

@@ -78,7 +78,10 @@ func Routes(d Deps) []handlers.Route {
 		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
 		routes = append(routes, handlers.Route{
-			Method: http.MethodGet, Path: path, Access: handlers.Access{Public: true}, Timeout: firstPage,
+			Method:  http.MethodGet,
+			Path:    path,
+			Access:  handlers.Access{Public: true},
+			Timeout: firstPage,
 			Handler: func(call *handlers.Call) error {
 				if strings.HasSuffix(call.Request.URL.Path, markdownEnd) {
 					return s.markdown(call)

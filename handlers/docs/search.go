@@ -38,8 +38,10 @@ func (c *content) index() []entry {
 		for i, part := range splitHeadings(p.source) {
 			title, body, _ := strings.Cut(part, "\n")
 			e := entry{
-				Title: plain(strings.TrimLeft(title, "# ")), Page: p.title, Path: p.path,
-				Text: cut(plain(body), mostText),
+				Title: plain(strings.TrimLeft(title, "# ")),
+				Page:  p.title,
+				Path:  p.path,
+				Text:  cut(plain(body), mostText),
 			}
 			id := string(ids.Generate([]byte(plain(strings.TrimLeft(title, "# "))), 0))
 			if i > 0 && !strings.HasPrefix(p.path, groupRoot) {

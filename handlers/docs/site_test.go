@@ -97,8 +97,12 @@ func TestEveryPageHasADescriptionAndIsServedAsMarkdown(t *testing.T) {
 	alternate := regexp.MustCompile(`rel="alternate" type="text/markdown" href="([^"]+)"`)
 	described := regexp.MustCompile(`<meta name="description" content="[^"]{20,}"`)
 	for path, want := range map[string]string{
-		"/docs/verify": "# ", "/docs/ops/deploy": "# ", "/docs/errors/key_missing": "401.", "/docs/api": "Authorization: Bearer",
-		"/docs/api/events": "/docs/api/events/emitEvent.md", "/docs/api/events/emitEvent": "## Python",
+		"/docs/verify":               "# ",
+		"/docs/ops/deploy":           "# ",
+		"/docs/errors/key_missing":   "401.",
+		"/docs/api":                  "Authorization: Bearer",
+		"/docs/api/events":           "/docs/api/events/emitEvent.md",
+		"/docs/api/events/emitEvent": "## Python",
 	} {
 		_, body := get(path)
 		m := alternate.FindStringSubmatch(body)

@@ -48,7 +48,16 @@ const (
 
 // accountPages are the first segments of paths that belong to a person's account, in any home.
 var accountPages = map[string]bool{
-	"sign-in": true, "sign-out": true, "sign-up": true, "verify-email": true, "reset": true, "change-email": true, "invitations": true, "tenants": true, "account": true, "": true,
+	"sign-in":      true,
+	"sign-out":     true,
+	"sign-up":      true,
+	"verify-email": true,
+	"reset":        true,
+	"change-email": true,
+	"invitations":  true,
+	"tenants":      true,
+	"account":      true,
+	"":             true,
 }
 
 // classify reads what identifies the home of a request from its path, its key and its query.

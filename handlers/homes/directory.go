@@ -89,8 +89,10 @@ func (q question) name() string {
 }
 
 var errAsking = &fault.Error{
-	Kind: fault.Unavailable, Code: "home_unknown", RetryAfter: 2,
-	Detail: "No home of this server that responds has this, and at least one doesn't respond right now. Send the same request again in a few seconds.",
+	Kind:       fault.Unavailable,
+	Code:       "home_unknown",
+	RetryAfter: 2,
+	Detail:     "No home of this server that responds has this, and at least one doesn't respond right now. Send the same request again in a few seconds.",
 }
 
 // turn waits for a slot for a question, for as long as the context lasts. The returned function gives it back.
@@ -201,7 +203,12 @@ func (r *Router) keep(w http.ResponseWriter, req *http.Request, cookie, home str
 	}
 	//nolint:gosec // G124: it holds no secret, and plain http is for this machine alone
 	http.SetCookie(w, &http.Cookie{
-		Name: cookie, Value: home, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true,
-		Secure: r.Secure, SameSite: http.SameSiteLaxMode,
+		Name:     cookie,
+		Value:    home,
+		Path:     "/",
+		MaxAge:   365 * 24 * 3600,
+		HttpOnly: true,
+		Secure:   r.Secure,
+		SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -78,9 +78,11 @@ const (
 // New creates a Router.
 func New(c Config) *Router {
 	r := &Router{
-		Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks),
-		askers: handlers.NewShares(handlers.Share{Most: maxWaiting, Err: errAsking},
-			handlers.Share{Most: maxAsking, Err: errAsking}),
+		Config: c,
+		others: map[string]*peer{},
+		known:  newDirectory(c.Now),
+		asks:   make(chan struct{}, maxAsks),
+		askers: handlers.NewShares(handlers.Share{Most: maxWaiting, Err: errAsking}, handlers.Share{Most: maxAsking, Err: errAsking}),
 		used:   newPassages(c.Now),
 		sights: &sights{all: map[string]home.Seen{}},
 	}
@@ -97,8 +99,10 @@ var (
 	errLoop   = fault.New(fault.Unavailable, "home_loop", "The homes of this server disagree about where this tenant is. Send the request again in a few seconds.")
 	errUsed   = fault.New(fault.Unavailable, "home_passed_twice", "Another home of this server passed this request on twice. Check whether it took effect, or send it again with the same Idempotency-Key.")
 	errDown   = &fault.Error{
-		Kind: fault.Unavailable, Code: "home_unavailable", RetryAfter: 2,
-		Detail: "The home of this tenant isn't responding right now. Send the same request again in a few seconds, with the same Idempotency-Key.",
+		Kind:       fault.Unavailable,
+		Code:       "home_unavailable",
+		RetryAfter: 2,
+		Detail:     "The home of this tenant isn't responding right now. Send the same request again in a few seconds, with the same Idempotency-Key.",
 	}
 )
 

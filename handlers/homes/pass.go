@@ -60,15 +60,19 @@ type peer struct {
 func newPeer(h home.Home) *peer {
 	transport := func(header time.Duration) *http.Transport {
 		return &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: dialWithin, KeepAlive: 15 * time.Second}).DialContext,
-			MaxIdleConnsPerHost: maxPassing, IdleConnTimeout: 60 * time.Second, ResponseHeaderTimeout: header,
-			DisableCompression: true, TLSHandshakeTimeout: dialWithin,
+			DialContext:           (&net.Dialer{Timeout: dialWithin, KeepAlive: 15 * time.Second}).DialContext,
+			MaxIdleConnsPerHost:   maxPassing,
+			IdleConnTimeout:       60 * time.Second,
+			ResponseHeaderTimeout: header,
+			DisableCompression:    true,
+			TLSHandshakeTimeout:   dialWithin,
 		}
 	}
 	p := &peer{
-		Home: h, emit: transport(emitWithin), any: transport(anyWithin),
-		passing: handlers.NewShares(handlers.Share{Most: maxPassing, Err: errDown},
-			handlers.Share{Most: maxOfKey, Err: errDown}),
+		Home:    h,
+		emit:    transport(emitWithin),
+		any:     transport(anyWithin),
+		passing: handlers.NewShares(handlers.Share{Most: maxPassing, Err: errDown}, handlers.Share{Most: maxOfKey, Err: errDown}),
 		anonymous: handlers.NewShares(handlers.Share{Most: maxAnonymous, Err: errDown},
 			handlers.Share{Most: maxNetwork, Err: handlers.ErrNetwork}),
 	}
@@ -124,14 +128,18 @@ func (p *peer) call(ctx context.Context, r *Router, what string, asked, said any
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL.String()+internalRoot+what,
-		bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL.String()+internalRoot+what, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(body)
 	passage := home.Passage{
-		From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: 1, Nonce: newNonce(), Body: encodeDigest(sum[:]),
+		From:  r.Self,
+		To:    p.Name,
+		At:    r.Now().Unix(),
+		Hops:  1,
+		Nonce: newNonce(),
+		Body:  encodeDigest(sum[:]),
 	}
 	req.Header.Set(passageHeader, passage.Sign(r.Secret, req.Method, req.URL.RequestURI()))
 	req.Header.Set("Content-Type", "application/json")
@@ -169,7 +177,12 @@ func (r *Router) pass(w http.ResponseWriter, req *http.Request, to destination, 
 	}
 	defer leave()
 	passage := home.Passage{
-		From: r.Self, To: p.Name, At: r.Now().Unix(), Hops: before.Hops + 1, Client: client, Nonce: newNonce(),
+		From:   r.Self,
+		To:     p.Name,
+		At:     r.Now().Unix(),
+		Hops:   before.Hops + 1,
+		Client: client,
+		Nonce:  newNonce(),
 	}
 	if passage.Body, err = digest(req); err != nil {
 		r.Refuse(w, req, err)

@@ -33,13 +33,17 @@ func Routes(d Deps) []handlers.Route {
 	if d.Slow == 0 {
 		d.Slow = inbox.SlowFor
 	}
-	a := &receiver{d, handlers.NewBuckets[id.UUID](handlers.Rate{PerSecond: inbox.PerSecond, Burst: inbox.Burst},
-		d.Now)}
+	a := &receiver{d, handlers.NewBuckets[id.UUID](handlers.Rate{PerSecond: inbox.PerSecond, Burst: inbox.Burst}, d.Now)}
 	var routes []handlers.Route
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		routes = append(routes, handlers.Route{
-			Method: method, Path: inbox.Path + ":token", Access: handlers.Access{Public: true}, MaxBody: inbox.MaxRequest,
-			Timeout: d.Slow + handlers.DefaultTimeout, Handler: a.receive, Changes: true,
+			Method:  method,
+			Path:    inbox.Path + ":token",
+			Access:  handlers.Access{Public: true},
+			MaxBody: inbox.MaxRequest,
+			Timeout: d.Slow + handlers.DefaultTimeout,
+			Handler: a.receive,
+			Changes: true,
 		})
 	}
 	return routes

@@ -57,7 +57,11 @@ const maxForm = 16 << 10
 
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{
-		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h,
+		Method:  method,
+		Path:    path,
+		Access:  handlers.Access{Public: true},
+		MaxBody: maxForm,
+		Handler: h,
 	}
 }
 
@@ -89,7 +93,11 @@ func (a *mailbox) list(c *handlers.Call) error {
 	}
 	for _, m := range mails {
 		v.Mails = append(v.Mails, pages.MailLine{
-			ID: id.Mail.Format(m.ID), At: m.At, To: m.To, Subject: m.Subject, Kind: string(m.Kind),
+			ID:      id.Mail.Format(m.ID),
+			At:      m.At,
+			To:      m.To,
+			Subject: m.Subject,
+			Kind:    string(m.Kind),
 		})
 	}
 	return c.Render(http.StatusOK, pages.Mailbox(v))
@@ -114,8 +122,14 @@ func (a *mailbox) show(c *handlers.Call) error {
 		return err
 	}
 	v := pages.MailView{
-		Shell: c.Shell(m.Subject, ""), ID: id.Mail.Format(m.ID), At: m.At, From: m.From, To: m.To, Subject: m.Subject,
-		Text: m.Text, Unsubscribe: m.Headers["List-Unsubscribe"],
+		Shell:       c.Shell(m.Subject, ""),
+		ID:          id.Mail.Format(m.ID),
+		At:          m.At,
+		From:        m.From,
+		To:          m.To,
+		Subject:     m.Subject,
+		Text:        m.Text,
+		Unsubscribe: m.Headers["List-Unsubscribe"],
 	}
 	return c.Render(http.StatusOK, pages.Mail(v))
 }

@@ -103,8 +103,11 @@ func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 
 func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done string) error {
 	v := pages.UnsubscribeView{
-		Shell: c.Shell("Email preferences", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind),
-		Label: s.Kind.Label(), Done: done,
+		Shell: c.Shell("Email preferences", ""),
+		Path:  c.Request.URL.EscapedPath(),
+		Kind:  string(s.Kind),
+		Label: s.Kind.Label(),
+		Done:  done,
 	}
 	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Tx) error {
 		t, err := accounts.FindTenant(c.Ctx(), q, s.Tenant)

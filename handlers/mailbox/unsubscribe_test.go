@@ -38,8 +38,7 @@ const cronSecret = "canary-cron-secret-0123456789"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), schematest.Clone(t),
-		db.Options{MaxConns: 4})
+	d, err := db.Open(t.Context(), schematest.Clone(t), db.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +50,12 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
 	kit := handlers.New(handlers.Config{
-		DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now),
-		Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+		DB:            d,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now),
+		Sessions:      handlers.NewSessions(d, base),
+		BaseURL:       base,
+		Log:           log,
+		Now:           time.Now,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
@@ -130,8 +133,9 @@ const contact = "Ops@Acme.example"
 
 func (w *world) link(kind notice.Kind) string {
 	return w.links.Unsubscribe(notice.Subscription{
-		Tenant: w.tenant, Recipient: notice.AddressRecipient(contact),
-		Kind: kind,
+		Tenant:    w.tenant,
+		Recipient: notice.AddressRecipient(contact),
+		Kind:      kind,
 	})
 }
 
@@ -190,8 +194,11 @@ func TestHoldersOfAMailSelectAmongAllKinds(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	for kind, want := range map[notice.Kind]bool{
-		notice.DeliveryFailed: true, notice.EndpointDisabled: true, notice.Digest: false, notice.EndpointWarning: false,
-		notice.KeyCreated: false,
+		notice.DeliveryFailed:   true,
+		notice.EndpointDisabled: true,
+		notice.Digest:           false,
+		notice.EndpointWarning:  false,
+		notice.KeyCreated:       false,
 	} {
 		if got := w.wanted(kind, contact); got != want {
 			t.Errorf("%s: %v", kind, got)
@@ -205,8 +212,10 @@ func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
 	link := w.link(notice.Digest)
 	other := w.links.Keys.Token("another purpose", notice.Subscription{Tenant: w.tenant, Recipient: "a@acme.example", Kind: notice.Digest}.Encode())
 	for name, forged := range map[string]string{
-		"cut short": link[:len(link)-3], "junk": "/unsubscribe/junk", "for another purpose": "/unsubscribe/" + other,
-		"signed junk": "/unsubscribe/" + w.links.Keys.Token(accounts.UnsubscribePurpose, []byte("junk")),
+		"cut short":           link[:len(link)-3],
+		"junk":                "/unsubscribe/junk",
+		"for another purpose": "/unsubscribe/" + other,
+		"signed junk":         "/unsubscribe/" + w.links.Keys.Token(accounts.UnsubscribePurpose, []byte("junk")),
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			if status, body := w.ask(method, forged, url.Values{}); status != http.StatusNotFound ||
@@ -236,8 +245,7 @@ func TestAnOutsideSchedulerNeedsTheSecretForSweeps(t *testing.T) {
 		}
 	}
 	sweep := func() bool {
-		did, err := w.db.Sweep(t.Context(), endpoints.SweepDigests, time.Hour,
-			func(id.UUID, string) error { return nil })
+		did, err := w.db.Sweep(t.Context(), endpoints.SweepDigests, time.Hour, func(id.UUID, string) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

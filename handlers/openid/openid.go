@@ -75,16 +75,25 @@ type metadata struct {
 // Errors of a provider's responses.
 var (
 	// errUnreachable says that the provider does not respond. Its cause is for the log.
-	errUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
-		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.")
+	errUnreachable = fault.New(
+		fault.Unavailable,
+		"sso_provider_unreachable",
+		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.",
+	)
 	// errRejected says that the provider's response is not accepted. Its cause is for the log.
-	errRejected = fault.New(fault.Forbidden, "sso_rejected",
-		"The identity provider's response isn't valid for this sign-in. Start again. If it fails again, ask the administrator of the provider.")
+	errRejected = fault.New(
+		fault.Forbidden,
+		"sso_rejected",
+		"The identity provider's response isn't valid for this sign-in. Start again. If it fails again, ask the administrator of the provider.",
+	)
 )
 
 // errExpired says that a token was valid and has expired. Its cause is for the log.
-var errExpired = fault.New(fault.Forbidden, "sso_token_expired",
-	"The identity provider's response has expired. Start again. If it fails again, the clock of the provider or of this server is wrong. Tell its administrator.")
+var errExpired = fault.New(
+	fault.Forbidden,
+	"sso_token_expired",
+	"The identity provider's response has expired. Start again. If it fails again, the clock of the provider or of this server is wrong. Tell its administrator.",
+)
 
 func because(e *fault.Error, cause error) error {
 	with := *e
@@ -172,8 +181,11 @@ func (c *Client) oauth(p Provider, d discovered) oauth2.Config {
 		style = oauth2.AuthStyleInParams
 	}
 	return oauth2.Config{
-		ClientID: p.ClientID, ClientSecret: p.Secret, RedirectURL: p.Callback, Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
-		Endpoint: oauth2.Endpoint{AuthURL: d.metadata.Authorization, TokenURL: d.metadata.Token, AuthStyle: style},
+		ClientID:     p.ClientID,
+		ClientSecret: p.Secret,
+		RedirectURL:  p.Callback,
+		Scopes:       []string{oidc.ScopeOpenID, "email", "profile"},
+		Endpoint:     oauth2.Endpoint{AuthURL: d.metadata.Authorization, TokenURL: d.metadata.Token, AuthStyle: style},
 	}
 }
 
@@ -254,9 +266,7 @@ func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (clai
 }
 
 // complete adds the claims that only the provider's userinfo endpoint returns. The ID token's claims have priority.
-func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token,
-	said map[string]any,
-) (sso.Claims, error) {
+func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token, said map[string]any) (sso.Claims, error) {
 	if d.provider.UserInfoEndpoint() == "" {
 		return read(said, p.RoleClaim)
 	}
@@ -286,8 +296,9 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 
 func (c *Client) verifier(p Provider, d discovered, keys *keySet) *oidc.IDTokenVerifier {
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{
-		ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(),
-		Now: func() time.Time { return c.now().Add(-leeway) },
+		ClientID:             p.ClientID,
+		SupportedSigningAlgs: d.metadata.algorithms(),
+		Now:                  func() time.Time { return c.now().Add(-leeway) },
 	})
 }
 

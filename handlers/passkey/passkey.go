@@ -98,8 +98,11 @@ func (s *Service) remember(c *handlers.Call, session *webauthn.SessionData, publ
 	if err != nil {
 		return err
 	}
-	token, err := accounts.StartPasskey(c.Ctx(), s.db,
-		accounts.PasskeyCeremony{Browser: accounts.HashToken(c.StartFlow()), Kind: s.kind, Session: data})
+	token, err := accounts.StartPasskey(
+		c.Ctx(),
+		s.db,
+		accounts.PasskeyCeremony{Browser: accounts.HashToken(c.StartFlow()), Kind: s.kind, Session: data},
+	)
 	if err != nil {
 		return err
 	}
@@ -135,8 +138,9 @@ func (s *Service) ForNew(c *handlers.Call, user account.User) error {
 	}
 	creation, session, err := s.web.BeginRegistration(who,
 		webauthn.WithAuthenticatorSelection(protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
-			UserVerification: protocol.VerificationRequired,
+			ResidentKey:        protocol.ResidentKeyRequirementRequired,
+			RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification:   protocol.VerificationRequired,
 		}),
 		webauthn.WithExclusions(webauthn.Credentials(who.credentials).CredentialDescriptors()),
 		webauthn.WithConveyancePreference(protocol.PreferNoAttestation))
@@ -207,8 +211,7 @@ func (s *Service) Verify(c *handlers.Call, form url.Values) (of id.UUID, err err
 	if err != nil {
 		return of, err
 	}
-	credential, err := s.web.ValidateDiscoverableLogin(func([]byte, []byte) (webauthn.User, error) { return who, nil },
-		session, parsed)
+	credential, err := s.web.ValidateDiscoverableLogin(func([]byte, []byte) (webauthn.User, error) { return who, nil }, session, parsed)
 	if err != nil || credential.Authenticator.CloneWarning {
 		return of, ErrRejected
 	}

@@ -88,8 +88,11 @@ func (s *status) show(c *handlers.Call) error {
 	for i := len(hours) - 1; i >= 0; i-- {
 		h := hours[i]
 		v.Hours = append(v.Hours, pages.StatusHour{
-			Hour: h.Hour, P50: h.P50, P99: h.P99, Measured: h.Measured > 0,
-			Share: float64(h.OK) / float64(max(h.Attempts, 1)),
+			Hour:     h.Hour,
+			P50:      h.P50,
+			P99:      h.P99,
+			Measured: h.Measured > 0,
+			Share:    float64(h.OK) / float64(max(h.Attempts, 1)),
 		})
 	}
 	if s.Homes != nil {

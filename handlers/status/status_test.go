@@ -35,8 +35,10 @@ const base = "http://127.0.0.1:8080"
 func server(t *testing.T, d *db.DB, published []netip.Prefix) http.Handler {
 	t.Helper()
 	kit := handlers.New(handlers.Config{
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Sessions: handlers.NewSessions(d, base), BaseURL: base,
+		Log:      slog.New(slog.DiscardHandler),
+		Now:      time.Now,
+		Sessions: handlers.NewSessions(d, base),
+		BaseURL:  base,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, status.Routes(status.Deps{DB: d, Egress: published, Now: time.Now}))
@@ -220,8 +222,10 @@ func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
 
 	now := time.Now()
 	kit := handlers.New(handlers.Config{
-		Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Sessions: handlers.NewSessions(d, base), BaseURL: base,
+		Log:      slog.New(slog.DiscardHandler),
+		Now:      time.Now,
+		Sessions: handlers.NewSessions(d, base),
+		BaseURL:  base,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, status.Routes(status.Deps{DB: d, Now: func() time.Time { return now }}))

@@ -25,7 +25,11 @@ type application struct {
 
 func appView(t api.Tenant) (application, error) {
 	a := application{
-		ID: t.ID, Name: t.Name, Metadata: map[string]string{}, CreatedAt: t.CreatedAt, UpdatedAt: t.CreatedAt,
+		ID:        t.ID,
+		Name:      t.Name,
+		Metadata:  map[string]string{},
+		CreatedAt: t.CreatedAt,
+		UpdatedAt: t.CreatedAt,
 	}
 	if uid, err := t.ExternalID.Get(); err == nil {
 		a.UID = &uid

@@ -32,8 +32,13 @@ func attemptsOf(d api.DeliveryWithAttempts) []attempt {
 	out := make([]attempt, 0, len(d.Attempts))
 	for _, a := range d.Attempts {
 		v := attempt{
-			ID: a.ID, EndpointID: d.EndpointID, MsgID: d.EventID, URL: a.URL, Status: statusFail,
-			Timestamp: a.StartedAt, ResponseDurationMs: int64(a.Phases.TotalUs / 1000),
+			ID:                 a.ID,
+			EndpointID:         d.EndpointID,
+			MsgID:              d.EventID,
+			URL:                a.URL,
+			Status:             statusFail,
+			Timestamp:          a.StartedAt,
+			ResponseDurationMs: int64(a.Phases.TotalUs / 1000),
 		}
 		if code, err := a.Status.Get(); err == nil {
 			v.ResponseStatusCode = code

@@ -34,8 +34,14 @@ type endpointOut struct {
 
 func endpointView(e api.Endpoint) (endpointOut, error) {
 	v := endpointOut{
-		ID: e.ID, URL: e.URL, Description: e.Description, Version: 1, Disabled: e.Status != "active", Metadata: e.Metadata,
-		CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
+		ID:          e.ID,
+		URL:         e.URL,
+		Description: e.Description,
+		Version:     1,
+		Disabled:    e.Status != "active",
+		Metadata:    e.Metadata,
+		CreatedAt:   e.CreatedAt,
+		UpdatedAt:   e.UpdatedAt,
 	}
 	if uid, err := e.ExternalID.Get(); err == nil {
 		v.UID = &uid
@@ -379,7 +385,10 @@ type task struct {
 
 func taskView(tenant, kind string, j api.BulkJob) task {
 	t := task{
-		ID: "qtask_" + tenant + "." + j.ID, Status: "running", Task: kind, Data: map[string]any{"done": j.Done, "expected": j.Expected},
+		ID:        "qtask_" + tenant + "." + j.ID,
+		Status:    "running",
+		Task:      kind,
+		Data:      map[string]any{"done": j.Done, "expected": j.Expected},
 		UpdatedAt: j.CreatedAt,
 	}
 	if at, err := j.EndedAt.Get(); err == nil {

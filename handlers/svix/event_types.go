@@ -29,8 +29,12 @@ type eventType struct {
 
 func typeView(t api.EventType) (eventType, error) {
 	v := eventType{
-		Name: t.Name, Description: t.Description, Archived: t.Deprecated, Deprecated: t.Deprecated,
-		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		Name:        t.Name,
+		Description: t.Description,
+		Archived:    t.Deprecated,
+		Deprecated:  t.Deprecated,
+		CreatedAt:   t.CreatedAt,
+		UpdatedAt:   t.UpdatedAt,
 	}
 	if t.Group != "" {
 		v.GroupName = &t.Group

@@ -106,8 +106,13 @@ func (s *svix) createMessage(c *handlers.Call) error {
 		return err
 	}
 	m := message{
-		ID: made.ID, EventID: in.EventID, EventType: in.EventType, Payload: in.Payload, Channels: in.Channels,
-		Timestamp: made.CreatedAt, DeliverAt: in.DeliverAt,
+		ID:        made.ID,
+		EventID:   in.EventID,
+		EventType: in.EventType,
+		Payload:   in.Payload,
+		Channels:  in.Channels,
+		Timestamp: made.CreatedAt,
+		DeliverAt: in.DeliverAt,
 	}
 	if !withContent(c) {
 		m.Payload = json.RawMessage("{}")
@@ -157,7 +162,11 @@ func (s *svix) listMessages(c *handlers.Call) error {
 			return s.readMessage(c, e.ID, true)
 		}
 		return messageView(api.EventWithData{
-			ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Channels: e.Channels, EventID: e.EventID,
+			ID:        e.ID,
+			Type:      e.Type,
+			CreatedAt: e.CreatedAt,
+			Channels:  e.Channels,
+			EventID:   e.EventID,
 			DeliverAt: e.DeliverAt,
 		}, false), nil
 	})
@@ -250,11 +259,13 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 	return list(s, c, tenantPath(c)+"/deliveries", query, func(d api.Delivery) (endpointMessage, error) {
 		m, err := s.readMessage(c, d.EventID, withContent(c))
 		if missing(err) {
-			m, err = message{ID: d.EventID, EventType: d.EventType, Payload: json.RawMessage("{}"), Timestamp: d.CreatedAt},
-				nil
+			m, err = message{ID: d.EventID, EventType: d.EventType, Payload: json.RawMessage("{}"), Timestamp: d.CreatedAt}, nil
 		}
 		return endpointMessage{
-			message: m, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d),
+			message:     m,
+			Status:      statusOf(d),
+			StatusText:  statusTexts[statusOf(d)],
+			NextAttempt: nextAttempt(d),
 		}, err
 	})
 }
@@ -280,7 +291,10 @@ func (s *svix) listDestinations(c *handlers.Call) error {
 		}
 		v, _ := endpointView(e) // never fails
 		return destination{
-			endpointOut: v, Status: statusOf(d), StatusText: statusTexts[statusOf(d)], NextAttempt: nextAttempt(d),
+			endpointOut: v,
+			Status:      statusOf(d),
+			StatusText:  statusTexts[statusOf(d)],
+			NextAttempt: nextAttempt(d),
 		}, err
 	})
 }
@@ -291,8 +305,7 @@ func (s *svix) resend(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)},
-		nil); err != nil {
+	if _, err := s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)}, nil); err != nil {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, struct{}{})

@@ -37,8 +37,12 @@ func Routes(d Deps) []handlers.Route {
 	var routes []handlers.Route
 	for _, o := range s.operations() {
 		r := handlers.Route{
-			Method: o.Method, Path: root + o.Path, Access: handlers.Access{Key: true},
-			Handler: answering(o.Handler), MaxBody: maxBody, Refuse: refuse,
+			Method:  o.Method,
+			Path:    root + o.Path,
+			Access:  handlers.Access{Key: true},
+			Handler: answering(o.Handler),
+			MaxBody: maxBody,
+			Refuse:  refuse,
 		}
 		switch {
 		case o.Handler == nil:

@@ -168,9 +168,7 @@ INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id)
 SELECT tenant_id, delivery_id, event_id, endpoint_id FROM ids ORDER BY at`
 
 // writeHistory fills days before today with finished deliveries. The caller vacuums the tables.
-func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64,
-	progress func(string),
-) error {
+func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64, progress func(string)) error {
 	// Otherwise retention would drop what the measurement is about.
 	if _, err := d.console.Exec(ctx, "UPDATE tenants SET retention_days = 3650"); err != nil {
 		return err
@@ -180,9 +178,7 @@ func (d *database) writeHistory(ctx context.Context, tenants []string, days int,
 
 // writeOutage stores waiting deliveries of so many days for the tenants' endpoints, which receive nothing until
 // resume is called.
-func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error,
-	err error,
-) {
+func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error, err error) {
 	const hold = "UPDATE lanes SET held = $2, rev = rev + 1 WHERE tenant_id = ANY($1::uuid[])"
 	if _, err := d.console.Exec(ctx, hold, tenants, true); err != nil {
 		return nil, err
@@ -221,8 +217,7 @@ func (d *database) writeDays(ctx context.Context, what daysOf, progress func(str
 		}
 		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 		from := first.AddDate(0, 0, day)
-		_, err = conn.Exec(ctx, what.statement, from, what.deliveries/int64(what.days), from.Format(time.DateOnly),
-			what.tenants)
+		_, err = conn.Exec(ctx, what.statement, from, what.deliveries/int64(what.days), from.Format(time.DateOnly), what.tenants)
 		if err != nil {
 			return fmt.Errorf("the deliveries of %s: %w", from.Format(time.DateOnly), err)
 		}
@@ -282,8 +277,11 @@ func (d *database) holdSnapshot(ctx context.Context) (release func(), err error)
 
 // resetStatements resets the statistics of statements.
 func (d *database) resetStatements(ctx context.Context) error {
-	_, err := d.asAdmin(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public",
-		"SELECT public.pg_stat_statements_reset()::text")
+	_, err := d.asAdmin(
+		ctx,
+		"CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public",
+		"SELECT public.pg_stat_statements_reset()::text",
+	)
 	return err
 }
 

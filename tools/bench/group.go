@@ -95,7 +95,9 @@ func (s *system) makeTenant(ctx context.Context, sh shape, name string, number i
 			to.Type = fmt.Sprintf("bench.order%d", e)
 		}
 		endpoint := map[string]any{
-			"url": fmt.Sprintf("http://%s/%d/%d", sh.address, number, e), "event_types": []string{to.Type}, "verification": "simple",
+			"url":          fmt.Sprintf("http://%s/%d/%d", sh.address, number, e),
+			"event_types":  []string{to.Type},
+			"verification": "simple",
 		}
 		for field, value := range sh.fields {
 			endpoint[field] = value

@@ -88,9 +88,14 @@ func runLoad(args []string) error {
 	ended := time.Now()
 	slices.Sort(g.latencies)
 	return json.NewEncoder(os.Stdout).Encode(loadResult{
-		Accepted: g.accepted.Load(), Bad: g.bad.Load(), FirstBad: g.firstBad, IDSum: g.idSum.Load(),
-		BeganNs: g.began.UnixNano(), EndedNs: ended.UnixNano(),
-		P50: quantile(g.latencies, 0.50), P99: quantile(g.latencies, 0.99),
+		Accepted: g.accepted.Load(),
+		Bad:      g.bad.Load(),
+		FirstBad: g.firstBad,
+		IDSum:    g.idSum.Load(),
+		BeganNs:  g.began.UnixNano(),
+		EndedNs:  ended.UnixNano(),
+		P50:      quantile(g.latencies, 0.50),
+		P99:      quantile(g.latencies, 0.99),
 	})
 }
 

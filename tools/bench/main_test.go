@@ -75,8 +75,11 @@ func TestTheGeneratorSpreadsEventsOverItsTargets(t *testing.T) {
 	}))
 	defer server.Close()
 	g := &generator{
-		url: server.URL, targets: []target{{Key: "a"}, {Key: "b"}, {Key: "c"}}, n: 6, client: server.Client(),
-		began: time.Now(),
+		url:     server.URL,
+		targets: []target{{Key: "a"}, {Key: "b"}, {Key: "c"}},
+		n:       6,
+		client:  server.Client(),
+		began:   time.Now(),
 	}
 	g.emitAll()
 	if seen["a"] != 2 || seen["b"] != 2 || seen["c"] != 2 {

@@ -98,9 +98,7 @@ func (s *system) measure(ctx context.Context, g *group, l load) (r result, err e
 }
 
 // check counts what was acknowledged and did not arrive, was not recorded, or differs from what was sent.
-func (s *system) check(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats,
-	began time.Time,
-) error {
+func (s *system) check(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats, began time.Time) error {
 	recorded, err := s.db.recorded(ctx, g.tenants, began)
 	if err != nil {
 		return err
@@ -121,8 +119,12 @@ func (s *system) check(ctx context.Context, g *group, r *result, emitted loadRes
 func emittedResult(e loadResult) result {
 	seconds := time.Duration(e.EndedNs - e.BeganNs).Seconds()
 	return result{
-		Ingest: float64(e.Accepted) / seconds, AckP50: float64(e.P50) / 1000, AckP99: float64(e.P99) / 1000,
-		Refused: e.Bad, Problem: e.FirstBad, Repeats: 1,
+		Ingest:  float64(e.Accepted) / seconds,
+		AckP50:  float64(e.P50) / 1000,
+		AckP99:  float64(e.P99) / 1000,
+		Refused: e.Bad,
+		Problem: e.FirstBad,
+		Repeats: 1,
 	}
 }
 

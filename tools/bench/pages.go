@@ -48,7 +48,12 @@ type bigTenant struct {
 func (s *system) writeHistory(ctx context.Context, g *group) (shop bigTenant, err error) {
 	o := s.opts
 	shop.group, err = s.setUp(ctx, shape{
-		name: "shop", tenants: 1, endpoints: 20, ownTypes: true, address: s.receiverAddr, fields: unthrottled,
+		name:      "shop",
+		tenants:   1,
+		endpoints: 20,
+		ownTypes:  true,
+		address:   s.receiverAddr,
+		fields:    unthrottled,
 	})
 	if err != nil {
 		return shop, err
@@ -61,7 +66,11 @@ func (s *system) writeHistory(ctx context.Context, g *group) (shop bigTenant, er
 	if more := o.historyTenants - len(others); more > 0 {
 		o.say("%s: making %d more tenants", s.stem, more)
 		small, err := s.setUp(ctx, shape{
-			name: "small", tenants: more, endpoints: 1, address: s.receiverAddr, fields: unthrottled,
+			name:      "small",
+			tenants:   more,
+			endpoints: 1,
+			address:   s.receiverAddr,
+			fields:    unthrottled,
 		})
 		if err != nil {
 			return shop, err
@@ -73,8 +82,7 @@ func (s *system) writeHistory(ctx context.Context, g *group) (shop bigTenant, er
 		whose   string
 	}{{shop.tenants, "one tenant"}, {others, fmt.Sprintf("%d tenants", len(others))}} {
 		o.say("%s: writing %d deliveries of %s over %d days", s.stem, o.historyDeliveries/2, part.whose, o.historyDays)
-		if err := s.db.writeHistory(ctx, part.tenants, o.historyDays, o.historyDeliveries/2,
-			func(done string) { o.say("%s: %s", s.stem, done) }); err != nil {
+		if err := s.db.writeHistory(ctx, part.tenants, o.historyDays, o.historyDeliveries/2, func(done string) { o.say("%s: %s", s.stem, done) }); err != nil {
 			return shop, err
 		}
 	}
@@ -85,7 +93,9 @@ func (s *system) writeHistory(ctx context.Context, g *group) (shop bigTenant, er
 func (s *system) readPages(ctx context.Context, rep *report, shop bigTenant) error {
 	o := s.opts
 	if _, err := s.measure(ctx, shop.group, load{
-		events: o.lightEvents, rate: 50, connections: o.connections,
+		events:      o.lightEvents,
+		rate:        50,
+		connections: o.connections,
 	}); err != nil {
 		return err
 	}
@@ -167,7 +177,8 @@ func (s *system) openConsole(ctx context.Context) (*reader, error) {
 		return nil, err
 	}
 	res, err := r.client.PostForm(r.base+link.Path, url.Values{
-		"token": {link.Query().Get("token")}, "password": {"seven green bottles stand"},
+		"token":    {link.Query().Get("token")},
+		"password": {"seven green bottles stand"},
 	})
 	if err != nil {
 		return nil, err

@@ -37,8 +37,11 @@ func costs(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		fanning, err := s.setUp(ctx, shape{
-			name: "fanning", tenants: 50, endpoints: 10, address: s.receiverAddr,
-			fields: unthrottled,
+			name:      "fanning",
+			tenants:   50,
+			endpoints: 10,
+			address:   s.receiverAddr,
+			fields:    unthrottled,
 		})
 		if err != nil {
 			return err
@@ -62,8 +65,10 @@ func split(one, many usage, fan float64) (costs []cost) {
 	for _, p := range partNames {
 		delivery := (*p.of(&many) - *p.of(&one)) / (fan - 1)
 		costs = append(costs, cost{
-			What: p.name, Event: *p.of(&one) - delivery, Delivery: delivery,
-			FanOut: *p.of(&many) / fan,
+			What:     p.name,
+			Event:    *p.of(&one) - delivery,
+			Delivery: delivery,
+			FanOut:   *p.of(&many) / fan,
 		})
 	}
 	return costs

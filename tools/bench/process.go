@@ -129,8 +129,7 @@ func peakRSS(pid int) (int64, error) {
 	}
 	for line := range bytes.Lines(text) {
 		if rest, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
-			kB, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(string(rest)), "kB")), 10,
-				64)
+			kB, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(string(rest)), "kB")), 10, 64)
 			return kB << 10, err
 		}
 	}

@@ -52,8 +52,7 @@ func (rep *report) backlog(scenario string, waiting int64) {
 // find returns the row of the scenario with this name prefix, or nil.
 func (rep *report) find(scenario, name string) *row {
 	i := slices.IndexFunc(rep.Rows, func(r row) bool {
-		return r.Scenario == scenario && strings.HasPrefix(r.Name,
-			name)
+		return r.Scenario == scenario && strings.HasPrefix(r.Name, name)
 	})
 	if i < 0 {
 		return nil

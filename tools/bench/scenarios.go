@@ -200,15 +200,20 @@ func coldLanes(ctx context.Context, o *options, rep *report) error {
 	return with(ctx, o, "cold", func(s *system) error {
 		const perTenant = 50 // the default limit
 		g, err := s.setUp(ctx, shape{
-			name: "cold", tenants: o.coldEndpoints / perTenant, endpoints: perTenant, ownTypes: true, address: s.receiverAddr,
-			fields: unthrottled,
+			name:      "cold",
+			tenants:   o.coldEndpoints / perTenant,
+			endpoints: perTenant,
+			ownTypes:  true,
+			address:   s.receiverAddr,
+			fields:    unthrottled,
 		})
 		if err != nil {
 			return err
 		}
 		events := min(3000, int64(o.coldEndpoints/o.repeats))
 		return repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), load{
-			events: events, rate: 50,
+			events:      events,
+			rate:        50,
 			connections: o.connections,
 		}, side{s, g, ""})
 	})
@@ -256,7 +261,11 @@ const recoveryDays = 7
 func comingBack(ctx context.Context, o *options, rep *report) error {
 	return besidePlain(ctx, o, "recovery", func(s *system, g *group, plain side) error {
 		back, err := s.setUp(ctx, shape{
-			name: "back", tenants: 1, endpoints: 1, address: s.receiverAddr, fields: map[string]any{"rate_limit": o.recoveryRate, "max_in_flight": 50},
+			name:      "back",
+			tenants:   1,
+			endpoints: 1,
+			address:   s.receiverAddr,
+			fields:    map[string]any{"rate_limit": o.recoveryRate, "max_in_flight": 50},
 		})
 		if err != nil {
 			return err
@@ -313,8 +322,11 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		busy, err := s.setUp(ctx, shape{
-			name: "busy", tenants: 1, endpoints: o.busyEndpoints, address: s.slowAddr,
-			fields: unthrottled,
+			name:      "busy",
+			tenants:   1,
+			endpoints: o.busyEndpoints,
+			address:   s.slowAddr,
+			fields:    unthrottled,
 		})
 		if err != nil {
 			return err
@@ -328,8 +340,7 @@ func busyTenant(ctx context.Context, o *options, rep *report) error {
 			return fmt.Errorf("fairness: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
 		}
 		sides := []side{plain, {s, g, ", beside a busy tenant"}}
-		if err := repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections},
-			sides...); err != nil {
+		if err := repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections}, sides...); err != nil {
 			return err
 		}
 		left, err := s.db.queued(ctx, busy.tenants)

@@ -69,7 +69,10 @@ func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*gr
 			return nil, err
 		}
 		out.targets = append(out.targets, target{
-			Key: key, Type: g.targets[i].Type, Path: fmt.Sprintf(path, tenantID), Svix: svix,
+			Key:  key,
+			Type: g.targets[i].Type,
+			Path: fmt.Sprintf(path, tenantID),
+			Svix: svix,
 		})
 	}
 	text, err := json.Marshal(out.targets)

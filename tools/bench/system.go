@@ -112,7 +112,9 @@ func (s *system) openServer(ctx context.Context) (dsn, admin string, err error) 
 		settings["track_io_timing"] = "on"
 	}
 	cluster, err := embedded.Start(ctx, embedded.Config{
-		DataDir: filepath.Join(s.dir, "data"), Settings: settings, Log: slog.New(slog.DiscardHandler),
+		DataDir:  filepath.Join(s.dir, "data"),
+		Settings: settings,
+		Log:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return "", "", err
@@ -193,7 +195,8 @@ func (s *system) command(ctx context.Context, into any, args ...string) error {
 func (s *system) profile(row string, seconds int) {
 	stem := s.profileStem(row)
 	for name, path := range map[string]string{
-		"cpu": fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), "heap": "/debug/pprof/heap",
+		"cpu":    fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds),
+		"heap":   "/debug/pprof/heap",
 		"allocs": fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds), // those of this time, not of the start
 	} {
 		go func() {

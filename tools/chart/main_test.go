@@ -60,10 +60,16 @@ func objects(t *testing.T, values map[string]any, upgrade bool) map[string][]any
 				t.Fatalf("%s: %v\n%s", file, err, document)
 			}
 			into := map[string]any{
-				"apps/v1 Deployment": &appsv1.Deployment{}, "v1 Service": &corev1.Service{}, "v1 Secret": &corev1.Secret{},
-				"v1 ServiceAccount": &corev1.ServiceAccount{}, "batch/v1 Job": &batchv1.Job{}, "policy/v1 PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
-				"networking.k8s.io/v1 Ingress": &networkingv1.Ingress{}, "networking.k8s.io/v1 NetworkPolicy": &networkingv1.NetworkPolicy{},
-				"autoscaling/v2 HorizontalPodAutoscaler": &autoscalingv2.HorizontalPodAutoscaler{}, "monitoring.coreos.com/v1 ServiceMonitor": &monitor{},
+				"apps/v1 Deployment":                      &appsv1.Deployment{},
+				"v1 Service":                              &corev1.Service{},
+				"v1 Secret":                               &corev1.Secret{},
+				"v1 ServiceAccount":                       &corev1.ServiceAccount{},
+				"batch/v1 Job":                            &batchv1.Job{},
+				"policy/v1 PodDisruptionBudget":           &policyv1.PodDisruptionBudget{},
+				"networking.k8s.io/v1 Ingress":            &networkingv1.Ingress{},
+				"networking.k8s.io/v1 NetworkPolicy":      &networkingv1.NetworkPolicy{},
+				"autoscaling/v2 HorizontalPodAutoscaler":  &autoscalingv2.HorizontalPodAutoscaler{},
+				"monitoring.coreos.com/v1 ServiceMonitor": &monitor{},
 			}[kind.APIVersion+" "+kind.Kind]
 			if into == nil {
 				t.Fatalf("%s has a %s %s, which this test does not know", file, kind.APIVersion, kind.Kind)
@@ -85,14 +91,19 @@ var (
 		"env":     map[string]any{"POSTHORN_TRUSTED_PROXIES": "10.0.0.0/8"},
 		"worker":  map[string]any{"autoscaling": map[string]any{"enabled": true}},
 		"ingress": map[string]any{
-			"enabled": true, "className": "nginx", "tlsSecret": "tls", "annotations": map[string]any{"a": "b"},
+			"enabled":     true,
+			"className":   "nginx",
+			"tlsSecret":   "tls",
+			"annotations": map[string]any{"a": "b"},
 		},
 		"serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"networkPolicy": map[string]any{
-			"enabled": true, "metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}},
-			"databaseTo": []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.1.2.3/32"}}},
+			"enabled":     true,
+			"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}},
+			"databaseTo":  []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.1.2.3/32"}}},
 		},
-		"podAnnotations": map[string]any{"c": "d"}, "imagePullSecrets": []any{map[string]any{"name": "pull"}},
+		"podAnnotations":   map[string]any{"c": "d"},
+		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
 	}
 )
 
@@ -127,8 +138,16 @@ func TestEveryValueGivesObjectsThatKubernetesKnows(t *testing.T) {
 	t.Parallel()
 	found := objects(t, most, true)
 	for kind, n := range map[string]int{
-		"Deployment": 2, "Service": 3, "Secret": 1, "ServiceAccount": 1, "Job": 1, "PodDisruptionBudget": 2, "Ingress": 1, "NetworkPolicy": 2,
-		"HorizontalPodAutoscaler": 1, "ServiceMonitor": 1,
+		"Deployment":              2,
+		"Service":                 3,
+		"Secret":                  1,
+		"ServiceAccount":          1,
+		"Job":                     1,
+		"PodDisruptionBudget":     2,
+		"Ingress":                 1,
+		"NetworkPolicy":           2,
+		"HorizontalPodAutoscaler": 1,
+		"ServiceMonitor":          1,
 	} {
 		if len(found[kind]) != n {
 			t.Errorf("%d objects of kind %s, want %d", len(found[kind]), kind, n)

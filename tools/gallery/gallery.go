@@ -19,11 +19,15 @@ func Shell() layout.Shell {
 	return layout.Shell{
 		Title: "Gallery",
 		Tenant: layout.Tenant{
-			ID: "ten_01jd8m2k9x7q4v5w6y7z8a9b0c", Name: "Acme Logistics",
+			ID:     "ten_01jd8m2k9x7q4v5w6y7z8a9b0c",
+			Name:   "Acme Logistics",
 			Others: []layout.TenantLink{{ID: "ten_01jd8m2k9x7q4v5w6y7z8a9b0d", Name: "Acme Staging"}},
 		},
-		Person: layout.Person{Name: "Ada Lindqvist", Email: "ada@acme.example"}, Role: "owner", Active: "overview", Unread: 3,
-		Flash: layout.Flash{Tone: components.Good, Text: "The endpoint was resumed. 214 held deliveries are on their way."},
+		Person: layout.Person{Name: "Ada Lindqvist", Email: "ada@acme.example"},
+		Role:   "owner",
+		Active: "overview",
+		Unread: 3,
+		Flash:  layout.Flash{Tone: components.Good, Text: "The endpoint was resumed. 214 held deliveries are on their way."},
 	}
 }
 
@@ -49,7 +53,10 @@ func volume() charts.Props {
 	failed := make([]float64, 24)
 	failed[14], failed[15], failed[16], failed[20] = 410, 890, 220, 40
 	return charts.Props{
-		ID: "volume", Title: "Deliveries per hour", Times: hours(24), Whole: true,
+		ID:    "volume",
+		Title: "Deliveries per hour",
+		Times: hours(24),
+		Whole: true,
 		Series: []charts.Series{
 			{Name: "Delivered", Class: charts.Accent, Values: wave(24, 3200, 1500, 0)},
 			{Name: "Failed", Class: charts.Failed, Values: failed},
@@ -65,14 +72,24 @@ func success() charts.Props {
 	values[4], values[5] = math.NaN(), math.NaN()
 	values[14], values[15], values[16] = 0.91, 0.72, 0.94
 	return charts.Props{
-		ID: "success", Title: "Success rate", Times: hours(24), Max: 1, Fill: true, Small: true, Format: charts.Percent,
+		ID:     "success",
+		Title:  "Success rate",
+		Times:  hours(24),
+		Max:    1,
+		Fill:   true,
+		Small:  true,
+		Format: charts.Percent,
 		Series: []charts.Series{{Name: "Succeeded", Class: charts.Good, Values: values}},
 	}
 }
 
 func latency() charts.Props {
 	return charts.Props{
-		ID: "latency", Title: "Latency", Times: hours(24), Small: true, Format: charts.Milliseconds,
+		ID:     "latency",
+		Title:  "Latency",
+		Times:  hours(24),
+		Small:  true,
+		Format: charts.Milliseconds,
 		Series: []charts.Series{
 			{Name: "p95", Class: charts.Second, Values: wave(24, 420, 160, 1)},
 			{Name: "p50", Class: charts.Accent, Values: wave(24, 110, 30, 1)},
@@ -82,7 +99,11 @@ func latency() charts.Props {
 
 func nothing() charts.Props {
 	return charts.Props{
-		ID: "nothing", Title: "Success rate", Small: true, Times: hours(24), Empty: "No attempts in the last 24 hours.",
+		ID:     "nothing",
+		Title:  "Success rate",
+		Small:  true,
+		Times:  hours(24),
+		Empty:  "No attempts in the last 24 hours.",
 		Series: []charts.Series{{Name: "Succeeded", Values: make([]float64, 0)}},
 	}
 }

@@ -26,8 +26,13 @@ func render(t *testing.T, c templ.Component) string {
 func pages() map[string]templ.Component {
 	shell := gallery.Shell()
 	portal := layout.Shell{
-		Brand: "Northwind", Accent: "c2410c", Portal: true, Return: "https://northwind.example/", Tenant: layout.Tenant{ID: "ten_x", Name: "Acme"}, Role: "viewer",
-		View: &layout.View{Reason: "ticket 4711"},
+		Brand:  "Northwind",
+		Accent: "c2410c",
+		Portal: true,
+		Return: "https://northwind.example/",
+		Tenant: layout.Tenant{ID: "ten_x", Name: "Acme"},
+		Role:   "viewer",
+		View:   &layout.View{Reason: "ticket 4711"},
 	}
 	return map[string]templ.Component{
 		"gallery": gallery.Page(shell),

@@ -96,8 +96,7 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(files)),
-			nil
+		return io.NopCloser(bytes.NewReader(files)), nil
 	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
@@ -108,18 +107,28 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 		return nil, err
 	}
 	return mutate.ConfigFile(image, &v1.ConfigFile{
-		Architecture: platform.Architecture, OS: platform.OS, Variant: platform.Variant,
-		RootFS: v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
+		Architecture: platform.Architecture,
+		OS:           platform.OS,
+		Variant:      platform.Variant,
+		RootFS:       v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
 		Config: v1.Config{
-			User: fmt.Sprintf("%d:%d", user, user), Entrypoint: []string{"/posthorn"}, Cmd: []string{"serve"}, WorkingDir: "/data",
+			User:         fmt.Sprintf("%d:%d", user, user),
+			Entrypoint:   []string{"/posthorn"},
+			Cmd:          []string{"serve"},
+			WorkingDir:   "/data",
 			Env:          []string{"PATH=/", "POSTHORN_DATA_DIR=/data", "POSTHORN_ADDR=0.0.0.0:8080", "POSTHORN_METRICS_ADDR=0.0.0.0:9090"},
-			ExposedPorts: map[string]struct{}{"8080/tcp": {}, "9090/tcp": {}}, StopSignal: "SIGTERM",
+			ExposedPorts: map[string]struct{}{"8080/tcp": {}, "9090/tcp": {}},
+			StopSignal:   "SIGTERM",
 			Healthcheck: &v1.HealthConfig{
-				Test: []string{"CMD", "/posthorn", "ready"}, Interval: 10 * time.Second, Timeout: 3 * time.Second,
-				StartPeriod: time.Minute, Retries: 3,
+				Test:        []string{"CMD", "/posthorn", "ready"},
+				Interval:    10 * time.Second,
+				Timeout:     3 * time.Second,
+				StartPeriod: time.Minute,
+				Retries:     3,
 			},
 			Labels: map[string]string{
-				"org.opencontainers.image.title": "Posthorn", "org.opencontainers.image.version": version,
+				"org.opencontainers.image.title":       "Posthorn",
+				"org.opencontainers.image.version":     version,
 				"org.opencontainers.image.description": "Multi-tenant webhook delivery over PostgreSQL",
 			},
 		},
@@ -168,8 +177,14 @@ func files(binary string) ([]byte, error) {
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
 		header := &tar.Header{
-			Name: e.name, Mode: e.mode, Uid: e.uid, Gid: e.uid, Size: int64(len(e.text)),
-			ModTime: time.Unix(0, 0), Format: tar.FormatPAX, Typeflag: tar.TypeReg,
+			Name:     e.name,
+			Mode:     e.mode,
+			Uid:      e.uid,
+			Gid:      e.uid,
+			Size:     int64(len(e.text)),
+			ModTime:  time.Unix(0, 0),
+			Format:   tar.FormatPAX,
+			Typeflag: tar.TypeReg,
 		}
 		if e.text == nil {
 			header.Typeflag = tar.TypeDir

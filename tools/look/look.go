@@ -55,8 +55,7 @@ func Open(t testing.TB) *Browser {
 	default:
 		t.Skip(missing)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.WSURLReadTimeout(60*time.Second))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(60*time.Second))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -130,8 +129,7 @@ func (b *Browser) open(t testing.TB, v View, options ...chromedp.ContextOption) 
 	t.Cleanup(tab.explain)
 	tab.Show(v)
 	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: v.NoScript})
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript})
 		return err
 	}))
 	listening := chromedp.Console(ctx)
@@ -180,8 +178,10 @@ func (tab *Tab) SetCookies(url string, cookies []*http.Cookie) {
 	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		for _, c := range cookies {
 			if _, err := chromedp.Call(ctx, network.SetCookie, network.SetCookieParams{
-				Name: c.Name, Value: c.Value,
-				URL: url, HTTPOnly: &hidden,
+				Name:     c.Name,
+				Value:    c.Value,
+				URL:      url,
+				HTTPOnly: &hidden,
 			}); err != nil {
 				return err
 			}

@@ -57,8 +57,14 @@ type Provider struct {
 func New(t testing.TB, callback string) *Provider {
 	t.Helper()
 	p := &Provider{
-		t: t, ClientID: "posthorn", Secret: "client-secret-of-a-test", callback: callback, requests: map[string]*request{}, codes: map[string]string{},
-		tokens: map[string]string{}, asked: map[string]int{},
+		t:        t,
+		ClientID: "posthorn",
+		Secret:   "client-secret-of-a-test",
+		callback: callback,
+		requests: map[string]*request{},
+		codes:    map[string]string{},
+		tokens:   map[string]string{},
+		asked:    map[string]int{},
 	}
 	p.Rotate()
 	mux := http.NewServeMux()
@@ -66,9 +72,11 @@ func New(t testing.TB, callback string) *Provider {
 	t.Cleanup(p.server.Close)
 	p.URL = p.server.URL
 	provider, err := op.NewProvider(&op.Config{
-		CryptoKey: [32]byte{1}, CryptoKeyId: "1", CodeMethodS256: true, AuthMethodPost: true,
-	},
-		&storage{p}, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
+		CryptoKey:      [32]byte{1},
+		CryptoKeyId:    "1",
+		CodeMethodS256: true,
+		AuthMethodPost: true,
+	}, &storage{p}, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +89,12 @@ func New(t testing.TB, callback string) *Provider {
 			}
 		}
 		p.mu.Unlock()
-		http.Redirect(w, r, op.AuthCallbackURL(provider)(op.ContextWithIssuer(r.Context(), p.URL), r.URL.Query().Get("id")),
-			http.StatusFound)
+		http.Redirect(
+			w,
+			r,
+			op.AuthCallbackURL(provider)(op.ContextWithIssuer(r.Context(), p.URL), r.URL.Query().Get("id")),
+			http.StatusFound,
+		)
 	})
 	mux.Handle("/", p.changed(provider))
 	return p
@@ -150,7 +162,11 @@ func (p *Provider) Asked(path string) int {
 // LogoutToken is a logout token for this client, signed by the provider.
 func (p *Provider) LogoutToken(id, subject, sid string, change func(claims map[string]any)) string {
 	claims := map[string]any{
-		"iss": p.URL, "aud": p.ClientID, "iat": time.Now().Unix(), "exp": time.Now().Add(2 * time.Minute).Unix(), "jti": id,
+		"iss":    p.URL,
+		"aud":    p.ClientID,
+		"iat":    time.Now().Unix(),
+		"exp":    time.Now().Add(2 * time.Minute).Unix(),
+		"jti":    id,
 		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
 	}
 	if subject != "" {
@@ -263,10 +279,13 @@ func (k *key) Key() any                                    { return k.private }
 func (k *key) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
 
 func (k *key) sign(t testing.TB, claims map[string]any) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{
-		Key:   k.private,
-		KeyID: k.id,
-	}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{
+		Algorithm: jose.RS256,
+		Key: jose.JSONWebKey{
+			Key:   k.private,
+			KeyID: k.id,
+		},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,9 +418,7 @@ func (s *storage) CreateAccessToken(_ context.Context, r op.TokenRequest) (strin
 	return id, time.Now().Add(time.Minute), nil
 }
 
-func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time,
-	error,
-) {
+func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time, error) {
 	return "", "", time.Time{}, errUnknown
 }
 
@@ -450,9 +467,7 @@ func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) 
 	return nil
 }
 
-func (s *storage) SetUserinfoFromScopes(_ context.Context, to *oidc.UserInfo, subject, _ string,
-	scopes []string,
-) error {
+func (s *storage) SetUserinfoFromScopes(_ context.Context, to *oidc.UserInfo, subject, _ string, scopes []string) error {
 	return s.fill(to, subject, scopes)
 }
 
@@ -484,9 +499,7 @@ func (s *storage) fill(to *oidc.UserInfo, subject string, scopes []string) error
 	return nil
 }
 
-func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string,
-	string,
-) error {
+func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string, string) error {
 	return errUnknown
 }
 

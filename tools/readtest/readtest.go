@@ -119,8 +119,11 @@ type history struct {
 func newHistory(t testing.TB, s Server) *history {
 	t.Helper()
 	h := &history{
-		t: t, conn: s.Conn, tenant: s.Tenant,
-		endpoint: "00000000-0000-7000-8000-0000000000e1", job: "00000000-0000-7000-8000-0000000000b1",
+		t:        t,
+		conn:     s.Conn,
+		tenant:   s.Tenant,
+		endpoint: "00000000-0000-7000-8000-0000000000e1",
+		job:      "00000000-0000-7000-8000-0000000000b1",
 	}
 	h.exec("SET TimeZone = 'UTC'; SET search_path = posthorn; SET posthorn.tenant = '" + h.tenant + "'")
 	if err := h.conn.QueryRow(context.Background(), "SELECT current_date::text").Scan(&h.today); err != nil {
@@ -225,8 +228,11 @@ func (h *history) run(name string, s statement) (c cost, ok bool) {
 		h.exec("BEGIN")
 	}()
 	var types []string
-	row := h.conn.QueryRow(ctx, "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'measured'",
-		pgx.QueryExecModeSimpleProtocol)
+	row := h.conn.QueryRow(
+		ctx,
+		"SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'measured'",
+		pgx.QueryExecModeSimpleProtocol,
+	)
 	if err := row.Scan(&types); err != nil {
 		h.t.Fatal(err)
 	}

@@ -149,8 +149,11 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	archive := tar.NewWriter(packer)
 	for _, f := range files {
 		header := &tar.Header{
-			Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at,
-			Format: tar.FormatPAX,
+			Name:    f.name,
+			Mode:    f.mode,
+			Size:    int64(len(f.content)),
+			ModTime: at,
+			Format:  tar.FormatPAX,
 		}
 		if err := archive.WriteHeader(header); err != nil {
 			return nil, err

@@ -50,7 +50,10 @@ func made(t *testing.T) release {
 		t.Fatal(err)
 	}
 	return release{
-		version: "v1.2.3", at: time.Unix(1767225600, 0).UTC(), out: filepath.Join(dir, "out"), binaries: filepath.Join(dir, "build"),
+		version:   "v1.2.3",
+		at:        time.Unix(1767225600, 0).UTC(),
+		out:       filepath.Join(dir, "out"),
+		binaries:  filepath.Join(dir, "build"),
 		changelog: write("CHANGELOG.md", []byte("# Changelog\n\n## Unreleased\n\n- Later.\n\n## 1.2.3 (2026-01-01)\n\n- **New.** A thing.\n\n## 1.2.2\n\n- Old.\n")),
 		beside:    []string{write("README.md", []byte("read me"))},
 		extra:     []string{write("posthorn-1.2.3.tgz", chart), write("image.tar", []byte("image"))},

@@ -82,7 +82,10 @@ func (r release) sbom(programs []string) ([]byte, error) {
 		}
 	}
 	doc := document{
-		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "posthorn-" + r.version,
+		Version:       "SPDX-2.3",
+		License:       "CC0-1.0",
+		ID:            "SPDXRef-DOCUMENT",
+		Name:          "posthorn-" + r.version,
 		Creation:      creation{Created: r.at.Format(time.RFC3339), Creators: []string{"Tool: posthorn-release"}},
 		Packages:      []spdxPackage{{ID: "SPDXRef-posthorn", Name: "posthorn", Version: r.version, Purpose: "APPLICATION"}},
 		Relationships: []relationship{{"SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-posthorn"}},

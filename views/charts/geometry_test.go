@@ -135,10 +135,15 @@ func render(t *testing.T, p Props) string {
 func TestChartsSayInWordsWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	p := Props{ID: "c", Title: "Latency", Format: Milliseconds, Series: []Series{
-		{"p50", Accent, []float64{10, none, 30}},
-		{"p95", Second, []float64{100, 200}},
-	}}
+	p := Props{
+		ID:     "c",
+		Title:  "Latency",
+		Format: Milliseconds,
+		Series: []Series{
+			{"p50", Accent, []float64{10, none, 30}},
+			{"p95", Second, []float64{100, 200}},
+		},
+	}
 	for i := range 3 {
 		p.Times = append(p.Times, start.Add(time.Duration(i)*time.Hour))
 	}

@@ -37,9 +37,17 @@ func TestTimesAreWrittenAsPeopleSayThem(t *testing.T) {
 func TestDurationsSizesAndCountsAreShort(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0 ms", 840 * time.Microsecond: "840 µs", 12345 * time.Microsecond: "12.3 ms", 999600 * time.Microsecond: "1000 ms",
-		1250 * time.Millisecond: "1.25 s", 15 * time.Second: "15 s", 250 * time.Second: "4 min 10 s", time.Hour: "1 h",
-		26*time.Hour + 5*time.Minute: "26 h 5 min", 74 * time.Hour: "3 d 2 h", -time.Second: "-1 s",
+		0:                            "0 ms",
+		840 * time.Microsecond:       "840 µs",
+		12345 * time.Microsecond:     "12.3 ms",
+		999600 * time.Microsecond:    "1000 ms",
+		1250 * time.Millisecond:      "1.25 s",
+		15 * time.Second:             "15 s",
+		250 * time.Second:            "4 min 10 s",
+		time.Hour:                    "1 h",
+		26*time.Hour + 5*time.Minute: "26 h 5 min",
+		74 * time.Hour:               "3 d 2 h",
+		-time.Second:                 "-1 s",
 	} {
 		if got := Duration(d); got != want {
 			t.Errorf("%d ns: %q, want %q", d, got, want)

@@ -351,9 +351,16 @@ func (p ConfirmProps) keeper() ButtonProps {
 // reason is the field for the reason. Its maximum length is the API's.
 func (p ConfirmProps) reason() FieldProps {
 	return FieldProps{
-		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.ReasonInput.Reason, Error: p.ReasonInput.Wrong, Optional: !p.Must,
-		Required: p.Must,
-		Hint:     "Recorded in the audit log.", MaxLength: 500, Focus: p.Must || p.ReasonInput.Wrong != "",
+		ID:        p.ID + "-reason",
+		Name:      "reason",
+		Label:     "Reason",
+		Value:     p.ReasonInput.Reason,
+		Error:     p.ReasonInput.Wrong,
+		Optional:  !p.Must,
+		Required:  p.Must,
+		Hint:      "Recorded in the audit log.",
+		MaxLength: 500,
+		Focus:     p.Must || p.ReasonInput.Wrong != "",
 	}
 }
 

@@ -61,8 +61,11 @@ type LoadLine struct {
 
 // Compare orders the largest first.
 func (l LoadLine) Compare(o LoadLine) int {
-	return cmp.Or(cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)), cmp.Compare(o.Waiting, l.Waiting),
-		cmp.Compare(l.Tenant, o.Tenant))
+	return cmp.Or(
+		cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)),
+		cmp.Compare(o.Waiting, l.Waiting),
+		cmp.Compare(l.Tenant, o.Tenant),
+	)
 }
 
 func (l OldestLine) tone() components.Tone {

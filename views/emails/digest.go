@@ -89,8 +89,12 @@ func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 		if i == 0 && first >= 0 {
 			what = "What to do first: "
 		}
-		out = append(out, text("%s", short(s, a.Detail)), text("%s%s", what, short(s, a.Action)),
-			button("See "+endpointName(a.Name), endpointPage(d, a.Endpoint)))
+		out = append(
+			out,
+			text("%s", short(s, a.Detail)),
+			text("%s%s", what, short(s, a.Action)),
+			button("See "+endpointName(a.Name), endpointPage(d, a.Endpoint)),
+		)
 	}
 	if s.MoreAlerts > 0 {
 		out = append(out, text("%s attention.", words.Count(s.MoreAlerts, "more endpoint needs", "more endpoints need")))

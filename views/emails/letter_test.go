@@ -87,7 +87,8 @@ func TestHTMLAndTextSayTheSame(t *testing.T) {
 				want = append(want, f.Name, f.Value)
 			}
 			if b.Button != nil {
-				want, wantLinks = append(want, b.Button.Text), append(wantLinks, b.Button.URL)
+				want = append(want, b.Button.Text)
+				wantLinks = append(wantLinks, b.Button.URL)
 			}
 		}
 		for _, link := range []string{l.Docs.URL, l.Preferences, l.Unsubscribe} {
@@ -124,7 +125,9 @@ func TestEveryKindHasALetter(t *testing.T) {
 	t.Parallel()
 	for _, k := range notice.Kinds() {
 		l, err := emails.Notice(mail.NoticeData{
-			TenantName: "Acme", Kind: string(k), Details: json.RawMessage("{}"),
+			TenantName:  "Acme",
+			Kind:        string(k),
+			Details:     json.RawMessage("{}"),
 			Unsubscribe: "https://posthorn.example/u",
 		})
 		if err != nil || l.Subject == "" || l.Heading == "" || l.Unsubscribe == "" {
@@ -155,8 +158,13 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 		evil      = "Orders\u202e\r\nBcc: all@example.com\u200b"
 	)
 	details, err := json.Marshal(map[string]any{
-		"endpoint": ep, "url": "https://" + host + "/in", "description": evil, "event_type": evil, "day": "2031-03-09", "severity": "critical",
-		"alerts": []notice.DigestAlert{{Endpoint: ep, Name: evil, Severity: "critical", Code: "endpoint_failing", Detail: "It fails.", Action: "Check its logs."}},
+		"endpoint":    ep,
+		"url":         "https://" + host + "/in",
+		"description": evil,
+		"event_type":  evil,
+		"day":         "2031-03-09",
+		"severity":    "critical",
+		"alerts":      []notice.DigestAlert{{Endpoint: ep, Name: evil, Severity: "critical", Code: "endpoint_failing", Detail: "It fails.", Action: "Check its logs."}},
 		"endpoints": []notice.DigestEndpoint{
 			{Endpoint: ep, URL: "https://" + host + "/in", Status: "failing", Failed: 3, Attempts: 4},
 		},
@@ -166,8 +174,11 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 	}
 	for _, k := range notice.Kinds() {
 		l, err := emails.Notice(mail.NoticeData{
-			TenantName: "Ac\u2066me\r\nBcc: all@example.com", Kind: string(k), At: at, Details: details,
-			Dashboard: dashboard,
+			TenantName: "Ac\u2066me\r\nBcc: all@example.com",
+			Kind:       string(k),
+			At:         at,
+			Details:    details,
+			Dashboard:  dashboard,
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", k, err)
@@ -202,7 +213,10 @@ func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
 func TestForeignTextStaysText(t *testing.T) {
 	t.Parallel()
 	details, _ := json.Marshal(notice.EndpointDetails{
-		URL: "https://x.example", Description: "<b>a</b>\r\nBcc: all@example.com", LastExcerpt: "<script>alert(1)</script>\xff", LastStatus: 500,
+		URL:         "https://x.example",
+		Description: "<b>a</b>\r\nBcc: all@example.com",
+		LastExcerpt: "<script>alert(1)</script>\xff",
+		LastStatus:  500,
 	})
 	l, err := emails.Notice(mail.NoticeData{TenantName: "A\nB", Kind: "endpoint.disabled", Details: details, Dashboard: "https://posthorn.example/t/x"})
 	if err != nil {
@@ -224,11 +238,19 @@ func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
 	const speech = "Your account is locked, open https://evil.example/login or evil.com within the hour, or you lose all of it"
 	const dashboard = "https://posthorn.example/t/ten_01jd0000000000000000000000"
 	details, err := json.Marshal(map[string]any{
-		"endpoint": "ep_1", "url": "https://hooks.acme.example/login", "description": speech, "event_type": "evil.com", "name": speech, "by": speech,
-		"last_excerpt": speech, "day": "2031-03-09", "severity": "critical", "reason": "unhealthy",
-		"alerts":    []notice.DigestAlert{{Endpoint: "ep_1", Name: speech, Detail: speech + " fails.", Action: "Check the logs of " + speech}},
-		"findings":  []notice.DigestFinding{{Detail: speech + " was disabled."}},
-		"endpoints": []notice.DigestEndpoint{{Endpoint: "ep_1", Name: speech, URL: "https://hooks.acme.example/login", Failed: 3, Attempts: 4}},
+		"endpoint":     "ep_1",
+		"url":          "https://hooks.acme.example/login",
+		"description":  speech,
+		"event_type":   "evil.com",
+		"name":         speech,
+		"by":           speech,
+		"last_excerpt": speech,
+		"day":          "2031-03-09",
+		"severity":     "critical",
+		"reason":       "unhealthy",
+		"alerts":       []notice.DigestAlert{{Endpoint: "ep_1", Name: speech, Detail: speech + " fails.", Action: "Check the logs of " + speech}},
+		"findings":     []notice.DigestFinding{{Detail: speech + " was disabled."}},
+		"endpoints":    []notice.DigestEndpoint{{Endpoint: "ep_1", Name: speech, URL: "https://hooks.acme.example/login", Failed: 3, Attempts: 4}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +266,11 @@ func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
 	}
 	for _, k := range notice.Kinds() {
 		if letters[string(k)], err = emails.Notice(mail.NoticeData{
-			TenantName: speech, Kind: string(k), At: at, Details: details, Dashboard: dashboard,
+			TenantName: speech,
+			Kind:       string(k),
+			At:         at,
+			Details:    details,
+			Dashboard:  dashboard,
 		}); err != nil {
 			t.Fatalf("%s: %v", k, err)
 		}

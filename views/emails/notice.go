@@ -176,14 +176,10 @@ func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	if e.FailedPermanently > 0 {
 		replay = fmt.Sprintf("Replay what failed since the first failure: %s permanently.", failedCount(e))
 	}
-	l.Body = append(l.Body,
-		text("After the fix:"),
-		Block{List: []string{
-			"Resume the endpoint. It's verified first. Held deliveries are then sent at the endpoint's own rate or dropped, as you choose.",
-			replay,
-		}},
-		button("Fix and resume", endpointPage(d, e.Endpoint)),
-	)
+	l.Body = append(l.Body, text("After the fix:"), Block{List: []string{
+		"Resume the endpoint. It's verified first. Held deliveries are then sent at the endpoint's own rate or dropped, as you choose.",
+		replay,
+	}}, button("Fix and resume", endpointPage(d, e.Endpoint)))
 	l.Body = append(l.Body, failedButton(d, e)...)
 	return l
 }
@@ -319,8 +315,11 @@ func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 		Heading: "A quota is almost used up",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", words.Number(q.Used), words.Number(q.Limit))},
-				Fact{"Resets", momentOrNone(q.ResetsAt)}),
+			facts(
+				Fact{"Quota", q.Quota},
+				Fact{"Used", fmt.Sprintf("%s of %s", words.Number(q.Used), words.Number(q.Limit))},
+				Fact{"Resets", momentOrNone(q.ResetsAt)},
+			),
 			text("When the quota is used up, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
 			button("View settings", d.Dashboard+"/settings"),
 		},

@@ -23,10 +23,16 @@ func samples(t *testing.T) map[string]emails.Letter {
 	t.Helper()
 	day := 24 * time.Hour
 	ep := notice.EndpointDetails{
-		Endpoint: "ep_01jd0000000000000000000000", URL: "https://hooks.acme.example/posthorn?token=***", Description: "Orders to the warehouse",
-		Reason: "unhealthy", ConsecutiveFailures: 1234, LastStatus: 503, FirstFailureAt: before(3 * day),
-		LastFailureAt: before(time.Minute),
-		LastSuccessAt: before(3*day + time.Hour), LastExcerpt: "<html><body>upstream connect error or disconnect/reset before headers</body></html>",
+		Endpoint:            "ep_01jd0000000000000000000000",
+		URL:                 "https://hooks.acme.example/posthorn?token=***",
+		Description:         "Orders to the warehouse",
+		Reason:              "unhealthy",
+		ConsecutiveFailures: 1234,
+		LastStatus:          503,
+		FirstFailureAt:      before(3 * day),
+		LastFailureAt:       before(time.Minute),
+		LastSuccessAt:       before(3*day + time.Hour),
+		LastExcerpt:         "<html><body>upstream connect error or disconnect/reset before headers</body></html>",
 	}
 	dated, lacking, off, auth, well := ep, ep, ep, ep, ep
 	rejecting := ep
@@ -50,14 +56,21 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"verify_change":  emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/change-email?token=abc", Expires: at, Change: true}),
 		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: "Ada Lovelace", Tenant: "Acme", Link: "https://posthorn.example/sign-in?next=x", Reset: "https://posthorn.example/reset", Address: "203.0.113.7"}),
 		"email_changed": emails.SignInAlert(mail.SignInAlertData{
-			Name: "Ada", What: "The email address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "contact an owner of your tenants now.",
+			Name:    "Ada",
+			What:    "The email address of your account was changed to eve@example.com",
+			At:      at,
+			Address: "203.0.113.7",
+			Advice:  "contact an owner of your tenants now.",
 		}),
 		"confirm_contact": emails.ConfirmContact(mail.ConfirmContactData{Tenant: "Acme", Link: "https://posthorn.example/unsubscribe/tok"}),
 		"invitation":      emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
 		"sign_in_alert":   emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
 		"operator_alert": emails.OperatorAlert(mail.OperatorAlertData{
-			What: "An endpoint of Acme was disabled", Facts: []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
-			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "View tenant", At: at,
+			What:     "An endpoint of Acme was disabled",
+			Facts:    []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
+			Link:     "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000",
+			LinkText: "View tenant",
+			At:       at,
 		}),
 	}
 	for name, n := range map[string]struct {
@@ -71,23 +84,42 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"disabled_auth":   {notice.EndpointDisabled, auth},
 		"disabled_drops":  {notice.EndpointDisabled, dropping},
 		"held_unverified": {notice.HeldExpiring, notice.HeldDetails{
-			Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description,
-			Status: "unverified", Held: 7, ExpiresAt: soon,
+			Endpoint:    ep.Endpoint,
+			URL:         ep.URL,
+			Description: ep.Description,
+			Status:      "unverified",
+			Held:        7,
+			ExpiresAt:   soon,
 		}},
 		"recovered": {notice.EndpointRecovered, well},
 		"held_expiring": {notice.HeldExpiring, notice.HeldDetails{
-			Endpoint: ep.Endpoint, URL: ep.URL, Status: "paused", Held: 1200,
+			Endpoint:  ep.Endpoint,
+			URL:       ep.URL,
+			Status:    "paused",
+			Held:      1200,
 			ExpiresAt: soon,
 		}},
 		"secret_rotated": {notice.SecretRotated, notice.SecretDetails{
-			Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description,
-			Secret: "sec_x", Hint: "…9fQ=", OldUntil: &until, By: "Grace Hopper",
+			Endpoint:    ep.Endpoint,
+			URL:         ep.URL,
+			Description: ep.Description,
+			Secret:      "sec_x",
+			Hint:        "…9fQ=",
+			OldUntil:    &until,
+			By:          "Grace Hopper",
 		}},
 		"secret_at_once": {notice.SecretRotated, notice.SecretDetails{Endpoint: ep.Endpoint, URL: ep.URL, Secret: "sec_x", By: "key_x"}},
 		"key_created":    {notice.KeyCreated, notice.KeyDetails{Key: "key_x", Name: "deploy", Prefix: "phk_ab12", Scopes: []string{"events:write", "webhooks:read"}, By: "Grace Hopper"}},
 		"delivery_failed": {notice.DeliveryFailed, notice.FailedDetails{
-			Endpoint: ep.Endpoint, URL: ep.URL, Delivery: "dlv_x", Event: "evt_x",
-			EventType: "order.completed", Reason: "exhausted", Attempts: 10, LastFailure: "timeout", FailedAt: at,
+			Endpoint:    ep.Endpoint,
+			URL:         ep.URL,
+			Delivery:    "dlv_x",
+			Event:       "evt_x",
+			EventType:   "order.completed",
+			Reason:      "exhausted",
+			Attempts:    10,
+			LastFailure: "timeout",
+			FailedAt:    at,
 		}},
 		"suspended":       {notice.TenantSuspended, notice.HaltDetails{Reason: "Invoices are overdue", At: at}},
 		"resumed":         {notice.TenantResumed, notice.HaltDetails{At: at}},
@@ -97,8 +129,15 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"quota_reached":   {notice.QuotaReached, notice.QuotaDetails{Quota: "events a month", Used: 1000000, Limit: 1000000, ResetsAt: &soon}},
 		"digest_critical": {notice.Digest, digestSample()},
 		"digest_all_well": {notice.Digest, notice.DigestDetails{
-			Day: "2031-03-09", Severity: "ok", SuccessDay: "99.9%", SuccessHour: "100.0%", FailedDeliveries: 1,
-			ActiveEndpoints: 2, Attempts: 12000, P50Milliseconds: 40, P95Milliseconds: 220,
+			Day:              "2031-03-09",
+			Severity:         "ok",
+			SuccessDay:       "99.9%",
+			SuccessHour:      "100.0%",
+			FailedDeliveries: 1,
+			ActiveEndpoints:  2,
+			Attempts:         12000,
+			P50Milliseconds:  40,
+			P95Milliseconds:  220,
 		}},
 	} {
 		details, err := json.Marshal(n.details)
@@ -106,8 +145,14 @@ func samples(t *testing.T) map[string]emails.Letter {
 			t.Fatal(err)
 		}
 		l, err := emails.Notice(mail.NoticeData{
-			Tenant: "ten_01jd0000000000000000000000", TenantName: "Acme", Kind: string(n.kind), At: at, Details: details,
-			Dashboard: "https://posthorn.example/t/ten_01jd0000000000000000000000", Preferences: "https://posthorn.example/unsubscribe/tok", Unsubscribe: "https://posthorn.example/unsubscribe/tok",
+			Tenant:      "ten_01jd0000000000000000000000",
+			TenantName:  "Acme",
+			Kind:        string(n.kind),
+			At:          at,
+			Details:     details,
+			Dashboard:   "https://posthorn.example/t/ten_01jd0000000000000000000000",
+			Preferences: "https://posthorn.example/unsubscribe/tok",
+			Unsubscribe: "https://posthorn.example/unsubscribe/tok",
 		})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -119,20 +164,35 @@ func samples(t *testing.T) map[string]emails.Letter {
 
 func digestSample() notice.DigestDetails {
 	return notice.DigestDetails{
-		Day: "2031-03-09", Severity: "critical", ActiveEndpoints: 7, SuccessDay: "91.4%", SuccessHour: "63.0%", Attempts: 48210, Retries: 3120,
-		FailedDeliveries: 312, P50Milliseconds: 84, P95Milliseconds: 2400,
-		Action:         "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
-		ActionEndpoint: "ep_01jd0000000000000000000000", DeadLetters: 290,
+		Day:              "2031-03-09",
+		Severity:         "critical",
+		ActiveEndpoints:  7,
+		SuccessDay:       "91.4%",
+		SuccessHour:      "63.0%",
+		Attempts:         48210,
+		Retries:          3120,
+		FailedDeliveries: 312,
+		P50Milliseconds:  84,
+		P95Milliseconds:  2400,
+		Action:           "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
+		ActionEndpoint:   "ep_01jd0000000000000000000000",
+		DeadLetters:      290,
 		Alerts: []notice.DigestAlert{
 			{
-				Endpoint: "ep_01jd0000000000000000000000", Name: "Orders to the warehouse", Severity: "critical", Code: "endpoint_disabled",
-				Detail: "Orders to the warehouse was disabled: 3,760 of 3,900 attempts failed with 503.",
-				Action: "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
+				Endpoint: "ep_01jd0000000000000000000000",
+				Name:     "Orders to the warehouse",
+				Severity: "critical",
+				Code:     "endpoint_disabled",
+				Detail:   "Orders to the warehouse was disabled: 3,760 of 3,900 attempts failed with 503.",
+				Action:   "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
 			},
 			{
-				Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", Severity: "warning", Code: "endpoint_failing",
-				Detail: "Billing: 346 of 20,100 attempts were rejected with 422.",
-				Action: "The endpoint rejects requests (4xx). Check the responses in its failed deliveries.",
+				Endpoint: "ep_01jd0000000000000000000001",
+				Name:     "Billing",
+				Severity: "warning",
+				Code:     "endpoint_failing",
+				Detail:   "Billing: 346 of 20,100 attempts were rejected with 422.",
+				Action:   "The endpoint rejects requests (4xx). Check the responses in its failed deliveries.",
 			},
 		},
 		Findings: []notice.DigestFinding{

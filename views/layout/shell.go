@@ -200,19 +200,25 @@ func (s Shell) consoleNavigation() []group {
 			{key: "events", label: "Events", path: "/console/events", icon: icons.Bolt},
 			{key: "health", label: "Endpoint health", path: "/console/health", icon: icons.Gauge},
 		}},
-		{label: "Machinery", entries: []entry{
-			{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
-			{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},
-			{key: "outbox", label: "Outbox", path: "/console/outbox", icon: icons.Inbox},
-			{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},
-			{key: "mail", label: "Mail", path: "/console/mail", icon: icons.Mail},
-			{key: "books", label: "Books", path: "/console/books", icon: icons.Book},
-		}},
-		{label: "Platform", entries: []entry{
-			{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
-			{key: "keys", label: "Platform keys", path: "/console/keys", icon: icons.Key},
-			{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
-		}},
+		{
+			label: "Machinery",
+			entries: []entry{
+				{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
+				{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},
+				{key: "outbox", label: "Outbox", path: "/console/outbox", icon: icons.Inbox},
+				{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},
+				{key: "mail", label: "Mail", path: "/console/mail", icon: icons.Mail},
+				{key: "books", label: "Books", path: "/console/books", icon: icons.Book},
+			},
+		},
+		{
+			label: "Platform",
+			entries: []entry{
+				{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
+				{key: "keys", label: "Platform keys", path: "/console/keys", icon: icons.Key},
+				{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
+			},
+		},
 	}
 	if s.Homes {
 		groups[1].entries = append(groups[1].entries, entry{key: "homes", label: "Homes", path: "/console/homes", icon: icons.Building})

@@ -56,8 +56,11 @@ func (r Refusal) title() string {
 }
 
 var refusalTitles = map[int]string{
-	http.StatusBadRequest: "Invalid request", http.StatusForbidden: "You don't have permission", http.StatusNotFound: "Page not found",
-	http.StatusConflict: "Something changed in the meantime", http.StatusTooManyRequests: "Too many requests",
+	http.StatusBadRequest:         "Invalid request",
+	http.StatusForbidden:          "You don't have permission",
+	http.StatusNotFound:           "Page not found",
+	http.StatusConflict:           "Something changed in the meantime",
+	http.StatusTooManyRequests:    "Too many requests",
 	http.StatusServiceUnavailable: "Temporarily unavailable",
 }
 

@@ -57,10 +57,16 @@ func Skips(counts map[bulk.Skip]int64) []SkipCount {
 }
 
 var skipWords = map[bulk.Skip]string{
-	bulk.SkipWaiting: "still in progress", bulk.SkipSettled: "already finished", bulk.SkipHeld: "held: the endpoint receives nothing now",
-	bulk.SkipBlocked: "waiting for an older delivery with the same key", bulk.SkipReady: "about to be sent", bulk.SkipReplayed: "already replayed",
-	bulk.SkipEndpointDeleted: "endpoint deleted", bulk.SkipEventExpired: "event older than the retention period",
-	bulk.SkipExpunged: "event data deleted", bulk.SkipAlready: "already done",
+	bulk.SkipWaiting:         "still in progress",
+	bulk.SkipSettled:         "already finished",
+	bulk.SkipHeld:            "held: the endpoint receives nothing now",
+	bulk.SkipBlocked:         "waiting for an older delivery with the same key",
+	bulk.SkipReady:           "about to be sent",
+	bulk.SkipReplayed:        "already replayed",
+	bulk.SkipEndpointDeleted: "endpoint deleted",
+	bulk.SkipEventExpired:    "event older than the retention period",
+	bulk.SkipExpunged:        "event data deleted",
+	bulk.SkipAlready:         "already done",
 }
 
 func (s SkipCount) text() string {
@@ -72,9 +78,14 @@ func (s SkipCount) text() string {
 }
 
 var bulkVerbs = map[bulk.Kind]struct{ verb, past, noun string }{
-	bulk.Replay: {"replay", "replayed", "deliveries"}, bulk.ReplayMissing: {"send", "sent", "missing events"}, bulk.RetryNow: {"retry", "retried", "deliveries"},
-	bulk.Cancel: {"cancel", "canceled", "deliveries"}, bulk.Archive: {"archive", "archived", "deliveries"}, bulk.Unarchive: {"unarchive", "unarchived", "deliveries"},
-	bulk.Drop: {"drop", "dropped", "held deliveries"}, bulk.Expunge: {"expunge", "expunged", "events"},
+	bulk.Replay:        {"replay", "replayed", "deliveries"},
+	bulk.ReplayMissing: {"send", "sent", "missing events"},
+	bulk.RetryNow:      {"retry", "retried", "deliveries"},
+	bulk.Cancel:        {"cancel", "canceled", "deliveries"},
+	bulk.Archive:       {"archive", "archived", "deliveries"},
+	bulk.Unarchive:     {"unarchive", "unarchived", "deliveries"},
+	bulk.Drop:          {"drop", "dropped", "held deliveries"},
+	bulk.Expunge:       {"expunge", "expunged", "events"},
 }
 
 // what names the action and the count: "Replay 1,200 deliveries".
@@ -206,7 +217,9 @@ func (j BulkJob) tone() components.Tone {
 
 func (j BulkJob) progress() components.ProgressProps {
 	p := components.ProgressProps{
-		ID: "job-progress", Label: components.Sentence(bulkVerbs[j.Kind].past), Done: j.Done,
+		ID:    "job-progress",
+		Label: components.Sentence(bulkVerbs[j.Kind].past),
+		Done:  j.Done,
 		Total: max(j.Expected, j.Done),
 	}
 	if !j.Exact && !j.State.Over() {

@@ -39,8 +39,10 @@ func (v DeliveriesView) header() components.HeaderProps {
 		return components.HeaderProps{Title: "Deliveries", Text: "Every event sent to every subscribed endpoint."}
 	}
 	return components.HeaderProps{
-		Title: v.Of.title(), Text: v.Of.subtitle(), Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
-		Badge: components.Condition(v.Of.Endpoint.Condition.State),
+		Title:  v.Of.title(),
+		Text:   v.Of.subtitle(),
+		Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
+		Badge:  components.Condition(v.Of.Endpoint.Condition.State),
 	}
 }
 
@@ -170,7 +172,14 @@ func endpointOptions(known []components.Option, chosen string) []components.Opti
 func (f DeliveryFilter) fields() map[string]string {
 	out := map[string]string{}
 	for name, value := range map[string]string{
-		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until, "wait": f.Wait, "job": f.Job,
+		"status":   f.Status,
+		"type":     f.Type,
+		"endpoint": f.Endpoint,
+		"channel":  f.Channel,
+		"since":    f.Since,
+		"until":    f.Until,
+		"wait":     f.Wait,
+		"job":      f.Job,
 	} {
 		if value != "" {
 			out[name] = value

@@ -155,7 +155,10 @@ func (v DeliveryView) actions() []DeliveryAction {
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
 	p := components.ConfirmProps{
-		ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true,
+		ID:          "confirm-" + a.Name,
+		Action:      v.path() + "/" + a.Name,
+		Label:       a.Label,
+		Reason:      true,
 		ReasonInput: v.Refused.said("confirm-" + a.Name),
 	}
 	switch a.Name {

@@ -79,8 +79,11 @@ func (h EndpointHead) tabs() []components.Tab {
 func (h EndpointHead) menu() []components.MenuItem {
 	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
 	if h.Endpoint.Status != endpoint.Unverified {
-		items = append(items, components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
-			components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"})
+		items = append(
+			items,
+			components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
+			components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"},
+		)
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
 }

@@ -125,8 +125,15 @@ func (f EndpointForm) summary() []components.Wrong {
 
 // fieldIDs are the ids of fields whose names differ from the API's.
 var fieldIDs = map[string]string{
-	"retry_policy.delays": "f-retry_delays", "retry_policy.jitter": "f-retry_jitter", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic", "kafka.ca_certificate": "f-kafka_ca",
-	"kafka.sasl.mechanism": "f-kafka_mechanism", "kafka.sasl.username": "f-kafka_username", "kafka.sasl.password": "f-kafka_password",
+	"retry_policy.delays":     "f-retry_delays",
+	"retry_policy.jitter":     "f-retry_jitter",
+	"kafka":                   "f-kafka_servers",
+	"kafka.bootstrap_servers": "f-kafka_servers",
+	"kafka.topic":             "f-kafka_topic",
+	"kafka.ca_certificate":    "f-kafka_ca",
+	"kafka.sasl.mechanism":    "f-kafka_mechanism",
+	"kafka.sasl.username":     "f-kafka_username",
+	"kafka.sasl.password":     "f-kafka_password",
 }
 
 func kindOptions() []components.Option {

@@ -30,14 +30,13 @@ type EndpointsView struct {
 }
 
 // at is the address of the list, and href of one of its endpoints.
-func (v EndpointsView) at() string                  { return v.Root + "/endpoints" }
+func (v EndpointsView) at() string { return v.Root + "/endpoints" }
+
 func (v EndpointsView) href(e show.Endpoint) string { return v.at() + "/" + id.Endpoint.Format(e.ID) }
 
 // conditionItems are the reader's actions on an endpoint's condition, outside of the endpoint's own page. tenant is the
 // path of the tenant's pages. Actions that need input link to the endpoint's page, which asks for it.
-func conditionItems(c condition.Condition, tenant, endpointID string,
-	may func(access.Action) bool,
-) (items []components.MenuItem) {
+func conditionItems(c condition.Condition, tenant, endpointID string, may func(access.Action) bool) (items []components.MenuItem) {
 	page := tenant + "/endpoints/" + endpointID
 	for _, a := range c.Actions() {
 		item := components.MenuItem{Label: a.Label(), Href: page}

@@ -107,8 +107,10 @@ func rateNumber(r health.Rate) string {
 
 func rateStat(label string, r health.Rate, period string) components.StatProps {
 	return components.StatProps{
-		Label: label, Value: rateNumber(r), Tone: rateTone(r),
-		Note: "of " + components.Many(r.Total, "attempt", "attempts") + " in " + period,
+		Label: label,
+		Value: rateNumber(r),
+		Tone:  rateTone(r),
+		Note:  "of " + components.Many(r.Total, "attempt", "attempts") + " in " + period,
 	}
 }
 
@@ -122,8 +124,10 @@ func latencyStat(p50, p95 time.Duration) components.StatProps {
 // deadLetterStat is the number of dead letters, and how many deliveries failed lately.
 func deadLetterStat(root string, letters, failed int64) components.StatProps {
 	p := components.StatProps{
-		Label: "Dead letters", Value: components.Count(letters), Note: components.Count(failed) + " failed permanently, last 24 h",
-		Href: root + "/deliveries?status=dead_letter",
+		Label: "Dead letters",
+		Value: components.Count(letters),
+		Note:  components.Count(failed) + " failed permanently, last 24 h",
+		Href:  root + "/deliveries?status=dead_letter",
 	}
 	if letters >= 10_000 {
 		p.Value += "+"
@@ -161,7 +165,10 @@ func (v OverviewView) items(a summary.Alert) []components.MenuItem {
 		return nil
 	}
 	return []components.MenuItem{{
-		Label: condition.Replay.Label(), Icon: icons.Refresh, Action: v.Root + "/deliveries/bulk", Fields: replayDeadLetters(endpoint),
+		Label:  condition.Replay.Label(),
+		Icon:   icons.Refresh,
+		Action: v.Root + "/deliveries/bulk",
+		Fields: replayDeadLetters(endpoint),
 	}}
 }
 

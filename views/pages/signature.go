@@ -21,8 +21,12 @@ type SignatureView struct {
 }
 
 var checkTitles = map[signature.Check]string{
-	signature.CheckSecret: "Secret", signature.CheckHeaders: "Headers", signature.CheckID: "Message id",
-	signature.CheckTimestamp: "Timestamp", signature.CheckScheme: "Signature format", signature.CheckSignature: "Signature",
+	signature.CheckSecret:    "Secret",
+	signature.CheckHeaders:   "Headers",
+	signature.CheckID:        "Message id",
+	signature.CheckTimestamp: "Timestamp",
+	signature.CheckScheme:    "Signature format",
+	signature.CheckSignature: "Signature",
 }
 
 func findingStep(f signature.Finding) components.StepProps {

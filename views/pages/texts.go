@@ -32,7 +32,8 @@ func WrongList(wrong map[string]string, names ...string) []components.Wrong {
 		listed[name] = true
 		if detail := wrong[name]; detail != "" {
 			out = append(out, components.Wrong{
-				ID: components.FieldProps{Name: name}.InputID(), Detail: components.Capital(detail),
+				ID:     components.FieldProps{Name: name}.InputID(),
+				Detail: components.Capital(detail),
 			})
 		}
 	}

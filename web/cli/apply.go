@@ -46,7 +46,10 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 		name, dir = "stdin", "."
 	}
 	file, err := apply.Decode(ctx, apply.Source{
-		Name: name, Text: text, Keep: c.KeepSecrets, Variable: e.lookup,
+		Name:     name,
+		Text:     text,
+		Keep:     c.KeepSecrets,
+		Variable: e.lookup,
 		ReadFile: func(name string) ([]byte, error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(dir, name)

@@ -55,7 +55,12 @@ func (c deliveryAttemptCommand) numbered(ctx context.Context, sdk *client.Client
 
 func (e *Env) attemptWithRequest(a client.AttemptWithRequest) {
 	pairs := e.attempt(client.Attempt{
-		URL: a.URL, Status: a.Status, Failure: a.Failure, Error: a.Error, Phases: a.Phases, Late: a.Late,
+		URL:             a.URL,
+		Status:          a.Status,
+		Failure:         a.Failure,
+		Error:           a.Error,
+		Phases:          a.Phases,
+		Late:            a.Late,
 		ResponseExcerpt: a.ResponseExcerpt,
 	})
 	for i := 0; i < len(pairs); i += 2 {

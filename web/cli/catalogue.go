@@ -185,8 +185,13 @@ func entryOf(text []byte) (catalogue.Entry, error) {
 		t.Versions[name] = catalogue.Version{Schema: present(v.Schema), Example: present(v.Example)}
 	}
 	return catalogue.Entry{
-		Name: t.Name, Description: t.Description, Group: t.Group, Schema: present(t.Schema), Example: present(t.Example),
-		Deprecated: t.Deprecated, Versions: t.Versions,
+		Name:        t.Name,
+		Description: t.Description,
+		Group:       t.Group,
+		Schema:      present(t.Schema),
+		Example:     present(t.Example),
+		Deprecated:  t.Deprecated,
+		Versions:    t.Versions,
 	}, err
 }
 

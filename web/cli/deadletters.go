@@ -147,10 +147,15 @@ type deadReplayAllCommand struct {
 
 // Run starts a bulk job on the server, which continues without this command.
 func (c deadReplayAllCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	body := client.ReplaysInput{Reason: nonEmpty(c.Reason), Filter: client.BulkFilter{
-		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: nonEmpty(c.Endpoint),
-		Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel),
-	}}
+	body := client.ReplaysInput{
+		Reason: nonEmpty(c.Reason),
+		Filter: client.BulkFilter{
+			Status:   new(string(client.ListDeliveriesParamsStatusDeadLetter)),
+			Endpoint: nonEmpty(c.Endpoint),
+			Type:     nonEmpty(c.Type),
+			Channel:  nonEmpty(c.Channel),
+		},
+	}
 	var err error
 	if body.Filter.Since, err = moment("--since", c.Since, e.Now()); err != nil {
 		return err
@@ -175,9 +180,7 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env, sdk *client.Clien
 }
 
 // showJob shows a bulk job, at its end if the command waits for that.
-func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob,
-	wait time.Duration,
-) (err error) {
+func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
 	if wait > 0 {
 		if job, err = waitFor(ctx, sdk, job, wait); err != nil {
 			return err

@@ -53,8 +53,9 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 		params.Condition = new(client.EndpointState(c.Condition))
 	}
 	return listing[client.Endpoint]{
-		limit: c.Limit, empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		head: []string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"},
+		limit: c.Limit,
+		empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
+		head:  []string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"},
 		row: func(v client.Endpoint) []string {
 			return []string{v.ID, string(v.Condition.State), strings.Join(v.EventTypes, ","), v.URL}
 		},

@@ -97,8 +97,9 @@ func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) e
 		return err
 	}
 	return listing[client.Event]{
-		limit: c.Limit, empty: "No events. `posthorn emit order.completed '{}'` makes one.",
-		head: []string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"},
+		limit: c.Limit,
+		empty: "No events. `posthorn emit order.completed '{}'` makes one.",
+		head:  []string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"},
 		row: func(v client.Event) []string {
 			return []string{v.ID, v.Type, local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
 		},

@@ -88,10 +88,13 @@ func (c listenCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 		e.notef("Forwarding %s to %s as %s. Ctrl-C ends it; r and Enter sends the latest again, r 3 the third.\n", strings.Join(c.EventTypes, ", "), c.Forward, made.ID)
 		go f.repeat(ctx, e.lines(ctx))
 	}
-	err = f.sdk.Listen(ctx, f.listener, client.Listening{Handle: f.forward, Away: func(err error) {
-		line, _, _ := Explain(err)
-		e.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
-	}})
+	err = f.sdk.Listen(ctx, f.listener, client.Listening{
+		Handle: f.forward,
+		Away: func(err error) {
+			line, _, _ := Explain(err)
+			e.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
+		},
+	})
 	switch {
 	case errors.Is(err, client.ErrListenerGone):
 		return fail(ExitNotFound, "The listener was deleted.")
@@ -118,8 +121,10 @@ func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.
 	shown := *to
 	shown.User, shown.Fragment = nil, ""
 	body = client.ListenerInput{
-		Forward: new(shown.String()), EventTypes: &c.EventTypes,
-		Format: new(client.Format(c.Format)), Prefix: &c.Prefix,
+		Forward:    new(shown.String()),
+		EventTypes: &c.EventTypes,
+		Format:     new(client.Format(c.Format)),
+		Prefix:     &c.Prefix,
 	}
 	if len(c.Channels) > 0 {
 		body.Channels = &c.Channels
@@ -145,9 +150,12 @@ func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.
 		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone
 	}
 	f := &forwarder{command: c, env: e}
-	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
+	f.http = &http.Client{
+		Timeout: c.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
 	return f, body, nil
 }
 
@@ -253,8 +261,12 @@ type outcome struct {
 // forward forwards a delivery, shows the response, and reports it to the server.
 func (f *forwarder) forward(ctx context.Context, h client.Handout) client.ListenerAnswer {
 	o := outcome{
-		Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType,
-		Attempt: h.Attempt, Replayed: h.Replayed,
+		Number:   f.remember(h.DeliveryID),
+		Delivery: h.DeliveryID,
+		EventID:  h.EventID,
+		Type:     h.EventType,
+		Attempt:  h.Attempt,
+		Replayed: h.Replayed,
 	}
 	started := f.env.Now()
 	a := f.send(ctx, h, &o)

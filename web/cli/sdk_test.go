@@ -42,8 +42,7 @@ func TestAnEventGoesFromEmitToAVerifiedReceiverInEveryFormat(t *testing.T) {
 			verifier = client.Verifier{Format: format, Secrets: []string{"whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXIgb3RoZXI=", endpoint.Secret}}
 			mu.Unlock()
 			eventually(t, "the endpoint has proved itself", func() bool {
-				return must[client.Endpoint](t)(c.GetEndpoint(t.Context(),
-					endpoint.ID)).Status == client.EndpointStatusActive
+				return must[client.Endpoint](t)(c.GetEndpoint(t.Context(), endpoint.ID)).Status == client.EndpointStatusActive
 			})
 			e := must[client.Emission](t)(client.NewEmission("order.completed", map[string]any{"note": "<ä & b>", "total": 4200}))
 			accepted := must[client.Accepted](t)(c.Emit(t.Context(), e))

@@ -35,7 +35,9 @@ func (c settingsUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if c.RetryPolicy == "none" {
 		fields["retry_policy"] = nil
 	} else if err := (settings{
-		RetryPolicy: c.RetryPolicy, RetryDelays: c.RetryDelays, RetryJitter: c.RetryJitter,
+		RetryPolicy: c.RetryPolicy,
+		RetryDelays: c.RetryDelays,
+		RetryJitter: c.RetryJitter,
 	}).retries(fields); err != nil {
 		return err
 	}

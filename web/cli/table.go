@@ -50,8 +50,12 @@ func (e *Env) pairs(list ...string) {
 	}
 	for i := 0; i+1 < len(list); i += 2 {
 		if list[i+1] != "" {
-			e.printf("%s%s  %s\n", e.paint(dim, list[i]), strings.Repeat(" ", width-utf8.RuneCountInString(list[i])),
-				e.paint(colourOf(list[i+1]), characters.VisibleLine(list[i+1])))
+			e.printf(
+				"%s%s  %s\n",
+				e.paint(dim, list[i]),
+				strings.Repeat(" ", width-utf8.RuneCountInString(list[i])),
+				e.paint(colourOf(list[i+1]), characters.VisibleLine(list[i+1])),
+			)
 		}
 	}
 }

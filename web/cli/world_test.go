@@ -59,21 +59,35 @@ func newWorld(t *testing.T) *world {
 	quiet := slog.New(slog.DiscardHandler)
 	w := &world{t: t, db: d}
 	delivering := worker.New(worker.Config{
-		DB: d, ListenURL: url, Log: quiet, Egress: allow, Keys: ring,
-		Name: t.Name(),
+		DB:        d,
+		ListenURL: url,
+		Log:       quiet,
+		Egress:    allow,
+		Keys:      ring,
+		Name:      t.Name(),
 	})
 	w.run(delivering.Run)
 	committer := emit.New(emit.Config{
-		DB: d, Log: quiet, OnCommit: delivering.Committed,
+		DB:           d,
+		Log:          quiet,
+		OnCommit:     delivering.Committed,
 		BeforeCommit: delivering.BeforeCommit,
 	})
 	w.run(committer.Run)
-	kit := handlers.New(handlers.Config{DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet,
-		time.Now), Log: quiet, Now: time.Now})
+	kit := handlers.New(handlers.Config{
+		DB:            d,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet, time.Now),
+		Log:           quiet,
+		Now:           time.Now,
+	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{
-		DB: d, Emitter: committer, Egress: allow, Keys: ring, Log: quiet,
-		Now: time.Now,
+		DB:      d,
+		Emitter: committer,
+		Egress:  allow,
+		Keys:    ring,
+		Log:     quiet,
+		Now:     time.Now,
 	}))
 	w.engine = engine
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

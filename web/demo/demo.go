@@ -81,7 +81,9 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 			return false, err
 		}
 		in := client.EventTypeInput{
-			Name: t.name, Description: &t.description, Example: nullable.NewNullableWithValue(client.Example(example)),
+			Name:        t.name,
+			Description: &t.description,
+			Example:     nullable.NewNullableWithValue(client.Example(example)),
 		}
 		if _, err := api.CreateEventType(ctx, in); err != nil {
 			return false, err
@@ -90,7 +92,9 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 	var made []client.Endpoint
 	for _, e := range customers {
 		in := client.EndpointInput{
-			URL: receivers + e.path, Description: &e.name, EventTypes: &e.types,
+			URL:         receivers + e.path,
+			Description: &e.name,
+			EventTypes:  &e.types,
 			RetryPolicy: &client.RetryPolicyInput{Delays: &e.delays},
 		}
 		created, err := api.CreateEndpoint(ctx, in)

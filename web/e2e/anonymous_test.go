@@ -36,8 +36,13 @@ func TestStrangersAndANeighborDoNotSlowATenant(t *testing.T) {
 	defer other.Close()
 	w := newWorld(t, func(*arrival) int { return 200 })
 	address := net.JoinHostPort("127.0.0.1", freePort(t))
-	w.environ = append(w.environ, "POSTHORN_ADDR="+address, "POSTHORN_HOME=eu1", "POSTHORN_HOME_SECRET="+strings.Repeat("s", 40),
-		"POSTHORN_HOMES=eu1=http://"+address+",eu2="+other.URL)
+	w.environ = append(
+		w.environ,
+		"POSTHORN_ADDR="+address,
+		"POSTHORN_HOME=eu1",
+		"POSTHORN_HOME_SECRET="+strings.Repeat("s", 40),
+		"POSTHORN_HOMES=eu1=http://"+address+",eu2="+other.URL,
+	)
 	w.serveAt(w.launch("serve", "serve").ready())
 	quiet := w.key
 	w.makeTenant()

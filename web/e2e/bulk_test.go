@@ -39,8 +39,7 @@ func (w *world) deadLetters(endpoint string, n int) {
 			SELECT ARRAY[$1::uuid], ARRAY[(posthorn.created_at(u.id) AT TIME ZONE 'UTC')::date], ARRAY[count(*)::int], '{0}', ARRAY[count(*)::int], '{0}', '{0}'
 			FROM ROWS FROM (unnest($3::uuid[]), unnest($4::uuid[])) AS u(id, event) WHERE $2::uuid IS NOT NULL GROUP BY (posthorn.created_at(u.id) AT TIME ZONE 'UTC')::date`,
 		} {
-			if _, err := w.sql.Exec(context.Background(), insert, [16]byte(tenant), [16]byte(ep), deliveries,
-				events); err != nil {
+			if _, err := w.sql.Exec(context.Background(), insert, [16]byte(tenant), [16]byte(ep), deliveries, events); err != nil {
 				w.t.Fatalf("%s: %v", insert, err)
 			}
 		}

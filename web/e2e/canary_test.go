@@ -49,16 +49,24 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		userSecret    = "whsec_Y2FuYXJ5LXNlY3JldC1vZi1hLW1lbWJlci0wMDAwMDAwMQ=="
 	)
 	canaries := map[string]string{
-		"the API key": w.key, "the master key": masterKey, "an Authorization header": authorization,
-		"a custom header": header, "a query value": query, "an endpoint's own secret": userSecret,
-		"the mail provider's key": "re_canaryresend1", "the sweep's secret": "canarycronsecret00000000000000000000",
+		"the API key":              w.key,
+		"the master key":           masterKey,
+		"an Authorization header":  authorization,
+		"a custom header":          header,
+		"a query value":            query,
+		"an endpoint's own secret": userSecret,
+		"the mail provider's key":  "re_canaryresend1",
+		"the sweep's secret":       "canarycronsecret00000000000000000000",
 	}
 	var answers bytes.Buffer
 	for i, path := range []string{"/ok", "/fail", "/refuse"} {
 		var made struct{ ID, Secret string }
 		change := settings{
-			"url": w.receiver.url + path + "?token=" + query, "verification": "simple", "event_types": []string{"*"},
-			"custom_headers": settings{"Authorization": authorization, "X-Custom": header}, "sensitive_headers": []string{"X-Custom"},
+			"url":               w.receiver.url + path + "?token=" + query,
+			"verification":      "simple",
+			"event_types":       []string{"*"},
+			"custom_headers":    settings{"Authorization": authorization, "X-Custom": header},
+			"sensitive_headers": []string{"X-Custom"},
 		}
 		if i == 0 {
 			change["secret"] = userSecret
@@ -107,8 +115,10 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	w.everyDelivery(func(answer []byte) { answers.Write(answer) })
 
 	places := map[string]string{
-		"the log": strings.Join(serve.log.everything(), "\n"), "the metrics": body(t, serve.metrics+"/metrics"),
-		"an answer": answers.String(), "the database": dump(t, url),
+		"the log":      strings.Join(serve.log.everything(), "\n"),
+		"the metrics":  body(t, serve.metrics+"/metrics"),
+		"an answer":    answers.String(),
+		"the database": dump(t, url),
 	}
 	known := map[string]string{"the log": "dlv_", "the metrics": "attempts_total", "an answer": "/refuse", "the database": "/refuse"}
 	for place, text := range places {
@@ -132,7 +142,8 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 // forms are the shapes in which a secret may be hidden in text.
 func forms(secret string) map[string]string {
 	all := map[string]string{
-		"as it is": secret, "in hex": hex.EncodeToString([]byte(secret)),
+		"as it is":  secret,
+		"in hex":    hex.EncodeToString([]byte(secret)),
 		"in base64": strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(secret)), "="),
 	}
 	if key, found := strings.CutPrefix(secret, "whsec_"); found {

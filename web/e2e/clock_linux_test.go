@@ -61,13 +61,16 @@ func TestASteppedClockSendsNothingEarlyOrTwice(t *testing.T) {
 	t.Parallel()
 	programs, set := fakedPostgres(t)
 	dir := dataDir(t)
-	w := newWorldAt(t, []string{"POSTHORN_DATA_DIR=" + dir, "PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH")},
+	w := newWorldAt(
+		t,
+		[]string{"POSTHORN_DATA_DIR=" + dir, "PATH=" + programs + string(os.PathListSeparator) + os.Getenv("PATH")},
 		func(a *arrival) int {
 			if a.nth == 1 {
 				return 500
 			}
 			return 200
-		})
+		},
+	)
 	serve := w.launch("serve", "serve").ready()
 	w.serveAt(serve)
 	w.open(embeddedURL(dir))

@@ -135,8 +135,12 @@ func TestADatabaseOutageRefusesAndHeals(t *testing.T) {
 	}
 	gone := time.Now()
 	for _, p := range []*process{web, worker} {
-		eventually(t, 10*time.Second, p.name+" says that it is not ready",
-			func() bool { return status(p.metrics+"/readyz") == http.StatusServiceUnavailable })
+		eventually(
+			t,
+			10*time.Second,
+			p.name+" says that it is not ready",
+			func() bool { return status(p.metrics+"/readyz") == http.StatusServiceUnavailable },
+		)
 		if s := status(p.metrics + "/healthz"); s != http.StatusOK {
 			t.Errorf("%s: healthz says %d; a supervisor would restart what only waits", p.name, s)
 		}

@@ -53,11 +53,14 @@ func newTwoHomesOn(t *testing.T, urls [2]string) *twoHomes {
 		if i == 1 {
 			key = secondHomeKey
 		}
-		w := newWorldAt(t, []string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, "POSTHORN_HOME_SECRET=" + homeSecret, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]},
+		w := newWorldAt(
+			t,
+			[]string{"POSTHORN_DATABASE_URL=" + h.urls[i], "POSTHORN_MASTER_KEY=" + key, h.list, "POSTHORN_HOME_SECRET=" + homeSecret, []string{"POSTHORN_HOME=eu1", "POSTHORN_HOME=eu2"}[i]},
 			func(a *arrival) int {
 				a.hold(150 * time.Millisecond) // so that requests are under way whenever something is killed
 				return http.StatusOK
-			})
+			},
+		)
 		w.open(h.urls[i])
 		if i == 0 {
 			h.world = w

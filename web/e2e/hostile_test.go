@@ -157,8 +157,11 @@ func TestHostileReceiversHurtOnlyThemselves(t *testing.T) {
 	at, requests := newHostileReceiver(t)
 	for path := range hostile {
 		w.endpoint(path, settings{
-			"url": at + path, "event_types": []string{"bad" + path[1:]}, "timeout_seconds": int(timeout.Seconds()), "max_in_flight": 10,
-			"retry_policy": settings{"name": "custom", "delays": []int{3600}},
+			"url":             at + path,
+			"event_types":     []string{"bad" + path[1:]},
+			"timeout_seconds": int(timeout.Seconds()),
+			"max_in_flight":   10,
+			"retry_policy":    settings{"name": "custom", "delays": []int{3600}},
 		})
 	}
 	measure := func(from int) time.Duration {

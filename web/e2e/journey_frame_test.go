@@ -21,8 +21,11 @@ func providerPage(t *testing.T) *httptest.Server {
 	t.Helper()
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Shop</title><h1>Shop</h1><iframe title="Webhooks" width="1200" height="800" src="%s"></iframe>`,
-			html.EscapeString(r.URL.Query().Get("frame")))
+		_, _ = fmt.Fprintf(
+			w,
+			`<!doctype html><html lang="en"><title>Shop</title><h1>Shop</h1><iframe title="Webhooks" width="1200" height="800" src="%s"></iframe>`,
+			html.EscapeString(r.URL.Query().Get("frame")),
+		)
 	}))
 	t.Cleanup(provider.Close)
 	return provider

@@ -20,8 +20,10 @@ import (
 func (w *world) topicEndpoint(server, topic string, sasl any, change settings) (id, secret string) {
 	w.t.Helper()
 	s := settings{
-		"kind": "kafka", "kafka": settings{"bootstrap_servers": []string{server}, "topic": topic, "tls": false, "sasl": sasl},
-		"rate_limit": nil, "event_types": []string{topic},
+		"kind":        "kafka",
+		"kafka":       settings{"bootstrap_servers": []string{server}, "topic": topic, "tls": false, "sasl": sasl},
+		"rate_limit":  nil,
+		"event_types": []string{topic},
 	}
 	for name, value := range change {
 		s[name] = value
@@ -100,8 +102,7 @@ func inOrder(t *testing.T, w *world, records []*kgo.Record, secret string, event
 			}
 			return ""
 		}
-		if err := (signature.Wire{Format: signature.Standard}).Verify(header, r.Value, []string{secret}, r.Timestamp,
-			time.Minute); err != nil {
+		if err := (signature.Wire{Format: signature.Standard}).Verify(header, r.Value, []string{secret}, r.Timestamp, time.Minute); err != nil {
 			t.Fatalf("a record does not verify: %v\n%s", err, r.Value)
 		}
 		var e struct {
@@ -140,7 +141,9 @@ func inOrder(t *testing.T, w *world, records []*kgo.Record, secret string, event
 func eachProblemIsClear(t *testing.T, w *world, b *broker, troubled map[string]string) {
 	b.remove("vanishing")
 	w.manage(http.MethodPatch, "/endpoints/"+troubled["guarded"], settings{"kafka": settings{"sasl": settings{
-		"mechanism": "SCRAM-SHA-512", "username": brokerUser, "password": "wrong",
+		"mechanism": "SCRAM-SHA-512",
+		"username":  brokerUser,
+		"password":  "wrong",
 	}}}, nil)
 	large, before := strings.Repeat("x", 4000), w.receiver.count()
 	started := startWatch()

@@ -128,8 +128,11 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 	h.late(w)
 	t.Logf("settled %v after the last kill; %d kills hit %d deliveries", took.Round(100*time.Millisecond), n, h.total())
 	w.balanced(1)
-	w.receiver.expect(w.acknowledgements(), func(key string) []string { return []string{where[key]} },
-		func(what string) int { return 1 + h[what] })
+	w.receiver.expect(
+		w.acknowledgements(),
+		func(key string) []string { return []string{where[key]} },
+		func(what string) int { return 1 + h[what] },
+	)
 	if n := w.ask("SELECT count(*) FROM deliveries WHERE status <> 2"); n != 0 {
 		t.Errorf("%d deliveries did not end as delivered", n)
 	}

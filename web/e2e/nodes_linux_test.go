@@ -116,8 +116,10 @@ func newNodes(t *testing.T) *nodes {
 	n.makeTenant()
 	for i := range plainLanes {
 		s := settings{
-			"event_types": []string{fmt.Sprintf("plain.%d", i)}, "max_in_flight": 4, "timeout_seconds": 2,
-			"retry_policy": settings{"name": "custom", "delays": []int{1, 1, 2, 4, 8, 16}},
+			"event_types":     []string{fmt.Sprintf("plain.%d", i)},
+			"max_in_flight":   4,
+			"timeout_seconds": 2,
+			"retry_policy":    settings{"name": "custom", "delays": []int{1, 1, 2, 4, 8, 16}},
 		}
 		if i < farLanes {
 			s["url"] = "http://" + far.Addr().String() + plainPath(i)

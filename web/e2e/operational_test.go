@@ -76,8 +76,11 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 	w.emit(event("to.refuses", refused))
 
 	wants := map[notice.Kind]map[string]int{ // how many, by endpoint
-		notice.EndpointDisabled: {"gone": 1}, notice.EndpointWarning: {"refuses": 1}, notice.EndpointRecovered: {"refuses": 1},
-		notice.SecretRotated: {"rotated": 1}, notice.DeliveryFailed: {"gone": 1, "rejects": 1, "refuses": refused},
+		notice.EndpointDisabled:  {"gone": 1},
+		notice.EndpointWarning:   {"refuses": 1},
+		notice.EndpointRecovered: {"refuses": 1},
+		notice.SecretRotated:     {"rotated": 1},
+		notice.DeliveryFailed:    {"gone": 1, "rejects": 1, "refuses": refused},
 	}
 	total := 0
 	for _, by := range wants {

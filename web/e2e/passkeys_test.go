@@ -20,11 +20,18 @@ func authenticator(tab *look.Tab) (device webauthn.AuthenticatorID) {
 		if _, err := chromedp.Call(ctx, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 			return err
 		}
-		made, err := chromedp.Call(ctx, webauthn.AddVirtualAuthenticator,
+		made, err := chromedp.Call(
+			ctx,
+			webauthn.AddVirtualAuthenticator,
 			webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-				Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, IsUserVerified: true,
+				Protocol:                    "ctap2",
+				Transport:                   "internal",
+				HasResidentKey:              true,
+				HasUserVerification:         true,
+				IsUserVerified:              true,
 				AutomaticPresenceSimulation: true,
-			}})
+			}},
+		)
 		if err == nil {
 			device = made.AuthenticatorID
 		}

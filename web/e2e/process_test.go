@@ -68,7 +68,10 @@ func launch(t *testing.T, name string, environ []string, at place, args ...strin
 		t.Fatal("POSTHORN_BIN names no binary: run `make e2e`")
 	}
 	p := &process{
-		t: t, name: name, cmd: at.command(binary, args...), log: newLines(t, name),
+		t:     t,
+		name:  name,
+		cmd:   at.command(binary, args...),
+		log:   newLines(t, name),
 		ended: make(chan struct{}),
 	}
 	p.cmd.Env = append([]string{

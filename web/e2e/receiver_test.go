@@ -61,8 +61,11 @@ type payload struct {
 func newReceiver(t *testing.T, l net.Listener, answer func(*arrival) int, more ...net.Listener) *receiver {
 	t.Helper()
 	r := &receiver{
-		t: t, url: "http://" + l.Addr().String(), answer: answer, secrets: map[string]*standardwebhooks.Webhook{},
-		byID: map[string]int{},
+		t:       t,
+		url:     "http://" + l.Addr().String(),
+		answer:  answer,
+		secrets: map[string]*standardwebhooks.Webhook{},
+		byID:    map[string]int{},
 	}
 	server := &http.Server{Handler: r}
 	for _, l := range append([]net.Listener{l}, more...) {
@@ -105,8 +108,16 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	from, _, _ := net.SplitHostPort(req.RemoteAddr)
 	a := &arrival{
-		r: r, path: req.URL.Path, from: from, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"),
-		attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, started: started, gone: req.Context().Done(),
+		r:       r,
+		path:    req.URL.Path,
+		from:    from,
+		typ:     event.Type,
+		text:    event.Data,
+		id:      req.Header.Get("webhook-id"),
+		attempt: req.Header.Get("webhook-attempt"),
+		made:    event.Timestamp,
+		started: started,
+		gone:    req.Context().Done(),
 	}
 	r.mu.Lock()
 	verifier := r.secrets[req.URL.Path]

@@ -49,9 +49,13 @@ func ownRoom(t *testing.T, environ []string) *room {
 		t.Logf("no room in the namespaces: %s %v", word, err)
 		return nil
 	}
-	return &room{environ: environ, attr: &syscall.SysProcAttr{Setpgid: true}, enter: []string{
-		enter, "--target", strconv.Itoa(keeper.Process.Pid), "--net", "--mount", "--wd=" + root(t),
-	}}
+	return &room{
+		environ: environ,
+		attr:    &syscall.SysProcAttr{Setpgid: true},
+		enter: []string{
+			enter, "--target", strconv.Itoa(keeper.Process.Pid), "--net", "--mount", "--wd=" + root(t),
+		},
+	}
 }
 
 const roomReady = "ready"

@@ -123,8 +123,11 @@ func TestSoak(t *testing.T) {
 	w.settled(events, 5*time.Minute)
 	w.balanced(1)
 	// A 503 on the first arrival makes a second one.
-	w.receiver.expect(w.acknowledgements(), func(key string) []string { return []string{where[key]} },
-		func(what string) int { return 2 + h[what] })
+	w.receiver.expect(
+		w.acknowledgements(),
+		func(key string) []string { return []string{where[key]} },
+		func(what string) int { return 2 + h[what] },
+	)
 	if n := w.ask("SELECT count(*) FROM deliveries WHERE status <> 2"); n != 0 {
 		t.Errorf("%d of %d deliveries did not end as delivered", n, events)
 	}

@@ -77,8 +77,7 @@ func (v *visitor) page(path string) (status int, header http.Header, body string
 // send sends a form that must be taken.
 func (v *visitor) send(path string, form url.Values) string {
 	v.t.Helper()
-	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.s.url+path,
-		strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.s.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -181,8 +180,11 @@ func (s *stage) officeOf(t *testing.T, owner *visitor) *firm {
 		t.Fatalf("%s sees no tenant: %s", owner.email, body)
 	}
 	o := &firm{
-		world: &world{t: t, environ: s.environ, sql: s.sql, tenant: strings.TrimPrefix(root, "/t/")}, s: s,
-		owner: owner, root: root, customer: newCustomer(t),
+		world:    &world{t: t, environ: s.environ, sql: s.sql, tenant: strings.TrimPrefix(root, "/t/")},
+		s:        s,
+		owner:    owner,
+		root:     root,
+		customer: newCustomer(t),
 	}
 	o.webs.Store(s.webs.Load())
 	var made struct {

@@ -47,8 +47,10 @@ func TestAStalledWorkerOverwritesNothing(t *testing.T) {
 	stalled := w.launch("stalled", "worker").ready()
 	for path := range first {
 		w.endpoint(path, settings{
-			"event_types": []string{"held" + path[1:]}, "max_in_flight": inFlight, "timeout_seconds": 30,
-			"retry_policy": settings{"name": "custom", "delays": []int{3600}},
+			"event_types":     []string{"held" + path[1:]},
+			"max_in_flight":   inFlight,
+			"timeout_seconds": 30,
+			"retry_policy":    settings{"name": "custom", "delays": []int{3600}},
 		})
 	}
 	w.endpoint("/noise", settings{"event_types": []string{"noise"}, "max_in_flight": 20})

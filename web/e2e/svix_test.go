@@ -54,8 +54,14 @@ func TestTheSvixLibrariesDoTheirScenarioUnmodified(t *testing.T) {
 				t.Skipf("SKIPPED, NOT TESTED: the library can't be installed, its registry is out of reach: %v\n%s", err, out)
 			}
 			run := library.run(dir)
-			run.Env = append(os.Environ(), "SVIX_URL="+server.url+"/svix", "SVIX_TOKEN="+made.Key, "SVIX_LINE="+library.line, "SVIX_MESSAGES=1000",
-				"PYTHONPATH="+filepath.Join(dir, "packages"))
+			run.Env = append(
+				os.Environ(),
+				"SVIX_URL="+server.url+"/svix",
+				"SVIX_TOKEN="+made.Key,
+				"SVIX_LINE="+library.line,
+				"SVIX_MESSAGES=1000",
+				"PYTHONPATH="+filepath.Join(dir, "packages"),
+			)
 			out, err := within(t, 8*time.Minute, run)
 			if err != nil || !strings.Contains(out, "scenario done") {
 				t.Errorf("%v\n%s", err, out)

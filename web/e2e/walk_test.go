@@ -166,8 +166,11 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o := s.office(t, "Acme GmbH & Co. KG")
 	w := &stops{s: s, office: o, operator: operator(t, s), values: map[string]string{}, queries: map[string]string{}}
 	o.manage(http.MethodPost, "/event-types", settings{
-		"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200},
-		"versions": settings{"2": settings{"example": settings{"total": "42.00"}}},
+		"name":        "order.paid",
+		"description": "A customer has paid.",
+		"schema":      settings{"type": "object"},
+		"example":     settings{"total": 4200},
+		"versions":    settings{"2": settings{"example": settings{"total": "42.00"}}},
 	}, nil)
 	// The platform's own catalogue is public, and the firm's is it.
 	if _, err := s.sql.Exec(t.Context(), `UPDATE platform SET settings = settings || jsonb_build_object('tenant', $1::text, 'features', jsonb_build_object('catalogue', 'public'))`, o.tenant); err != nil {
@@ -205,17 +208,34 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.manage(http.MethodPost, "/inboxes", settings{}, &box)
 	for name, value := range map[string]string{
 		"/t/:tenant_id/endpoints/:endpoint_id/secrets :endpoint_id": pair,
-		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id":   box.ID, "/inbox/:token :token": box.URL[strings.LastIndex(box.URL, "/")+1:],
-		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":format": "openapi", ":job_id": job.ID,
-		":id": o.tenant, ":mail_id": s.aMail(t), ":page": "delivery", "/docs/adr/:page :page": "0001-ledger", "/docs/ops/:page :page": "backup",
-		":group": "events", ":operation": "emitEvent", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
+		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id":   box.ID,
+		"/inbox/:token :token":  box.URL[strings.LastIndex(box.URL, "/")+1:],
+		":tenant_id":            o.tenant,
+		":endpoint_id":          good,
+		":delivery_id":          failed,
+		":event_id":             paid,
+		":name":                 "order.paid",
+		":format":               "openapi",
+		":job_id":               job.ID,
+		":id":                   o.tenant,
+		":mail_id":              s.aMail(t),
+		":page":                 "delivery",
+		"/docs/adr/:page :page": "0001-ledger",
+		"/docs/ops/:page :page": "backup",
+		":group":                "events",
+		":operation":            "emitEvent",
+		":code":                 "key_missing",
+		":token":                strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
 	} {
 		w.values[name] = value
 	}
 	w.queries["/t/:tenant_id/deliveries/live"] = "?rows=&top=" + failed
 	for path, link := range map[string]string{
-		"/invitations/accept": invitation, "/verify-email": s.mailed(t, anonymous.email, "/verify-email?"), "/reset/new": s.mailed(t, o.owner.email, "/reset/new?"),
-		"/change-email": s.mailed(t, "new-address@example.com", "/change-email?"), "/console/setup": operatorLink(t, s, "second@example.com"),
+		"/invitations/accept": invitation,
+		"/verify-email":       s.mailed(t, anonymous.email, "/verify-email?"),
+		"/reset/new":          s.mailed(t, o.owner.email, "/reset/new?"),
+		"/change-email":       s.mailed(t, "new-address@example.com", "/change-email?"),
+		"/console/setup":      operatorLink(t, s, "second@example.com"),
 	} {
 		_, query, _ := strings.Cut(link, "?")
 		w.queries[path] = "?" + query

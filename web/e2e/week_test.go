@@ -58,8 +58,10 @@ func (o outage) store(w *world) {
 		if o.retrying && n < o.perDay {
 			state = queue.Scheduled
 		}
-		events, deliveries = append(events, id.New(at, random())), append(deliveries, id.New(at, random()))
-		keys, states = append(keys, key), append(states, state)
+		events = append(events, id.New(at, random()))
+		deliveries = append(deliveries, id.New(at, random()))
+		keys = append(keys, key)
+		states = append(states, state)
 		data = append(data, fmt.Sprintf(`{"key":%q,"n":%d}`, key, number))
 	}
 	const rows = "FROM ROWS FROM (unnest($3::uuid[]), unnest($4::uuid[]), unnest($5::text[]), unnest($6::text[]), unnest($7::smallint[])) AS u(event, delivery, key, data, state) WHERE $2::uuid IS NOT NULL"

@@ -74,8 +74,12 @@ func newWorldAt(t *testing.T, environ []string, answer func(*arrival) int) *worl
 func newWorldOf(t *testing.T, environ []string, r *receiver) *world {
 	t.Helper()
 	w := &world{
-		t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{},
-		codes: map[int]int{},
+		t:        t,
+		environ:  environ,
+		receiver: r,
+		launched: map[string]int{},
+		acks:     map[string]string{},
+		codes:    map[int]int{},
 	}
 	t.Cleanup(w.emitting.Wait) // senders outlive a test that fails, and must not report to it later
 	return w
@@ -143,10 +147,13 @@ func (w *world) web() string {
 }
 
 // client gives up on an answer only when it is later than any promise.
-var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-	DialContext:         dial,
-	MaxIdleConnsPerHost: 64,
-}}
+var client = &http.Client{
+	Timeout: 30 * time.Second,
+	Transport: &http.Transport{
+		DialContext:         dial,
+		MaxIdleConnsPerHost: 64,
+	},
+}
 
 // call makes a request of the API. The error says that no whole answer came.
 func (w *world) call(method, url, body, idempotencyKey string) (status int, answer []byte, err error) {
@@ -401,8 +408,10 @@ func (w *world) balanced(perEvent int) {
 		w.t.Errorf("%d events do not have %d deliveries", n, perEvent)
 	}
 	table := totals{
-		accepted: w.ask("SELECT count(*) FROM deliveries"), delivered: w.ask("SELECT count(*) FROM deliveries WHERE status = 2"),
-		failed: w.ask("SELECT count(*) FROM deliveries WHERE status = 3"), canceled: w.ask("SELECT count(*) FROM deliveries WHERE status = 4"),
+		accepted:  w.ask("SELECT count(*) FROM deliveries"),
+		delivered: w.ask("SELECT count(*) FROM deliveries WHERE status = 2"),
+		failed:    w.ask("SELECT count(*) FROM deliveries WHERE status = 3"),
+		canceled:  w.ask("SELECT count(*) FROM deliveries WHERE status = 4"),
 	}
 	if b := w.totals(); b != table || b.accepted != len(acks)*perEvent {
 		w.t.Errorf("the books say %+v, the deliveries %+v, the clients %d", b, table, len(acks)*perEvent)

@@ -23,10 +23,16 @@ func (s *Server) convoy(w http.ResponseWriter, r *http.Request) {
 	case path == r.URL.Path:
 		w.WriteHeader(http.StatusNotFound)
 	case path == "":
-		data(map[string]any{"uid": "proj_1", "name": "Hooks", "type": "outgoing", "config": map[string]any{
-			"request_id_header": "X-Convoy-Idempotency-Key", "strategy": map[string]any{"type": "linear", "duration": 10, "retry_count": 3},
-			"signature": map[string]any{"header": "X-Convoy-Signature", "versions": []any{map[string]any{"uid": "v", "hash": "SHA256", "encoding": "hex"}}},
-		}})
+		data(map[string]any{
+			"uid":  "proj_1",
+			"name": "Hooks",
+			"type": "outgoing",
+			"config": map[string]any{
+				"request_id_header": "X-Convoy-Idempotency-Key",
+				"strategy":          map[string]any{"type": "linear", "duration": 10, "retry_count": 3},
+				"signature":         map[string]any{"header": "X-Convoy-Signature", "versions": []any{map[string]any{"uid": "v", "hash": "SHA256", "encoding": "hex"}}},
+			},
+		})
 	case parts[0] == "event-types":
 		data([]any{map[string]any{"uid": "1", "name": "*"}, map[string]any{"uid": "2", "name": "type.n0", "description": "A type"}, map[string]any{"uid": "3", "name": "type.n1"}})
 	case parts[0] == "subscriptions":
@@ -59,9 +65,20 @@ func (s *Server) convoyPage(w http.ResponseWriter, r *http.Request, one func(own
 			at++
 		}
 	}
-	answer(w, map[string]any{"status": true, "message": "fetched", "data": map[string]any{"content": content, "pagination": map[string]any{
-		"per_page": size, "has_next_page": more, "has_prev_page": from > 0, "prev_page_cursor": strconv.Itoa(from), "next_page_cursor": strconv.Itoa(from + size),
-	}}})
+	answer(w, map[string]any{
+		"status":  true,
+		"message": "fetched",
+		"data": map[string]any{
+			"content": content,
+			"pagination": map[string]any{
+				"per_page":         size,
+				"has_next_page":    more,
+				"has_prev_page":    from > 0,
+				"prev_page_cursor": strconv.Itoa(from),
+				"next_page_cursor": strconv.Itoa(from + size),
+			},
+		},
+	})
 }
 
 func (s *Server) convoyEndpoint(owner, i int) any {
@@ -77,9 +94,20 @@ func (s *Server) convoyEndpoint(owner, i int) any {
 		secrets = nil
 	}
 	return map[string]any{
-		"uid": id, "project_id": "proj_1", "owner_id": fmt.Sprintf("owner_%d", owner), "url": s.url(owner, i), "name": "Endpoint " + id, "secrets": secrets,
-		"advanced_signatures": i == 1, "description": "", "status": status, "http_timeout": 10, "rate_limit": 50, "rate_limit_duration": 10,
-		"authentication": map[string]any{"type": "api_key", "api_key": map[string]string{"header_name": "X-Key", "header_value": "k-" + id}}, "content_type": "application/json",
+		"uid":                 id,
+		"project_id":          "proj_1",
+		"owner_id":            fmt.Sprintf("owner_%d", owner),
+		"url":                 s.url(owner, i),
+		"name":                "Endpoint " + id,
+		"secrets":             secrets,
+		"advanced_signatures": i == 1,
+		"description":         "",
+		"status":              status,
+		"http_timeout":        10,
+		"rate_limit":          50,
+		"rate_limit_duration": 10,
+		"authentication":      map[string]any{"type": "api_key", "api_key": map[string]string{"header_name": "X-Key", "header_value": "k-" + id}},
+		"content_type":        "application/json",
 	}
 }
 
@@ -89,7 +117,9 @@ func (s *Server) subscription(owner, i int) any {
 		filter["body"] = map[string]any{"amount": map[string]any{"$gte": 100}}
 	}
 	return map[string]any{
-		"uid": fmt.Sprintf("sub_%d_%d", owner, i), "type": "api", "endpoint_metadata": s.convoyEndpoint(owner, i),
-		"filter_config": map[string]any{"event_types": s.types(i), "filter": filter},
+		"uid":               fmt.Sprintf("sub_%d_%d", owner, i),
+		"type":              "api",
+		"endpoint_metadata": s.convoyEndpoint(owner, i),
+		"filter_config":     map[string]any{"event_types": s.types(i), "filter": filter},
 	}
 }

@@ -50,7 +50,10 @@ func (s *Server) outpostTenants(w http.ResponseWriter, r *http.Request) {
 	models := []any{}
 	for i := from; i < until; i++ {
 		models = append(models, map[string]any{
-			"id": fmt.Sprintf("tenant_%d", i), "destinations_count": PerTenant(i), "topics": []string{"type.n0"}, "metadata": map[string]string{"name": fmt.Sprintf("Customer %d", i)},
+			"id":                 fmt.Sprintf("tenant_%d", i),
+			"destinations_count": PerTenant(i),
+			"topics":             []string{"type.n0"},
+			"metadata":           map[string]string{"name": fmt.Sprintf("Customer %d", i)},
 		})
 	}
 	var next any
@@ -58,14 +61,21 @@ func (s *Server) outpostTenants(w http.ResponseWriter, r *http.Request) {
 		next = fmt.Sprintf("c%d", until)
 	}
 	answer(w, map[string]any{
-		"models": models, "count": int(s.Tenants), "pagination": map[string]any{"order_by": "created_at", "dir": "asc", "limit": limit, "next": next, "prev": nil},
+		"models":     models,
+		"count":      int(s.Tenants),
+		"pagination": map[string]any{"order_by": "created_at", "dir": "asc", "limit": limit, "next": next, "prev": nil},
 	})
 }
 
 func (s *Server) destination(tenant, i int) any {
 	id := fmt.Sprintf("des_%d_%d", tenant, i)
 	d := map[string]any{
-		"id": id, "type": "webhook", "topics": s.types(i), "filter": nil, "disabled_at": nil, "metadata": map[string]string{"n": strconv.Itoa(i)},
+		"id":                id,
+		"type":              "webhook",
+		"topics":            s.types(i),
+		"filter":            nil,
+		"disabled_at":       nil,
+		"metadata":          map[string]string{"n": strconv.Itoa(i)},
 		"config":            map[string]string{"url": s.url(tenant, i), "custom_headers": `{"x-team":"` + id + `"}`},
 		"credentials":       map[string]string{"secret": Secret(id)},
 		"delivery_metadata": map[string]string{"region": "eu"},

@@ -55,7 +55,14 @@ func (s *Server) svix(w http.ResponseWriter, r *http.Request) {
 func (s *Server) svixEndpoint(app, i int) any {
 	id := fmt.Sprintf("ep_%d_%d", app, i)
 	return map[string]any{
-		"id": id, "url": s.url(app, i), "description": "", "metadata": map[string]string{"n": strconv.Itoa(i)}, "version": 1,
-		"filterTypes": s.types(1), "channels": nil, "rateLimit": 10 + i, "disabled": s.Disabled(id) || i == 2,
+		"id":          id,
+		"url":         s.url(app, i),
+		"description": "",
+		"metadata":    map[string]string{"n": strconv.Itoa(i)},
+		"version":     1,
+		"filterTypes": s.types(1),
+		"channels":    nil,
+		"rateLimit":   10 + i,
+		"disabled":    s.Disabled(id) || i == 2,
 	}
 }

@@ -224,10 +224,14 @@ func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error
 		return err
 	}
 	m := history.Manifest{
-		Format: history.Format, Schema: migrations.Newest(), Tenant: id.Tenant.Format(day.Tenant),
-		Day: day.At.Format(time.DateOnly), Written: time.Now().UTC().Truncate(time.Second),
-		FirstID: id.FirstAt(day.At).String(), LastID: id.FirstAt(day.At.AddDate(0, 0, 1)).String(),
-		Parts: []history.Part{},
+		Format:  history.Format,
+		Schema:  migrations.Newest(),
+		Tenant:  id.Tenant.Format(day.Tenant),
+		Day:     day.At.Format(time.DateOnly),
+		Written: time.Now().UTC().Truncate(time.Second),
+		FirstID: id.FirstAt(day.At).String(),
+		LastID:  id.FirstAt(day.At.AddDate(0, 0, 1)).String(),
+		Parts:   []history.Part{},
 	}
 	var size int64
 	for _, p := range parts {
@@ -238,8 +242,12 @@ func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error
 		m.Counts.Add(counts)
 		size += p.Bytes
 		m.Parts = append(m.Parts, history.Part{
-			Object: p.Object, Low: p.Low.UTC(), High: p.High.UTC(), Lines: p.N,
-			Bytes: p.Bytes, SHA256: hex.EncodeToString(p.Digest),
+			Object: p.Object,
+			Low:    p.Low.UTC(),
+			High:   p.High.UTC(),
+			Lines:  p.N,
+			Bytes:  p.Bytes,
+			SHA256: hex.EncodeToString(p.Digest),
 		})
 	}
 	if checked {

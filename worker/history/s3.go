@@ -44,8 +44,12 @@ func openBucket(name, prefix string, w Where) (Store, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = time.Minute
 	client, err := minio.New(u.Host, &minio.Options{
-		Creds: keys, Secure: u.Scheme == "https", Region: w.Region, BucketLookup: lookup, MaxRetries: storeTries,
-		Transport: transport,
+		Creds:        keys,
+		Secure:       u.Scheme == "https",
+		Region:       w.Region,
+		BucketLookup: lookup,
+		MaxRetries:   storeTries,
+		Transport:    transport,
 	})
 	if err != nil {
 		return nil, err
@@ -57,8 +61,14 @@ func openBucket(name, prefix string, w Where) (Store, error) {
 }
 
 func (s bucket) Put(ctx context.Context, name string, body []byte) error {
-	_, err := s.client.PutObject(ctx, s.name, s.prefix+name, bytes.NewReader(body), int64(len(body)),
-		minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: true})
+	_, err := s.client.PutObject(
+		ctx,
+		s.name,
+		s.prefix+name,
+		bytes.NewReader(body),
+		int64(len(body)),
+		minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: true},
+	)
 	return err
 }
 

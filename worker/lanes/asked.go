@@ -53,8 +53,11 @@ func (l *Lane) applyWait(j *Job, o Outcome, now time.Time) *Wait {
 		return nil
 	}
 	return &Wait{
-		Endpoint: l.id, Epoch: l.waitEpoch, Replaces: j.looks,
-		For: max(l.asked.Until.Sub(now), 0), LookIn: max(l.asked.Next().Sub(now), 0),
+		Endpoint: l.id,
+		Epoch:    l.waitEpoch,
+		Replaces: j.looks,
+		For:      max(l.asked.Until.Sub(now), 0),
+		LookIn:   max(l.asked.Next().Sub(now), 0),
 	}
 }
 

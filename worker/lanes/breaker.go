@@ -96,9 +96,16 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	}
 	h.changes++
 	return &health.Change{
-		EndpointID: l.id, TenantID: l.tenant, Epoch: h.epoch, N: h.changes, Counters: h.counters, Breaker: h.breaker,
-		GoneAt: h.goneAt, OutageFrom: outage, Closed: was.State != health.Closed && h.breaker.State == health.Closed,
-		LastError: o.LastError,
+		EndpointID: l.id,
+		TenantID:   l.tenant,
+		Epoch:      h.epoch,
+		N:          h.changes,
+		Counters:   h.counters,
+		Breaker:    h.breaker,
+		GoneAt:     h.goneAt,
+		OutageFrom: outage,
+		Closed:     was.State != health.Closed && h.breaker.State == health.Closed,
+		LastError:  o.LastError,
 	}
 }
 

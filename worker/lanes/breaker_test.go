@@ -10,10 +10,14 @@ import (
 )
 
 var (
-	failed = Outcome{Decision: delivery.Decision{
-		Status: delivery.Retrying, Class: delivery.Unhealthy,
-		RetryIn: time.Hour,
-	}, Result: delivery.Result{Status: 500}}
+	failed = Outcome{
+		Decision: delivery.Decision{
+			Status:  delivery.Retrying,
+			Class:   delivery.Unhealthy,
+			RetryIn: time.Hour,
+		},
+		Result: delivery.Result{Status: 500},
+	}
 	success = Outcome{
 		Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success},
 		Result:   delivery.Result{Status: 200},
@@ -162,8 +166,9 @@ func TestARequestDuringAProbeGetsTheNextProbe(t *testing.T) {
 		t.Fatalf("read: %+v", read)
 	}
 	b.d.Take(read, Found{
-		Rows: []Row{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, Settled: 500,
-		Epoch: db.NewID(),
+		Rows:    []Row{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}},
+		Settled: 500,
+		Epoch:   db.NewID(),
 	})
 	if l.window.floor >= 76 || !l.window.wanted {
 		t.Errorf("the rows before it are passed over: floor %d", l.window.floor)

@@ -54,17 +54,26 @@ type tenantQueue struct {
 // New returns a dispatcher without lanes. It calls start, signal, compare and mayStart while it holds its mutex.
 func New(start func(*Job), signal func(), compare func(id.UUID), mayStart func() bool) *Dispatcher {
 	return &Dispatcher{
-		start: start, signal: signal, compare: compare, mayStart: mayStart,
-		lanes: map[id.UUID]*Lane{}, wanted: map[id.UUID]struct{}{}, orphans: map[id.UUID]time.Time{},
-		behind:  map[id.UUID]int64{},
-		tenants: map[id.UUID]*tenantQueue{},
+		start:    start,
+		signal:   signal,
+		compare:  compare,
+		mayStart: mayStart,
+		lanes:    map[id.UUID]*Lane{},
+		wanted:   map[id.UUID]struct{}{},
+		orphans:  map[id.UUID]time.Time{},
+		behind:   map[id.UUID]int64{},
+		tenants:  map[id.UUID]*tenantQueue{},
 	}
 }
 
 // Install puts a leased lane into service. Settings are nil if the endpoint cannot be served.
 func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	l := &Lane{
-		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, version: leased.Version,
+		id:          leased.EndpointID,
+		tenant:      leased.TenantID,
+		host:        leased.Host,
+		rev:         leased.Rev,
+		version:     leased.Version,
 		lastStarted: now,
 		window:      window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
 		waitEpoch:   leased.WaitEpoch,

@@ -21,8 +21,7 @@ type bench struct {
 
 func newBench() *bench {
 	b := &bench{}
-	b.d = New(func(j *Job) { b.started = append(b.started, j) }, func() {}, func(id.UUID) {},
-		func() bool { return true })
+	b.d = New(func(j *Job) { b.started = append(b.started, j) }, func() {}, func(id.UUID) {}, func() bool { return true })
 	return b
 }
 
@@ -246,8 +245,7 @@ func TestAStoppedDispatcherStartsNothing(t *testing.T) {
 	}
 	var alive bool
 	fenced := &bench{}
-	fenced.d = New(func(j *Job) { fenced.started = append(fenced.started, j) }, func() {}, func(id.UUID) {},
-		func() bool { return alive })
+	fenced.d = New(func(j *Job) { fenced.started = append(fenced.started, j) }, func() {}, func(id.UUID) {}, func() bool { return alive })
 	fenced.lane(db.NewID(), 5, 10)
 	fenced.d.Kick()
 	if len(fenced.started) != 0 {

@@ -25,8 +25,10 @@ func caughtUp(b *bench, s *Settings, h Health) *Lane {
 func fresh(ep id.UUID, seq int64) Fresh {
 	e := db.NewID()
 	return Fresh{
-		Seq: seq, EndpointID: ep, DeliveryID: db.NewID(),
-		Event: &send.Payload{Event: &sql.Event{ID: e, Data: []byte("{}")}},
+		Seq:        seq,
+		EndpointID: ep,
+		DeliveryID: db.NewID(),
+		Event:      &send.Payload{Event: &sql.Event{ID: e, Data: []byte("{}")}},
 	}
 }
 

@@ -30,9 +30,15 @@ func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 		return View{}, false
 	}
 	return View{
-		Rev: l.rev, Serving: l.phase == serving, Ready: len(l.ready), InFlight: l.inFlight, Held: l.window.held(),
+		Rev:         l.rev,
+		Serving:     l.phase == serving,
+		Ready:       len(l.ready),
+		InFlight:    l.inFlight,
+		Held:        l.window.held(),
 		NotBefore:   l.asked.Until,
-		AwaitsProbe: l.health.awaitsProbe, Counters: l.health.counters, Breaker: l.health.breaker,
+		AwaitsProbe: l.health.awaitsProbe,
+		Counters:    l.health.counters,
+		Breaker:     l.health.breaker,
 	}, true
 }
 

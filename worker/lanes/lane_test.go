@@ -88,8 +88,10 @@ func (m *queueModel) handOver() {
 	rows := make([]Fresh, len(m.own))
 	for i, r := range m.own {
 		rows[i] = Fresh{
-			Seq: r.seq, EndpointID: r.lane, DeliveryID: r.dlv,
-			Event: &send.Payload{Event: &sql.Event{ID: r.dlv, Data: []byte("{}")}},
+			Seq:        r.seq,
+			EndpointID: r.lane,
+			DeliveryID: r.dlv,
+			Event:      &send.Payload{Event: &sql.Event{ID: r.dlv, Data: []byte("{}")}},
 		}
 	}
 	m.d.Wake(m.d.HandOver(m.mark, id.UUID{}, rows))
@@ -148,8 +150,7 @@ func (m *queueModel) finish(i int, again bool) {
 	if again {
 		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
 	}
-	if next := m.d.Finish(j, Outcome{Decision: decision, Result: delivery.Result{Status: 200}},
-		time.Now()).Next; next != nil {
+	if next := m.d.Finish(j, Outcome{Decision: decision, Result: delivery.Result{Status: 200}}, time.Now()).Next; next != nil {
 		m.start(next)
 	}
 }

@@ -34,10 +34,13 @@ func (c *course) pass(long, took time.Duration) {
 		}
 		c.d.mu.Unlock()
 		for done := c.done; done < len(c.started) && c.now.Sub(c.started[done].started) >= took; done++ {
-			then := c.d.Finish(c.started[done], Outcome{Decision: delivery.Decision{
-				Status: delivery.Delivered,
-				Class:  delivery.Success,
-			}, Result: delivery.Result{Status: 200}}, c.now)
+			then := c.d.Finish(c.started[done], Outcome{
+				Decision: delivery.Decision{
+					Status: delivery.Delivered,
+					Class:  delivery.Success,
+				},
+				Result: delivery.Result{Status: 200},
+			}, c.now)
 			c.d.Settle([]*Job{c.started[done]})
 			if c.done++; then.Next != nil {
 				c.started = append(c.started, then.Next)

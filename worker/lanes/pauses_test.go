@@ -56,8 +56,9 @@ func TestAfterAPauseDeliveriesComeAtTheEndpointsRate(t *testing.T) {
 	ep := db.NewID()
 	now := time.Now()
 	b.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1, Tokens: 100}, &Settings{
-		MaxInFlight: 100, Rate: 10,
-		Burst: 100,
+		MaxInFlight: 100,
+		Rate:        10,
+		Burst:       100,
 	}, now)
 	everything := pause.NewSet([]pause.Pause{{Scope: pause.Platform}})
 	b.d.Pause(everything, now)

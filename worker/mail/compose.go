@@ -33,8 +33,15 @@ func compose(row sql.ClaimMailsRow, ring *seal.Ring, from string) (Message, erro
 		return Message{}, err
 	}
 	m := Message{
-		ID: row.ID, Key: row.Key, Kind: row.Kind, From: from, To: row.Recipient, Subject: letter.Subject,
-		HTML: html.String(), Text: letter.Text(), At: row.CreatedAt,
+		ID:      row.ID,
+		Key:     row.Key,
+		Kind:    row.Kind,
+		From:    from,
+		To:      row.Recipient,
+		Subject: letter.Subject,
+		HTML:    html.String(),
+		Text:    letter.Text(),
+		At:      row.CreatedAt,
 		Headers: map[string]string{"Auto-Submitted": "auto-generated"}, // RFC 3834: no automatic replies, please
 	}
 	if letter.Unsubscribe != "" {

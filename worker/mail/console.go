@@ -25,7 +25,14 @@ type consoleDriver struct {
 
 func (c *consoleDriver) Send(ctx context.Context, m Message) (string, error) {
 	err := accounts.KeepMail(ctx, c.db, c.keys, mail.Kept{
-		ID: m.ID, At: m.At, Kind: m.Kind, From: m.From, To: m.To, Subject: m.Subject, HTML: m.HTML, Text: m.Text,
+		ID:      m.ID,
+		At:      m.At,
+		Kind:    m.Kind,
+		From:    m.From,
+		To:      m.To,
+		Subject: m.Subject,
+		HTML:    m.HTML,
+		Text:    m.Text,
 		Headers: m.Headers,
 	})
 	if err != nil {

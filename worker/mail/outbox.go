@@ -56,10 +56,12 @@ func New(c Config) *Outbox {
 	o := &Outbox{
 		Config: c,
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mails_total", Help: "Mails by kind and what came of a try: sent, retried, throttled, failed.",
+			Name: "mails_total",
+			Help: "Mails by kind and what came of a try: sent, retried, throttled, failed.",
 		}, []string{"kind", "outcome"}),
 		size: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mails", Help: "Mails in the outbox that wait, and those that were given up.",
+			Name: "mails",
+			Help: "Mails in the outbox that wait, and those that were given up.",
 		}, []string{"state"}),
 	}
 	if o.Log == nil {
@@ -75,14 +77,18 @@ func New(c Config) *Outbox {
 func (o *Outbox) Run(ctx context.Context) error {
 	loop.Every(
 		ctx, o.Log,
-		loop.Job{Name: "send mails", Every: lookEvery, Do: func(ctx context.Context) error {
-			for ctx.Err() == nil {
-				if n, err := o.pass(ctx); err != nil || n < claimMost {
-					return err
+		loop.Job{
+			Name:  "send mails",
+			Every: lookEvery,
+			Do: func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					if n, err := o.pass(ctx); err != nil || n < claimMost {
+						return err
+					}
 				}
-			}
-			return nil
-		}},
+				return nil
+			},
+		},
 		loop.Job{Name: "tidy mails", Every: time.Minute, Do: o.tidy},
 	)
 	return nil
@@ -118,8 +124,10 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 func (o *Outbox) send(ctx context.Context, row sql.ClaimMailsRow) {
 	if ctx.Err() != nil || time.Now().Before(o.pause()) {
 		o.write(ctx, row, "returned", func(ctx context.Context, q *sql.Queries) error {
-			_, err := q.ReturnMail(ctx, sql.ReturnMailParams{ID: row.ID, Seconds: max(time.Until(o.pause()),
-				0).Seconds()})
+			_, err := q.ReturnMail(ctx, sql.ReturnMailParams{
+				ID:      row.ID,
+				Seconds: max(time.Until(o.pause()), 0).Seconds(),
+			})
 			return err
 		})
 		return
@@ -209,8 +217,7 @@ func (o *Outbox) pause() time.Time {
 
 // write records a result, even while the worker stops. If this fails, the mail is tried again under the same key when
 // the claim has expired.
-func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context,
-	*sql.Queries) error,
+func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context, *sql.Queries) error,
 ) {
 	o.sent.WithLabelValues(string(row.Kind), outcome).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

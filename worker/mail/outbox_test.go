@@ -82,7 +82,10 @@ func (p *post) queue(key, to string) {
 	p.t.Helper()
 	err := p.db.Console(p.t.Context(), func(q *sql.Queries) error {
 		_, err := accounts.QueueMail(p.t.Context(), q, accounts.Mail{
-			Key: key, To: to, Kind: mail.ResetPassword, Keys: p.ring,
+			Key:  key,
+			To:   to,
+			Kind: mail.ResetPassword,
+			Keys: p.ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset/canary", Expires: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)},
 		})
 		return err
@@ -327,8 +330,11 @@ func TestAMailComesOutTheSameEveryTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(mail.NoticeData{
-		TenantName: "Acme", Kind: "digest", Details: json.RawMessage(`{"severity":"critical","findings":[{"detail":"x"}]}`),
-		Preferences: "https://posthorn.example/unsubscribe/a", Unsubscribe: "https://posthorn.example/unsubscribe/a",
+		TenantName:  "Acme",
+		Kind:        "digest",
+		Details:     json.RawMessage(`{"severity":"critical","findings":[{"detail":"x"}]}`),
+		Preferences: "https://posthorn.example/unsubscribe/a",
+		Unsubscribe: "https://posthorn.example/unsubscribe/a",
 	})
 	if err != nil {
 		t.Fatal(err)

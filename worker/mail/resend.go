@@ -41,7 +41,8 @@ func NewResend(apiKey, address string) (Driver, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = sendTime
 	client := resend.NewCustomClient(&http.Client{
-		Transport: &witness{transport}, Timeout: sendTime,
+		Transport:     &witness{transport},
+		Timeout:       sendTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, apiKey)
 	client.BaseURL = base
@@ -57,7 +58,12 @@ func (d *resendDriver) Send(ctx context.Context, m Message) (string, error) {
 	var seen answer
 	ctx = context.WithValue(ctx, answerKey{}, &seen)
 	sent, err := d.client.Emails.SendWithOptions(ctx, &resend.SendEmailRequest{
-		From: m.From, To: []string{m.To}, Subject: m.Subject, Html: m.HTML, Text: m.Text, Headers: m.Headers,
+		From:    m.From,
+		To:      []string{m.To},
+		Subject: m.Subject,
+		Html:    m.HTML,
+		Text:    m.Text,
+		Headers: m.Headers,
 	}, &resend.SendEmailOptions{IdempotencyKey: idempotencyKey(m.Key)})
 	if err == nil && seen.status >= 200 && seen.status < 300 && sent.Id != "" {
 		return sent.Id, nil
@@ -69,8 +75,9 @@ func (d *resendDriver) Send(ctx context.Context, m Message) (string, error) {
 		return "", &Refusal{Detail: "Resend's response couldn't be read."}
 	}
 	return "", &Refusal{
-		Verdict: mail.Classify(seen.status, seen.Name), RetryAfter: seen.retryAfter,
-		Detail: d.clean(fmt.Errorf("Resend returned %d %s: %s", seen.status, seen.Name, seen.Message)),
+		Verdict:    mail.Classify(seen.status, seen.Name),
+		RetryAfter: seen.retryAfter,
+		Detail:     d.clean(fmt.Errorf("Resend returned %d %s: %s", seen.status, seen.Name, seen.Message)),
 	}
 }
 

@@ -26,8 +26,15 @@ func resendDriverTo(t *testing.T, s *resendtest.Server, key string) Driver {
 
 func message(key string) Message {
 	return Message{
-		ID: id.New(time.Now(), [10]byte{1}), Key: key, Kind: mail.Notice, From: "Posthorn <hooks@posthorn.example>", To: "ada@acme.example",
-		Subject: "Subject", HTML: "<p>grüße</p>", Text: "grüße", At: time.Date(2031, 3, 9, 14, 5, 0, 0, time.UTC),
+		ID:      id.New(time.Now(), [10]byte{1}),
+		Key:     key,
+		Kind:    mail.Notice,
+		From:    "Posthorn <hooks@posthorn.example>",
+		To:      "ada@acme.example",
+		Subject: "Subject",
+		HTML:    "<p>grüße</p>",
+		Text:    "grüße",
+		At:      time.Date(2031, 3, 9, 14, 5, 0, 0, time.UTC),
 		Headers: map[string]string{"List-Unsubscribe": "<https://posthorn.example/u/x>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"},
 	}
 }
@@ -80,30 +87,57 @@ func TestResendsRefusalsKeepTheirStatus(t *testing.T) {
 	}{
 		{name: "no key", key: "wrong", want: mail.Retry, says: "403 invalid_api_key"},
 		{name: "a bad recipient", to: "nobody", want: mail.Refused, says: "422 validation_error"},
-		{name: "too fast", spoil: func(w http.ResponseWriter, _ int) bool {
-			w.Header().Set("Retry-After", "7")
-			resendtest.Refuse(w, 429, "rate_limit_exceeded", "Too many requests.")
-			return true
-		}, want: mail.Throttled, wait: 7 * time.Second, says: "429 rate_limit_exceeded"},
-		{name: "too fast, without Retry-After", spoil: func(w http.ResponseWriter, _ int) bool {
-			resendtest.Refuse(w, 429, "daily_quota_exceeded", "Too much.")
-			return true
-		}, want: mail.Throttled, wait: time.Second, says: "daily_quota_exceeded"},
-		{name: "down", spoil: func(w http.ResponseWriter, _ int) bool {
-			w.Header().Del("RateLimit-Reset")
-			http.Error(w, "<h1>bad gateway</h1>", http.StatusBadGateway)
-			return true
-		}, want: mail.Retry, says: "502"},
-		{name: "forbidden", spoil: func(w http.ResponseWriter, _ int) bool {
-			w.Header().Del("RateLimit-Reset")
-			resendtest.Refuse(w, 403, "validation_error", "You can only send testing emails to your own email address.")
-			return true
-		}, want: mail.Refused, says: "403 validation_error"},
-		{name: "elsewhere", spoil: func(w http.ResponseWriter, _ int) bool {
-			w.Header().Set("Location", "http://127.0.0.1:1/")
-			w.WriteHeader(http.StatusTemporaryRedirect)
-			return true
-		}, want: mail.Retry, says: "307"},
+		{
+			name: "too fast",
+			spoil: func(w http.ResponseWriter, _ int) bool {
+				w.Header().Set("Retry-After", "7")
+				resendtest.Refuse(w, 429, "rate_limit_exceeded", "Too many requests.")
+				return true
+			},
+			want: mail.Throttled,
+			wait: 7 * time.Second,
+			says: "429 rate_limit_exceeded",
+		},
+		{
+			name: "too fast, without Retry-After",
+			spoil: func(w http.ResponseWriter, _ int) bool {
+				resendtest.Refuse(w, 429, "daily_quota_exceeded", "Too much.")
+				return true
+			},
+			want: mail.Throttled,
+			wait: time.Second,
+			says: "daily_quota_exceeded",
+		},
+		{
+			name: "down",
+			spoil: func(w http.ResponseWriter, _ int) bool {
+				w.Header().Del("RateLimit-Reset")
+				http.Error(w, "<h1>bad gateway</h1>", http.StatusBadGateway)
+				return true
+			},
+			want: mail.Retry,
+			says: "502",
+		},
+		{
+			name: "forbidden",
+			spoil: func(w http.ResponseWriter, _ int) bool {
+				w.Header().Del("RateLimit-Reset")
+				resendtest.Refuse(w, 403, "validation_error", "You can only send testing emails to your own email address.")
+				return true
+			},
+			want: mail.Refused,
+			says: "403 validation_error",
+		},
+		{
+			name: "elsewhere",
+			spoil: func(w http.ResponseWriter, _ int) bool {
+				w.Header().Set("Location", "http://127.0.0.1:1/")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+				return true
+			},
+			want: mail.Retry,
+			says: "307",
+		},
 		{name: "no JSON", spoil: func(w http.ResponseWriter, _ int) bool { fmt.Fprint(w, "fine"); return true }, want: mail.Retry},
 		{name: "hung up", spoil: func(http.ResponseWriter, int) bool { panic(http.ErrAbortHandler) }, want: mail.Retry},
 	} {

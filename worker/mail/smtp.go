@@ -35,7 +35,10 @@ func NewSMTP(address string, roots *tls.Config) (Driver, error) {
 		return nil, errors.New("the address of the mail server is not one: write smtp://user:password@host:587")
 	}
 	d := &smtpDriver{
-		host: u.Hostname(), implicit: u.Scheme == "smtps", port: 587, tls: &tls.Config{MinVersion: tls.VersionTLS12},
+		host:     u.Hostname(),
+		implicit: u.Scheme == "smtps",
+		port:     587,
+		tls:      &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if d.implicit {
 		d.port = 465
@@ -125,8 +128,7 @@ func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 // encodeLookalikes encodes a subject that contains text which a mail program would decode (RFC 2047, section 2), so
 // that it is shown as written. The library encodes only text that is not ASCII.
 func encodeLookalikes(subject string) string {
-	if !strings.Contains(subject, "=?") || strings.ContainsFunc(subject,
-		func(r rune) bool { return r > unicode.MaxASCII }) {
+	if !strings.Contains(subject, "=?") || strings.ContainsFunc(subject, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return subject
 	}
 	const most = 45 // bytes of text in a word of 75 characters
@@ -148,8 +150,12 @@ func (d *smtpDriver) options() []gomail.Option {
 		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory))
 	}
 	if d.user != "" {
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(d.user),
-			gomail.WithPassword(d.password))
+		options = append(
+			options,
+			gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover),
+			gomail.WithUsername(d.user),
+			gomail.WithPassword(d.password),
+		)
 		if d.onThisMachine() && !d.implicit {
 			options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthPlainNoEnc))
 		}

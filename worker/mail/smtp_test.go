@@ -55,7 +55,8 @@ func newMailServer(t *testing.T, o mailOptions) *mailServer {
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &mailSession{
 			server: m,
-			conn:   c, auth: o.auth,
+			conn:   c,
+			auth:   o.auth,
 		}, nil
 	}))
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "mail.example", true, quiet{}
@@ -126,7 +127,8 @@ func (s *mailSession) Data(r io.Reader) error {
 	_, secure := s.conn.TLSConnectionState()
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
-	s.server.mails, s.server.secure = append(s.server.mails, text), append(s.server.secure, secure)
+	s.server.mails = append(s.server.mails, text)
+	s.server.secure = append(s.server.secure, secure)
 	return err
 }
 
@@ -141,8 +143,12 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "mail.example"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -205,8 +211,13 @@ func checkMail(t *testing.T, text []byte, messageID string) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"From": `"Posthorn" <hooks@posthorn.example>`, "To": "<ada@acme.example>", "Subject": "Subject", "Message-Id": "<" + messageID + ">",
-		"Date": "Sun, 09 Mar 2031 14:05:00 +0000", "List-Unsubscribe": "<https://posthorn.example/u/x>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+		"From":                  `"Posthorn" <hooks@posthorn.example>`,
+		"To":                    "<ada@acme.example>",
+		"Subject":               "Subject",
+		"Message-Id":            "<" + messageID + ">",
+		"Date":                  "Sun, 09 Mar 2031 14:05:00 +0000",
+		"List-Unsubscribe":      "<https://posthorn.example/u/x>",
+		"List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
 	} {
 		if got := m.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -266,8 +277,12 @@ func TestASubjectShowsAsItIs(t *testing.T) {
 func TestOnlyAServerOnThisMachineMayDoWithoutEncryption(t *testing.T) {
 	t.Parallel()
 	for address, here := range map[string]bool{
-		"smtp://127.0.0.1:25": true, "smtp://[::1]:25": true, "smtp://localhost": true,
-		"smtp://mail.example": false, "smtp://10.0.0.1": false, "smtp://localhost.example": false,
+		"smtp://127.0.0.1:25":      true,
+		"smtp://[::1]:25":          true,
+		"smtp://localhost":         true,
+		"smtp://mail.example":      false,
+		"smtp://10.0.0.1":          false,
+		"smtp://localhost.example": false,
 	} {
 		made, err := NewSMTP(address, nil)
 		if err != nil {
@@ -375,8 +390,14 @@ func TestAMailServerThatDripsIsGivenUpWithTheContext(t *testing.T) {
 func TestAddressesOfMailServers(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
-		"smtp://mail.example": true, "smtps://mail.example:465": true, "smtp://u:p@[::1]:25": true,
-		"http://mail.example": false, "mail.example:25": false, "smtp://": false, "smtp://mail.example:99999": false, "": false,
+		"smtp://mail.example":       true,
+		"smtps://mail.example:465":  true,
+		"smtp://u:p@[::1]:25":       true,
+		"http://mail.example":       false,
+		"mail.example:25":           false,
+		"smtp://":                   false,
+		"smtp://mail.example:99999": false,
+		"":                          false,
 	} {
 		if _, err := NewSMTP(address, nil); (err == nil) != good {
 			t.Errorf("%q: %v", address, err)

@@ -21,7 +21,8 @@ func TestTheLogOfAWarningNamesTheTenantAndHasNoDateWhereThereIsNone(t *testing.T
 	tenant, ep, at := db.NewID(), db.NewID(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	m.assessed(tenant, ep, endpoints.Assessment{Warned: []health.Warning{
 		{Reason: health.Auth, Stage: health.Approaching, Left: 5}, {
-			Reason: health.Unhealthy, Stage: health.Approaching,
+			Reason:    health.Unhealthy,
+			Stage:     health.Approaching,
 			DisableAt: at,
 		},
 	}})

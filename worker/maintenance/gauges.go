@@ -39,37 +39,48 @@ type gauges struct {
 func newGauges(r prometheus.Registerer) *gauges {
 	g := &gauges{
 		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "endpoints_disabled_total", Help: "Endpoints switched off by Posthorn.",
+			Name: "endpoints_disabled_total",
+			Help: "Endpoints switched off by Posthorn.",
 		}, []string{"reason"}),
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "deliveries_pending", Help: "Deliveries that wait, by age; counted up to 200,000.",
+			Name: "deliveries_pending",
+			Help: "Deliveries that wait, by age; counted up to 200,000.",
 		}, []string{"age"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "posthorn_deliveries_waiting", Help: "Deliveries that wait, by reason; counted up to 200,000.",
+			Name: "posthorn_deliveries_waiting",
+			Help: "Deliveries that wait, by reason; counted up to 200,000.",
 		}, []string{"reason"}),
 		endpoints: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "posthorn_endpoints", Help: "Endpoints by condition.",
+			Name: "posthorn_endpoints",
+			Help: "Endpoints by condition.",
 		}, []string{"condition"}),
 		dead: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
+			Name: "dead_letters",
+			Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
 		}),
 		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_size", Help: "Events in the outbox, and deliveries that wait for nothing but a worker; counted up to 300,000.",
+			Name: "outbox_size",
+			Help: "Events in the outbox, and deliveries that wait for nothing but a worker; counted up to 300,000.",
 		}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_lag_seconds", Help: "How long the oldest of them has waited for the platform alone.",
+			Name: "outbox_lag_seconds",
+			Help: "How long the oldest of them has waited for the platform alone.",
 		}),
 		rejected: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_rejected", Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
+			Name: "outbox_rejected",
+			Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
 		}),
 		totals: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
+			Name: "posthorn_books_difference",
+			Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
 		}),
 		unchecked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "posthorn_books_unchecked_seconds", Help: "For how long the books of yesterday and today have not been held against the tables. Some minutes at most.",
+			Name: "posthorn_books_unchecked_seconds",
+			Help: "For how long the books of yesterday and today have not been held against the tables. Some minutes at most.",
 		}),
 		history: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "posthorn_history_days", Help: "Days of tenants outside PostgreSQL, by state: stored, on their way (moving), and of these the ones whose last try failed (failed).",
+			Name: "posthorn_history_days",
+			Help: "Days of tenants outside PostgreSQL, by state: stored, on their way (moving), and of these the ones whose last try failed (failed).",
 		}, []string{"state"}),
 	}
 	// A counter that appears with its first event has not increased by it, and no alert would fire.
@@ -77,8 +88,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 		g.disabled.WithLabelValues(string(reason))
 	}
 	if r != nil {
-		r.MustRegister(g.disabled, g.pending, g.waiting, g.endpoints, g.dead, g.outbox, g.lag, g.rejected, g.totals,
-			g.unchecked, g.history)
+		r.MustRegister(g.disabled, g.pending, g.waiting, g.endpoints, g.dead, g.outbox, g.lag, g.rejected, g.totals, g.unchecked, g.history)
 	}
 	return g
 }
@@ -106,8 +116,7 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 		if byAge, err = q.PendingByAge(ctx, incidents.Silent.Seconds()); err != nil {
 			return err
 		}
-		if conditions, err = q.CountConditions(ctx,
-			sql.CountConditionsParams{SilentSeconds: incidents.Silent.Seconds()}); err != nil {
+		if conditions, err = q.CountConditions(ctx, sql.CountConditionsParams{SilentSeconds: incidents.Silent.Seconds()}); err != nil {
 			return err
 		}
 		if outbox, err = q.OutboxSize(ctx); err != nil {

@@ -43,8 +43,13 @@ type Maintenance struct {
 // New returns maintenance that does nothing before Run.
 func New(c Config) *Maintenance {
 	return &Maintenance{
-		db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(),
-		changed: c.Changed, history: c.History, foldNext: foldMost,
+		db:        c.DB,
+		log:       c.Log,
+		gauges:    newGauges(c.Registry),
+		assessing: loop.NewAsked(),
+		changed:   c.Changed,
+		history:   c.History,
+		foldNext:  foldMost,
 	}
 }
 

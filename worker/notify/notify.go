@@ -60,16 +60,24 @@ func (n *Notifier) Run(ctx context.Context) error {
 		loop.Job{Name: "digests", Every: sweepLook, Do: n.digests},
 		loop.Job{Name: "overdue deliveries", Every: sweepLook, Do: n.overdue},
 		loop.Job{Name: "alert discrepancies", Every: discrepanciesEvery, Do: n.discrepancies},
-		loop.Job{Name: "relay notices", Every: lookEvery, Do: func(ctx context.Context) error {
-			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
-				return accounts.RelayNotices(ctx, n.DB, most)
-			})
-		}},
-		loop.Job{Name: "announce dead letters", Every: lookEvery, Do: func(ctx context.Context) error {
-			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
-				return accounts.AnnounceDeadLetters(ctx, n.DB, most)
-			})
-		}},
+		loop.Job{
+			Name:  "relay notices",
+			Every: lookEvery,
+			Do: func(ctx context.Context) error {
+				return drain(ctx, func(ctx context.Context, most int32) (int, error) {
+					return accounts.RelayNotices(ctx, n.DB, most)
+				})
+			},
+		},
+		loop.Job{
+			Name:  "announce dead letters",
+			Every: lookEvery,
+			Do: func(ctx context.Context) error {
+				return drain(ctx, func(ctx context.Context, most int32) (int, error) {
+					return accounts.AnnounceDeadLetters(ctx, n.DB, most)
+				})
+			},
+		},
 		loop.Job{Name: "forget old notices", Every: tidyEvery, Do: n.tidy},
 	)
 	return nil
@@ -117,7 +125,9 @@ func (n *Notifier) overdue(ctx context.Context) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
 			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, endpoints.Promise{
-				Tenant: tenant, Name: name, Bound: bound,
+				Tenant: tenant,
+				Name:   name,
+				Bound:  bound,
 			}, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)

@@ -37,10 +37,15 @@ func boundedClient(dial func(ctx context.Context, network, address string) (net.
 	return &http.Client{
 		Timeout: clientTimeout,
 		Transport: &documents{next: &http.Transport{
-			Proxy: nil, DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+			Proxy:                  nil,
+			DialContext:            dial,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    tlsTimeout,
-			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true, MaxIdleConns: 20, MaxIdleConnsPerHost: 2,
-			IdleConnTimeout: 10 * time.Second,
+			MaxResponseHeaderBytes: maxAnswerHead,
+			DisableCompression:     true,
+			MaxIdleConns:           20,
+			MaxIdleConnsPerHost:    2,
+			IdleConnTimeout:        10 * time.Second,
 		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -43,9 +43,12 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 		return nil, err
 	}
 	d := &Destination{
-		Endpoint: id.Endpoint.Format(e.ID), Masked: egress.Mask(e.URL),
-		kind: settings.Kind, to: to, timeout: time.Duration(e.TimeoutSeconds) * time.Second,
-		traced: settings.SendTraceparent,
+		Endpoint: id.Endpoint.Format(e.ID),
+		Masked:   egress.Mask(e.URL),
+		kind:     settings.Kind,
+		to:       to,
+		timeout:  time.Duration(e.TimeoutSeconds) * time.Second,
+		traced:   settings.SendTraceparent,
 	}
 	for name, value := range settings.Headers.Values() {
 		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
@@ -56,8 +59,10 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) error {
 	e := &l.Endpoint
 	t.signing = signature.Signing{
-		Format: signature.Format(e.Format), Prefix: e.Prefix,
-		Rotation: signature.Rotation(e.RotationSignatures), Shape: settings.Shape,
+		Format:   signature.Format(e.Format),
+		Prefix:   e.Prefix,
+		Rotation: signature.Rotation(e.RotationSignatures),
+		Shape:    settings.Shape,
 	}
 	t.signing.Prepare()
 	t.typeField = signature.TypeField(e.TypeField)

@@ -186,12 +186,14 @@ func leafAlone(t *testing.T) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{"tls.test.example"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(2),
+		DNSNames:     []string{"tls.test.example"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	template.Subject.CommonName = "leaf"
-	der, err := x509.CreateCertificate(rand.Reader, template, intermediate.Leaf, &key.PublicKey,
-		intermediate.PrivateKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, intermediate.Leaf, &key.PublicKey, intermediate.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}

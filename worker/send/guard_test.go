@@ -116,9 +116,12 @@ func (n *nameServer) answer(query []byte) []byte {
 
 // resolver asks this name server alone.
 func (n *nameServer) resolver() *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", n.address)
-	}}
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "udp", n.address)
+		},
+	}
 }
 
 // canary counts connections that must not be opened.
@@ -235,11 +238,11 @@ func TestAddressesAreDialedOnlyIfTheWholeDNSResponseIsAllowed(t *testing.T) {
 	names.aliases["three.test.example."] = "fine.test.example."
 	names.mu.Unlock()
 	for name, want := range map[string]delivery.Failure{
-		"one.test.example": delivery.FailBlocked, "three.test.example": delivery.FailNone,
+		"one.test.example":     delivery.FailBlocked,
+		"three.test.example":   delivery.FailNone,
 		"unknown.test.example": delivery.FailDNS,
 	} {
-		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(name, port)),
-			someMessage(`{}`)); r.Failure != want {
+		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(name, port)), someMessage(`{}`)); r.Failure != want {
 			t.Errorf("%s: %s %q, want %s", name, r.Failure, a.Error, want)
 		}
 	}
@@ -390,11 +393,15 @@ func certificate(t testing.TB, change func(*x509.Certificate)) tls.Certificate {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"tls.test.example"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "test"},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		DNSNames:              []string{"tls.test.example"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if change != nil {
 		change(c)
@@ -448,8 +455,9 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 		},
 		{"another name", withTLS(&tls.Config{Certificates: []tls.Certificate{other}}), []tls.Certificate{other}, delivery.FailTLS, "other.test.example"},
 		{"TLS 1.1", withTLS(&tls.Config{
-			Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10,
-			MaxVersion: tls.VersionTLS11,
+			Certificates: []tls.Certificate{good},
+			MinVersion:   tls.VersionTLS10,
+			MaxVersion:   tls.VersionTLS11,
 		}), []tls.Certificate{good}, delivery.FailTLS, "older than 1.2"},
 		{"plain HTTP", func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1000))

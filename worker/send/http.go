@@ -132,7 +132,10 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 }
 
 // exchange writes a request and reads its response, within the endpoint's timeout.
-func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request,
+func (h *httpTransport) exchange(
+	ctx context.Context,
+	t *Destination,
+	request func(context.Context) *http.Request,
 	a *queue.Attempt,
 ) (delivery.Result, http.Header) {
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
@@ -186,8 +189,15 @@ func post(ctx context.Context, t *Destination, body []byte, headers []signature.
 	}
 	u := t.to.(*httpAddress).url
 	req := &http.Request{
-		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		Method:        http.MethodPost,
+		URL:           u,
+		Host:          u.Host,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        h,
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
 		// With it the transport can try another connection if the first was closed before a byte was written: that is
 		// no second send. It has no other use, since redirects are not followed.
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },

@@ -14,9 +14,7 @@ import (
 )
 
 // verify sends the challenge in the endpoint's mode and checks the response.
-func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string,
-	verified bool,
-) {
+func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
 	a := &queue.Attempt{}
 	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {
@@ -45,7 +43,13 @@ func getChallenge(ctx context.Context, t *Destination, challenge string) *http.R
 		h[c.Name] = []string{c.Value}
 	}
 	req := &http.Request{
-		Method: http.MethodGet, URL: &u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
+		Method:     http.MethodGet,
+		URL:        &u,
+		Host:       u.Host,
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     h,
 		// An empty body instead of none: a GET without a body is sent again by the transport itself after a reset.
 		Body: io.NopCloser(strings.NewReader("")),
 	}

@@ -32,8 +32,10 @@ func newInboxDoor() *inboxDoor {
 // open lets a receiver respond until the returned function is called. It is called once.
 func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 	server := &http.Server{
-		Handler: receiver, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Handler:           receiver,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(d) }) // ends with http.ErrServerClosed

@@ -56,9 +56,7 @@ func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request
 }
 
 // verify counts an acknowledged record as verified: a client without write permission gets no acknowledgment.
-func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int,
-	detail string, verified bool,
-) {
+func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int, detail string, verified bool) {
 	said := k.write(ctx, t, p, time.Now())
 	switch {
 	case said.result.Failure != delivery.FailNone:
@@ -93,8 +91,13 @@ func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, 
 // kafkaRecord converts a message to a record: the body is the value, the event's key the key, and the headers are
 // record headers with names in lower case, since the names of record headers are case-sensitive.
 func kafkaRecord(t *Destination, p *request, topic string, at time.Time) *kgo.Record {
-	r := &kgo.Record{Topic: topic, Value: p.body, Timestamp: at, Headers: make([]kgo.RecordHeader, 0, len(p.headers)+
-		len(t.headers)+1)}
+	r := &kgo.Record{
+		Topic:     topic,
+		Value:     p.body,
+		Timestamp: at,
+		Headers: make([]kgo.RecordHeader, 0, len(p.headers)+
+			len(t.headers)+1),
+	}
 	if p.key != "" {
 		r.Key = []byte(p.key)
 	}

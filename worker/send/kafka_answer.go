@@ -56,7 +56,8 @@ func saidOf(err error) said {
 		return fail(delivery.FailProtocol, errIterations.Error())
 	case errors.As(err, &broker):
 		return said{
-			result: delivery.OfKafka(broker.Message), text: "the broker returned " + broker.Message,
+			result:  delivery.OfKafka(broker.Message),
+			text:    "the broker returned " + broker.Message,
 			excerpt: excerpt(map[string]string{"error": broker.Message, "description": broker.Description}),
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),

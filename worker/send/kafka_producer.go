@@ -145,7 +145,10 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string, ph
 		return nil, err
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions,
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         host,
+		RootCAs:            p.roots,
+		ClientSessionCache: p.transport.sessions,
 	}
 	if p.to.CA != "" {
 		// a session does not contain its certificate authority, and other endpoints have other ones
@@ -155,10 +158,13 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string, ph
 }
 
 func (p *producer) remember(ph *phases) {
-	d := dialled{at: time.Now(), spent: spent{
-		dns: int32(ph.dns.Load()),
-		tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load()),
-	}}
+	d := dialled{
+		at: time.Now(),
+		spent: spent{
+			dns: int32(ph.dns.Load()),
+			tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load()),
+		},
+	}
 	d.spent.connect = int32(ph.connected.Load()) - d.spent.dns
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,8 +51,11 @@ func kafkaOf(s *Sender) *kafkaTransport { return s.transports[endpoint.Kafka].(*
 // consume reads so many records from the beginning of a topic.
 func consume(t testing.TB, to *endpoint.KafkaConnection, n int) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(to.Servers...), kgo.ConsumeTopics(to.Topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(to.Servers...),
+		kgo.ConsumeTopics(to.Topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +102,7 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 		t.Errorf("key %q, headers %s", got.Key, got.Headers)
 	}
 	secret := signature.NewSecret([32]byte{1})
-	if err := (signature.Wire{Format: signature.Standard}).Verify(header, got.Value, []string{secret}, time.Now(),
-		time.Minute); err != nil {
+	if err := (signature.Wire{Format: signature.Standard}).Verify(header, got.Value, []string{secret}, time.Now(), time.Minute); err != nil {
 		t.Errorf("the record does not verify: %v\n%s", err, got.Value)
 	}
 	// The next attempt finds everything open.
@@ -138,11 +140,17 @@ func TestTheReasonForARejectedRecordIsNamed(t *testing.T) {
 		}
 	}
 	limited := append([]kfake.Opt{kfake.EnableACLs(), kfake.EnableSASL(), kfake.User("SCRAM-SHA-512", "anna", "right", kfake.ACL{
-		Resource: kmsg.ACLResourceTypeTopic, Name: "orders", Pattern: kmsg.ACLResourcePatternTypeLiteral,
-		Operation: kmsg.ACLOperationDescribe, Allow: true,
+		Resource:  kmsg.ACLResourceTypeTopic,
+		Name:      "orders",
+		Pattern:   kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationDescribe,
+		Allow:     true,
 	}, kfake.ACL{
-		Resource: kmsg.ACLResourceTypeCluster, Name: "kafka-cluster", Pattern: kmsg.ACLResourcePatternTypeLiteral,
-		Operation: kmsg.ACLOperationIdempotentWrite, Allow: true,
+		Resource:  kmsg.ACLResourceTypeCluster,
+		Name:      "kafka-cluster",
+		Pattern:   kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationIdempotentWrite,
+		Allow:     true,
 	})}, kfake.Superuser("PLAIN", "root", "root"))
 	ok, refused := delivery.OfKafka(""), func(name string) outcome { return outcome{delivery.OfKafka(name), name} }
 	for name, c := range map[string]struct {
@@ -156,20 +164,26 @@ func TestTheReasonForARejectedRecordIsNamed(t *testing.T) {
 		"SCRAM-SHA-256": {options: users, change: as("SCRAM-SHA-256", "right"), want: outcome{result: ok}},
 		"SCRAM-SHA-512": {options: users, change: as("SCRAM-SHA-512", "right"), want: outcome{result: ok}},
 		"a wrong password": {
-			options: users, change: as("SCRAM-SHA-512", "wrong"), answers: map[int16]int16{36: kerr.SaslAuthenticationFailed.Code},
-			want: refused("SASL_AUTHENTICATION_FAILED"),
+			options: users,
+			change:  as("SCRAM-SHA-512", "wrong"),
+			answers: map[int16]int16{36: kerr.SaslAuthenticationFailed.Code},
+			want:    refused("SASL_AUTHENTICATION_FAILED"),
 		},
 		"a mechanism too many": {
-			options: users, change: as("SCRAM-SHA-512", "right"), answers: map[int16]int16{17: kerr.UnsupportedSaslMechanism.Code},
-			want: refused("UNSUPPORTED_SASL_MECHANISM"),
+			options: users,
+			change:  as("SCRAM-SHA-512", "right"),
+			answers: map[int16]int16{17: kerr.UnsupportedSaslMechanism.Code},
+			want:    refused("UNSUPPORTED_SASL_MECHANISM"),
 		},
 		"a closed door":  {options: users, change: as("SCRAM-SHA-512", "wrong"), want: outcome{delivery.Result{Failure: delivery.FailReset}, "closed the connection"}},
 		"no credentials": {options: users, want: outcome{delivery.Result{Failure: delivery.FailReset}, "probably requires TLS or SASL"}},
 		"not permitted":  {options: limited, change: as("SCRAM-SHA-512", "right"), want: refused("TOPIC_AUTHORIZATION_FAILED")},
 		"no such topic":  {change: func(to *endpoint.KafkaConnection) { to.Topic = "refunds" }, want: refused("UNKNOWN_TOPIC_OR_PARTITION")},
 		"TLS": {
-			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})}, trust: true,
-			change: func(to *endpoint.KafkaConnection) { to.TLS = true }, want: outcome{result: ok},
+			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})},
+			trust:   true,
+			change:  func(to *endpoint.KafkaConnection) { to.TLS = true },
+			want:    outcome{result: ok},
 		},
 		"a certificate of nobody": {
 			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})},
@@ -451,15 +465,17 @@ func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
 func TestTooManyIterationsAreRejected(t *testing.T) {
 	t.Parallel()
 	_, _, err := mechanism(endpoint.SASL{
-		Mechanism: endpoint.SASLSHA512, Username: "a",
-		Password: "b",
+		Mechanism: endpoint.SASLSHA512,
+		Username:  "a",
+		Password:  "b",
 	}).Authenticate(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	session, _, _ := mechanism(endpoint.SASL{
-		Mechanism: endpoint.SASLSHA512, Username: "a",
-		Password: "b",
+		Mechanism: endpoint.SASLSHA512,
+		Username:  "a",
+		Password:  "b",
 	}).Authenticate(t.Context(), "")
 	for _, iterations := range []string{"100001", "2147483647", "99999999999999999999", "x"} {
 		if _, _, err := session.Challenge([]byte("r=abc,s=c2FsdA==,i=" + iterations)); err == nil ||

@@ -24,8 +24,7 @@ func blackHole(t *testing.T, last byte, port int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, last}, Port: port}),
-		syscall.Listen(fd, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, last}, Port: port}), syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
 	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, last}), uint16(port)).String()

@@ -56,8 +56,12 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
 	signing := to.signingAt(now)
 	body := m.Event.render(signing.Format, content)
-	headers := signing.Headers(make([]signature.Header, 0, 8), content, body,
-		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed})
+	headers := signing.Headers(
+		make([]signature.Header, 0, 8),
+		content,
+		body,
+		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed},
+	)
 	a.Format, a.Signature = to.wire, signing.Kept(headers)
 	if to.traced && content.Traceparent != "" {
 		headers = queue.AppendTraceparent(headers, content.Traceparent, m.Delivery, m.Attempt)
@@ -71,15 +75,23 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 
 // Verify sends a verification's challenge in the mode of the endpoint's kind and checks the response. The detail is a
 // sentence for the endpoint's owner; it is empty after a success.
-func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql.PendingVerificationsRow) (status int,
-	detail string, verified bool,
+func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql.PendingVerificationsRow) (
+	status int,
+	detail string,
+	verified bool,
 ) {
 	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
 	now := s.now()
 	signing := to.signingAt(now)
 	m := signature.Message{
-		EventID: id.Event.Format(v.ID), DeliveryID: id.Delivery.Format(v.ID), EndpointID: to.Endpoint, Type: "endpoint.verification",
-		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data, TypeField: to.typeField,
+		EventID:    id.Event.Format(v.ID),
+		DeliveryID: id.Delivery.Format(v.ID),
+		EndpointID: to.Endpoint,
+		Type:       "endpoint.verification",
+		CreatedAt:  v.ID.Time(),
+		OccurredAt: v.ID.Time(),
+		Data:       data,
+		TypeField:  to.typeField,
 	}
 	body := signature.AppendBody(nil, signing.Format, m)
 	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)})

@@ -396,7 +396,8 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 				if tt.get {
 					status, _, _ := s.Verify(t.Context(), destination, "challenge_get", sql.PendingVerificationsRow{
 						ID:        db.NewID(),
-						Challenge: "abc", Tries: 1,
+						Challenge: "abc",
+						Tries:     1,
 					})
 					return delivery.Result{Status: status}
 				}

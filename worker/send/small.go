@@ -76,7 +76,10 @@ var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &
 
 // exchange writes a request and reads its response. done is false if it does not send such requests: then it has done
 // nothing.
-func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request,
+func (s *smallRequests) exchange(
+	ctx context.Context,
+	t *Destination,
+	r *request,
 	a *queue.Attempt,
 ) (result delivery.Result, head http.Header, done bool) {
 	to := t.to.(*httpAddress)
@@ -115,9 +118,7 @@ func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request
 
 // send writes a request on a kept connection or a new one. If a kept connection takes no byte, the other side has
 // closed it, and the request goes on another. After the first byte it never does.
-func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time,
-	p *phases,
-) (*keptConn, error) {
+func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time, p *phases) (*keptConn, error) {
 	for {
 		c := s.take(to.origin, p.began)
 		kept := c != nil
@@ -169,9 +170,7 @@ func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Ti
 
 // receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was
 // read; the error is then the body's.
-func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response,
-	err error,
-) {
+func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response, err error) {
 	// A stop ends the request.
 	rest := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	usable := false

@@ -185,9 +185,7 @@ func TestKeptConnectionsAreBoundedInNumberAndTime(t *testing.T) {
 func TestAnEncryptedConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	var conns int
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request,
-	) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {

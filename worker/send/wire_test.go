@@ -38,10 +38,13 @@ func someDestination(t testing.TB, address string) *Destination {
 		t.Fatal(err)
 	}
 	return &Destination{
-		kind: endpoint.HTTP, to: &httpAddress{url: u, plain: u.Scheme == "http"}, Masked: egress.Mask(address),
-		timeout: 5 * time.Second, Endpoint: "ep_test",
-		signing: signature.Signing{Format: signature.Standard, Prefix: "Webhook", Keys: []signature.Key{key}},
-		expires: []time.Time{{}},
+		kind:     endpoint.HTTP,
+		to:       &httpAddress{url: u, plain: u.Scheme == "http"},
+		Masked:   egress.Mask(address),
+		timeout:  5 * time.Second,
+		Endpoint: "ep_test",
+		signing:  signature.Signing{Format: signature.Standard, Prefix: "Webhook", Keys: []signature.Key{key}},
+		expires:  []time.Time{{}},
 	}
 }
 
@@ -49,8 +52,10 @@ func someDestination(t testing.TB, address string) *Destination {
 func someMessage(data string) Message {
 	eventID := db.NewID()
 	return Message{
-		Event:   &Payload{Event: &sql.Event{ID: eventID, CreatedAt: eventID.Time(), Type: "order.completed", Data: []byte(data)}},
-		EventID: id.Event.Format(eventID), DeliveryID: id.Delivery.Format(db.NewID()), Attempt: 1,
+		Event:      &Payload{Event: &sql.Event{ID: eventID, CreatedAt: eventID.Time(), Type: "order.completed", Data: []byte(data)}},
+		EventID:    id.Event.Format(eventID),
+		DeliveryID: id.Delivery.Format(db.NewID()),
+		Attempt:    1,
 	}
 }
 

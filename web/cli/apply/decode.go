@@ -94,10 +94,17 @@ type decoder struct {
 // Decode reads a file strictly: unknown fields, wrong types, duplicates and missing variables are an *InvalidError.
 // It ends early with the context.
 func Decode(ctx context.Context, from Source) (*File, error) {
-	d := &decoder{Source: from, ctx: ctx, file: &File{
-		name: from.Name, paths: map[string]string{}, lines: map[string]int{}, secret: map[string]bool{},
-		lists: map[string]bool{},
-	}}
+	d := &decoder{
+		Source: from,
+		ctx:    ctx,
+		file: &File{
+			name:   from.Name,
+			paths:  map[string]string{},
+			lines:  map[string]int{},
+			secret: map[string]bool{},
+			lists:  map[string]bool{},
+		},
+	}
 	documents := yaml.NewDecoder(bytes.NewReader(from.Text))
 	var root, more yaml.Node
 	err := documents.Decode(&root)

@@ -14,7 +14,8 @@ import (
 
 func source(text string) apply.Source {
 	return apply.Source{
-		Name: "posthorn.yaml", Text: []byte(text),
+		Name:     "posthorn.yaml",
+		Text:     []byte(text),
 		Variable: func(name string) (string, bool) { return "value-of-" + name, strings.HasPrefix(name, "CUSTOMER") },
 		ReadFile: func(name string) ([]byte, error) {
 			if name != "schemas/order.json" {
@@ -64,7 +65,8 @@ func TestASmallFileTakesLittleMemoryWhateverItNames(t *testing.T) {
 	}
 	names := "tenants:\n  ? " + strings.Repeat("n", 1<<17) + "\n  : [" + strings.Repeat("x,", 1<<12) + "]\n"
 	for what, c := range map[string]struct{ text, says string }{
-		"aliases": {aliases + "tenants: *j\n", "aliases"}, "names": {names, "too long"},
+		"aliases": {aliases + "tenants: *j\n", "aliases"},
+		"names":   {names, "too long"},
 	} {
 		_, err := apply.Decode(t.Context(), source(c.text))
 		var wrong *apply.InvalidError

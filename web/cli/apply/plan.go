@@ -49,8 +49,12 @@ var comparison = desired.Rules{
 // lines; other errors are the client's.
 func (s *Server) Plan(ctx context.Context, f *File, with Options) (*Plan, error) {
 	p := &Plan{
-		file: f, server: s, tenants: map[string]string{}, rotate: map[string]bool{}, idle: map[string]bool{},
-		hints: map[string]client.Nullable[string]{},
+		file:    f,
+		server:  s,
+		tenants: map[string]string{},
+		rotate:  map[string]bool{},
+		idle:    map[string]bool{},
+		hints:   map[string]client.Nullable[string]{},
 	}
 	wanted := slices.Clone(f.objects)
 	var present []desired.Object
@@ -196,9 +200,7 @@ func (f *File) problem(o desired.Object, field, detail string) Problem {
 }
 
 // tenant reads a tenant and the lists of it that the file has.
-func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Object) (present []desired.Object,
-	err error,
-) {
+func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Object) (present []desired.Object, err error) {
 	t, err := p.server.tenant(ctx, o)
 	if err != nil {
 		return nil, err
@@ -293,9 +295,7 @@ func (p *Plan) awaitBreakGlass(ctx context.Context, wanted []desired.Object) ([]
 
 // endpointsOf are a tenant's endpoints under the names that the file has for them: by external id, or by the id that an
 // entry gives. One that the file does not name has its external id or id as its name.
-func endpointsOf(ctx context.Context, sdk *client.Client, tenant string, wanted []desired.Object) (out []desired.Object,
-	err error,
-) {
+func endpointsOf(ctx context.Context, sdk *client.Client, tenant string, wanted []desired.Object) (out []desired.Object, err error) {
 	names := map[string]string{} // by id
 	for _, w := range wanted {
 		if w.Kind == desired.Endpoint && w.Tenant == tenant && w.ID != "" {
@@ -417,9 +417,7 @@ const askAtOnce = 100
 
 // ask has the server compare event types and endpoints by dry runs: it sees write-only values, knows what follows from
 // what, and rejects what is invalid.
-func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem,
-	err error,
-) {
+func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem, err error) {
 	there := map[string]desired.Object{}
 	for _, o := range present {
 		there[objectName(o)] = o
@@ -465,9 +463,7 @@ func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdic
 }
 
 // endpoint compares what an import does not: the kind, which can't change, and the secret, by its last characters.
-func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desired.Object) (problems []Problem,
-	err error,
-) {
+func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desired.Object) (problems []Problem, err error) {
 	if o.Kind != desired.Endpoint || there.ID == "" {
 		return nil, nil
 	}

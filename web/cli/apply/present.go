@@ -216,8 +216,11 @@ func ofFile(e client.Endpoint) bool { return string(e.Kind) != "listen" }
 
 // shownSSO is a tenant's single sign-on as a file has it, without the secret, and the end of the secret. found is false
 // where the tenant has none.
-func (s *Server) shownSSO(ctx context.Context, tenantID, tenant string) (o desired.Object, hint client.Nullable[string],
-	found bool, err error,
+func (s *Server) shownSSO(ctx context.Context, tenantID, tenant string) (
+	o desired.Object,
+	hint client.Nullable[string],
+	found bool,
+	err error,
 ) {
 	shown, err := s.sdk.GetTenantSSO(ctx, tenantID)
 	if missing(err) {
@@ -233,8 +236,7 @@ func (s *Server) shownSSO(ctx context.Context, tenantID, tenant string) (o desir
 		domains[i] = d.Domain
 	}
 	fields["domains"] = domains
-	return desired.Object{Kind: desired.SSO, Tenant: tenant, Name: ssoName, ID: tenantID, Fields: fields},
-		shown.ClientSecretHint, true, nil
+	return desired.Object{Kind: desired.SSO, Tenant: tenant, Name: ssoName, ID: tenantID, Fields: fields}, shown.ClientSecretHint, true, nil
 }
 
 // eventTypes are a tenant's event types as a file has them.
@@ -265,7 +267,10 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 			return nil, err
 		}
 		out = append(out, desired.Object{
-			Kind: desired.Member, Tenant: tenant, Name: address(m.Email), ID: m.ID,
+			Kind:   desired.Member,
+			Tenant: tenant,
+			Name:   address(m.Email),
+			ID:     m.ID,
 			Fields: map[string]any{"role": string(m.Role)},
 		})
 	}
@@ -279,7 +284,10 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 		}
 		if !i.Expired {
 			out = append(out, desired.Object{
-				Kind: desired.Member, Tenant: tenant, Name: address(i.Email), ID: i.ID,
+				Kind:   desired.Member,
+				Tenant: tenant,
+				Name:   address(i.Email),
+				ID:     i.ID,
 				Fields: map[string]any{"role": string(i.Role)},
 			})
 		}
@@ -303,7 +311,11 @@ func (s *Server) keys(ctx context.Context, sdk *client.Client, tenant string) (o
 			fields["expires_at"] = expires.UTC().Format(time.RFC3339)
 		}
 		o := desired.Object{
-			Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID, Fields: fields,
+			Kind:   desired.Key,
+			Tenant: tenant,
+			Name:   keyName(k.Name, k.Scopes),
+			ID:     k.ID,
+			Fields: fields,
 		}
 		if strings.HasPrefix(s.key, k.Prefix) {
 			o.ID = "" // the key of this very command

@@ -22,7 +22,10 @@ import (
 
 // entries have everything that a generator has to deal with.
 var entries = []catalogue.Entry{
-	{Name: "order.completed", Description: "An order was paid for.\n*/ It's \"done\".", Schema: json.RawMessage(`{
+	{
+		Name:        "order.completed",
+		Description: "An order was paid for.\n*/ It's \"done\".",
+		Schema: json.RawMessage(`{
 		"type": "object", "required": ["order_id", "total", "status", "customer", "items", "note"],
 		"properties": {
 			"order_id": {"type": "string", "description": "Of the shop"},
@@ -42,7 +45,9 @@ var entries = []catalogue.Entry{
 			"merged": {"allOf": [{"$ref": "#/$defs/customer"}, {"type": "object", "required": ["vip"], "properties": {"vip": {"type": "boolean"}}}]}
 		},
 		"$defs": {"customer": {"type": "object", "description": "Who pays", "required": ["id"], "properties": {"id": {"type": "string"}, "url": {"type": "string"}}}}
-	}`), Versions: map[string]catalogue.Version{"2026-01": {Schema: json.RawMessage(`{"type": "object", "properties": {"id": {"type": "string"}}}`)}, "v2": {}}},
+	}`),
+		Versions: map[string]catalogue.Version{"2026-01": {Schema: json.RawMessage(`{"type": "object", "properties": {"id": {"type": "string"}}}`)}, "v2": {}},
+	},
 	{Name: "order_completed", Schema: json.RawMessage(`{"type": "string"}`)},
 	{Name: "ping"},
 	{Name: "1.decode", Deprecated: true, Schema: json.RawMessage(`{"$ref": "#/$defs/x", "$defs": {"x": {"type": "object", "properties": {"a": {"type": "integer"}}}}}`)},
@@ -231,8 +236,11 @@ func schemas(depth int) *rapid.Generator[any] {
 		inner := func() any { return schemas(depth-1).Draw(t, "inner") }
 		switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
 		case "enum":
-			return map[string]any{"enum": rapid.SliceOfN(rapid.SampledFrom([]any{"a", "A", "-", "", nil, 1, true, 1.5, "ü", []any{}}), 1,
-				4).Draw(t, "values")}
+			return map[string]any{"enum": rapid.SliceOfN(
+				rapid.SampledFrom([]any{"a", "A", "-", "", nil, 1, true, 1.5, "ü", []any{}}),
+				1,
+				4,
+			).Draw(t, "values")}
 		case "any":
 			return rapid.SampledFrom([]any{true, false, map[string]any{}}).Draw(t, "any")
 		case "object":

@@ -115,8 +115,13 @@ type comparison struct {
 }
 
 func (c *comparison) breaks(path, format string, args ...any) {
-	c.found = append(c.found, Finding{Type: c.name, Version: c.version, Path: path, Detail: fmt.Sprintf(format,
-		args...), Breaking: true})
+	c.found = append(c.found, Finding{
+		Type:     c.name,
+		Version:  c.version,
+		Path:     path,
+		Detail:   fmt.Sprintf(format, args...),
+		Breaking: true,
+	})
 }
 
 func (c *comparison) note(path, detail string) {

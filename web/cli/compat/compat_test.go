@@ -48,8 +48,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 			}
 			continue
 		}
-		if len(found) != 1 || !found[0].Breaking || found[0].Path != c.path || !strings.Contains(found[0].Detail,
-			c.detail) {
+		if len(found) != 1 || !found[0].Breaking || found[0].Path != c.path || !strings.Contains(found[0].Detail, c.detail) {
 			t.Errorf("%s: %+v", c.name, found)
 		}
 	}
@@ -120,8 +119,12 @@ func small(depth int) *rapid.Generator[any] {
 		case "type":
 			return map[string]any{"type": rapid.SampledFrom([]any{"string", "integer", "number", "boolean", "object", "array", []any{"string", "null"}}).Draw(t, "type")}
 		case "enum":
-			return map[string]any{"enum": rapid.SliceOfNDistinct(rapid.SampledFrom([]any{"a", "b", json.Number("1"), nil}), 1, 3,
-				func(v any) any { return v }).Draw(t, "values")}
+			return map[string]any{"enum": rapid.SliceOfNDistinct(
+				rapid.SampledFrom([]any{"a", "b", json.Number("1"), nil}),
+				1,
+				3,
+				func(v any) any { return v },
+			).Draw(t, "values")}
 		case "bound":
 			return map[string]any{
 				rapid.SampledFrom([]string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}).Draw(t, "word"): json.Number(rapid.SampledFrom([]string{"0", "1", "2"}).Draw(t,

@@ -28,8 +28,11 @@ func TestThePlanHasWhatDiffers(t *testing.T) {
 		object(desired.Tenant, "dropped", nil),
 		object(desired.Endpoint, "dropped", nil),
 		object(desired.Tenant, "same", map[string]any{
-			"n": json.Number("1.0"), "policy": map[string]any{"a": true, "b": 7}, "contacts": []any{"a", "b"}, "once": "y",
-			"more": true,
+			"n":        json.Number("1.0"),
+			"policy":   map[string]any{"a": true, "b": 7},
+			"contacts": []any{"a", "b"},
+			"once":     "y",
+			"more":     true,
 		}),
 		object(desired.Tenant, "other", map[string]any{"n": json.Number("1"), "policy": map[string]any{"a": true}, "token": "old"}),
 		object(desired.Endpoint, "asked", map[string]any{"n": json.Number("1")}),

@@ -271,10 +271,17 @@ func (s *convoySender) wire(advanced bool) (map[string]any, error) {
 		signature["value"] = fmt.Sprintf("t={ts},v%d=%s", len(versions), signature["value"])
 		signature["content"] = "{ts},{body}"
 	}
-	return map[string]any{"body": "payload", "signature": signature, "header_names": map[string]string{
-		"signature": cmp.Or(s.config.Signature.Header, "X-Convoy-Signature"), "id": cmp.Or(s.config.IDHeader, "X-Convoy-Idempotency-Key"),
-		"event": "", "delivery": "", "timestamp": "",
-	}}, nil
+	return map[string]any{
+		"body":      "payload",
+		"signature": signature,
+		"header_names": map[string]string{
+			"signature": cmp.Or(s.config.Signature.Header, "X-Convoy-Signature"),
+			"id":        cmp.Or(s.config.IDHeader, "X-Convoy-Idempotency-Key"),
+			"event":     "",
+			"delivery":  "",
+			"timestamp": "",
+		},
+	}, nil
 }
 
 func (s *convoySender) retries() map[string]any {

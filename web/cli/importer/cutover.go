@@ -53,7 +53,11 @@ func (m *move) state(fields map[string]any, x endpoint, here client.Endpoint) st
 }
 
 // eachHere does something to every endpoint that is here.
-func (m *move) eachHere(ctx context.Context, t tenant, there []endpoint, here map[string]client.Endpoint,
+func (m *move) eachHere(
+	ctx context.Context,
+	t tenant,
+	there []endpoint,
+	here map[string]client.Endpoint,
 	out *Result,
 	do func(context.Context, tenant, endpoint, client.Endpoint) (bool, error),
 ) error {
@@ -81,9 +85,7 @@ func (m *move) eachHere(ctx context.Context, t tenant, there []endpoint, here ma
 
 // settle pauses an endpoint that is disabled there or whose cut-over is still to come, and makes the cut-over when it
 // is time. What is emitted is held from before the other sender stops until this one starts, so that nothing is lost.
-func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool,
-	err error,
-) {
+func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool, err error) {
 	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
 	switch {
 	case m.waits() && e.Status == "active" && mark == "", m.CutOver.IsZero() && x.disabled && e.Status == "active" && mark == "":
@@ -113,9 +115,7 @@ func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoi
 
 // takeBack undoes the cut-over of an endpoint. It is enabled there before it is paused here: an event that is emitted
 // to both within that moment can arrive twice, and none is lost.
-func (m *move) takeBack(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool,
-	err error,
-) {
+func (m *move) takeBack(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool, err error) {
 	tenant := m.to.Tenant(t.external)
 	if e.Metadata[cutOverMark] == "" || m.DryRun {
 		return e.Metadata[cutOverMark] != "", nil

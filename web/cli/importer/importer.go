@@ -204,9 +204,7 @@ func (m *move) entries(found []endpoint, here map[string]client.Endpoint, out *R
 }
 
 // importAll imports a tenant's entries. A dry run tries them in a tenant that it takes back.
-func (m *move) importAll(ctx context.Context, t tenant, list client.ImportInput, made map[string]Entry,
-	out *Result,
-) error {
+func (m *move) importAll(ctx context.Context, t tenant, list client.ImportInput, made map[string]Entry, out *Result) error {
 	if !m.DryRun {
 		if _, err := m.to.PutTenant(ctx, t.external, client.TenantPatch{Name: &t.title}); err != nil {
 			return err

@@ -54,14 +54,22 @@ func outpostWire(config map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"format": "template", "prefix": "Outpost", "wire": map[string]any{
-		"body": "payload", "signature": map[string]string{"value": value, "content": content, "algorithm": algorithm},
-		"header_names": map[string]string{
-			"signature": signature, "id": header("EVENT_ID", "event-id"), "event": header("TOPIC", "topic"),
-			"timestamp": header("TIMESTAMP", "timestamp"), "delivery": "",
+	return map[string]any{
+		"format": "template",
+		"prefix": "Outpost",
+		"wire": map[string]any{
+			"body":      "payload",
+			"signature": map[string]string{"value": value, "content": content, "algorithm": algorithm},
+			"header_names": map[string]string{
+				"signature": signature,
+				"id":        header("EVENT_ID", "event-id"),
+				"event":     header("TOPIC", "topic"),
+				"timestamp": header("TIMESTAMP", "timestamp"),
+				"delivery":  "",
+			},
+			"timestamp": "rfc3339",
 		},
-		"timestamp": "rfc3339",
-	}}, nil
+	}, nil
 }
 
 // An action of a Go template, and those that have a placeholder. Outpost writes one signature for each live secret;
@@ -69,8 +77,15 @@ func outpostWire(config map[string]string) (map[string]any, error) {
 var (
 	templateAction   = regexp.MustCompile(`\{\{-?\s*(.*?)\s*-?\}\}`)
 	outpostTemplates = map[string]string{
-		".Body": "{body}", ".EventID": "{id}", ".Timestamp.Unix": "{ts}", `.Signatures | join ","`: "{signature}", `join "," .Signatures`: "{signature}",
-		"index .Signatures 0": "{signature}", `.Signatures | join " "`: "{signature}", "first .Signatures": "{signature}", ".Signatures | first": "{signature}",
+		".Body":                  "{body}",
+		".EventID":               "{id}",
+		".Timestamp.Unix":        "{ts}",
+		`.Signatures | join ","`: "{signature}",
+		`join "," .Signatures`:   "{signature}",
+		"index .Signatures 0":    "{signature}",
+		`.Signatures | join " "`: "{signature}",
+		"first .Signatures":      "{signature}",
+		".Signatures | first":    "{signature}",
 	}
 )
 

@@ -25,9 +25,12 @@ func newSource(name, address, token string) *source {
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = workers
 	return &source{
-		name: name, base: strings.TrimRight(address, "/"), token: token,
+		name:  name,
+		base:  strings.TrimRight(address, "/"),
+		token: token,
 		http: &http.Client{
-			Timeout: 30 * time.Second, Transport: pool,
+			Timeout:   30 * time.Second,
+			Transport: pool,
 			// A redirect would carry the token to wherever the other server says.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -119,9 +122,7 @@ func (s *source) do(ctx context.Context, method, path string, body, into any) er
 }
 
 // once makes a request. pause says how long to wait before the next try; less than 0 is never.
-func (s *source) once(ctx context.Context, method, path string, body []byte, into any) (pause time.Duration,
-	err error,
-) {
+func (s *source) once(ctx context.Context, method, path string, body []byte, into any) (pause time.Duration, err error) {
 	var send io.Reader
 	if body != nil {
 		send = bytes.NewReader(body)
