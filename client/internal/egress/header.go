@@ -153,8 +153,11 @@ func ReservedInWire(name string) string {
 // value is never repeated, since it can be a secret.
 func CheckHeaders(h map[string]string, own ...string) error {
 	if len(h) > maxHeaders {
-		return fault.InvalidField("custom_headers", "custom_header_refused",
-			fmt.Sprintf("The endpoint has %d custom headers; the maximum is %d.", len(h), maxHeaders))
+		return fault.InvalidField(
+			"custom_headers",
+			"custom_header_refused",
+			fmt.Sprintf("The endpoint has %d custom headers; the maximum is %d.", len(h), maxHeaders),
+		)
 	}
 	names := make([]string, 0, len(h))
 	for name := range h {

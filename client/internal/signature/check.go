@@ -41,10 +41,14 @@ const (
 )
 
 var checkOf = map[string]Check{
-	CodeSecretRefused: CheckSecret, CodeHeaderMissing: CheckHeaders, CodeIDMalformed: CheckID,
+	CodeSecretRefused:      CheckSecret,
+	CodeHeaderMissing:      CheckHeaders,
+	CodeIDMalformed:        CheckID,
 	CodeTimestampMalformed: CheckTimestamp,
-	CodeTimestampTooOld:    CheckTimestamp, CodeTimestampTooNew: CheckTimestamp, CodeSchemeUnknown: CheckScheme,
-	CodeMismatch: CheckSignature,
+	CodeTimestampTooOld:    CheckTimestamp,
+	CodeTimestampTooNew:    CheckTimestamp,
+	CodeSchemeUnknown:      CheckScheme,
+	CodeMismatch:           CheckSignature,
 }
 
 // checks are those that a format has, in order.
@@ -69,7 +73,11 @@ func (w Wire) checks() []Check {
 
 // Debug says of each part of a signed request whether it is right, by the rules of Verify. A timestamp that is merely
 // far from now does not end the checks: the signature is checked for an old request too. good is that of Verify itself.
-func (w Wire) Debug(header func(name string) string, body []byte, secret string, now time.Time,
+func (w Wire) Debug(
+	header func(name string) string,
+	body []byte,
+	secret string,
+	now time.Time,
 	tolerance time.Duration,
 ) (findings []Finding, good bool) {
 	verify := func(tolerance time.Duration) *fault.Error {

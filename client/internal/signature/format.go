@@ -138,31 +138,51 @@ func makeNames(f Format, prefix string) names {
 	switch f {
 	case Standard:
 		return names{
-			id: "webhook-id", timestamp: "webhook-timestamp", signature: "webhook-signature",
-			attempt: "webhook-attempt", replayed: "webhook-replayed",
+			id:        "webhook-id",
+			timestamp: "webhook-timestamp",
+			signature: "webhook-signature",
+			attempt:   "webhook-attempt",
+			replayed:  "webhook-replayed",
 		}
 	case XWebhook: // its own four names are fixed; what Posthorn adds carries the prefix
 		return names{
-			id: "X-Webhook-Id", timestamp: "X-Webhook-Timestamp", signature: "X-Webhook-Signature",
-			delivery: "X-Delivery-Id", attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+			id:        "X-Webhook-Id",
+			timestamp: "X-Webhook-Timestamp",
+			signature: "X-Webhook-Signature",
+			delivery:  "X-Delivery-Id",
+			attempt:   "X-" + prefix + "-Attempt",
+			replayed:  "X-" + prefix + "-Replayed",
 		}
 	case TV1:
 		return names{
-			signature: prefix + "-Signature", id: prefix + "-Event-Id", event: prefix + "-Event-Type",
-			endpoint: prefix + "-Webhook-Id", attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+			signature: prefix + "-Signature",
+			id:        prefix + "-Event-Id",
+			event:     prefix + "-Event-Type",
+			endpoint:  prefix + "-Webhook-Id",
+			attempt:   "X-" + prefix + "-Attempt",
+			replayed:  "X-" + prefix + "-Replayed",
 		}
 	case BodyHex:
 		return names{
-			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", signature: "X-" + prefix + "-Signature",
-			timestamp: "X-" + prefix + "-Timestamp", retry: "X-" + prefix + "-Retry-Attempt",
-			attempt: "X-" + prefix + "-Attempt", resend: "X-" + prefix + "-Retry", replayed: "X-" + prefix + "-Replayed",
-			rfc3339: true,
+			id:        "X-" + prefix + "-Event-Id",
+			event:     "X-" + prefix + "-Event",
+			signature: "X-" + prefix + "-Signature",
+			timestamp: "X-" + prefix + "-Timestamp",
+			retry:     "X-" + prefix + "-Retry-Attempt",
+			attempt:   "X-" + prefix + "-Attempt",
+			resend:    "X-" + prefix + "-Retry",
+			replayed:  "X-" + prefix + "-Replayed",
+			rfc3339:   true,
 		}
 	case Raw, Templated:
 		return names{
-			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", delivery: "X-" + prefix + "-Delivery",
-			timestamp: "X-" + prefix + "-Timestamp", signature: "X-" + prefix + "-Signature",
-			attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+			id:        "X-" + prefix + "-Event-Id",
+			event:     "X-" + prefix + "-Event",
+			delivery:  "X-" + prefix + "-Delivery",
+			timestamp: "X-" + prefix + "-Timestamp",
+			signature: "X-" + prefix + "-Signature",
+			attempt:   "X-" + prefix + "-Attempt",
+			replayed:  "X-" + prefix + "-Replayed",
 		}
 	}
 	return names{}

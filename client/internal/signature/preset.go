@@ -16,27 +16,47 @@ func Presets() []Preset {
 		{Name: "svix", Format: Standard, Shape: &Shape{Body: bodyPayload, HeaderPrefix: "svix-"}},
 		{Name: "standard-webhooks", Format: Standard, Shape: &Shape{Body: bodyPayload}},
 		{Name: "stripe", Format: TV1, Prefix: "Stripe", Shape: &Shape{Body: bodyPayload}},
-		{Name: "github", Format: Templated, Shape: &Shape{
-			Body: bodyPayload, HeaderPrefix: "X-GitHub-",
-			HeaderNames: map[string]string{"signature": "X-Hub-Signature-256", "timestamp": ""},
-			Signature:   &Template{Value: "sha256={hex}", Content: "{body}"},
-			AlsoSign: &AlsoSign{
-				Format:      Templated,
-				HeaderNames: onlySignature("X-Hub-Signature"),
-				Signature:   &Template{Value: "sha1={hex}", Content: "{body}", Algorithm: hmacSHA1},
+		{
+			Name:   "github",
+			Format: Templated,
+			Shape: &Shape{
+				Body:         bodyPayload,
+				HeaderPrefix: "X-GitHub-",
+				HeaderNames:  map[string]string{"signature": "X-Hub-Signature-256", "timestamp": ""},
+				Signature:    &Template{Value: "sha256={hex}", Content: "{body}"},
+				AlsoSign: &AlsoSign{
+					Format:      Templated,
+					HeaderNames: onlySignature("X-Hub-Signature"),
+					Signature:   &Template{Value: "sha1={hex}", Content: "{body}", Algorithm: hmacSHA1},
+				},
 			},
-		}},
-		{Name: "shopify", Format: Templated, Shape: &Shape{
-			Body: bodyPayload, HeaderPrefix: "X-Shopify-",
-			HeaderNames: map[string]string{
-				"signature": "X-Shopify-Hmac-Sha256", "event": "X-Shopify-Topic", "id": "X-Shopify-Event-Id", "delivery": "X-Shopify-Webhook-Id", "timestamp": "",
+		},
+		{
+			Name:   "shopify",
+			Format: Templated,
+			Shape: &Shape{
+				Body:         bodyPayload,
+				HeaderPrefix: "X-Shopify-",
+				HeaderNames: map[string]string{
+					"signature": "X-Shopify-Hmac-Sha256",
+					"event":     "X-Shopify-Topic",
+					"id":        "X-Shopify-Event-Id",
+					"delivery":  "X-Shopify-Webhook-Id",
+					"timestamp": "",
+				},
+				Signature: &Template{Value: "{base64}", Content: "{body}"},
 			},
-			Signature: &Template{Value: "{base64}", Content: "{body}"},
-		}},
-		{Name: "slack", Format: Templated, Shape: &Shape{
-			Body: bodyPayload, HeaderPrefix: "X-Slack-", HeaderNames: map[string]string{"timestamp": "X-Slack-Request-Timestamp"},
-			Signature: &Template{Value: "v0={hex}", Content: "v0:{ts}:{body}"},
-		}},
+		},
+		{
+			Name:   "slack",
+			Format: Templated,
+			Shape: &Shape{
+				Body:         bodyPayload,
+				HeaderPrefix: "X-Slack-",
+				HeaderNames:  map[string]string{"timestamp": "X-Slack-Request-Timestamp"},
+				Signature:    &Template{Value: "v0={hex}", Content: "v0:{ts}:{body}"},
+			},
+		},
 	}
 }
 

@@ -45,10 +45,15 @@ type AlsoSign struct {
 
 // Wire is how the second signature is made.
 func (a *AlsoSign) Wire() Wire {
-	return Wire{Format: a.Format, Prefix: a.Prefix, Shape: &Shape{
-		HeaderPrefix: a.HeaderPrefix,
-		HeaderNames:  a.HeaderNames, Signature: a.Signature,
-	}}
+	return Wire{
+		Format: a.Format,
+		Prefix: a.Prefix,
+		Shape: &Shape{
+			HeaderPrefix: a.HeaderPrefix,
+			HeaderNames:  a.HeaderNames,
+			Signature:    a.Signature,
+		},
+	}
 }
 
 // Format keeps a shape short in logs.

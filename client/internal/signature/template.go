@@ -227,9 +227,7 @@ func (s *signer) stamp(value string) (stamp string, ok bool) {
 }
 
 // verifyTemplate is Verify in the format template.
-func (w Wire) verifyTemplate(n names, header func(string) string, body []byte, keys []Key, now time.Time,
-	tolerance time.Duration,
-) error {
+func (w Wire) verifyTemplate(n names, header func(string) string, body []byte, keys []Key, now time.Time, tolerance time.Duration) error {
 	s := w.Shape.Signature.signer()
 	value := header(n.signature)
 	if value == "" {

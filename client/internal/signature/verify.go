@@ -36,9 +36,7 @@ const (
 // For Standard a secret can be whsec_, whpk_ or whsk_. The error is a *fault.Error with one of the codes above; its
 // field is the header concerned. Signatures are compared in constant time. BodyHex signs no timestamp, so it checks
 // none.
-func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time,
-	tolerance time.Duration,
-) error {
+func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
 	f := w.Format
 	if f == Templated && (w.Shape == nil || w.Shape.Signature == nil) {
 		return fault.InvalidField("wire.signature", "wire_template_missing", "The format template needs a signature: its value and what is signed.")
@@ -88,8 +86,11 @@ func (w Wire) Verify(header func(name string) string, body []byte, secrets []str
 }
 
 func missing(name string) error {
-	return fault.InvalidField(name, CodeHeaderMissing,
-		fmt.Sprintf("The request has no %s header. Check whether a proxy removed it, and whether the format is correct.", name))
+	return fault.InvalidField(
+		name,
+		CodeHeaderMissing,
+		fmt.Sprintf("The request has no %s header. Check whether a proxy removed it, and whether the format is correct.", name),
+	)
 }
 
 // verifiers parses the secrets; whpk_ can verify but not sign, so ParseKey does not know it.
@@ -179,19 +180,29 @@ func match(name, header string, keys []Key, c content) error {
 		}
 	}
 	if !known {
-		return fault.InvalidField(name, CodeSchemeUnknown,
-			fmt.Sprintf("No signature in this header has the form of the %s format, such as %s.", f, shapes[f]))
+		return fault.InvalidField(
+			name,
+			CodeSchemeUnknown,
+			fmt.Sprintf("No signature in this header has the form of the %s format, such as %s.", f, shapes[f]),
+		)
 	}
 	return mismatch(name)
 }
 
 func mismatch(name string) error {
-	return fault.InvalidField(name, CodeMismatch,
-		"No signature matches. Check that this is the endpoint's secret, and that the body is the exact bytes received, before any JSON parsing or re-encoding.")
+	return fault.InvalidField(
+		name,
+		CodeMismatch,
+		"No signature matches. Check that this is the endpoint's secret, and that the body is the exact bytes received, before any JSON parsing or re-encoding.",
+	)
 }
 
 var shapes = map[Format]string{
-	Standard: "v1,<base64>", XWebhook: "v1=<hex>", TV1: "t=<unix>,v1=<hex>", BodyHex: "<64 hex digits>", Raw: "<64 hex digits>",
+	Standard: "v1,<base64>",
+	XWebhook: "v1=<hex>",
+	TV1:      "t=<unix>,v1=<hex>",
+	BodyHex:  "<64 hex digits>",
+	Raw:      "<64 hex digits>",
 }
 
 func knownScheme(f Format, item string) bool {
