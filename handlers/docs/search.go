@@ -20,7 +20,7 @@ type entry struct {
 // most is the maximum number of results; the script shows the same number
 const (
 	mostHits   = 20
-	mostText   = 900 // of a section in the index
+	mostText   = 850 // of a section in the index
 	mostWords  = 8
 	titleScore = 10
 	pageScore  = 4
