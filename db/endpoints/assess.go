@@ -118,7 +118,7 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	if err != nil {
 		return err
 	}
-	if err := Reroute(ctx, q, off, false); err != nil {
+	if err := reroute(ctx, q, off, false); err != nil {
 		return err
 	}
 	if err := holdLane(ctx, q, off); err != nil {

@@ -49,7 +49,7 @@ type Start int
 
 // The ways to begin.
 const (
-	Verify   Start = iota // a verification is sent
+	verify   Start = iota // a verification is sent
 	Later                 // its deliveries are held until a verification is requested
 	Verified              // it was in use elsewhere, and is active at once
 )
@@ -83,10 +83,10 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 			return show.Endpoint{}, err
 		}
 	}
-	if err := Reroute(ctx, q, row, false); err != nil {
+	if err := reroute(ctx, q, row, false); err != nil {
 		return show.Endpoint{}, err
 	}
-	if n.Start == Verify {
+	if n.Start == verify {
 		if _, err := requestVerification(ctx, q, tenant, row.ID); err != nil {
 			return show.Endpoint{}, err
 		}
@@ -124,15 +124,6 @@ func Insert(
 // Read reads one endpoint that is not deleted.
 func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (show.Endpoint, error) {
 	row, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
-	if err != nil {
-		return show.Endpoint{}, err
-	}
-	return complete(ctx, q, ring, row)
-}
-
-// ReadAny is Read of an endpoint that can be deleted: its deliveries stay. Its condition then means nothing.
-func ReadAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (show.Endpoint, error) {
-	row, err := q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return show.Endpoint{}, err
 	}
@@ -328,7 +319,7 @@ func (ed Editor) auditNew(ctx context.Context, q *sql.Queries, e show.Endpoint, 
 
 // Adopt makes the endpoint of a row that Insert stored a part of the tenant's routes, and records its creation.
 func (ed Editor) Adopt(ctx context.Context, q *sql.Queries, row sql.Endpoint, imported bool) (show.Endpoint, error) {
-	if err := Reroute(ctx, q, row, false); err != nil {
+	if err := reroute(ctx, q, row, false); err != nil {
 		return show.Endpoint{}, err
 	}
 	e, err := complete(ctx, q, ed.Keys, row)
@@ -442,7 +433,7 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 	}
 	switch {
 	case !to.Routes(before.Settings) || row.Status != string(before.Status):
-		err = Reroute(ctx, q, row, false)
+		err = reroute(ctx, q, row, false)
 	case !to.Sends(before.Settings):
 		_, err = q.BumpRouting(ctx, tenant)
 	}
@@ -498,7 +489,7 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	if err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := Reroute(ctx, q, e, true); err != nil {
+	if err := reroute(ctx, q, e, true); err != nil {
 		return sql.Endpoint{}, err
 	}
 	if err := q.DeleteEndpoint(ctx, sql.DeleteEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {

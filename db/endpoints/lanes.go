@@ -85,9 +85,9 @@ type LaneState struct {
 	Ready bool // ready deliveries are sent as fast as the endpoint's limits and the workers allow
 }
 
-// ConditionsCrossTenant returns the condition of endpoints of any tenant, for the console, without counts of waiting
+// conditionsCrossTenant returns the condition of endpoints of any tenant, for the console, without counts of waiting
 // deliveries.
-func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
+func conditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
 	lanes, err := WaitingLanes(ctx, q, nil, ids)
 	found := make(map[id.UUID]LaneState, len(lanes))
 	for endpointID, l := range lanes {

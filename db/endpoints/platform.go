@@ -53,7 +53,7 @@ func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host str
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	states, err := ConditionsCrossTenant(ctx, q, ids)
+	states, err := conditionsCrossTenant(ctx, q, ids)
 	found := make([]show.PlatformEndpoint, len(rows))
 	for i, r := range rows {
 		found[i] = show.PlatformEndpoint{
@@ -81,7 +81,7 @@ func Lanes(ctx context.Context, q *sql.Queries, limit int) ([]show.Lane, error) 
 	for i, r := range rows {
 		ids[i] = r.EndpointID
 	}
-	states, err := ConditionsCrossTenant(ctx, q, ids)
+	states, err := conditionsCrossTenant(ctx, q, ids)
 	lanes := make([]show.Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = show.Lane{

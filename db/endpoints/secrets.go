@@ -82,7 +82,8 @@ func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 // Rotation describes how an endpoint gets its next secret.
 type Rotation struct {
 	Overlap int // seconds for which older secrets stay live; 0 ends them immediately
-	// Choose returns the next secret of requests that are rendered like this. pair: the newest live secret is a key pair.
+	// Choose returns the next secret of requests that are rendered like this. pair: the newest live secret is a key
+	// pair.
 	Choose func(w signature.Wire, pair bool) (endpoint.Secret, error)
 }
 

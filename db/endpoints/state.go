@@ -38,7 +38,7 @@ func SetState(
 		if row, err = q.SetEndpointStatus(ctx, set); err != nil {
 			return e, false, err
 		}
-		if err := Reroute(ctx, q, row, false); err != nil {
+		if err := reroute(ctx, q, row, false); err != nil {
 			return e, false, err
 		}
 		if err := holdLane(ctx, q, row); err != nil {
@@ -153,8 +153,8 @@ func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 	return v, q.NotifyJobs(ctx)
 }
 
-// Reroute creates a new routing version of a tenant, and records what the endpoint routes under it.
-func Reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) error {
+// reroute creates a new routing version of a tenant, and records what the endpoint routes under it.
+func reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) error {
 	version, err := q.BumpRouting(ctx, e.TenantID)
 	if err != nil {
 		return err

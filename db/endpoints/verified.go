@@ -75,7 +75,7 @@ func open(ctx context.Context, q *sql.Queries, was, e sql.Endpoint) error {
 			return err
 		}
 	}
-	if err := Reroute(ctx, q, e, false); err != nil {
+	if err := reroute(ctx, q, e, false); err != nil {
 		return err
 	}
 	if err := holdLane(ctx, q, e); err != nil {

@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// MostStats bounds the rows of the roll-ups that one query reads.
-const MostStats = 100_000
+// mostStats bounds the rows of the roll-ups that one query reads.
+const mostStats = 100_000
 
 // StatsAsked selects numbers of a tenant's attempts.
 type StatsAsked struct {
@@ -49,12 +49,12 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 		LateTo:        a.Minutes[3],
 		Endpoint:      a.Endpoint,
 		EventType:     a.EventType,
-		Most:          MostStats + 1,
+		Most:          mostStats + 1,
 	})
 	if err != nil {
 		return series, err
 	}
-	if len(rows) > MostStats {
+	if len(rows) > mostStats {
 		return series, errTooManyStats
 	}
 	for _, r := range rows {

@@ -469,7 +469,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"custom_headers":      func(s *endpoint.Settings) { header(s, "A", "b") },
 		"metadata":            func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
-	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its secret.
+	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its
+	// secret.
 	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+4 {
 		t.Errorf("%d fields, %d cases: a field is not tried", fields, len(changes))
 	}

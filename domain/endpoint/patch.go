@@ -176,8 +176,8 @@ func setRetries(s *Settings, raw json.RawMessage) error {
 	return s.SetRetries(p)
 }
 
-// SetRetries reads a retry policy: a name, or custom delays without a name. A jitter or a spread alone changes that of a
-// custom policy.
+// SetRetries reads a retry policy: a name, or custom delays without a name. A jitter or a spread alone changes that of
+// a custom policy.
 func (s *Settings) SetRetries(p RetryPolicy) error {
 	was := s.RetryPolicy
 	switch {

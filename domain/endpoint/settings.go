@@ -136,8 +136,8 @@ func (s *Settings) SetFormat(f signature.Format) {
 	s.Format = f
 }
 
-// Migrating are the settings of a new endpoint whose receiver knows its secret already. Published verifiers of t-v1 read
-// a single v1, so a rotation sends one signature unless somebody asks for more.
+// Migrating are the settings of a new endpoint whose receiver knows its secret already. Published verifiers of t-v1
+// read a single v1, so a rotation sends one signature unless somebody asks for more.
 func (s Settings) Migrating() Settings {
 	if s.Format == signature.TV1 && s.Rotation == "" {
 		s.Rotation = signature.SignOne

@@ -20,6 +20,6 @@ func (r Record) Over(now time.Time) bool {
 		r.Succeeded.After(r.Failed) && now.Sub(r.Failed) > degradedFor
 }
 
-// Degraded reports whether an endpoint that is sent to fails too often now: fewer than WarningPercent of the attempts of
-// its last 24 hours succeeded, and that is not over.
+// Degraded reports whether an endpoint that is sent to fails too often now: fewer than WarningPercent of the attempts
+// of its last 24 hours succeeded, and that is not over.
 func (r Record) Degraded(now time.Time) bool { return r.Day.Under(WarningPercent) && !r.Over(now) }

@@ -70,8 +70,8 @@ func TestDeliveriesOfAllTenantsAreFiltered(t *testing.T) {
 		"host=two.example.com&status=failed":  {"failed"},
 		"host=nowhere.example.com":            {},
 		"tenant=" + id.Tenant.Format(acme) + "&host=two.example.com": {},
-		"since=2001-01-01T00:00": all,
-		"until=2001-01-01T00:00": {},
+		"since=2001-01-01T00:00":                                     all,
+		"until=2001-01-01T00:00":                                     {},
 	} {
 		page := w.page("/console/deliveries?" + query)
 		for _, name := range all {

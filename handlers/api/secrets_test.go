@@ -276,7 +276,8 @@ func TestASealedSecretMovedToAnotherEndpointDoesNotOpen(t *testing.T) {
 	}
 }
 
-// A receiver of t-v1 that brings its secret along reads a single v1; where each secret signs, there is nothing to switch.
+// A receiver of t-v1 that brings its secret along reads a single v1; where each secret signs, there is nothing to
+// switch.
 func TestAMigratedReceiverGetsOneSignatureDuringARotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/deliveries"
 	"posthorn/domain/access"
 	"posthorn/domain/compare"
@@ -29,8 +30,8 @@ func (a *dashboard) readsPayloads(c *handlers.Call, q *db.Tx) (bool, error) {
 	if c.Actor.Role.May(access.ReadPayloads) {
 		return true, nil
 	}
-	t, err := q.GetTenant(c.Ctx(), c.Actor.Tenant)
-	return c.Actor.Role.MayReadPayloads(access.ViewersReadPayloads(t.Settings)), err
+	t, err := accounts.FindTenant(c.Ctx(), q, c.Actor.Tenant)
+	return c.Actor.Role.MayReadPayloads(t.ViewersReadPayloads()), err
 }
 
 func (a *dashboard) showDelivery(c *handlers.Call) error {

@@ -1,19 +1,11 @@
 package house_test
 
 import (
-	"flag"
 	"go/ast"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// The files that still see rows or call statements. The list only shrinks: a file that no longer does leaves it.
-const remaining = "testdata/rows.txt"
-
-var update = flag.Bool("update", false, "remove the files from the list that no longer belong there")
 
 // What packages under db/ share among themselves: statements for batches, and connections that have no role yet.
 var dbAlone = []string{"Args", "Identifier", "RoleIngest", "RoleWorker", "Schema", "SetRole", "Translate", "Widen"}
@@ -81,36 +73,12 @@ func selects(e ast.Expr, of, name string) bool {
 
 func TestRowsStayInDBAndWorker(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(remaining)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]bool{}
-	for _, name := range strings.Fields(string(data)) {
-		listed[name] = true
-	}
-	found := map[string]bool{}
 	for _, s := range sources(t) {
 		if s.test() || s.generated {
 			continue
 		}
 		if why := seesRows(s); why != "" {
-			found[s.path] = true
-			if !listed[s.path] {
-				t.Errorf("%s %s", s.path, why)
-			}
-		}
-	}
-	if *update {
-		maps.DeleteFunc(listed, func(name string, _ bool) bool { return !found[name] })
-		text := strings.Join(slices.Sorted(maps.Keys(listed)), "\n") + "\n"
-		if err := os.WriteFile(remaining, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name := range listed {
-		if !found[name] {
-			t.Errorf("%s no longer sees rows: go test ./tools/house -update takes it off the list", name)
+			t.Errorf("%s %s", s.path, why)
 		}
 	}
 }
