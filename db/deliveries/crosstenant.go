@@ -79,7 +79,10 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l ListOptions) (page P
 			return page, err
 		}
 		page.Rows = append(page.Rows, p.Rows...)
-		if reached := id.UUID(p.Next); p.Next != nil && reached.Compare(whole) > 0 {
+		if p.Next == nil {
+			continue
+		}
+		if reached := id.UUID(p.Next); reached.Compare(whole) > 0 {
 			whole = reached
 		}
 	}
