@@ -59,7 +59,7 @@ func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
 	w.exec("INSERT INTO mails (id, key, recipient, kind, state, tries, last_error, created_at) VALUES ($1, 'k', 'a@example.com', 'notice', 'failed', 9, 'refused', now())", db.NewID())
 	w.holds("/console", []string{
 		"Deliveries of Noisy are overdue: the oldest has been due for 6 minutes.", "https://loud.example.com/in", "worker-1", "1 worker stopped without signing off.",
-		"down.example.com is down for 2 tenants.", "1 event that was emitted in SQL was rejected.", "1 email failed permanently.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
+		"down.example.com: down for 2 tenants.", "1 event that was emitted in SQL was rejected.", "1 email failed permanently.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
 		`name="of" value="` + id.Tenant.Format(noisy) + `"`, "Pause Noisy?", "Noisy has 1,200 deliveries ready to send, 100% of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
 	}, []string{"All clear", "s3cr3t", "Quiet has"})
 	w.holds("/console/pauses?of="+id.Tenant.Format(noisy)+"&scope=tenant", []string{`value="` + id.Tenant.Format(noisy) + `"`, `value="tenant" selected`}, nil)
@@ -88,9 +88,10 @@ func TestAHostLeadsToItsEndpointsAcrossTenants(t *testing.T) {
 	w.endpoint(umbrella, "https://hooks.example.com/umbrella", "active", 0)
 	w.endpoint(umbrella, "https://off.example.com/x", "disabled", 0)
 	w.endpoint(umbrella, "https://well.example.com/x", "active", 0)
-	w.holds("/console/health", []string{"partly down", "disabled", "well.example.com", "/console/health/endpoints?host=hooks.example.com"}, nil)
-	w.holds("/console/health?state=failing", []string{"hooks.example.com", "partly down"}, []string{"well.example.com", "off.example.com"})
-	w.holds("/console", []string{"hooks.example.com is partly down for 2 tenants"}, []string{"is down for"})
+	w.worker("worker-1", time.Second, false)
+	w.holds("/console/health", []string{"1 of 2 failing", "disabled", "well.example.com", "/console/health/endpoints?host=hooks.example.com"}, nil)
+	w.holds("/console/health?state=failing", []string{"hooks.example.com", "1 of 2 failing"}, []string{"well.example.com", "off.example.com"})
+	w.holds("/console", []string{"hooks.example.com: 1 of 2 failing for 2 tenants."}, []string{": down for"})
 	w.holds("/console/health/endpoints?host=hooks.example.com", []string{"/acme", "/umbrella", ">Acme<", ">Umbrella<", ">failing<", ">active<"}, []string{"off.example.com", "s3cr3t"})
 	w.holds("/console/health/endpoints", []string{"/acme", "off.example.com", "disabled"}, []string{"/umbrella", "well.example.com"})
 	w.holds("/console/health/endpoints?host=nowhere.example.com", []string{"No endpoint"}, nil)
