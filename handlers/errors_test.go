@@ -21,8 +21,8 @@ var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 // notOfTheAPI are folders and files whose errors appear on a terminal, in logs, or in users' own programs, and never
 // in a response of the API.
 var notOfTheAPI = []string{
-	"../db/embedded", "../tools/dbtest", "../db/seal", "../db/migrate.go", "../db/roles.go", "../db/maintenance/move.go", "../db/endpoints/verified.go", "../db/connect.go", "../domain/signature/verify.go",
-	"../domain/signature/sign.go", "../domain/health",
+	"../db/embedded", "../tools/dbtest", "../db/seal", "../db/migrate.go", "../db/roles.go", "../db/move", "../db/endpoints/verified.go", "../db/connect.go", "../domain/signature/verify.go",
+	"../domain/signature/sign.go", "../domain/health", "../domain/summary",
 	"../handlers/svix", // responds with the codes of Svix's API
 }
 
@@ -56,12 +56,16 @@ func codes(t *testing.T, path string, into map[string]string) {
 			if at, ok := makers[name]; ok && len(n.Args) > at+1 {
 				note(n.Args[at])
 			}
-			// oneOf makes the code from a field's name: the first literal of its arguments (domain/endpoint,
-			// handlers/filter.go).
+			// oneOf makes the code from a field's name, which is its first literal (domain/endpoint, handlers/filter.go)
+			// or that of a row of the table of settings (choiceField).
 			if name == "oneOf" {
 				if i := slices.IndexFunc(n.Args, func(e ast.Expr) bool { return literal(e) != "" }); i >= 0 {
 					note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(n.Args[i]), `"`) + `_unknown"`})
 				}
+			}
+		case *ast.CompositeLit:
+			if name := choiceField(n); name != "" {
+				note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(name, `"`) + `_unknown"`})
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {
@@ -75,6 +79,29 @@ func codes(t *testing.T, path string, into map[string]string) {
 			}
 		}
 	}
+}
+
+// choiceField is the literal name of a setting that is chosen from a few (domain/endpoint/fields.go), or empty.
+func choiceField(n *ast.CompositeLit) (name string) {
+	choice := false
+	for _, e := range n.Elts {
+		pair, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return ""
+		}
+		switch key, _ := pair.Key.(*ast.Ident); {
+		case key == nil:
+		case key.Name == "Name":
+			name = literal(pair.Value)
+		case key.Name == "Type":
+			word, ok := pair.Value.(*ast.Ident)
+			choice = ok && word.Name == "Choice"
+		}
+	}
+	if !choice {
+		return ""
+	}
+	return name
 }
 
 // literal is the value of a string literal, or empty.

@@ -40,7 +40,7 @@ type Field struct {
 	Low, High   int      // of Number; High also of Text, in characters
 	Range       string   // what a refusal says after the range
 	Label       string   // on pages
-	Hint        string   // on pages, below the field
+	Hint        string   // on pages, below the field; of Pairs, how an entry is written and a comma come first
 	Unit        string   // on pages, of a number
 	Placeholder string
 	Flag        string // of the command line; empty: the name with hyphens
@@ -229,7 +229,8 @@ func (f Field) Parse(text string) (json.RawMessage, error) {
 	case f.Type == Pairs:
 		pairs, ok := ReadPairs(text)
 		if !ok {
-			return nil, fault.InvalidField(f.Name, "text_malformed", "Enter one entry per line, as key: value.")
+			entry, _, _ := strings.Cut(f.Hint, ",")
+			return nil, fault.InvalidField(f.Name, "text_malformed", "Enter one entry per line, as "+entry+".")
 		}
 		v = pairs
 	case f.Type == Text:

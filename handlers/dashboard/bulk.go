@@ -103,12 +103,14 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 	}
 	b.Filter = bulk.Filter{
 		Status:   p.Status,
-		Endpoint: form.Get("endpoint"),
 		Type:     p.Type,
 		Channel:  p.Channel,
 		Since:    orNil(p.Since),
 		Until:    orNil(p.Until),
 		Archived: p.Archived,
+	}
+	if !p.Endpoint.IsZero() {
+		b.Filter.Endpoint = id.Endpoint.Format(p.Endpoint) // the address may have its external id
 	}
 	return b, nil
 }

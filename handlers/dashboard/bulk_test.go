@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
@@ -81,7 +82,8 @@ func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
 	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "wait": {"breaker"}}).want(400, "reason for waiting")
 	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Specify which deliveries")
 	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Specify which deliveries")
-	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(404)
+	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(400, "This is not the id of an endpoint")
+	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {id.Endpoint.Format(db.NewID())}}).want(404)
 	ask(url.Values{"action": {"cancel"}, "id": {id.Delivery.Format(foreign)}}).want(200, "Nothing to cancel", "None of these deliveries can be canceled").lacks("/bulk-jobs\"")
 	if got := dev.get(mine.path+"/bulk-jobs").want(200, "No bulk jobs yet"); strings.Contains(got.Body, "job_") {
 		t.Error("there is a job")

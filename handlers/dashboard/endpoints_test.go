@@ -132,7 +132,7 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
 	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints with the highest failure rate", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
 	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "Endpoint failing", ">failing<", "Probe now", "will be disabled", "503").keep("endpoint-failing")
-	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "retrying", "delivered").lacks("<html")
+	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "on hold", "delivered").lacks("<html")
 	w.as(access.Owner).get(w.root+"/endpoints").want(200, "erp.acme-logistics.com").keep("endpoints-busy")
 }
 
