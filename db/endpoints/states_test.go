@@ -273,7 +273,9 @@ func TestStatesInSQLAreThoseOfTheDomain(t *testing.T) {
 	w.agree("worker, one tenant", w.states("worker", &w.suspended))
 	w.rowsAgree(all, seen)
 	for _, r := range condition.Reasons() {
-		if !seen[string(r)] {
+		// What is in flight is noted in its lane and waits for nothing: the counting statement (queries/jobs.sql) asks for
+		// it before posthorn.row_waits.
+		if r != condition.InFlight && !seen[string(r)] {
 			t.Errorf("no delivery waits for %s: the combinations lack a fact", r)
 		}
 	}
