@@ -166,7 +166,8 @@ func TestEveryStopIsAFinding(t *testing.T) {
 			"The operator of this platform suspended this tenant. Nothing is sent, and nothing is lost.",
 		},
 		"suspended, without endpoints": {
-			summary.Facts{SuspendedAt: noon}, health.Critical, "suspended",
+			summary.Facts{SuspendedAt: noon},
+			health.Critical, "suspended",
 			"The operator of this platform suspended this tenant. Nothing is sent, and nothing is lost.",
 		},
 		"no worker": {
