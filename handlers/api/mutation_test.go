@@ -25,6 +25,9 @@ import (
 // row-level security. Each must suffice alone. A proxy between the program and PostgreSQL rewrites queries as they
 // pass.
 
+// inCondition finds the tenant in a condition: an argument, one that the console leaves out, or a column of arguments.
+var inCondition = regexp.MustCompile(`tenant_id = (?:@tenant_id|sqlc\.narg\('tenant(?:_id)?'\)|u\.tenant_id)`)
+
 // tenantQueries names the queries that run as a tenant and have its id in a condition.
 func tenantQueries(t *testing.T) map[string]bool {
 	t.Helper()
@@ -36,7 +39,7 @@ func tenantQueries(t *testing.T) map[string]bool {
 		}
 		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
 			name, _, _ := strings.Cut(query, " ")
-			if strings.Contains(query, "tenant_id = @tenant_id") {
+			if inCondition.MatchString(query) {
 				names[name] = true
 			}
 		}
@@ -47,7 +50,7 @@ func tenantQueries(t *testing.T) map[string]bool {
 	return names
 }
 
-var ofTenant = regexp.MustCompile(`((?:\w+\.)?tenant_id = \$\d+)`)
+var ofTenant = regexp.MustCompile(`((?:\w+\.)?tenant_id = (?:\$\d+|u\.tenant_id))`)
 
 // withoutTenant removes the tenant from the conditions of some queries.
 func withoutTenant(wanted func(name string) bool) func(sql string) string {
@@ -301,11 +304,12 @@ var gates = map[string]string{
 	"GetEndpoint":     "/endpoints",
 	"LockEndpoint":    "/endpoints",
 	"ListEndpoints":   "/endpoints",
-	"GetDelivery":     "/deliveries",
+	"ReadDeliveries":  "/deliveries",
 	"GetKey":          "/keys",
 	"ListKeys":        "/keys",
 	"ScanAudit":       "/audit-log",
 	"BeginStream":     "/listeners",
+	"ListRejected":    "/outbox",
 	"RetryRejected":   "/outbox",
 	"DiscardRejected": "/outbox",
 }
