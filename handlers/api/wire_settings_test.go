@@ -11,11 +11,11 @@ func TestCustomSchedulesAreShownAsTheyApply(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("wire")
 	for in, want := range map[string]string{
-		`{"delays":[60,300,1800,7200,43200],"jitter":0}`: `{"delays":[60,300,1800,7200,43200],"jitter":0,"name":"custom"}`,
-		`{"name":"custom","delays":[5]}`:                 `{"delays":[5],"jitter":0.1,"name":"custom"}`,
-		`{"delays":[]}`:                                  `{"delays":[],"jitter":0.1,"name":"custom"}`,
-		`{"name":"once"}`:                                `{"delays":[],"jitter":0,"name":"once"}`,
-		`{"name":"short"}`:                               `{"delays":[5,30,300],"jitter":0.1,"name":"short"}`,
+		`{"delays":[60,300,1800,7200,43200],"jitter":0}`: `{"delays":[60,300,1800,7200,43200],"jitter":0,"name":"custom","spread":"both"}`,
+		`{"name":"custom","delays":[5]}`:                 `{"delays":[5],"jitter":0.1,"name":"custom","spread":"both"}`,
+		`{"delays":[]}`:                                  `{"delays":[],"jitter":0.1,"name":"custom","spread":"both"}`,
+		`{"name":"once"}`:                                `{"delays":[],"jitter":0,"name":"once","spread":"both"}`,
+		`{"name":"short"}`:                               `{"delays":[5,30,300],"jitter":0.1,"name":"short","spread":"both"}`,
 	} {
 		made := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`","retry_policy":`+in+`}`).want(http.StatusCreated)
 		shown, err := json.Marshal(made.get("retry_policy"))
