@@ -194,11 +194,11 @@ FROM (
 		min(q.due_at) FILTER (WHERE q.due) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.due AND q.due_at IS NULL) AS oldest
 	FROM (
 		SELECT w.endpoint_id, w.delivery_id, w.due_at, l.since, w.state = 0 AND l.due AS due,
-			CASE WHEN l.endpoint_id IS NULL THEN '' WHEN l.in_flight ? w.delivery_id::text THEN 'in_flight' ELSE posthorn.row_waits(w.state, w.due_at, w.asked, l.condition, l.waits, l.not_before) END AS reason
+			CASE WHEN l.endpoint_id IS NULL THEN '' WHEN l.in_flight ? w.delivery_id::text AND coalesce(w.due_at <= now(), true) THEN 'in_flight' ELSE posthorn.row_waits(w.state, w.due_at, w.asked, l.condition, l.waits, l.not_before) END AS reason
 		FROM queue w LEFT JOIN (
 			SELECT s.*, f.in_flight FROM posthorn.lane_states(NULL, @silent_seconds)
 				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
-				LEFT JOIN lanes f ON f.endpoint_id = s.endpoint_id AND f.in_flight <> '{}' OFFSET 0
+				LEFT JOIN lanes f ON f.endpoint_id = s.endpoint_id AND f.owner IS NOT NULL AND f.in_flight <> '{}' OFFSET 0
 		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
 	) q, (
 		SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,

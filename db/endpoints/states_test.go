@@ -3,7 +3,9 @@ package endpoints_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -272,6 +274,7 @@ func TestStatesInSQLAreThoseOfTheDomain(t *testing.T) {
 	w.agree("tenant", own)
 	w.agree("worker, one tenant", w.states("worker", &w.suspended))
 	w.rowsAgree(all, seen)
+	w.inFlightAgrees(all, seen)
 	for _, r := range condition.Reasons() {
 		// What is in flight is noted in its lane and waits for nothing: the counting statement (queries/jobs.sql) asks for
 		// it before posthorn.row_waits.
@@ -334,5 +337,45 @@ func (w *statesWorld) rowsAgree(all []laneState, seen map[string]bool) {
 				}
 			}
 		}
+	}
+}
+
+// inFlightAgrees compares what the count of waiting deliveries by reason says of two whose requests the lane's owner
+// noted: one of them has ended since, and its next attempt is due later.
+func (w *statesWorld) inFlightAgrees(all []laneState, seen map[string]bool) {
+	w.t.Helper()
+	s := all[slices.IndexFunc(all, func(s laneState) bool { return s.tenant == w.active && s.waits == string(condition.Next) })]
+	due := map[id.UUID]time.Duration{db.NewID(): -time.Minute, db.NewID(): time.Hour}
+	w.as("console", func(tx pgx.Tx) error {
+		for delivery, after := range due {
+			if _, err := tx.Exec(w.t.Context(), `WITH l AS (
+					UPDATE lanes SET owner = $3, limited_by = 0, in_flight = in_flight || jsonb_build_object($2::uuid::text, now()) WHERE endpoint_id = $1)
+				INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, attempts, state, due_at)
+				SELECT tenant_id, $2::uuid, $2::uuid, id, 1, $4, now() + make_interval(secs => $5) FROM endpoints WHERE id = $1`,
+				s.endpoint.String(), delivery.String(), w.live.String(), condition.RowRetry, after.Seconds()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	want, got := map[string]int64{}, map[string]int64{}
+	lane := w.lanes([]laneState{s})[s.endpoint]
+	for delivery, after := range due {
+		row := condition.Row{State: condition.RowRetry, Due: lane.At.Add(after), Sent: lane.InFlight[delivery.String()]}
+		want[string(condition.WaitOf(row, lane.Lane, lane.At).Reason)]++
+	}
+	err := w.db.Worker(w.t.Context(), func(q *sql.Queries) error {
+		rows, err := q.PendingByAge(w.t.Context(), incidents.Silent.Seconds())
+		for _, r := range rows {
+			got[r.Reason] += r.N
+			seen[r.Reason] = true
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		w.t.Errorf("SQL counts %v, domain/condition says %v", got, want)
 	}
 }
