@@ -397,7 +397,8 @@ func (s scene) health() {
 			want[one.state]++
 		}
 		switch one.wait {
-		case condition.Next, condition.NoWorker, condition.Order: // of the last one the first delivery is ready
+		case condition.Next, condition.NoWorker, condition.InFlight: // due until the response
+		case condition.Order: // its first delivery is ready
 		default:
 			patient = append(patient, one.uuid)
 		}

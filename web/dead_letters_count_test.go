@@ -61,8 +61,8 @@ func (y *youngDay) failures() (endpoint string) {
 				if one.delivered {
 					continue
 				}
-				if _, err := c.Exec(ctx, `INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, replayed, archived)
-					VALUES ($1, $2, $3, 'order.paid', 1, $4, $5)`, y.tenant.String(), d.String(), one.to, one.replayed, one.archived); err != nil {
+				if _, err := c.Exec(ctx, `INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, replayed, archived, trial)
+					VALUES ($1, $2, $3, 'order.paid', 1, $4, $5, $6)`, y.tenant.String(), d.String(), one.to, one.replayed, one.archived, one.to == listener.String()); err != nil {
 					return err
 				}
 			}
