@@ -121,10 +121,12 @@ func TestAnAcknowledgedChangeHoldsForTheNextEventInEveryProcess(t *testing.T) {
 					t.Errorf("round %d: the event is not signed with the secret that replaced the other", round)
 				}
 				rotate(3600)
-				h.as(tenant, func(q *sql.Queries) error {
-					_, _, err := endpoints.SwitchSecret(t.Context(), q, tenant, ep)
-					return err
-				})
+				if format == signature.BodyHex { // of the standard format, all secrets sign and none is switched to
+					h.as(tenant, func(q *sql.Queries) error {
+						_, _, err := endpoints.SwitchSecret(t.Context(), q, tenant, ep)
+						return err
+					})
+				}
 				if a := next(); !signedBy(format, a, h.newestSecret(tenant, ep)) {
 					t.Errorf("round %d: the event is not signed with the secret that was switched to", round)
 				}
