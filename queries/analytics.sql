@@ -86,14 +86,15 @@ SELECT count(*) FROM (
 ) d;
 
 -- name: OldestDue :one
--- How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. A lane costs one index
--- step.
+-- How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. What
+-- is in flight is not kept. A lane costs one index step.
 SELECT coalesce(max(extract(epoch FROM now() - greatest(coalesce(h.due_at, posthorn.created_at(h.delivery_id)), l.since))), 0)::double precision AS seconds
 FROM posthorn.lane_states(@tenant_id, @silent_seconds)
 	AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+JOIN lanes x ON x.tenant_id = @tenant_id AND x.endpoint_id = l.endpoint_id
 CROSS JOIN LATERAL (
 	SELECT q.due_at, q.delivery_id FROM queue q
-	WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = l.endpoint_id
+	WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = l.endpoint_id AND NOT (l.waits = 'next' AND x.in_flight ? q.delivery_id::text)
 	ORDER BY q.seq LIMIT 1
 ) h
 WHERE l.tenant_id = @tenant_id AND l.due;

@@ -356,9 +356,10 @@ const OldestDue = `-- name: OldestDue :one
 SELECT coalesce(max(extract(epoch FROM now() - greatest(coalesce(h.due_at, posthorn.created_at(h.delivery_id)), l.since))), 0)::double precision AS seconds
 FROM posthorn.lane_states($1, $2)
 	AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+JOIN lanes x ON x.tenant_id = $1 AND x.endpoint_id = l.endpoint_id
 CROSS JOIN LATERAL (
 	SELECT q.due_at, q.delivery_id FROM queue q
-	WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = l.endpoint_id
+	WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = l.endpoint_id AND NOT (l.waits = 'next' AND x.in_flight ? q.delivery_id::text)
 	ORDER BY q.seq LIMIT 1
 ) h
 WHERE l.tenant_id = $1 AND l.due
@@ -369,8 +370,8 @@ type OldestDueParams struct {
 	SilentSeconds float64
 }
 
-// How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. A lane costs one index
-// step.
+// How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. What
+// is in flight is not kept. A lane costs one index step.
 func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (float64, error) {
 	row := q.db.QueryRow(ctx, OldestDue, arg.TenantID, arg.SilentSeconds)
 	var seconds float64

@@ -607,9 +607,11 @@ FROM (
 	FROM (SELECT w.tenant_id FROM waiting w WHERE w.tenant_id IS NOT NULL) w
 	CROSS JOIN LATERAL posthorn.lane_states(w.tenant_id, $1)
 		AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	JOIN lanes f ON f.endpoint_id = l.endpoint_id
 	CROSS JOIN LATERAL (
 		SELECT greatest(coalesce(q.due_at, posthorn.created_at(q.delivery_id)), l.since) AS due
-		FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
+		FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id AND NOT (l.waits = 'next' AND f.in_flight ? q.delivery_id::text)
+		ORDER BY q.seq LIMIT 1
 	) h
 	WHERE l.due
 	GROUP BY l.tenant_id
@@ -634,7 +636,7 @@ type ConsoleOldestDueRow struct {
 }
 
 // The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
-// pause nor the endpoint's breaker or limits.
+// pause nor the endpoint's breaker or limits, and no request for them is in flight.
 // Each tenant with something in the queue costs a step of its index, and of each lane only the head counts, so a backlog costs one look. The
 // lane that is meant is named, with its owner.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
