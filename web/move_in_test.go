@@ -318,13 +318,15 @@ func TestReceiversOfOtherSystemsNoticeNothingOfTheMove(t *testing.T) {
 			m.emit("after")
 			m.arrives(who, "after", 1)
 
-			// The receiver learns the new secret beside the old one, and the endpoint switches to it. A worker that has
-			// read the endpoint before can sign with the old secret a moment longer.
+			// The receiver learns the new secret beside the old one, and the endpoint switches to it, unless every live
+			// secret signs. A worker that has read the endpoint before can sign with the old secret a moment longer.
 			m.api("POST", "/endpoints/hook/rotate-secret", fmt.Sprintf(`{"secret":%q}`, system.secrets[1]))
 			m.emit("rotating")
 			m.arrives(who, "rotating", 1) // the receiver has the old secret alone
 			who.trust(system.secrets[:]...)
-			m.api("POST", "/endpoints/hook/switch-secret", "")
+			if name != "svix" {
+				m.api("POST", "/endpoints/hook/switch-secret", "")
+			}
 			want := []string{"before", "during", "after", "rotating", "rotated", "back"}
 			eventually(t, "an event is signed with the new secret", func() bool {
 				id := fmt.Sprintf("switching-%d", len(want))
