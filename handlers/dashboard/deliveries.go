@@ -33,6 +33,7 @@ var deliveryList = handlers.Deliveries.Shown(rows, handlers.BySearch)
 func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	p, err := c.Page(deliveryList)
 	v := pages.DeliveriesView{Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(p.Given)}
+	v.Filter.Search = p.Given.Get("q")
 	if v.Wrong, err = handlers.FormErrors(err); err != nil {
 		return err
 	}
