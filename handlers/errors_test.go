@@ -56,8 +56,8 @@ func codes(t *testing.T, path string, into map[string]string) {
 			if at, ok := makers[name]; ok && len(n.Args) > at+1 {
 				note(n.Args[at])
 			}
-			// oneOf makes the code from a field's name, which is its first literal (domain/endpoint, handlers/filter.go)
-			// or that of a row of the table of settings (choiceField).
+			// oneOf makes the code from a field's name, which is its first literal (domain/endpoint,
+			// handlers/filter.go) or that of a row of the table of settings (choiceField).
 			if name == "oneOf" {
 				if i := slices.IndexFunc(n.Args, func(e ast.Expr) bool { return literal(e) != "" }); i >= 0 {
 					note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(n.Args[i]), `"`) + `_unknown"`})
