@@ -12,6 +12,7 @@ import (
 	"posthorn/db/ledger"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
+	"posthorn/domain/condition"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -19,12 +20,30 @@ import (
 	"posthorn/views/pages"
 )
 
-// listEndpoints lists the tenant's endpoints. There are so few that the filters read all of them.
+// endpointList is the query of the list. It has no pages: there are so few endpoints that its filters read all of them.
+func endpointList() handlers.List {
+	l := handlers.List{
+		Name:    "endpoints",
+		Rows:    mostEndpoints,
+		Whole:   true,
+		Filters: []handlers.Filter{handlers.BySearch},
+	}
+	for _, s := range condition.States() {
+		l.Statuses = append(l.Statuses, string(s))
+	}
+	return l
+}
+
+// listEndpoints lists the tenant's endpoints.
 func (a *dashboard) listEndpoints(c *handlers.Call) error {
+	p, err := c.Page(endpointList())
+	if err != nil {
+		return err
+	}
 	now := a.Now()
 	var list []show.Endpoint
 	var series analytics.Series
-	err := c.Tx(func(q *db.Tx) (err error) {
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Limit: mostEndpoints}); err != nil {
 			return err
 		}
@@ -40,8 +59,8 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		Root:      root(c),
 		MayChange: c.Actor.May(access.ChangeEndpoints),
 		May:       c.Actor.May,
-		Query:     strings.TrimSpace(c.Query("q")),
-		Status:    c.Query("status"),
+		Query:     p.Search,
+		Status:    p.Status,
 		Total:     len(list),
 		Rates:     map[id.UUID]health.Rate{},
 	}
