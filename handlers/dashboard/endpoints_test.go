@@ -152,7 +152,7 @@ func TestEveryPageOfAnEndpointIsSound(t *testing.T) {
 	owner.get(w.root+"/").want(200, "Overview").keep("overview")
 	owner.get(w.root+"/endpoints").want(200, "hooks.acme-logistics.com").keep("endpoints").lacks("canary")
 	owner.get(w.root+"/endpoints?q=nowhere").want(200, "No results").keep("endpoints-filtered")
-	owner.get(w.root+"/endpoints?q=&status=").want(200)
+	owner.get(w.root + "/endpoints?q=&status=").want(200)
 	owner.get(w.root+"/endpoints?status=lost").want(400, "status must be one of")
 	owner.get(w.root+"/endpoints?nonsense=1").want(400, "nonsense")
 	for _, part := range []string{w.root + "/live", path + "/live", path + "/verification"} {
