@@ -23,7 +23,7 @@ func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 	err := d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.DispatchPauses(ctx)
 		for _, r := range rows {
-			p := pause.Pause{Scope: pause.Scope(r.Scope), Host: r.Host}
+			p := pause.Pause{Scope: r.Scope, Host: r.Host}
 			if r.TenantID != nil {
 				p.Tenant = *r.TenantID
 			}

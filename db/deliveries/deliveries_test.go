@@ -168,9 +168,9 @@ func (h *history) want(l deliveries.ListOptions) (ids []id.UUID) {
 			(l.Channel == "" || l.Channel == p.channel) &&
 			(l.Endpoint.IsZero() || l.Endpoint == p.endpoint) && (l.Event.IsZero() || l.Event == p.event) &&
 			!p.id.Time().Before(l.Since) && (l.Until.IsZero() || p.id.Time().Before(l.Until))
-		switch {
-		case l.Status == "":
-		case l.Status == delivery.AllFailed:
+		switch l.Status {
+		case "":
+		case delivery.AllFailed:
 			takes = takes && (p.shown == delivery.Failed || p.shown == delivery.Retrying ||
 				p.shown == delivery.Canceled && p.tried)
 		default:

@@ -145,7 +145,7 @@ func (e *Export) Events(ctx context.Context, take func([]show.Event) error) erro
 				Bytes:    exportBytes,
 			})
 			for _, row := range rows {
-				found = append(found, events.Of(sql.Event(row)))
+				found = append(found, events.Of(row))
 			}
 			return err
 		})

@@ -54,7 +54,8 @@ func (s *Summary) operatorPauses() {
 		paused[w] = append(paused[w], e)
 	}
 	for _, w := range order {
-		es, detail := paused[w], ""
+		es := paused[w]
+		var detail string
 		switch w.scope {
 		case pause.Host:
 			detail = "The operator paused deliveries to " + w.host + "."

@@ -115,16 +115,6 @@ func page(method, path string, h handlers.Handler) handlers.Route {
 	}
 }
 
-// word is a query parameter with one of a few values. Any other value counts as missing.
-func word(c *handlers.Call, name string, words ...string) string {
-	for _, w := range words {
-		if c.Query(name) == w {
-			return w
-		}
-	}
-	return ""
-}
-
 // console runs fn in a transaction that sees all tenants.
 func (a *admin) console(c *handlers.Call) func(fn func(*db.Tx) error) error {
 	return func(fn func(*db.Tx) error) error { return a.DB.Console(c.Ctx(), fn) }

@@ -17,14 +17,6 @@ import (
 	"posthorn/handlers"
 )
 
-// orNull is a nullable field.
-func orNull[T any](v *T) nullable.Nullable[T] {
-	if v == nil {
-		return nullable.NewNullNullable[T]()
-	}
-	return nullable.NewNullableWithValue(*v)
-}
-
 // orEmpty is a list that is never null.
 func orEmpty[T any](v []T) []T {
 	if v == nil {
@@ -45,13 +37,6 @@ func cursorOrNull(next string) nullable.Nullable[string] {
 // is empty at the end of the list.
 func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, next string) {
 	found := show.Cut(rows, p.Limit, position)
-	return found.Rows, p.Cursor(found.Next)
-}
-
-// looked is cut for a query that examines at most scan rows: see show.Scanned.
-func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64, matches bool),
-) (page []T, next string) {
-	found := show.Scanned(rows, p.Limit, int(scan), of)
 	return found.Rows, p.Cursor(found.Next)
 }
 

@@ -12,7 +12,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/delivery"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -25,8 +24,6 @@ import (
 
 // bodyShown is how many bytes of a body a page shows. The whole body can be downloaded.
 const bodyShown = 8 << 10
-
-func maskedURL(raw string) string { return egress.Mask(raw) }
 
 // attemptDetail is an attempt with its response, as far as the actor can read it.
 func attemptDetail(d show.Delivery, t show.Attempt, payloads bool) pages.AttemptDetail {

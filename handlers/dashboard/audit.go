@@ -58,9 +58,6 @@ func (a *dashboard) listAudit(c *handlers.Call) error {
 	}))
 }
 
-// operatorName is an operator's name on a tenant's pages.
-func operatorName(email string) string { return "Operator " + email }
-
 // notForPortals are the kinds whose names a person with a portal link doesn't see: the provider's people and keys.
 var notForPortals = []string{"member", "invitation", "key", "portal_link"}
 
