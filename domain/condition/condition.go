@@ -190,8 +190,8 @@ func (c Condition) Title() string {
 	return "Active"
 }
 
-// meanwhile says what becomes of events at an endpoint that is not active.
-func (c Condition) meanwhile(held string) string {
+// newEvents says what becomes of events at an endpoint that is not active.
+func (c Condition) newEvents(held string) string {
 	if c.Drops {
 		return " New events are dropped: they create no deliveries to it, as configured for this endpoint."
 	}
@@ -218,15 +218,15 @@ func (c Condition) Detail() string {
 	case Suspended:
 		return pause.Suspended.Sentence()
 	case Disabled:
-		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified." + c.meanwhile("")
+		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified." + c.newEvents("")
 	case Failing:
 		return because("The endpoint fails every attempt, so its circuit breaker is open") +
 			" Deliveries are on hold, and we send one probe at a time. Waiting deliveries don't use up retries; the first success releases the backlog."
 	case Unverified:
 		return because("The endpoint is not verified") + " Nothing is sent until it is verified." +
-			c.meanwhile(" Deliveries are held for up to 7 days.")
+			c.newEvents(" Deliveries are held for up to 7 days.")
 	case Paused:
-		return "The endpoint was paused. Nothing is sent until it is resumed." + c.meanwhile(" Deliveries are held.")
+		return "The endpoint was paused. Nothing is sent until it is resumed." + c.newEvents(" Deliveries are held.")
 	case OnHold:
 		return c.Scope.Sentence()
 	case Unserved:

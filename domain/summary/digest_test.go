@@ -33,7 +33,7 @@ func TestADigestGoesAtMostOncePerUTCDayAndOnlyWithAReason(t *testing.T) {
 		{"all is well", well, time.Time{}, noon, false},
 		{"degraded, none yet", degraded, time.Time{}, noon, true},
 		{"critical, none yet", critical, time.Time{}, noon, true},
-		{"a delivery failed for good", failed, time.Time{}, noon, true},
+		{"a delivery failed permanently", failed, time.Time{}, noon, true},
 		{"only a pause that began before yesterday", paused, time.Time{}, noon, false},
 		{"one today", degraded, today, noon, false},
 		{"one this very moment", critical, noon, noon, false},

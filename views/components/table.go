@@ -32,7 +32,7 @@ type tableKey struct{}
 type tableHead struct {
 	lead    string
 	columns []Column
-	whole   bool // a second row has begun
+	whole   bool // a second row was started
 }
 
 // leadColumn stands for the table's first column.
