@@ -135,12 +135,6 @@ func Breaker(h sql.EndpointHealth) health.Breaker {
 	return health.Breaker{State: health.Open, OpenedAt: *h.OpenedAt, NextProbeAt: *h.NextProbeAt, Probes: int(h.Probes)}
 }
 
-// Paused is the pause that holds a delivery: the widest of those that cover it.
-type Paused struct {
-	By    pause.Scope
-	Since *time.Time // nil: not known
-}
-
 // healthPolicy is the tenant's policy over the platform's.
 func healthPolicy(ctx context.Context, q *sql.Queries, tenant id.UUID) (health.Policy, error) {
 	t, err := q.GetTenant(ctx, tenant)

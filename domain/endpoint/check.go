@@ -19,6 +19,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
+	"posthorn/domain/words"
 )
 
 // Check validates an endpoint's settings and returns them as they are stored: the URL in its normal form, the filter
@@ -68,7 +69,7 @@ func CheckRoom(has, most int) error {
 	}
 	return fault.New(fault.Conflict, "endpoints_limit", fmt.Sprintf(
 		"This tenant can have %s and has %s. Delete one that you don't need, or ask the operator of this platform for more.",
-		many(most), thousands(has)))
+		many(most), words.Number(has)))
 }
 
 // many is a number of endpoints: "1 endpoint".
@@ -76,7 +77,7 @@ func many(n int) string {
 	if n == 1 {
 		return "1 endpoint"
 	}
-	return thousands(n) + " endpoints"
+	return words.Number(n) + " endpoints"
 }
 
 // collector gathers the faults of all fields, so that a caller fixes them in one go.
@@ -130,7 +131,7 @@ func (c *collector) subscription(s *Settings) {
 
 func (c *collector) wire(s Settings) {
 	if !s.Format.Valid() {
-		c.refuse("format", "format_unknown", "Unknown format. Use "+either(append(words(signature.Formats()), string(signature.Templated)))+".")
+		c.refuse("format", "format_unknown", "Unknown format. Use "+either(append(texts(signature.Formats()), string(signature.Templated)))+".")
 	}
 	c.rendering(s)
 	c.shape(s)
@@ -147,7 +148,7 @@ func (c *collector) wire(s Settings) {
 
 // rendering checks what some formats alone have.
 func (c *collector) rendering(s Settings) {
-	c.oneOf("type_field", string(s.TypeField), words(signature.TypeFields()))
+	c.oneOf("type_field", string(s.TypeField), texts(signature.TypeFields()))
 	if s.TypeField != signature.TypeAsType && s.Format != signature.XWebhook {
 		c.refuse("type_field", "type_field_unwanted", fmt.Sprintf(
 			"type_field applies only to the format x-webhook. With the format %s, leave it out or set it to type.", s.Format))
@@ -155,7 +156,7 @@ func (c *collector) rendering(s Settings) {
 	if s.Rotation == "" {
 		return
 	}
-	c.oneOf("rotation_signatures", string(s.Rotation), words(signature.Rotations()))
+	c.oneOf("rotation_signatures", string(s.Rotation), texts(signature.Rotations()))
 	if s.Rotation == signature.SignAll && s.Format.OneSlot() {
 		c.refuse("rotation_signatures", "rotation_signatures_unwanted", fmt.Sprintf(
 			"The format %s can carry only one signature. Set rotation_signatures to one, or leave it out.", s.Format))
@@ -221,7 +222,7 @@ func (c *collector) simple(s Settings) {
 				n, given = *pointer, *pointer != nil
 			}
 			if given && (*n < f.Low || *n > f.High) {
-				c.refuse(f.Name, "out_of_range", fmt.Sprintf("%s must be from %s to %s%s.", f.Name, thousands(f.Low), thousands(f.High), f.Range))
+				c.refuse(f.Name, "out_of_range", fmt.Sprintf("%s must be from %s to %s%s.", f.Name, words.Number(f.Low), words.Number(f.High), f.Range))
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func (c *collector) oneOf(field, value string, allowed []string) {
 func (c *collector) text(field, value string, most int) {
 	switch {
 	case utf8.RuneCountInString(value) > most:
-		c.refuse(field, "out_of_range", fmt.Sprintf("%s can have at most %s characters.", field, thousands(most)))
+		c.refuse(field, "out_of_range", fmt.Sprintf("%s can have at most %s characters.", field, words.Number(most)))
 	case !clean(value):
 		c.refuse(field, "text_malformed", field+" contains a control character or invalid UTF-8. Remove it.")
 	}
@@ -307,7 +308,7 @@ func sorted(fields []fault.Field) []fault.Field {
 	return fields
 }
 
-func words[W ~string](list []W) []string {
+func texts[W ~string](list []W) []string {
 	out := make([]string, len(list))
 	for i, f := range list {
 		out[i] = string(f)
@@ -321,13 +322,4 @@ func either(options []string) string {
 	}
 	last := len(options) - 1
 	return strings.Join(options[:last], ", ") + " or " + options[last]
-}
-
-// thousands writes a number as people read it: 100,000.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

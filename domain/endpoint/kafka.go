@@ -8,6 +8,7 @@ import (
 
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
+	"posthorn/domain/words"
 )
 
 // The bounds of a Kafka connection.
@@ -158,7 +159,7 @@ func (c *collector) sasl(s SASL) {
 		most              int
 	}{{"kafka.sasl.username", "user name", s.Username, maxSASLName}, {"kafka.sasl.password", "password", s.Password, maxSASLPassword}} {
 		if f.text == "" || len(f.text) > f.most || !clean(f.text) || strings.ContainsAny(f.text, "\r\n\t") {
-			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("A %s must have 1 to %s bytes of UTF-8, without control characters.", f.name, thousands(f.most)))
+			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("A %s must have 1 to %s bytes of UTF-8, without control characters.", f.name, words.Number(f.most)))
 		}
 	}
 }

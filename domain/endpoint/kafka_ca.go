@@ -6,6 +6,8 @@ import (
 	"encoding/pem"
 	"fmt"
 	"strings"
+
+	"posthorn/domain/words"
 )
 
 // The bounds of the authorities that an endpoint names for its brokers.
@@ -18,7 +20,7 @@ const (
 // empty if nothing is.
 func Certificates(text string) (all []*x509.Certificate, tidy, refusal string) {
 	if len(text) > MaxKafkaCA {
-		return nil, "", fmt.Sprintf("Certificates can have at most %s bytes of PEM; these have %s.", thousands(MaxKafkaCA), thousands(len(text)))
+		return nil, "", fmt.Sprintf("Certificates can have at most %s bytes of PEM; these have %s.", words.Number(MaxKafkaCA), words.Number(len(text)))
 	}
 	var out bytes.Buffer
 	for rest := []byte(text); ; {

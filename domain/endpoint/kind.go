@@ -74,7 +74,7 @@ func (c *collector) travel(s *Settings, policy egress.Policy) {
 			return
 		}
 	}
-	c.refuse("kind", "kind_unknown", fmt.Sprintf("Unknown kind of endpoint. Use %s.", either(words(Kinds()))))
+	c.refuse("kind", "kind_unknown", fmt.Sprintf("Unknown kind of endpoint. Use %s.", either(texts(Kinds()))))
 }
 
 // ownURL lets the URL of an inbox be what it is: nothing is connected to by it.

@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/domain/words"
 )
 
 // The rules of rotation (docs/delivery.md).
@@ -177,7 +178,7 @@ func CheckOverlap(seconds int) error {
 	return fault.InvalidField(
 		"overlap_seconds",
 		"out_of_range",
-		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(maxOverlap)),
+		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", words.Number(maxOverlap)),
 	)
 }
 

@@ -67,22 +67,6 @@ type DeliveryListView struct {
 	Plain DeliveryFilter // for actions on all results
 }
 
-// EndpointLabel is an endpoint's name in lists.
-type EndpointLabel struct {
-	ID          string
-	URL         string // masked
-	Description string
-	Gone        bool
-}
-
-// Name is the description, else the URL.
-func (e EndpointLabel) Name() string {
-	if e.Description != "" {
-		return e.Description
-	}
-	return e.URL
-}
-
 // DeliveryTable is a table of deliveries. Operators see the same one as members, with the tenants.
 type DeliveryTable struct {
 	Rows    []show.Delivery
