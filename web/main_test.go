@@ -31,6 +31,11 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // most of these tests wait for processes
 	}
+	// Many programs run within this process. A limit that one of them sets for its own memory would stay when it ends,
+	// and the collector would do nothing but collect.
+	if os.Getenv("GOMEMLIMIT") == "" {
+		_ = os.Setenv("GOMEMLIMIT", "off")
+	}
 	os.Exit(dbtest.Main(m))
 }
 
