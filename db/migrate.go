@@ -39,9 +39,10 @@ const (
 	lockRest   = time.Second
 )
 
-// MigrateUp brings a database to the newest schema and logs each migration that it applied. Several processes can call
-// it at once: one works, the others wait. It can be called while an older version serves: that version never waits for
-// long. If a table stays locked, MigrateUp gives up with an error that names the table.
+// MigrateUp brings a database to the newest schema, with the functions of this version, and logs each migration that it
+// applied. Several processes can call it at once: one works, the others wait. It can be called while an older version
+// serves: that version never waits for long. If a table stays locked, MigrateUp gives up with an error that names the
+// table.
 func MigrateUp(ctx context.Context, url string, log *slog.Logger) error {
 	err := migrateUp(ctx, url, log)
 	var server *pgconn.PgError
@@ -55,7 +56,7 @@ func MigrateUp(ctx context.Context, url string, log *slog.Logger) error {
 }
 
 func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
-	return migrate(ctx, url, func(p *goose.Provider) error {
+	return migrate(ctx, url, func(p *goose.Provider, conn *sql.DB) error {
 		for try := 1; ; try++ {
 			applied, err := p.Up(ctx)
 			var partial *goose.PartialError
@@ -64,6 +65,9 @@ func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
 			}
 			for _, m := range applied {
 				log.Info("migration applied", "name", filepath.Base(m.Source.Path), "duration", m.Duration.Round(time.Millisecond).String())
+			}
+			if err == nil {
+				err = replayFunctions(ctx, conn)
 			}
 			if !isLockTimeout(err) {
 				return err
@@ -95,7 +99,10 @@ func isLockTimeout(err error) bool {
 
 // MigrateDown undoes the newest migration.
 func MigrateDown(ctx context.Context, url string) error {
-	return migrate(ctx, url, func(p *goose.Provider) error {
+	return migrate(ctx, url, func(p *goose.Provider, conn *sql.DB) error {
+		if err := forgetFunctions(ctx, conn); err != nil {
+			return err
+		}
 		_, err := p.Down(ctx)
 		return err
 	})
@@ -103,7 +110,7 @@ func MigrateDown(ctx context.Context, url string) error {
 
 // MigrateStatus lists all migrations, oldest first.
 func MigrateStatus(ctx context.Context, url string) (states []MigrationState, err error) {
-	err = migrate(ctx, url, func(p *goose.Provider) error {
+	err = migrate(ctx, url, func(p *goose.Provider, _ *sql.DB) error {
 		list, err := p.Status(ctx)
 		for _, s := range list {
 			states = append(states, MigrationState{
@@ -128,7 +135,7 @@ func Installed(ctx context.Context, url string) (installed bool, err error) {
 	return installed, err
 }
 
-func migrate(ctx context.Context, url string, do func(*goose.Provider) error) error {
+func migrate(ctx context.Context, url string, do func(*goose.Provider, *sql.DB) error) error {
 	cfg, err := parseURL(url, Options{Name: "migrate"})
 	if err != nil {
 		return err
@@ -159,7 +166,7 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	if err != nil {
 		return err
 	}
-	if err := do(provider); err != nil {
+	if err := do(provider, conn); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

@@ -1,0 +1,5 @@
+-- Whether an event type matches a filter: a type, all types below a prefix (order.*), or an empty text (all types).
+CREATE OR REPLACE FUNCTION posthorn.matches_type(pattern text, event_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT pattern = '' OR event_type = pattern OR right(pattern, 2) = '.*' AND starts_with(event_type, left(pattern, -1)) $$;
+REVOKE ALL ON FUNCTION posthorn.matches_type(text, text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION posthorn.matches_type(text, text) TO posthorn_console, posthorn_tenant, posthorn_worker;
