@@ -1,5 +1,5 @@
--- The delivery engine: tenants, keys, endpoints, events, deliveries, attempts, the queue and its lanes, the books.
--- Words and decisions are those of docs/design.md.
+-- The delivery engine: tenants, keys, endpoints, events, deliveries, attempts, the queue and its lanes, the ledger.
+-- docs/design.md defines the words.
 
 -- +goose Up
 
@@ -95,7 +95,7 @@ CREATE TABLE platform (
 );
 INSERT INTO platform DEFAULT VALUES;
 
--- Counters that caches poll: while the number stands, what was read under it is still true.
+-- Counters that caches poll: while the number is unchanged, the cache is current.
 CREATE TABLE revisions (
 	name text PRIMARY KEY,
 	n    bigint NOT NULL DEFAULT 1
@@ -169,8 +169,8 @@ CREATE TABLE endpoints (
 );
 SELECT posthorn.guard('endpoints');
 
--- What routed when: an event names the routing version it was fanned out under, so that "who got it, and why not" can
--- be answered later as it was then, without a row per event and endpoint.
+-- The history of routes: an event has the routing version that it was fanned out under, so that its routing can be
+-- shown later, without a row per event and endpoint.
 CREATE TABLE endpoint_revisions (
 	tenant_id       uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	endpoint_id     uuid NOT NULL,
@@ -311,8 +311,9 @@ CREATE TABLE cancellations (
 );
 SELECT posthorn.guard('cancellations');
 
--- One row a waiting delivery. state: 0 ready, 1 scheduled for a retry, 2 blocked behind its key, 3 deferred (deliver_at;
--- takes its place in the order when due). seq is the order. Both ids carry their partition's day.
+-- One row per waiting delivery. state: 0 ready, 1 scheduled for a retry, 2 blocked by an earlier one of its key, 3
+-- deferred (deliver_at; takes its place in the order when due). seq is the order. Both ids carry their partition's
+-- day.
 CREATE SEQUENCE queue_seq AS bigint CACHE 1;
 CREATE TABLE queue (
 	seq         bigint NOT NULL DEFAULT nextval('queue_seq'),
@@ -390,9 +391,9 @@ END $$;
 -- +goose StatementEnd
 SELECT posthorn.guard('idempotency_keys');
 
--- The books and roll-ups change in the transaction of every state change, but as one inserted row a transaction: rows
--- that many transactions update would queue them behind each other's commits, and pile up versions whenever a backup
--- holds a snapshot. A job folds the ledger into books and endpoint_stats every few seconds; a reader adds both.
+-- The totals and roll-ups change in the transaction of every state change, but as one inserted row per transaction:
+-- rows that many transactions update would serialize their commits, and collect versions whenever a backup holds a
+-- snapshot. A job folds the ledger into books and endpoint_stats every few seconds; a reader adds both.
 CREATE TABLE ledger (
 	id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	book_tenant   uuid[] NOT NULL DEFAULT '{}',
@@ -645,7 +646,7 @@ GRANT SELECT, INSERT ON audit_log TO posthorn_tenant, posthorn_worker;
 GRANT SELECT, INSERT, UPDATE ON chores TO posthorn_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA posthorn TO posthorn_console;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA posthorn TO posthorn_console;
--- The audit log is append-only for everybody, and partitions are reached through their parents alone.
+-- The audit log is append-only for every role, and partitions are reached only through their parents.
 REVOKE UPDATE, DELETE ON audit_log FROM posthorn_console;
 -- +goose StatementBegin
 DO $$

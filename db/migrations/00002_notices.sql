@@ -2,8 +2,8 @@
 
 -- +goose Up
 
--- What Posthorn tells a tenant, in the order in which it came about. A notice is posted in the transaction of what it
--- tells; key makes it one, however often a job is run again.
+-- Notices to a tenant, in order. A notice is inserted in the transaction of its cause; key makes it unique if a job is
+-- run again.
 CREATE TABLE notices (
 	tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	id          uuid NOT NULL,
@@ -21,8 +21,8 @@ CREATE INDEX notices_unmailed ON notices (id) WHERE mailed_at IS NULL;
 CREATE INDEX notices_unrelayed ON notices (id) WHERE relayed_at IS NULL;
 SELECT posthorn.guard('notices');
 
--- The outbox: written in the transaction of what a mail is about, emptied by whichever worker comes first. key is what
--- the mail is for, and goes to the provider as its idempotency key: one mail per purpose.
+-- The outbox: written in the transaction of a mail's cause, emptied by any worker. key is the mail's purpose, and the
+-- provider's idempotency key: one mail per purpose.
 CREATE TABLE mails (
 	id          uuid PRIMARY KEY,
 	tenant_id   uuid REFERENCES tenants ON DELETE CASCADE, -- null: concerns a person or the platform, not a tenant
@@ -43,8 +43,8 @@ CREATE INDEX mails_due ON mails (due_at) WHERE state = 'waiting';
 CREATE INDEX mails_failed ON mails (id) WHERE state = 'failed';
 SELECT posthorn.guard('mails');
 
--- Who wants which notices by mail. Without a row the kind's own default holds. recipient is a person's id, or an address
--- in lower case where no person stands behind it.
+-- Who gets which notices by mail. Without a row the kind's default applies. recipient is a person's id, or an address
+-- in lower case without a person.
 CREATE TABLE notice_preferences (
 	tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	recipient  text NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE digests (
 );
 SELECT posthorn.guard('digests');
 
--- What the console driver would have sent, for /dev/mail in development. Sealed: it holds links.
+-- The mails of the console driver, for /dev/mail in development. Sealed, since they have links.
 CREATE TABLE mailbox (
 	id         uuid PRIMARY KEY,
 	sealed     bytea NOT NULL

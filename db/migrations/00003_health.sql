@@ -1,5 +1,6 @@
--- Endpoint health: the breaker and what else the recorder keeps of an endpoint, the warnings that were sent, and what becomes of
--- deliveries while an endpoint receives nothing. The policy is domain/health; docs/health.md is what tenants are promised.
+-- Endpoint health: the breaker and other facts of an endpoint from the recorder, the warnings that were sent, and the
+-- treatment of deliveries while an endpoint is not active. The policy is domain/health; docs/health.md has the
+-- promises to tenants.
 
 -- +goose Up
 
@@ -18,7 +19,7 @@ ALTER TABLE endpoint_health
 	ADD COLUMN epoch         int NOT NULL DEFAULT 0;      -- grows when all of it is cleared; what was counted before no longer counts
 GRANT INSERT, UPDATE ON endpoint_health TO posthorn_tenant;
 
--- The warnings that went out about what an endpoint does now. reason and stage are words of domain/health.
+-- The warnings about an endpoint's present failures. reason and stage are words of domain/health.
 CREATE TABLE endpoint_warnings (
 	tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	endpoint_id uuid NOT NULL,
@@ -32,11 +33,11 @@ SELECT posthorn.guard('endpoint_warnings');
 GRANT SELECT, DELETE ON endpoint_warnings TO posthorn_tenant;
 GRANT SELECT, INSERT, UPDATE, DELETE ON endpoint_warnings TO posthorn_worker, posthorn_console;
 
--- What events become while an endpoint is not active: held deliveries, or none.
+-- The treatment of events while an endpoint is not active: held deliveries, or none.
 ALTER TABLE endpoints ADD COLUMN when_held text NOT NULL DEFAULT 'hold' CHECK (when_held IN ('hold', 'drop'));
 ALTER TABLE endpoint_revisions ADD COLUMN when_held text NOT NULL DEFAULT 'hold';
 
--- probes are those of a delivery's attempts that its schedule does not count. asked: somebody pressed retry now while the
+-- probes: the attempts of a delivery that its schedule does not count. asked: a person chose retry now while the
 -- endpoint's breaker was open, so that this row is the next probe.
 ALTER TABLE queue ADD COLUMN probes smallint NOT NULL DEFAULT 0, ADD COLUMN asked boolean NOT NULL DEFAULT false;
 CREATE INDEX queue_asked ON queue (endpoint_id) WHERE asked;

@@ -1,4 +1,4 @@
--- Bulk jobs: what somebody asked to be done to many deliveries or events, and how far it has come.
+-- Bulk jobs: a change of many deliveries or events on request, and its progress.
 
 -- +goose Up
 
@@ -34,13 +34,13 @@ GRANT SELECT, INSERT, UPDATE ON bulk_jobs TO posthorn_tenant, posthorn_worker;
 GRANT DELETE ON bulk_jobs TO posthorn_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON bulk_jobs TO posthorn_console;
 
--- The job that made a delivery: it tells who asked for it and why.
+-- The job that created a delivery: it has the author and the reason.
 ALTER TABLE deliveries ADD COLUMN job_id uuid;
 
 -- Rows of the queue up to this number were held and are to be dropped: the lane's owner reads above it.
 ALTER TABLE lanes ADD COLUMN drop_below bigint NOT NULL DEFAULT 0;
 
--- Expunging takes away what was sent and what came back; the rows stay.
+-- Expunging deletes the data that was sent, and the responses; the rows stay.
 GRANT UPDATE (data) ON events TO posthorn_tenant;
 GRANT UPDATE (response_headers, response_excerpt) ON attempts TO posthorn_tenant;
 GRANT UPDATE (details) ON notices TO posthorn_tenant;

@@ -47,7 +47,7 @@ ALTER TABLE operators
 	ADD COLUMN totp_at     timestamptz,
 	ADD COLUMN totp_step   bigint NOT NULL DEFAULT 0;
 
--- Codes that stand in for a lost authenticator, each once. Their 80 random bits need no slow hash.
+-- Codes for a lost authenticator, each once. Their 80 random bits need no slow hash.
 CREATE TABLE recovery_codes (
 	owner_id uuid NOT NULL, -- a person or an operator
 	hash     bytea NOT NULL,
@@ -109,8 +109,8 @@ CREATE TABLE portal_links (
 );
 SELECT posthorn.guard('portal_links');
 
--- The token itself is in the cookie alone. created_at is when somebody signed in, fresh_at when they last proved who they
--- are; pending says that the password was right and the second factor is still to come.
+-- The token itself is only in the cookie. created_at is the time of the sign-in, fresh_at that of the last proof of
+-- identity; pending: the password was right, and the second factor is missing.
 CREATE TABLE sessions (
 	id          uuid PRIMARY KEY,
 	hash        bytea NOT NULL UNIQUE,
@@ -147,7 +147,7 @@ CREATE TABLE one_time_links (
 CREATE INDEX ON one_time_links (person_id) WHERE person_id IS NOT NULL;
 CREATE INDEX ON one_time_links (expires_at);
 
--- How often something was tried of late, by a hash of what and of whose, whether there is such an account or not.
+-- How often an action was tried recently, by a hash of the action and the account, whether the account exists or not.
 CREATE TABLE account_limits (
 	key   bytea PRIMARY KEY,
 	n     int NOT NULL,
@@ -219,7 +219,7 @@ GRANT SELECT, UPDATE ON portal_links TO posthorn_lookup;
 GRANT INSERT, SELECT (id, tenant_id, key) ON mails TO posthorn_account;
 CREATE POLICY account ON mails TO posthorn_account USING (tenant_id IS NULL) WITH CHECK (tenant_id IS NULL);
 
--- Signing in is told to the tenants of who signs in.
+-- A sign-in is entered in the audit logs of the account's tenants.
 GRANT INSERT ON audit_log TO posthorn_account;
 CREATE POLICY account ON audit_log FOR INSERT TO posthorn_account WITH CHECK (true);
 

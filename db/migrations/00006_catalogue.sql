@@ -1,8 +1,10 @@
--- What event types say of their data, payload versions, numbers of a tenant's attempts, and the outbox by which a product that shares this server emits in its own transactions.
+-- The data of event types, payload versions, numbers of a tenant's attempts, and the outbox of products that share
+-- this server and emit in their own transactions.
 
 -- +goose Up
 
--- schema and example are JSON as they were written. versions is a JSON object: what payload versions say instead (domain/catalogue).
+-- schema and example are JSON as it was written. versions is a JSON object: the differences of payload versions
+-- (domain/catalogue).
 ALTER TABLE event_types
 	ADD COLUMN type_group   text NOT NULL DEFAULT '',
 	ADD COLUMN schema       text,
@@ -12,8 +14,8 @@ ALTER TABLE event_types
 	ADD COLUMN versions     text,
 	ADD COLUMN updated_at   timestamptz NOT NULL DEFAULT now();
 
--- The payload version that an endpoint asked for routes like its other clauses, and is remembered with them. Whoever writes a
--- revision has the endpoint as it is to be.
+-- An endpoint's payload version is part of its routes, and stored with their revisions. The endpoint is updated before
+-- its revision is inserted.
 ALTER TABLE endpoint_revisions ADD COLUMN payload_version text;
 -- +goose StatementBegin
 CREATE FUNCTION posthorn.revision_version() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -46,9 +48,9 @@ GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup;
 ALTER FUNCTION posthorn.unfolded_stats(uuid) OWNER TO posthorn_lookup;
 REVOKE CREATE ON SCHEMA posthorn FROM posthorn_lookup;
 
--- The outbox. A product calls posthorn.emit in the transaction of its own change; the relay (worker/outbox.go) routes what is
--- committed and takes it away. An id is the event's, drawn once: a relay that dies between storing and taking away does not
--- store twice.
+-- The outbox. A product calls posthorn.emit in the transaction of its own change; the relay (worker/outbox.go) routes
+-- committed rows and deletes them. The id is the event's, drawn once: a relay that dies between the two does not store
+-- twice.
 CREATE TABLE outbox (
 	id              uuid PRIMARY KEY,
 	tenant_id       uuid NOT NULL,
@@ -68,7 +70,7 @@ GRANT INSERT ON outbox TO posthorn_lookup;
 GRANT SELECT, UPDATE, DELETE ON outbox TO posthorn_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox TO posthorn_console;
 
--- What was emitted in SQL and can't become an event, with the reason that the API would have given. For operators.
+-- Emissions in SQL that can't become an event, with the reason that the API would have given. For operators.
 CREATE TABLE outbox_rejected (
 	id              uuid PRIMARY KEY,
 	tenant_id       uuid NOT NULL,

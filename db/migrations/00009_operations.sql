@@ -1,4 +1,4 @@
--- What operators' commands need beyond the tables of 00001.
+-- Tables and rights for operators' commands.
 
 -- +goose Up
 

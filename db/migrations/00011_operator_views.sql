@@ -1,8 +1,8 @@
--- Operators who look at a tenant's dashboard.
+-- Operators' views of a tenant's dashboard.
 
 -- +goose Up
 
--- One look at a time for each session of an operator, for an hour at most. It ends with the session.
+-- One view at a time for each session of an operator, for an hour at most. It ends with the session.
 CREATE TABLE operator_views (
 	session_id  uuid PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
 	tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,

@@ -2,8 +2,8 @@
 
 -- +goose Up
 
--- Which kinds there are is the program's to say (domain/endpoint), so that another needs no migration. What a kind needs beyond
--- the URL that people see has credentials in it and is sealed.
+-- The list of kinds is in domain/endpoint, so that another needs no migration. The connection settings of a kind have
+-- credentials and are sealed.
 ALTER TABLE endpoints ADD COLUMN kind text NOT NULL DEFAULT 'http';
 ALTER TABLE endpoints ADD COLUMN connection bytea; -- sealed JSON, its shape the kind's own; null where the kind needs none
 

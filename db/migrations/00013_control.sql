@@ -1,11 +1,11 @@
--- Operators' control: pauses of dispatch, what tenants may use and have used, and what the check of the books found.
+-- Operators' control: pauses of dispatch, limits and usage of tenants, and the results of the reconciliation.
 
 -- +goose Up
 
 -- Both at once and in the order in which a transaction that folds the ledger takes them: nothing waits in a circle.
 LOCK TABLE ledger, books IN ACCESS EXCLUSIVE MODE;
 
--- Events are entered in the books beside their deliveries, by their own day. Rows of a version that knows nothing of it have none.
+-- Events are entered in the totals along with their deliveries, by their own day. Rows of older processes have none.
 ALTER TABLE ledger ADD COLUMN events int[] NOT NULL DEFAULT '{}';
 ALTER TABLE books ADD COLUMN events bigint NOT NULL DEFAULT 0;
 GRANT SELECT ON books TO posthorn_lookup;
@@ -24,7 +24,8 @@ $$;
 REVOKE ALL ON FUNCTION posthorn.events_since(uuid, date) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION posthorn.events_since(uuid, date) TO posthorn_tenant, posthorn_ingest, posthorn_worker, posthorn_console;
 
--- The token bucket of a tenant whose events a second are limited: processes that take requests draw from it, some tokens at a time.
+-- The token bucket of a tenant with a limit of events per second: processes that take requests draw some tokens at a
+-- time.
 CREATE TABLE quota_buckets (
 	tenant_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
 	tokens    double precision NOT NULL,
@@ -58,8 +59,8 @@ CREATE FUNCTION posthorn.url_host(url text) RETURNS text LANGUAGE sql IMMUTABLE 
 RETURN lower(substring(url FROM '^[A-Za-z]+://([^/?#]+)'));
 -- +goose StatementEnd
 
--- What operators have paused: nothing of it is sent, and nothing of it is lost. Workers read it once a second, and at once where
--- they are told.
+-- Operators' pauses: nothing is sent, and nothing is lost. Workers read them once a second, and immediately after a
+-- notification.
 CREATE TABLE dispatch_pauses (
 	id          uuid PRIMARY KEY,
 	scope       text NOT NULL CHECK (scope IN ('platform', 'tenant', 'host', 'endpoint')),
@@ -105,7 +106,7 @@ REVOKE ALL ON FUNCTION posthorn.url_host(text), posthorn.paused_by(uuid, uuid, t
 GRANT EXECUTE ON FUNCTION posthorn.url_host(text) TO posthorn_worker, posthorn_console, posthorn_lookup;
 GRANT EXECUTE ON FUNCTION posthorn.paused_by(uuid, uuid, text), posthorn.paused_endpoints(uuid) TO posthorn_tenant, posthorn_worker, posthorn_console;
 
--- Pages of the books that were found to differ from the tables. What is right again is kept for the record, with when it was.
+-- Pages with a discrepancy between totals and tables. A page that agrees again stays for the record, with the time.
 CREATE TABLE book_differences (
 	tenant_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	day       date NOT NULL,
@@ -118,7 +119,7 @@ CREATE TABLE book_differences (
 );
 SELECT posthorn.guard('book_differences');
 GRANT SELECT, INSERT, UPDATE, DELETE ON book_differences TO posthorn_worker, posthorn_console;
--- How far the check has come: whose page of which day was the last.
+-- The progress of the reconciliation: the last tenant and day.
 CREATE TABLE book_checks (
 	name      text PRIMARY KEY,         -- 'recent' goes over yesterday and today, 'history' over the days before
 	day       date NOT NULL,

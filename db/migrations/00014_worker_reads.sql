@@ -1,4 +1,5 @@
--- The worker reads of accounts what its jobs need: whom to alert, and what has expired. No password, seed or address of others.
+-- The columns of accounts that the worker's jobs read: recipients of alerts, and expiry. No password, seed or address
+-- of others.
 
 -- +goose Up
 

@@ -1,4 +1,4 @@
--- What a suspended tenant's endpoints would get waits, as if an operator had paused the tenant.
+-- The deliveries of a suspended tenant wait, as if an operator had paused the tenant.
 
 -- +goose Up
 

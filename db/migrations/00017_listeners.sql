@@ -1,5 +1,5 @@
--- Listeners: endpoints whose deliveries a developer's own program fetches over a stream (docs/adr/0007-listen.md). And what the outbox
--- rejected, in its tenant's own hands.
+-- Listeners: endpoints whose deliveries a developer's own program receives over a stream (docs/adr/0007-listen.md).
+-- And rejected emissions of the outbox, readable by their tenant.
 
 -- +goose Up
 
@@ -16,7 +16,8 @@ CREATE TABLE listeners (
 CREATE INDEX listeners_contact ON listeners (contact_at);
 SELECT posthorn.guard('listeners');
 
--- What a client was given and has not answered. gen is that of the queue's row then: a row that was changed since is given out again.
+-- Deliveries that a client has and has not reported. gen is the queue row's at that time: a row that changed since is
+-- leased again.
 CREATE TABLE handed_out (
 	tenant_id   uuid NOT NULL,
 	endpoint_id uuid NOT NULL REFERENCES listeners ON DELETE CASCADE,
@@ -43,5 +44,5 @@ CREATE INDEX outbox_rejected_tenant ON outbox_rejected (tenant_id, id);
 DROP INDEX outbox_rejected_tenant;
 REVOKE ALL ON outbox_rejected, outbox FROM posthorn_tenant;
 DROP TABLE handed_out, listeners;
--- What waits for a listener is not to be posted to its address: its lane stays held.
+-- Deliveries of a listener are not posted to its address: its lane stays held.
 DROP INDEX endpoints_listen;

@@ -1,9 +1,9 @@
--- Test inboxes: endpoints whose receiver is Posthorn itself, and what they were sent.
+-- Test inboxes: endpoints whose receiver is Posthorn itself, and the requests that they got.
 
 -- +goose Up
 
--- An inbox is an endpoint of the kind inbox, which goes to this server's own receiver and opens no connection to anywhere. Here
--- is what the receiver knows of it.
+-- An inbox is an endpoint of the kind inbox, which is sent to this server's own receiver without a connection. This is
+-- the receiver's state.
 CREATE TABLE inboxes (
 	tenant_id   uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
 	endpoint_id uuid NOT NULL,

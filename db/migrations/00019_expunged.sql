@@ -1,8 +1,8 @@
--- Why the data of an event is gone.
+-- The reason why an event's data was expunged.
 
 -- +goose Up
 
--- An event's page looks its expunge up. Few events ever have one.
+-- An event's page reads its expunge. Few events ever have one.
 CREATE INDEX audit_log_expunged ON audit_log (tenant_id, object_id) WHERE action = 'event.expunge';
 
 -- +goose Down

@@ -1,4 +1,4 @@
--- The end of a tenant. Its row stays, for the audit log and the books, and is found by nobody any more.
+-- The end of a tenant. Its row stays, for the audit log and the totals, and no reader finds it.
 
 -- +goose Up
 

@@ -1,4 +1,4 @@
--- What of the notices a member has read.
+-- Which notices a member has read.
 
 -- +goose Up
 

@@ -1,4 +1,5 @@
--- Viewers read payloads unless their tenant says otherwise. Until now they did not: who has a tenant already decides anew.
+-- Viewers read payloads unless their tenant decides otherwise. Until now they did not: each existing tenant decides
+-- again.
 
 -- +goose Up
 

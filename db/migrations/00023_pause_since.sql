@@ -1,4 +1,4 @@
--- Which pause keeps a delivery waiting is told with when it began.
+-- A pause that delays a delivery is shown with its beginning.
 
 -- +goose Up
 

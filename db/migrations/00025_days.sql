@@ -1,5 +1,5 @@
--- From which day on every day must be there: one that retention dropped is missed by nobody, one that is gone without that is a loss, and
--- the check of the books says so. And the attempts of a deleted tenant that nothing leads to any more.
+-- The first day that must exist: days that retention dropped are expected to be missing, any other missing day is a
+-- loss, and the reconciliation reports it. And attempts of a deleted tenant without a delivery.
 
 -- +goose Up
 

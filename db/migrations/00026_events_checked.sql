@@ -1,4 +1,4 @@
--- The check of the books counts events too, on the days that hold none of a version that did not enter them.
+-- The reconciliation counts events too, on days without entries of older processes.
 
 -- +goose Up
 

@@ -1,4 +1,4 @@
--- A difference of the books that can't be mended is accepted by an operator: it stays on record and alerts nobody, until it becomes another.
+-- An operator can accept a discrepancy that can't be fixed: it stays on record and alerts nobody, until it changes.
 
 -- +goose Up
 

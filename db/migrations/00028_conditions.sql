@@ -1,11 +1,12 @@
--- What it takes to say why a delivery waits, and what a probe's delivery gets back when the breaker closes.
+-- Facts for the reason why a delivery waits, and for its due time when the breaker closes.
 
 -- +goose Up
 
 -- planned_at: of a delivery that was a probe, when its own schedule would try it again. Due times of probes follow the breaker.
 ALTER TABLE queue ADD COLUMN planned_at timestamptz;
 CREATE INDEX queue_probed ON queue (endpoint_id) WHERE probes > 0;
--- limited_by: what keeps the lane's ready rows from being started, as its owner noted: 0 nothing, 1 the rate limit, 2 the requests in flight.
+-- limited_by: what delays the lane's ready rows, as its owner noted: 0 nothing, 1 the rate limit, 2 the requests in
+-- flight.
 ALTER TABLE lanes ADD COLUMN limited_by smallint NOT NULL DEFAULT 0;
 -- Programs of the version before go on with the function of six arguments.
 -- +goose StatementBegin

@@ -15,8 +15,8 @@ GRANT SELECT, INSERT ON replays TO posthorn_tenant;
 GRANT SELECT, INSERT, DELETE ON replays TO posthorn_worker;
 GRANT SELECT, DELETE ON replays TO posthorn_console;
 
--- What was replayed before this version. Only dead letters remember that they were, and they are few: the deliveries themselves are
--- not scanned.
+-- The replays of older versions. Only dead letters have a mark of them, and they are few: the deliveries themselves
+-- are not scanned.
 INSERT INTO replays (tenant_id, replay_of, delivery_id, job_id)
 SELECT r.tenant_id, o.id, r.id, r.job_id
 FROM dead_letters x

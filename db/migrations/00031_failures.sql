@@ -1,4 +1,5 @@
--- What failed attempts of an endpoint ended with, by minute: the roll-ups know classes alone, and people are told the response.
+-- The outcomes of an endpoint's failed attempts, by minute: the roll-ups have only classes, and pages show the
+-- response.
 
 -- +goose Up
 
@@ -15,8 +16,8 @@ GRANT SELECT ON endpoint_failures TO posthorn_tenant;
 GRANT SELECT, INSERT, UPDATE, DELETE ON endpoint_failures TO posthorn_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON endpoint_failures TO posthorn_console;
 
--- They reach the roll-up through the ledger, like the numbers of attempts. An older version that folds the ledger leaves them out:
--- what is then missing is counted by class alone.
+-- They reach the roll-up through the ledger, like the numbers of attempts. An older version that folds the ledger
+-- leaves them out: those are counted only by class.
 ALTER TABLE ledger ADD COLUMN fail_endpoint uuid[] NOT NULL DEFAULT '{}', ADD COLUMN fail_minute int[] NOT NULL DEFAULT '{}',
 	ADD COLUMN fail_code smallint[] NOT NULL DEFAULT '{}', ADD COLUMN fail_count int[] NOT NULL DEFAULT '{}';
 

@@ -1,5 +1,5 @@
--- A replay keeps the id by which receivers of the raw format recognize what they have handled: that of the first delivery of the
--- event to the endpoint. Both columns are null for a delivery that an emission made.
+-- A replay keeps the id by which receivers of the raw format deduplicate: the id of the event's first delivery to the
+-- endpoint. Both columns are null for a delivery of an emission.
 
 -- +goose Up
 

@@ -1,4 +1,4 @@
--- posthorn.emit answers a known idempotency key with the first event's id, and refuses the types that are Posthorn's own.
+-- posthorn.emit returns the first event's id for a known idempotency key, and rejects Posthorn's own types.
 
 -- +goose Up
 

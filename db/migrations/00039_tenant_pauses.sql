@@ -1,4 +1,5 @@
--- A tenant whose deliveries an operator paused is told on its pages since when, and why where the pause concerns it alone.
+-- A tenant whose deliveries an operator paused sees on its pages since when, and the reason if the pause concerns only
+-- this tenant.
 
 -- +goose Up
 

@@ -1,5 +1,5 @@
--- A batch whose routes have changed fails with an error code of its own. It used to divide by zero, so that a division by zero
--- anywhere looked like changed routes.
+-- A batch with changed routes fails with an error code of its own. It used to divide by zero, so that any division by
+-- zero looked like changed routes.
 
 -- +goose Up
 

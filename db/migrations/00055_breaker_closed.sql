@@ -1,5 +1,5 @@
--- When an endpoint's circuit breaker last closed. What waited for the breaker is not late at that moment, and the worker's
--- own note about its lane follows seconds later. Older processes leave the column as it is.
+-- When an endpoint's circuit breaker last closed. Deliveries that waited for it are not late at that moment, and the
+-- worker's note about its lane follows seconds later. Older processes do not write the column.
 
 -- +goose Up
 

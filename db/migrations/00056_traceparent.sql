@@ -1,5 +1,5 @@
--- The trace that an event belongs to, as W3C Trace Context writes it; null for events without one, so that adding the
--- column rewrites nothing. Endpoints get it where they ask for it.
+-- An event's trace in the notation of W3C Trace Context; null for events without one, so that adding the column
+-- rewrites nothing. Endpoints receive it if they are set to.
 
 -- +goose Up
 

@@ -1,5 +1,5 @@
--- The search of the dashboard finds an event by its idempotency key. A tenant's role does not read that table, which holds digests of
--- bodies: the function gives the event alone. The tenant is the transaction's, not an argument.
+-- The search of the dashboard finds an event by its idempotency key. A tenant's role can't read that table, which has
+-- digests of bodies: the function returns only the event. The tenant is the transaction's, not an argument.
 
 -- +goose Up
 

@@ -1,5 +1,5 @@
--- Ids of the company's own: for tenants and endpoints beside Posthorn's, for events as the id that receivers see. All are
--- null where nobody gave one, so that adding the columns rewrites nothing.
+-- Ids that the company chooses: for tenants and endpoints in addition to Posthorn's, for events as the id that
+-- receivers see. All are null without one, so that adding the columns rewrites nothing.
 
 -- +goose Up
 

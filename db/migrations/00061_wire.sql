@@ -1,4 +1,4 @@
--- What an endpoint changes about its format: body, header names, a signature of its own notation, a second signature. Null is nothing.
+-- An endpoint's changes of its format: body, header names, a signature template, a second signature. Null is none.
 
 -- +goose Up
 

@@ -47,7 +47,7 @@ SELECT posthorn.guard('sso_identities');
 GRANT SELECT, INSERT, UPDATE, DELETE ON sso_connections, sso_domains, sso_identities TO posthorn_tenant, posthorn_console;
 GRANT SELECT ON sso_connections, sso_domains TO posthorn_lookup;
 
--- A session that a tenant's provider started opens this tenant alone. An operator's names the subject and no tenant.
+-- A session from a tenant's provider opens only this tenant. An operator's has the subject and no tenant.
 ALTER TABLE sessions
 	ADD COLUMN sso_tenant  uuid REFERENCES tenants ON DELETE CASCADE,
 	ADD COLUMN sso_subject text,

@@ -1,4 +1,4 @@
--- Passkeys of people and operators. A row holds the public half: whoever reads it can sign in nowhere.
+-- Passkeys of people and operators. A row has the public half: reading it allows no sign-in.
 
 -- +goose Up
 

@@ -1,5 +1,6 @@
--- Tenants have homes (docs/adr/0021-homes.md): each database says which home it is, and tells the others what it has.
--- A tenant that moves between two databases is copied while it works; its triggers exist during its move alone.
+-- Tenants have homes (docs/adr/0021-homes.md): each database has the name of its home, and other homes ask it for its
+-- tenants. A tenant that moves between two databases is copied while it works; its triggers exist only during its
+-- move.
 
 -- +goose Up
 
@@ -14,7 +15,7 @@ GRANT SELECT, INSERT, UPDATE ON home TO posthorn_console;
 -- The last step of a tenant's move: nothing of it changes here until it is elsewhere.
 ALTER TABLE tenants ADD COLUMN moving boolean NOT NULL DEFAULT false;
 
--- Moves of tenants, as this home knows them. A tenant that has left leaves its row: it says where to.
+-- Moves of tenants, as this home knows them. The row of a tenant that has left stays: it has the destination.
 CREATE TABLE tenant_moves (
 	tenant_id  uuid PRIMARY KEY,
 	direction  text NOT NULL CHECK (direction IN ('out', 'in')),

@@ -104,8 +104,8 @@ GRANT EXECUTE ON FUNCTION posthorn.emit(text, text, json, text, text[], text, te
 RESET ROLE;
 REVOKE CREATE ON SCHEMA posthorn FROM posthorn_lookup;
 
--- An index over all days would keep events from being stored while it is made. Days of the past have no events with an id of
--- their own worth a search; today's partition and later ones get the index, and those that are still to be made get it by themselves.
+-- An index over all days would block the storing of events while it is built. Past days have few events with a given
+-- id; today's partition and later ones get the index, and new partitions get it by themselves.
 CREATE INDEX events_external_id ON ONLY events (tenant_id, external_id) WHERE external_id IS NOT NULL;
 -- +goose StatementBegin
 DO $$

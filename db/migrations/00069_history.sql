@@ -1,5 +1,5 @@
--- History elsewhere (docs/adr/0023-history-elsewhere.md): which closed days of a tenant are in an object store, in which objects, and
--- what those hold.
+-- History elsewhere (docs/adr/0023-history-elsewhere.md): the closed days of a tenant in an object store, with their
+-- objects and counts.
 
 -- +goose Up
 
@@ -24,8 +24,8 @@ GRANT SELECT ON history_days TO posthorn_tenant, posthorn_worker;
 GRANT UPDATE (state, back_at) ON history_days TO posthorn_tenant;
 GRANT SELECT, INSERT, UPDATE, DELETE ON history_days TO posthorn_console;
 
--- One object each: what was created between two moments, with everything that belongs to it. The digests are the database's own, so
--- that an object that somebody changed is never read back.
+-- One object each: the deliveries and events of an interval, with everything that belongs to them. The digests are the
+-- database's own, so that a changed object is never read back.
 CREATE TABLE history_parts (
 	tenant_id uuid NOT NULL,
 	day       date NOT NULL,

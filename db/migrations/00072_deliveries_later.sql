@@ -1,11 +1,11 @@
--- The deliveries that are made with an event have its moment, and so the primary key finds them by it: an index on the event is needed only
--- for those that come later.
+-- Deliveries that are created with an event have its moment, so the primary key finds them: only later ones need an
+-- index on the event.
 
 -- +goose Up
 
--- An index over all days would keep deliveries from being stored while it is made. Days that have deliveries keep the old index, which finds
--- all of theirs; empty ones get the new one, and those that are still to be made by themselves. The old one goes as soon as every
--- day has the new one: at once in a new database, else once retention has dropped the older days.
+-- An index over all days would block the storing of deliveries while it is built. Days with deliveries keep the old
+-- index, which finds all of theirs; empty and future days get the new one. The old index is dropped as soon as every
+-- day has the new one: at once in a new database, else after retention has dropped the older days.
 CREATE INDEX deliveries_later ON ONLY deliveries (event_id) WHERE substring(uuid_send(id), 1, 6) <> substring(uuid_send(event_id), 1, 6);
 -- +goose StatementBegin
 DO $$

@@ -3,7 +3,7 @@
 
 -- +goose Up
 
--- As before, each scope by its own index. Where there is no pause, no endpoint is looked at.
+-- As before, each scope by its own index. Without a pause, no endpoint is read.
 GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup;
 SET LOCAL ROLE posthorn_lookup;
 -- +goose StatementBegin
@@ -76,7 +76,7 @@ LANGUAGE sql STABLE ROWS 1000 AS $$
 $$;
 -- +goose StatementEnd
 
--- The console's books are those of the last days.
+-- The console reads the totals of the last days.
 CREATE INDEX books_day ON books (day);
 
 -- +goose Down

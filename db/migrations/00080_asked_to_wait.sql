@@ -2,8 +2,8 @@
 
 -- +goose Up
 
--- asked_at: since when the endpoint asks. look_at: when one delivery is sent nevertheless, to see whether the wait is still meant. wait_epoch
--- grows when somebody ends the wait: what the lane's owner heard before no longer counts. Older processes leave the three as they are.
+-- asked_at: since when the endpoint asks. look_at: when one delivery is sent nevertheless, as a test. wait_epoch grows
+-- when a person ends the wait: earlier knowledge of the lane's owner is void. Older processes do not write the three.
 ALTER TABLE lanes ADD COLUMN asked_at timestamptz, ADD COLUMN look_at timestamptz, ADD COLUMN wait_epoch int NOT NULL DEFAULT 0;
 
 -- As before, and a lane whose endpoint asked for a wait has a condition of its own.

@@ -1,4 +1,5 @@
--- When a breaker closes, what waited behind it is sent, also what has a retry later than now; and the streak of 401, 403 and 404 has a time.
+-- When a breaker closes, the deliveries that waited for it are sent, also those with a later retry; and the streak of
+-- 401, 403 and 404 has a time.
 
 -- +goose Up
 

@@ -1,5 +1,5 @@
--- What ends long after it was accepted is shown for a week, also where its day is older than its tenant keeps anything
--- (docs/adr/0025-late-days.md).
+-- A delivery that ends long after it was accepted is shown for a week, also if the tenant's retention would hide its
+-- day (docs/adr/0025-late-days.md).
 
 -- +goose Up
 

@@ -1,5 +1,4 @@
--- What /readyz asks: does the database take what an emission needs? The check calls this function in a transaction that it
--- rolls back.
+-- For /readyz: can the database store an emission? The check calls this function in a transaction that it rolls back.
 
 -- +goose Up
 

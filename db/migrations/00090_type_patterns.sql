@@ -1,4 +1,5 @@
--- Whether an event type matches what a list was filtered by: a type, all types below a prefix (order.*), or nothing (all types).
+-- Whether an event type matches the filter of a list: a type, all types below a prefix (order.*), or an empty text
+-- (all types).
 
 -- +goose Up
 

@@ -1,9 +1,9 @@
--- Which deliveries of a lane are in flight, for those who ask why a delivery waits.
+-- The deliveries of a lane that are in flight, for the reason why a delivery waits.
 
 -- +goose Up
 
--- The ids of the deliveries whose requests have been in flight for a while, with the times at which they started, as the lane's owner noted.
--- Older processes leave it as it is.
+-- The ids of the deliveries whose requests have been in flight for a while, with their starts, as the lane's owner
+-- noted. Older processes do not write it.
 ALTER TABLE lanes ADD COLUMN in_flight jsonb NOT NULL DEFAULT '{}';
 
 -- +goose Down

@@ -1,5 +1,5 @@
 -- +goose Up
--- Waits of a custom retry schedule can be drawn from nothing up to the whole delay, as those of exponential are.
+-- Delays of a custom retry schedule can vary between zero and the whole delay, as those of exponential do.
 ALTER TABLE endpoints ADD COLUMN retry_full boolean NOT NULL DEFAULT false;
 
 -- +goose Down

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- Failed deliveries that nobody has to act on: of a test event, of a test inbox, and of a developer's listener. They
--- are listed, and are no dead letters. Null in rows that an older process wrote, or that came back from an object
+-- Failed deliveries that need no action: of a test event, of a test inbox, and of a developer's listener. They are
+-- listed, and are no dead letters. Null in rows that an older process wrote, or that were restored from an object
 -- store.
 ALTER TABLE dead_letters ADD COLUMN trial boolean;
 UPDATE dead_letters x SET trial = true

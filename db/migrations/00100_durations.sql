@@ -1,5 +1,5 @@
--- What the shortest and the longest attempt of a roll-up's entry took, so that no percentile lies outside of what was seen. Older processes
--- leave the columns as they are: what they enter lies somewhere in its slot of the histogram.
+-- The shortest and the longest duration of a roll-up's entry, so that no percentile lies outside of them. Older
+-- processes do not write the columns: their attempts lie somewhere in their slot of the histogram.
 
 -- +goose Up
 

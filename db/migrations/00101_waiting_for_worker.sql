@@ -1,4 +1,5 @@
--- An active endpoint that no live worker serves has a condition of its own: "active" means that the next delivery would be sent now.
+-- An active endpoint without a live worker has a condition of its own: "active" means that the next delivery would be
+-- sent now.
 
 -- +goose Up
 
