@@ -84,10 +84,10 @@ func orEmpty[T any](p *T) (v T) {
 	return v
 }
 
-// EmitAll emits any number of events, as many at a time as the API takes, each with an idempotency key as in Emit.
-// The results follow the order of the events. A rejected event does not stop the others: it has a Code instead of an
-// ID, and the error is a *RejectedError beside the complete results. On any other error (the server is away, the key
-// is wrong) the results so far are returned, one for each event that was asked about.
+// EmitAll emits any number of events, in batches of the API's maximum, each with an idempotency key as in Emit. The
+// results follow the order of the events. A rejected event does not stop the others: it has a Code instead of an ID,
+// and the error is a *RejectedError along with the complete results. On any other error (the server is unavailable, the
+// key is wrong) it returns the results so far, one for each event of the completed batches.
 func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, error) {
 	results := make([]ItemResult, 0, len(events))
 	for len(results) < len(events) {

@@ -14,7 +14,7 @@ type Error struct {
 	Status     int            // HTTP
 	Code       string         // stable, such as not_found; empty for a response of something in between
 	Title      string         // the text of the status
-	Detail     string         // what is wrong and how to fix it, for people
+	Detail     string         // the problem and its fix, for people
 	Fields     []FieldProblem // the invalid fields, if any
 	RequestID  string         // quote it when you ask for help
 	RetryAfter time.Duration  // the same request can succeed after it; 0 says nothing

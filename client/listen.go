@@ -160,7 +160,7 @@ func listenerGone(err error) error {
 // serverSent is one event of a stream.
 type serverSent struct{ id, name, data string }
 
-// readEvent reads the next event. It calls alive for every line, comments too.
+// readEvent reads the next event. It calls alive for every line, also for comments.
 func readEvent(in *bufio.Reader, alive func()) (serverSent, error) {
 	var e serverSent
 	for {

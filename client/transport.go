@@ -165,7 +165,7 @@ func (c *Client) once(ctx context.Context, r *request, encoded []byte) ([]byte, 
 // for operations of the contract that do not respond with JSON
 var _ = (*Client).stream
 
-// stream sends a request once and returns a 2xx, whose body the caller closes.
+// stream sends a request once and returns a 2xx response. The caller closes its body.
 func (c *Client) stream(ctx context.Context, r *request) (*http.Response, error) {
 	encoded, err := r.encode()
 	if err != nil {

@@ -38,7 +38,7 @@ type Verifier struct {
 type SignatureError struct {
 	Code   string // stable, such as signature_mismatch or timestamp_too_old
 	Header string // the header, if one is wrong
-	Detail string // what is wrong and how to fix it, for people
+	Detail string // the problem and its fix, for people
 }
 
 func (e *SignatureError) Error() string { return "posthorn: " + e.Code + ": " + e.Detail }
@@ -106,8 +106,8 @@ type Webhook struct {
 	Data       json.RawMessage
 }
 
-// Challenge is the text that the response to a verification must contain, with status 200. It is empty for every
-// other webhook.
+// Challenge is the text that the response to a verification must contain, with status 200. It is empty for every other
+// webhook.
 func (w Webhook) Challenge() string {
 	if w.Type != "endpoint.verification" {
 		return ""

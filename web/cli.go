@@ -156,7 +156,7 @@ func understood(err error) string {
 	return strings.Join(words, " ")
 }
 
-// explainValue is a flag's help. The choices of an optional flag begin with an empty one, which is for kong alone.
+// explainValue is a flag's help. The choices of an optional flag begin with an empty one, which only kong needs.
 func explainValue(v *kong.Value) string {
 	if v.Enum != "" {
 		choices := strings.ReplaceAll(strings.Trim(v.Enum, ","), ",", ", ")
@@ -217,7 +217,8 @@ func (a *app) logger(cfg *Config) *slog.Logger {
 	return newLogger(a.stderr, format, cfg.LogLevel)
 }
 
-// quietLogger is that of a command whose answer is on stdout: it speaks up only when something is wrong, or asked to.
+// quietLogger is the logger of a command whose result is on stdout: it logs only problems, unless the configured level is
+// debug.
 func (a *app) quietLogger(cfg *Config) *slog.Logger {
 	level := max(cfg.LogLevel, slog.LevelWarn)
 	if cfg.LogLevel < slog.LevelInfo {

@@ -235,8 +235,8 @@ func (c *Config) checkDatabase(wrong complain) {
 	}
 }
 
-// databaseFault says what is wrong with a database URL, or nothing. The driver's own words are left out where they may
-// quote the URL and with it the password.
+// databaseFault returns an error for a bad database URL, or nil. It leaves out the driver's text if that may quote the
+// URL and with it the password.
 func databaseFault(u Secret) string {
 	_, err := pgconn.ParseConfig(u.Reveal())
 	var file *os.PathError
@@ -310,7 +310,7 @@ func (c *Config) checkSignup(wrong complain) {
 	switch c.Signup {
 	case "open", "invite":
 	case "":
-		// Whoever can reach a loopback address is the person who started it.
+		// Only the person who started it can reach a loopback address.
 		if c.Signup = "invite"; isLoopback(c.Addr) {
 			c.Signup = "open"
 		}
@@ -483,7 +483,7 @@ func (c *Config) bodies() handlers.Bodies {
 	return handlers.Bodies{Process: c.BodyMemory << 20, Sender: c.BodyMemorySender << 20}
 }
 
-// checkConsole reads where the console answers, and what is published of where requests come from.
+// checkConsole checks the host of the console, and the published addresses that deliveries come from.
 func (c *Config) checkConsole(wrong complain) {
 	if host := c.ConsoleHost; host != "" {
 		base, _ := url.Parse(c.BaseURL)
@@ -555,8 +555,8 @@ func variables() (names []string) {
 	return names
 }
 
-// suspects finds variables that look like a mistyped one of ours. Other POSTHORN_ names are left alone: Kubernetes
-// makes POSTHORN_SERVICE_HOST and its like from a service of that name.
+// suspects finds variables that look like a mistyped one of ours. It ignores other POSTHORN_ names: Kubernetes makes
+// POSTHORN_SERVICE_HOST and its like from a service of that name.
 func suspects(given map[string]string) map[string]string {
 	known := slices.Concat(otherVariables, variables())
 	found := map[string]string{}

@@ -20,8 +20,8 @@ const demoTenant = "Demo shop"
 
 var errNoDemo = fault.New(fault.Forbidden, "not_local", "The demo runs on a server that only this machine reaches and that sends no mail. Start it without POSTHORN_BASE_URL and POSTHORN_MAIL, on a loopback address.")
 
-// serveDemo serves with a demo tenant, whose receivers and product run beside the server: everything that it shows
-// has really been emitted, delivered and answered.
+// serveDemo serves with a demo tenant, with its receivers and product in the same process: everything that it shows was
+// really emitted and delivered.
 func (a *app) serveDemo(ctx context.Context) error {
 	cfg, err := a.config()
 	if err != nil {

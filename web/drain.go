@@ -12,8 +12,8 @@ import (
 // refuses new connections, which proxies try elsewhere, and closes the others with its responses.
 const (
 	drainTime = 3 * time.Second
-	// Without a request for so long nobody is using the connections that are left. A busy machine can keep a proxy from
-	// working for some tenths of a second.
+	// Without a request for this long the remaining connections are unused. A busy machine can stop a proxy for some
+	// tenths of a second.
 	drainQuiet = time.Second
 )
 

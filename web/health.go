@@ -18,13 +18,13 @@ const (
 	// day's partition, so a node that is further off must not accept events.
 	maxClockSkew = 5 * time.Second
 	probeTime    = 3 * time.Second // for all probes together
-	probeEvery   = time.Second     // at most, however often somebody asks
-	probeAlone   = 5 * time.Second // where nobody asks
+	probeEvery   = time.Second     // the shortest time between two checks
+	probeAlone   = 5 * time.Second // without requests
 	schemaEvery  = 30 * time.Second
 )
 
-// readiness answers whether this process can do its work, and why not. Answers are kept for a moment, since anybody
-// may ask.
+// readiness says whether this process can do its work, and why not. Responses are cached for a moment, since anybody
+// can ask.
 type readiness struct {
 	database *db.DB
 	url      string
@@ -49,13 +49,13 @@ type report struct {
 	Checks map[string]probe `json:"checks,omitempty"`
 }
 
-// probe is the outcome of one check; Detail says what is wrong, without secrets or addresses.
+// probe is the outcome of one check. Detail is the problem, without secrets or addresses.
 type probe struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// stop makes every further answer "stopping", so that a load balancer looks elsewhere while requests finish.
+// stop makes every further response "stopping", so that a load balancer picks another process while requests finish.
 func (r *readiness) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,8 @@ func (r *readiness) stop() {
 	}
 }
 
-// watch checks until the context ends, so that the log says when the process stops being ready also where nobody asks.
+// watch checks until the context ends, so that the log has a line when the process stops being ready even if nobody
+// asks.
 func (r *readiness) watch(ctx context.Context) error {
 	tick := time.NewTicker(probeAlone)
 	defer tick.Stop()
@@ -79,7 +80,7 @@ func (r *readiness) watch(ctx context.Context) error {
 	}
 }
 
-// check runs the probes, or repeats what they said a moment ago.
+// check runs the probes, or returns their cached results.
 func (r *readiness) check(ctx context.Context) report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *readiness) check(ctx context.Context) report {
 	if time.Since(r.at) < probeEvery {
 		return r.last
 	}
-	// The answer is everybody's, so it does not depend on the one who asks staying.
+	// The response is shared, so it does not depend on the first caller's context.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 	defer cancel()
 	checks := map[string]probe{}

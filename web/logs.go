@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 )
 
-// newLogger writes one line a record, as JSON or text, and guards against secrets: the values of keys that name one are
-// replaced, and so is whatever has the shape of one inside any text. It is the last line; the first is to log none.
+// newLogger writes one line a record, as JSON or text, and removes secrets: the values of keys that name one, and
+// everything with the shape of one inside any text. It is the last line of defense; the first is to log none.
 func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "text" {
@@ -23,9 +23,9 @@ func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	return slog.New(guarded{slog.NewJSONHandler(w, options)})
 }
 
-// guarded is a handler that writes nothing unguarded. It looks before it changes anything, since there is a line for
-// every attempt and hardly any of them needs a change: a function for each attribute (slog.HandlerOptions) would cost
-// twice as much as the line.
+// guarded is a handler that removes secrets. It changes a record only if necessary, since there is a line for every
+// attempt and hardly any of them needs a change: a function for each attribute (slog.HandlerOptions) would cost twice
+// as much as the line.
 type guarded struct{ slog.Handler }
 
 func (g guarded) Handle(ctx context.Context, r slog.Record) error {
@@ -63,7 +63,7 @@ var secretNames = []string{
 
 var plainName = strings.NewReplacer("-", "", "_", "", ".", "")
 
-// namesSecret is asked for every attribute of every line; the few keys that there are are judged once.
+// namesSecret is called for every attribute of every line; each of the few keys is classified once.
 func namesSecret(key string) bool {
 	if known, ok := classifiedNames.Load(key); ok {
 		return known.(bool)
@@ -76,7 +76,7 @@ func namesSecret(key string) bool {
 	return secret
 }
 
-// maxClassified bounds what is remembered: keys are constants, but a header's name may be logged too.
+// maxClassified bounds the cache: keys are constants, but a header's name may be logged too.
 const maxClassified = 1000
 
 var (
@@ -148,8 +148,8 @@ func guardAny(v slog.Value) slog.Value {
 	return v
 }
 
-// Secrets that can be told by their looks: signing secrets, private keys, our API keys, credentials of an Authorization
-// header, and passwords in URLs. The first group stays, so that a reader still sees what was there.
+// Secrets with a recognizable form: signing secrets, private keys, our API keys, credentials of an Authorization
+// header, and passwords in URLs. The first group stays, so that a reader sees the kind.
 var (
 	secretShapes = regexp.MustCompile(`(whsec_|whsk_|phk_|php_|Bearer |Basic )[A-Za-z0-9+/=_.~-]{8,}`)
 	urlPassword  = regexp.MustCompile(`(://[^\s:/?#@]*:)[^\s/?#@]+@`)

@@ -56,8 +56,8 @@ func (p *Program) mailDriver(pool *db.DB, ring *seal.Ring) (mail.Driver, error) 
 	return mail.NewConsole(pool, ring, p.Log), nil
 }
 
-// showsMails reports whether /dev/mail is served: mails hold links that are as good as passwords, so only where they
-// do not leave, and where nobody but this machine can ask.
+// showsMails reports whether /dev/mail is served: links in mails are as good as passwords, so only if mails are not
+// sent, and only this machine can ask.
 func (c *Config) showsMails() bool {
 	if c.Mail != "console" || !isLoopback(c.Addr) {
 		return false

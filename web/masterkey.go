@@ -16,11 +16,11 @@ import (
 	"posthorn/domain/fault"
 )
 
-// masterKeyFile lies in the data directory of a private PostgreSQL, readable by its owner alone.
+// masterKeyFile is in the data directory of a private PostgreSQL, readable only by its owner.
 const masterKeyFile = "master.key"
 
-// openRing finds the master key and makes sure that it is the right one: a key that can't open what is stored would
-// leave every endpoint without its signing secret, one failed delivery after another.
+// openRing finds the master key and checks that it is the right one: with another key every endpoint would lose its
+// signing secret, one failed delivery after another.
 func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring, error) {
 	samples, err := maintenance.SealedSamples(ctx, d)
 	if err != nil {
@@ -43,8 +43,8 @@ func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring,
 	return ring, nil
 }
 
-// masterKey is the configured key, else the one in the data directory, made now where there is none. The second result
-// names where it came from, for messages.
+// masterKey is the configured key, else the one in the data directory, which it creates if necessary. The second result
+// is the key's origin, for messages.
 func masterKey(cfg *Config, s *store, needed bool) (keys Secret, source string, err error) {
 	if cfg.MasterKey != "" {
 		return cfg.MasterKey, "POSTHORN_MASTER_KEY", nil
@@ -108,7 +108,7 @@ type masterKeyRotateCommand struct {
 	JSON bool `name:"json" help:"Print JSON: key_id and resealed."`
 }
 
-// Run seals everything under the newest of the configured keys. Posthorn may run meanwhile.
+// Run seals everything under the newest configured key, also while Posthorn runs.
 func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 	cfg, err := a.config()
 	if err != nil {

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// What is live is little, and garbage comes fast: collecting only when the heap has grown fourfold costs a third of
-// the work. A limit keeps that from showing in memory. It must never be near what is really in use, or the collector
-// would do nothing but collect: the limit grows with the use, and falls with it after a peak. A process whose garbage
-// comes slowly gets a lower one: there more collections cost nothing, and what a burst of connections left is collected
-// before the next burst adds to it.
+// Little memory is live, and garbage comes fast: collecting only when the heap has grown fourfold costs a third of the
+// work. A limit bounds the heap. It must never be near the live heap, or the collector would run all the time: the
+// limit grows with the use, and falls after a peak. A process that makes garbage slowly gets a lower limit: there more
+// collections cost nothing, and the garbage of a burst of connections is collected before the next burst.
 const (
 	collectAt        = 300 // percent of growth
 	quietMemoryLimit = 72 << 20
 	busyMemoryLimit  = 110 << 20
 	// With thousands of endpoints more is live, and under that limit a busy process spends a third of its CPU on
-	// collecting. It gets four times what is live, up to this much.
+	// collecting. It gets four times the live heap, up to this bound.
 	fullMemoryLimit = 160 << 20
 	memoryEvery     = 500 * time.Millisecond
 	// A process is busy once it collects so often, look after look.
@@ -27,9 +26,9 @@ const (
 	busyLooks       = 4
 	// A process that collects rarely collects this much at once.
 	quietGarbage = 8 << 20
-	// A process without work collects no garbage for two minutes, and returns nothing to the system until it does. An
-	// idle one that holds more than this collects and returns after 10 s, and then every 30 s: what it holds can be in
-	// use, and nobody says when it no longer is.
+	// A process without work collects no garbage for two minutes, and returns nothing to the system before. An idle one
+	// with more than this collects and returns after 10 s, and then every 30 s, since live memory can become garbage at
+	// any time.
 	idleKeeps   = 32 << 20
 	memoryIdle  = 10 * time.Second
 	memoryAgain = 30 * time.Second

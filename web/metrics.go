@@ -71,7 +71,7 @@ func (m homeMetrics) Collect(c chan<- prometheus.Metric) {
 	for _, seen := range m() {
 		var up float64
 		switch seen.State() {
-		case home.Unknown: // no claim before the first answer
+		case home.Unknown: // unknown before the first result
 			continue
 		case home.Operational:
 			up = 1
@@ -95,8 +95,8 @@ func (m *httpMetrics) observe(c *gin.Context) {
 	status = c.Writer.Status()
 }
 
-// diagnostics is the handler of the metrics address: metrics, profiles, and the health of processes that have no other
-// address. It is for operators alone, so it listens on loopback unless told otherwise.
+// diagnostics is the handler of the metrics address: metrics, profiles, and the health of processes without another
+// address. It is only for operators, so it listens on loopback by default.
 func diagnostics(registry *prometheus.Registry, ready *readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))

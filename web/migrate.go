@@ -38,8 +38,7 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return err
 }
 
-// withInstalled is withStore for a command that reads: where Posthorn would run a PostgreSQL of its own, it makes
-// none.
+// withInstalled is withStore for a command that reads: it installs no private PostgreSQL.
 func (a *app) withInstalled(ctx context.Context, do func(*store) error) error {
 	cfg, err := a.config()
 	if err != nil {

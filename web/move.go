@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// The variables that name the home to which a tenant moves, beside those of the home where it is.
+// The variables of the home to which a tenant moves, in addition to those of its present home.
 const (
 	toDatabaseVariable  = "POSTHORN_TO_DATABASE_URL"
 	toMasterKeyVariable = "POSTHORN_TO_MASTER_KEY"

@@ -17,7 +17,7 @@ type openCommand struct{}
 
 var errNotLocal = fault.New(fault.Forbidden, "not_local", "This server is reached from elsewhere, or sends its mails: sign in with a password there. `posthorn operator create` and invitations let people in.")
 
-// acceptsLinks asks the server whether it opens such links. It has settings of its own: one that sends mail opens
+// acceptsLinks asks the server whether it opens such links. The server has its own settings: one that sends mail opens
 // none. A server that does not run yet is not asked.
 func acceptsLinks(ctx context.Context, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

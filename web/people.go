@@ -66,8 +66,8 @@ func author() db.Author {
 	return by
 }
 
-// Run turns off the second factor of somebody who has lost it. Who can run it can reach the database; that the person
-// is who they say is theirs to find out.
+// Run turns off the second factor of a person who lost it. Only somebody with access to the database can run it; they
+// have to check the person's identity.
 func (c accountResetCommand) Run(ctx context.Context, a *app) error {
 	n, err := c.run(ctx, a, "account", accounts.ResetSecondFactor, "has no second factor")
 	if n > 0 {
@@ -76,7 +76,7 @@ func (c accountResetCommand) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// Run unlinks a person whose account at an identity provider was deleted and created again.
+// Run unlinks a person from an account at an identity provider that was deleted and created again.
 func (c accountUnlinkCommand) Run(ctx context.Context, a *app) error {
 	n, err := c.run(ctx, a, "account", unlink(account.Person), "is not linked to an account of an identity provider")
 	if n > 0 {
@@ -85,7 +85,7 @@ func (c accountUnlinkCommand) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// Run unlinks an operator whose account at the identity provider was deleted and created again.
+// Run unlinks an operator from an account at the identity provider that was deleted and created again.
 func (c operatorUnlinkCommand) Run(ctx context.Context, a *app) error {
 	n, err := c.run(ctx, a, "operator", unlink(account.Operator), "is not linked to an account of the identity provider")
 	if n > 0 {

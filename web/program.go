@@ -30,7 +30,7 @@ const (
 	workerConnections = 8
 )
 
-// requestGrace is how long requests may go on when the process is told to stop. An emission waits 5 s at most.
+// requestGrace is how long requests can continue when the process stops. An emission waits 5 s at most.
 const requestGrace = 5 * time.Second
 
 // Parts says which parts of Posthorn a process runs.
@@ -61,7 +61,7 @@ type Program struct {
 	ready    *readiness
 
 	stopStreams   sync.Once
-	closing       chan struct{} // closed by Close: streams end, so that nobody waits for them
+	closing       chan struct{} // closed by Close: streams end, so that Close does not wait for them
 	main, metrics net.Listener  // nil: not served
 	web           *http.Server
 	drainer       drainer // of web
@@ -75,14 +75,14 @@ type Program struct {
 	readiness     *task
 }
 
-// task is a part that runs until it is told to stop.
+// task is a part that runs until it is stopped.
 type task struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// Run starts everything and returns once it serves. On an error everything is closed again. The context bounds the
-// start alone.
+// Run starts everything and returns once it serves. On an error everything is closed again. The context bounds only the
+// start.
 func (p *Program) Run(ctx context.Context) error {
 	if err := p.start(ctx); err != nil {
 		_ = p.Close()
@@ -253,7 +253,7 @@ func (p *Program) pool(ctx context.Context, name string, connections int32) (*db
 	return d, err
 }
 
-// run starts a part in the background. One that ends before it is told to is fatal.
+// run starts a part in the background. If it ends before it is stopped, the process ends too.
 func (p *Program) run(name string, do func(context.Context) error) *task {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &task{stop: cancel, done: make(chan struct{})}
@@ -316,7 +316,7 @@ func (p *Program) Close() error {
 	return err
 }
 
-// end tells a part to stop and waits until it has. It may be called on nil.
+// end stops a part and waits until it has ended. It may be called on nil.
 func (t *task) end() {
 	if t != nil {
 		t.stop()

@@ -150,12 +150,12 @@ type routed struct {
 	mailbox    mailbox.Deps
 	status     status.Deps
 	svix       *svix.Deps // nil: switched off
-	operators  *auth.SSO  // nil: operators sign in here alone
+	operators  *auth.SSO  // nil: operators sign in only here
 	consoleURL string
 	homes      *homes.Router // nil: the installation has no homes
 }
 
-// table is every route of the public address: what is not in it can't be reached.
+// table is every route of the public address: nothing else can be reached.
 func table(d routed) []handlers.Route {
 	ready, accounts, open := d.ready, d.auth, handlers.Access{Public: true}
 	routes := []handlers.Route{
@@ -198,7 +198,7 @@ func catalogueOf(d *db.DB) docs.Catalogue {
 	}
 }
 
-// newInbox is the receiver of test inboxes alone, for the deliveries of a worker in this process.
+// newInbox serves only test inboxes, for the deliveries of a worker in this process.
 func newInbox(log *slog.Logger, general *db.DB, ring *seal.Ring) http.Handler {
 	kit := handlers.New(handlers.Config{Log: log, Now: time.Now})
 	engine := kit.NewEngine()
@@ -217,7 +217,7 @@ func lookRoutes() []handlers.Route {
 	}
 }
 
-// plain lets a handler of net/http stand in the table.
+// plain adapts a handler of net/http to the table.
 func plain(serve http.HandlerFunc) handlers.Handler {
 	return func(c *handlers.Call) error {
 		serve(c.Writer, c.Request)

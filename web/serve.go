@@ -18,7 +18,7 @@ type (
 	workerCommand struct{}
 )
 
-// Run serves everything until it is told to stop.
+// Run serves everything until it is stopped.
 func (c serveCommand) Run(ctx context.Context, a *app) error {
 	if c.Demo {
 		return a.serveDemo(ctx)
@@ -26,10 +26,10 @@ func (c serveCommand) Run(ctx context.Context, a *app) error {
 	return a.serve(ctx, Parts{Web: true, Worker: true})
 }
 
-// Run serves the API and the dashboard until it is told to stop.
+// Run serves the API and the dashboard until it is stopped.
 func (webCommand) Run(ctx context.Context, a *app) error { return a.serve(ctx, Parts{Web: true}) }
 
-// Run delivers until it is told to stop.
+// Run delivers until it is stopped.
 func (workerCommand) Run(ctx context.Context, a *app) error { return a.serve(ctx, Parts{Worker: true}) }
 
 // Help lists the variables that a server reads.
@@ -46,7 +46,7 @@ func (a *app) serve(ctx context.Context, parts Parts) error {
 	return a.keep(ctx, &Program{Config: cfg, Parts: parts, Log: a.logger(&cfg)}, nil)
 }
 
-// keep runs a Program until the end, and beside it what is to begin once it serves.
+// keep runs a Program until the end. It calls begin, if not nil, once the Program serves.
 func (a *app) keep(ctx context.Context, p *Program, begin func() error) error {
 	go keepMemory(ctx)
 	err := p.Run(ctx)
@@ -75,7 +75,7 @@ func (a *app) keep(ctx context.Context, p *Program, begin func() error) error {
 	return err
 }
 
-// welcome tells a person what runs where and, before there is a tenant, what to type next.
+// welcome tells a person which addresses serve what and, before there is a tenant, what to type next.
 func (a *app) welcome(ctx context.Context, p *Program) {
 	var b strings.Builder
 	say := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
@@ -106,7 +106,7 @@ func (a *app) welcome(ctx context.Context, p *Program) {
 	a.printf("%s", b.String())
 }
 
-// localLink opens the dashboard without a password where nobody but this machine can ask; empty elsewhere.
+// localLink opens the dashboard without a password if only this machine can reach it; empty otherwise.
 func (p *Program) localLink(ctx context.Context) string {
 	if !p.Parts.Web || !p.Config.showsMails() {
 		return ""
@@ -122,7 +122,7 @@ func (p *Program) localLink(ctx context.Context) string {
 // localPath is where links of accounts.MakeLocalLink lead; their token follows.
 const localPath = "/sign-in/link?token="
 
-// hasTenants is true also where nobody knows, since it decides about advice alone.
+// hasTenants is also true if the answer is unknown, since it only selects advice.
 func (p *Program) hasTenants(ctx context.Context) bool {
 	found := true
 	_ = p.pools[0].Console(ctx, func(q *db.Tx) (err error) {

@@ -23,8 +23,9 @@ const (
 	headerCount = 500 // values
 )
 
-// limits are how long a request takes to arrive, and its response to be made and read. The server sets these deadlines
-// before it reads anything, so they hold on every path. Streams and downloads replace both by deadlines of their own.
+// limits are the times for a request to arrive, and for its response to be made and read. The server sets these
+// deadlines before it reads anything, so they hold on every path. Streams and downloads replace both by their own
+// deadlines.
 type limits struct {
 	Request  time.Duration
 	Response time.Duration // 0: unlimited
@@ -46,7 +47,7 @@ func newServer(handler http.Handler, within limits, log *slog.Logger) *http.Serv
 	}
 }
 
-// boundHeaders rejects requests whose line and headers are larger than promised. The bounds of net/http depend on its
+// boundHeaders rejects requests with a line and headers over the documented size. The bounds of net/http depend on its
 // buffers and on its version.
 func boundHeaders(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,11 +68,11 @@ func boundHeaders(handler http.Handler) http.Handler {
 	})
 }
 
-// closing closes the connection after a request with a Transfer-Encoding. If such a request also has a
-// Content-Length, a proxy in front can have read its end elsewhere, and take what follows for a request of somebody
-// else (request smuggling): RFC 9112 wants the connection closed then (section 6.1). net/http drops the Content-Length
-// before a handler can see it, so every chunked request ends its connection. Clients that know the length of their body
-// send it and keep theirs. An address that reads no bodies does not wait for one either.
+// closing closes the connection after a request with a Transfer-Encoding. If such a request also has a Content-Length,
+// a proxy in front can have read its end elsewhere, and take the rest for another client's request (request smuggling):
+// RFC 9112 wants the connection closed then (section 6.1). net/http drops the Content-Length before a handler can see
+// it, so every chunked request ends its connection. Clients that know the length of their body send it and keep theirs.
+// An address that reads no bodies does not wait for one either.
 func closing(next http.Handler, noBodies bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 || noBodies && r.ContentLength != 0 {
@@ -111,8 +112,8 @@ func serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// stopServer refuses new connections, waits for requests that run, and cuts off what is left when the time is up. A
-// start that failed may have a listener that no server served.
+// stopServer refuses new connections, waits for running requests, and cuts off the rest when the time is up. A start
+// that failed may have a listener without a server.
 func stopServer(s *http.Server, l net.Listener, grace time.Duration) {
 	if s != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)

@@ -16,8 +16,8 @@ import (
 	"posthorn/domain/fault"
 )
 
-// How long a start waits for a database that does not answer yet, and for a private one, which may have to be installed
-// and to replay its log first.
+// How long a start waits for a database to respond, and for a private one, which may have to be installed and to replay
+// its log first.
 const (
 	databasePatience = 30 * time.Second
 	embeddedPatience = 15 * time.Minute
@@ -31,11 +31,11 @@ type store struct {
 	log       *slog.Logger
 }
 
-// pooled reports whether a pooler stands before the server: a direct connection was named beside it.
+// pooled reports whether a pooler is in front of the server: the configuration then also has a direct connection.
 func (s *store) pooled() bool { return s.listenURL != s.url }
 
-// openStore finds the database of a configuration, starts it where it is Posthorn's own, and waits until it answers. A
-// process that stays (stay) takes a private server over when its owner goes; a command that lasts a moment does not.
+// openStore finds the database of a configuration, starts a private one, and waits until it responds. A long-running
+// process (stay) takes a private server over when its owner ends; a short command does not.
 func openStore(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*store, error) {
 	if cfg.embedded() {
 		return openEmbedded(ctx, cfg, log, stay)
@@ -82,7 +82,7 @@ func (s *store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// open makes a pool of connections; name tells it apart in pg_stat_activity.
+// open makes a pool of connections. name identifies it in pg_stat_activity.
 func (s *store) open(ctx context.Context, name string, connections int32) (*db.DB, error) {
 	d, err := db.Open(ctx, s.url, db.Options{Name: name, MaxConns: connections, Pooled: s.pooled()})
 	if err != nil {
@@ -152,7 +152,7 @@ func tryDatabase(ctx context.Context, url string, pooled bool) error {
 	return db.EncodingFault(encoding, database, user)
 }
 
-// errReplica is said of a primary too, in the moment of its promotion: it is worth waiting.
+// errReplica can also occur on a primary, at the moment of its promotion: it is worth waiting.
 var errReplica = fault.New(
 	fault.Unavailable,
 	"database_read_only",

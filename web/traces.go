@@ -67,7 +67,7 @@ func (t *traces) tracer() oteltrace.Tracer {
 	return t.provider.Tracer("posthorn")
 }
 
-// close exports what is left.
+// close exports the remaining spans.
 func (t *traces) close() {
 	if t == nil {
 		return

@@ -88,7 +88,7 @@ func (e *Env) stored() (account, error) {
 	return a, nil
 }
 
-// store writes the file, readable by its owner alone, completely or not at all.
+// store writes the file, readable only by its owner, completely or not at all.
 func (e *Env) store(a account) (string, error) {
 	path, err := e.accountFile()
 	if err != nil {
@@ -120,8 +120,8 @@ type loginCommand struct {
 	URL string `arg:"" optional:"" name:"url" help:"The server's address; asked for when left out."`
 }
 
-// Run asks for what is missing, tries the key, and stores both. The key comes from stdin or POSTHORN_API_KEY, never
-// from an argument, which everybody on the machine can see.
+// Run asks for missing values, tries the key, and stores both. The key comes from stdin or POSTHORN_API_KEY, never from
+// an argument, which every user of the machine can see.
 func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	var err error
 	in := bufio.NewReader(e.Stdin)

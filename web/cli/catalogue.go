@@ -43,7 +43,7 @@ func (c catalogueExportCommand) Run(ctx context.Context, e *Env, sdk *client.Cli
 	return e.write(c.Out, out.Bytes())
 }
 
-// write writes to a file, or to stdout where none is named.
+// write writes to a file, or to stdout without one.
 func (e *Env) write(name string, text []byte) error {
 	if name == "" {
 		return e.file(text)

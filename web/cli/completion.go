@@ -11,7 +11,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"${enum}."`
 }
 
-// The scripts call the program itself, so they stay right whatever its version.
+// The scripts call the program itself, so they work for every version of it.
 var scripts = map[string]string{
 	"bash": `# In ~/.bashrc: source <(posthorn completion bash)
 _posthorn() {

@@ -147,7 +147,7 @@ func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.
 		body.Secret = new(string(text))
 	}
 	if len(c.Event) > 0 {
-		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone
+		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // only these
 	}
 	f := &forwarder{command: c, env: e}
 	f.http = &http.Client{
@@ -274,7 +274,7 @@ func (f *forwarder) forward(ctx context.Context, h client.Handout) client.Listen
 	a.DurationMs = o.Millis
 	good := o.Status >= 200 && o.Status <= 299
 	if err := f.command.show(f.env, o, func() { f.print(o, good) }); err != nil {
-		f.end() // nobody reads it any longer
+		f.end() // its reader has ended
 	}
 	if f.left[h.EventID] {
 		delete(f.left, h.EventID)

@@ -81,8 +81,8 @@ func (e *Env) paint(colour, text string) painted {
 	return painted("\x1b[" + colour + "m" + text + "\x1b[0m")
 }
 
-// Fprintf prints for people. It is the one way to a terminal: whatever others named things, its arguments hold no
-// control characters but line breaks and tabs, and the colors of paint.
+// Fprintf prints for people. All output to a terminal goes through it: it removes control characters from its
+// arguments, except line breaks, tabs, and the colors of paint.
 func Fprintf(w io.Writer, format string, args ...any) {
 	shown := make([]any, len(args))
 	for i, arg := range args {

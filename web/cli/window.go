@@ -49,8 +49,8 @@ func moment(flag, text string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-// ahead reads a span from now on or a future time; nil for an empty text. It rejects a past time: the server would
-// send such an event immediately, which nobody can undo.
+// ahead parses a span from now on or a future time; nil for an empty text. It rejects a past time: the server would
+// send such an event immediately, and that can't be undone.
 func ahead(flag, text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func ahead(flag, text string, now time.Time) (*time.Time, error) {
 	return at, nil
 }
 
-// span reads a time span. Beside Go's units it knows days, as 7d.
+// span parses a time span: Go's units, and days, such as 7d.
 func span(flag, text string) (time.Duration, error) {
 	unit := text
 	if number, ok := strings.CutSuffix(text, "d"); ok {

@@ -128,8 +128,7 @@ func move(ctx context.Context, api *client.Client, made []client.Endpoint, recei
 	return awaitVerified(ctx, api, moved)
 }
 
-// awaitVerified waits until the endpoints have proven themselves: what is emitted before would only be held for a
-// moment.
+// awaitVerified waits until the endpoints are verified: earlier events would only be held for a moment.
 func awaitVerified(ctx context.Context, api *client.Client, made []client.Endpoint) error {
 	for _, e := range made {
 		for {

@@ -11,7 +11,7 @@ import (
 
 type object = map[string]any
 
-// eventType is one of the shop's, with how often it happens beside the others.
+// eventType is one of the shop's, with its relative frequency.
 type eventType struct {
 	name, description string
 	weight            int
@@ -97,7 +97,7 @@ func reply(w http.ResponseWriter, status int, body object) {
 	}
 }
 
-// receivers answers for all customers. Each proves itself by echoing the challenge.
+// receivers responds for all customers. Each echoes the challenge of its verification.
 func receivers() http.Handler {
 	mux := http.NewServeMux()
 	for _, c := range customers {

@@ -49,7 +49,7 @@ func (s *Server) convoy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// convoyPage answers a page of what every endpoint has one of. A cursor is the name of the first row of its page.
+// convoyPage returns a page of one object per endpoint. A cursor is the name of the first row of its page.
 func (s *Server) convoyPage(w http.ResponseWriter, r *http.Request, one func(owner, i int) any) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("next_page_cursor"))
 	size, _ := strconv.Atoi(r.URL.Query().Get("perPage"))

@@ -1,6 +1,6 @@
 // Package movetest is a stand-in for the servers of other senders, for tests of imports: Svix, Outpost and Convoy. Each
-// answers in the shapes that its published API description gives, in pages, with a limit on requests, and is
-// unavailable at times. It holds as many tenants as it is told.
+// has the responses of its published API description, in pages, with a limit on requests, and is unavailable at times.
+// It has as many tenants as a test wants.
 package movetest
 
 import (
@@ -110,7 +110,7 @@ func (s *Server) types(n int) []string {
 	return []string{fmt.Sprintf("type.n%d", n%2)}
 }
 
-// ServeHTTP answers a request: now and then with 429 or 502.
+// ServeHTTP handles a request: sometimes with 429 or 502.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked++

@@ -54,7 +54,7 @@ type Source struct {
 	Text     []byte
 	Variable func(name string) (string, bool)  // of the environment
 	ReadFile func(name string) ([]byte, error) // relative to the file
-	Keep     bool                              // a reference without a value keeps what is stored
+	Keep     bool                              // a reference without a value keeps the stored value
 }
 
 // File is a file that was read.
@@ -63,7 +63,7 @@ type File struct {
 	objects []desired.Object
 	paths   map[string]string // of an object by tenant, kind and name
 	lines   map[string]int    // by path
-	secret  map[string]bool   // paths whose values came from a reference
+	secret  map[string]bool   // paths with values from a reference
 	lists   map[string]bool   // tenant and kind of the lists that the file has
 }
 
@@ -74,8 +74,8 @@ const (
 	maxProblems = 20
 	maxDepth    = 60
 
-	// Nine lines can name a billion values by aliases, and one long name stands in the path of every value below it.
-	// So what aliases stand for is counted, in values, and so are all paths, in bytes.
+	// Nine lines can name a billion values by aliases, and one long name is part of the path of every value below it.
+	// So the values that aliases expand to are counted, and all paths in bytes.
 	maxAliased = 10_000
 	maxPaths   = 256 << 20
 )
@@ -153,7 +153,7 @@ func (d *decoder) err() error {
 	return &InvalidError{Name: d.Name, Problems: d.problems}
 }
 
-// line is that of a path, or of what encloses it.
+// line is the line of a path, or of its nearest parent with one.
 func (f *File) line(path string) int {
 	for path != "" {
 		if line := f.lines[path]; line > 0 {
@@ -214,7 +214,7 @@ func (d *decoder) value(n *yaml.Node, path string, depth int) any {
 	}
 }
 
-// tooMuch reports whether reading ends here: at a bound, or because nobody waits for it any more.
+// tooMuch reports whether reading ends here: at a bound, or because the context is done.
 func (d *decoder) tooMuch(n *yaml.Node, path string) bool {
 	d.paths += len(path)
 	if d.within > 0 {
@@ -270,14 +270,14 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// Below these names a file has names of its own, and below a schema and an example even texts are taken as they are.
+// Below these names the file's own names begin, and below a schema and an example even texts are literal.
 var (
 	freeNames = regexp.MustCompile(`\.(schema|example|custom_headers|metadata|filter|sso\.roles)(\.|\[|$)`)
 	freeTexts = regexp.MustCompile(`\.(schema|example)(\.|\[|$)`)
 )
 
-// references are the fields whose value can be named instead: secret_from, schema_from, ... The value says whether the
-// text is JSON.
+// references are the fields with a value that can come from a variable: secret_from, schema_from, ... The value is
+// whether the text is JSON.
 var (
 	references   = map[string]bool{"secret": true, "client_secret": true, "password": true, "url": true, "schema": true, "example": true, "ca_certificate": true}
 	asJSON       = map[string]bool{"schema": true, "example": true}
@@ -430,7 +430,7 @@ func (d *decoder) known(fields map[string]any, path string, list []string) {
 	}
 }
 
-// unknown adds a problem for a field whose name is not in a list.
+// unknown adds a problem for a field with a name outside of a list.
 func (d *decoder) unknown(path, name string, list []string) {
 	detail := "Unknown field. The fields are " + strings.Join(list, ", ") + "."
 	if near := nearest(name, list); near != "" {

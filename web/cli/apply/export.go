@@ -254,7 +254,7 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 	return out, nil
 }
 
-// secondSignature is the second signature of an endpoint, and whether it has a secret of its own.
+// secondSignature is the second signature of an endpoint, and whether it has its own secret.
 func secondSignature(fields map[string]any) (also map[string]any, secret bool) {
 	wire, _ := fields["wire"].(map[string]any)
 	also, _ = wire["also_sign"].(map[string]any)
@@ -343,7 +343,7 @@ func node(v any, path string) *yaml.Node {
 	return n
 }
 
-// rank sorts what is short and names things to the front, lists of objects to the end.
+// rank sorts names and short values to the front, lists of objects to the end.
 func rank(name string, v any) string {
 	place := slices.Index(first, name)
 	_, isList := v.([]any)

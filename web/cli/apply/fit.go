@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fits compares fields with the API's type by a walk of its own, so that each mistake has its path and line. What
-// encoding/json says of a mistake differs between Go's versions.
+// fits compares fields with the API's type itself, so that each mistake has its path and line. The messages of
+// encoding/json differ between Go's versions.
 func fits[T any](d *decoder, fields map[string]any, path string, except ...string) {
 	t := reflect.TypeFor[T]()
 	for name, v := range fields {
@@ -37,10 +37,10 @@ func typeOf(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// fit checks what is at a path against a type. null fits everywhere: it resets what is there, or the API rejects it.
+// fit checks the value at a path against a type. null fits everywhere: it resets the field, or the API rejects it.
 func (d *decoder) fit(t reflect.Type, v any, path string) {
 	if _, is := v.(unset); is {
-		v = "" // a reference is a text, whatever its value is
+		v = "" // a reference is a text, also for a value of another type
 	}
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map && t.Key().Kind() == reflect.Bool { // nullable.Nullable
 		t = t.Elem()

@@ -26,11 +26,11 @@ type Plan struct {
 	file    *File
 	server  *Server
 	tenants map[string]string                  // Posthorn's id by the name in the file; empty: not created yet
-	rotate  map[string]bool                    // endpoints whose secret is another
+	rotate  map[string]bool                    // endpoints with another secret
 	idle    map[string]bool                    // endpoints that are not active, and can't be paused
 	hints   map[string]client.Nullable[string] // the ends of the client secrets of single sign-on, by tenant
 
-	// Notes say what of the file has to wait for somebody.
+	// Notes are the parts of the file that wait for a person.
 	Notes []string
 }
 
@@ -155,7 +155,7 @@ func filled(shown, from any) any {
 	return out
 }
 
-// same is what the server said of a field of an event type or an endpoint.
+// same is the server's comparison of a field of an event type or an endpoint.
 func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (same, known bool) {
 	verdict, asked := verdicts[objectName(o)]
 	switch {
@@ -172,7 +172,7 @@ func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (s
 	case verdict || field == "":
 		return verdict, true
 	}
-	return false, false // it differs: the fields tell in what
+	return false, false // the differences are in the fields
 }
 
 // hides reports whether a field's value came from a reference, in part or whole, or is a secret.

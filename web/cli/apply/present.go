@@ -47,8 +47,8 @@ func (s *Server) within(id string) *client.Client {
 	return s.sdk
 }
 
-// tenant finds the tenant that an object of the file means: by its id, its external id, or its name where it gives no
-// external id. It is nil where there is none yet.
+// tenant finds the tenant of an object in the file: by its id, its external id, or its name if the object has no
+// external id. It is nil if there is none yet.
 func (s *Server) tenant(ctx context.Context, o desired.Object) (*client.Tenant, error) {
 	external, _ := o.Fields["external_id"].(string)
 	if !s.platform {
@@ -182,7 +182,7 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	}
 	out["retry_policy"] = shownRetries(out["retry_policy"])
 	format := signature.Format(e.Format)
-	// A t-v1 endpoint with a secret of its own would get another default.
+	// A t-v1 endpoint with a given secret has another default.
 	if signature.Rotation(e.RotationSignatures) == format.Rotation("") && format != signature.TV1 {
 		delete(out, "rotation_signatures")
 	}

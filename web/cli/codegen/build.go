@@ -152,7 +152,7 @@ func (b *builder) kind(m map[string]any, name string, depth int) *shape {
 	return orNull(s)
 }
 
-// orNull is a shape that can be null too. What is declared stays as it is for others.
+// orNull is a shape that can also be null. The declared shape stays unchanged for other uses.
 func orNull(s *shape) *shape {
 	copied := *s
 	copied.nullable = true
@@ -195,7 +195,7 @@ func (b *builder) single(t string, m map[string]any, name string, depth int) *sh
 	case "object":
 		return b.object(m, name, depth)
 	}
-	return &shape{} // null alone, or a type that is not JSON's
+	return &shape{} // only null, or a type that is not JSON's
 }
 
 func (b *builder) object(m map[string]any, name string, depth int) *shape {

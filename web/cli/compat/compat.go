@@ -94,7 +94,7 @@ func compareSchemas(name, version string, old, current json.RawMessage) []Findin
 	return c.found
 }
 
-// schemaOf is a schema as JSON; that of a type without one is true.
+// schemaOf is a type's schema as JSON, or true without one.
 func schemaOf(text json.RawMessage) (any, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return true, nil

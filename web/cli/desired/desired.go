@@ -80,17 +80,17 @@ type Rules struct {
 	Unordered map[Kind][]string
 	// Ignored are the fields of a kind that count when an object is created and never afterwards.
 	Ignored map[Kind][]string
-	// Same reports what the server said of a field, or of the whole object where field is empty. Where it said nothing,
-	// known is false, and the values decide.
+	// Same returns the server's comparison of a field, or of the whole object if field is empty. If known is false, the
+	// server has none, and the values decide.
 	Same func(o Object, field string) (same, known bool)
-	// Secret reports whether a value of a field is shown to nobody.
+	// Secret reports whether a field's value is never shown.
 	Secret func(o Object, field string) bool
 	// Prune reports whether a present object that the file does not name is deleted.
 	Prune func(Object) bool
 }
 
-// Plan lists the changes that turn what is present into what is wanted: creations and updates in the order of the kinds
-// and of the file, then deletions in the opposite order. A field that the file leaves out is not managed.
+// Plan lists the changes from what is present to what is wanted: creations and updates in the order of the kinds and of
+// the file, then deletions in the opposite order. A field that the file leaves out is not managed.
 func Plan(wanted, present []Object, rules Rules) []Change {
 	there := make(map[key]Object, len(present))
 	for _, o := range present {

@@ -164,7 +164,7 @@ func (s *convoySender) eventTypes(ctx context.Context) (types []client.EventType
 		Deprecated  *string `json:"deprecated_at"`
 	}](ctx, s, "/event-types")
 	for _, t := range found {
-		if t.Name != "*" { // stands for all
+		if t.Name != "*" { // all types
 			types = append(types, client.EventTypeInput{Name: t.Name, Description: &t.Description, Deprecated: new(t.Deprecated != nil)})
 		}
 	}

@@ -18,8 +18,8 @@ const (
 // waits reports whether the cut-over is still to come.
 func (m *move) waits() bool { return !m.CutOver.IsZero() && m.Now.Before(m.CutOver) }
 
-// state adds to an entry the state in which the endpoint is created, and returns it. Nothing is delivered twice while
-// both senders run: before the cut-over the endpoint is paused from its creation on, and drops what is emitted.
+// state sets the state in which the endpoint is created, and returns it. Nothing is delivered twice while both senders
+// run: before the cut-over the new endpoint is paused and drops events.
 func (m *move) state(fields map[string]any, x endpoint, here client.Endpoint) string {
 	if mark := here.Metadata[cutOverMark]; mark != "" {
 		kept := map[string]string{}
@@ -83,8 +83,8 @@ func (m *move) eachHere(
 	return nil
 }
 
-// settle pauses an endpoint that is disabled there or whose cut-over is still to come, and makes the cut-over when it
-// is time. What is emitted is held from before the other sender stops until this one starts, so that nothing is lost.
+// settle pauses an endpoint that is disabled there or has its cut-over ahead, and makes the cut-over when it is due.
+// Events are held from before the other sender stops until this one starts, so that none is lost.
 func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoint) (moved bool, err error) {
 	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
 	switch {
@@ -94,13 +94,13 @@ func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoi
 	case m.waits() || m.CutOver.IsZero() || e.Status != "paused":
 		return false, nil
 	case mark == "" && x.disabled:
-		return false, m.hold(ctx, tenant, e, "") // disabled there by somebody: it stays paused here
+		return false, m.hold(ctx, tenant, e, "") // a person disabled it there: it stays paused here
 	case mark == "":
 		if err := m.hold(ctx, tenant, e, cutOverStarted); err != nil {
 			return false, err
 		}
 	case mark == cutOverDone:
-		return false, nil // paused by somebody since
+		return false, nil // a person has paused it since
 	}
 	if !x.disabled {
 		if err := m.from.enable(ctx, t, x.id, false); err != nil {
@@ -139,7 +139,7 @@ func (m *move) takeBack(ctx context.Context, t tenant, x endpoint, e client.Endp
 	return true, err
 }
 
-// hold makes an endpoint hold what is emitted while it is paused, and notes how far the cut-over has come.
+// hold makes an endpoint hold events while it is paused, and records the progress of the cut-over.
 func (m *move) hold(ctx context.Context, tenant *client.Client, e client.Endpoint, mark string) error {
 	if e.WhenHeld == "hold" && e.Metadata[cutOverMark] == mark {
 		return nil

@@ -1,5 +1,5 @@
 // Package importer copies endpoints with their secrets, and event types, from the servers of other senders: Svix,
-// Convoy, and Outpost. A copy can be repeated: what is here is changed where it differs.
+// Convoy, and Outpost. A copy can be repeated: existing objects are changed where they differ.
 package importer
 
 import (
@@ -14,7 +14,7 @@ import (
 	"posthorn/client"
 )
 
-// Options say what is done with what another server has.
+// Options select how to import from another server.
 type Options struct {
 	Only     []string          // tenants, by the id there or the external id here; empty: all
 	Verified bool              // the endpoints are active immediately, without a verification
@@ -58,7 +58,7 @@ type endpoint struct {
 	disabled bool
 	secret   string         // empty: the server does not show it
 	fields   map[string]any // as an import takes it, but for secret and state; nil: it can't be copied
-	notes    []string       // what is not copied, and what to do about it
+	notes    []string       // settings that are not copied, and how to replace them
 }
 
 // workers is how many tenants are copied side by side.
@@ -165,7 +165,7 @@ func (m *move) copyTenant(ctx context.Context, t tenant, out *Result) error {
 	return m.eachHere(ctx, t, found, here, out, m.settle)
 }
 
-// entries are what is imported, and what the report says of each endpoint before anything was done.
+// entries are the objects to import, and the report's line of each endpoint before the import.
 func (m *move) entries(found []endpoint, here map[string]client.Endpoint, out *Result) (client.ImportInput, map[string]Entry) {
 	list, made := client.ImportInput{EventTypes: m.types}, map[string]Entry{}
 	for _, x := range found {
@@ -248,7 +248,7 @@ func (a *Result) count(r client.ImportResult, e Entry) {
 	}
 }
 
-// endpointsHere are the tenant's endpoints here by their external ids; none where there is no such tenant.
+// endpointsHere are the tenant's endpoints by their external ids; none if the tenant does not exist.
 func (m *move) endpointsHere(ctx context.Context, tenant string) (map[string]client.Endpoint, error) {
 	out := map[string]client.Endpoint{}
 	for e, err := range m.to.Tenant(tenant).Endpoints(ctx, client.ListEndpointsParams{Limit: new(client.Limit(250))}) {

@@ -11,7 +11,7 @@ func settings(url string, eventTypes []string, retries map[string]any) map[strin
 	}
 }
 
-// with adds what an endpoint has only if somebody set it.
+// with adds a field only if the other server has a value for it.
 func with(fields map[string]any, headers, metadata map[string]string) map[string]any {
 	if len(headers) > 0 {
 		fields["custom_headers"] = headers

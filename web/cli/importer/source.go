@@ -89,7 +89,7 @@ type refusedThere struct {
 
 func (e *refusedThere) Error() string { return e.text }
 
-// answeredWith reports whether the other server answered with a status.
+// answeredWith reports whether the other server responded with a status.
 func answeredWith(err error, status int) bool {
 	var refused *refusedThere
 	return errors.As(err, &refused) && refused.status == status
@@ -99,7 +99,8 @@ func (s *source) get(ctx context.Context, path string, into any) error {
 	return s.do(ctx, http.MethodGet, path, nil, into)
 }
 
-// do makes a request until it is answered. body is sent as JSON unless it is nil; into nil leaves the response unread.
+// do sends a request until it gets a response. body is sent as JSON unless it is nil; a nil into leaves the response
+// unread.
 func (s *source) do(ctx context.Context, method, path string, body, into any) error {
 	var text []byte
 	if body != nil {
