@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -28,9 +29,18 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	log.Printf("waiting for webhooks on http://%s", address)
-	log.Fatal(server.ListenAndServe())
+	log.Fatal(serve(address, handler, log.Default()))
+}
+
+// serve says that it waits only after it has the port.
+func serve(address string, handler http.Handler, log *log.Logger) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	log.Printf("waiting for webhooks on http://%s", listener.Addr())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	return server.Serve(listener)
 }
 
 // webhook is the body of the format `standard`.

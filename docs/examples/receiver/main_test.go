@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -80,5 +81,15 @@ func TestAReceiverWithoutASecretDoesNotStart(t *testing.T) {
 	t.Parallel()
 	if _, err := newReceiver("", nil); err == nil {
 		t.Fatal("an empty secret was accepted")
+	}
+}
+
+func TestAPortInUseIsAnErrorAndNoPromise(t *testing.T) {
+	t.Parallel()
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	var said bytes.Buffer
+	if err := serve(taken.Listener.Addr().String(), http.NotFoundHandler(), log.New(&said, "", 0)); err == nil || said.Len() > 0 {
+		t.Errorf("err %v, log %q", err, &said)
 	}
 }
