@@ -134,7 +134,7 @@ var movingIn = map[string]struct {
 	},
 	// S4: t=<unix>,v1=<hex> over t.body; the receiver keeps one v1 of the header.
 	"s4": {
-		settings: `"format":"t-v1","prefix":"Wf","rotation_signatures":"one"`,
+		settings: `"format":"t-v1","prefix":"Wf"`,
 		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			parts := map[string]string{}
