@@ -499,7 +499,7 @@ COMP_WORDS=(posthorn deliveries list --status ""); COMP_CWORD=4; _posthorn; echo
 	}
 }
 
-func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
+func TestThePageOfTheCommandLineNamesEveryCommandAndFlag(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/cli.md")
 	if err != nil {
@@ -520,6 +520,11 @@ func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
 		})
 		if !named && last != "bash" {
 			t.Errorf("docs/cli.md does not name %s", leaf.Path())
+		}
+		for _, flag := range leaf.Flags {
+			if !regexp.MustCompile("`--" + flag.Name + "[` ]").Match(page) {
+				t.Errorf("docs/cli.md does not name --%s of %s", flag.Name, leaf.Path())
+			}
 		}
 	}
 	if len(leaves) < 25 {
