@@ -145,9 +145,9 @@ func (a *app) run(ctx context.Context) (code int) {
 // understood is the part of a wrong command line that names a command.
 func understood(err error) string {
 	words := []string{"posthorn"}
-	var wrong *kong.ParseError
-	if errors.As(err, &wrong) {
-		for _, p := range wrong.Context.Path {
+	var invalid *kong.ParseError
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Context.Path {
 			if p.Command != nil {
 				words = append(words, p.Command.Name)
 			}
@@ -172,11 +172,11 @@ func (a *app) fail(err error) int {
 		cli.Fprintf(a.stderr, "posthorn: %s\n", line)
 		return code
 	}
-	var wrong *ConfigError
+	var invalid *ConfigError
 	known := fault.As(err)
 	switch {
-	case errors.As(err, &wrong):
-		cli.Fprintf(a.stderr, "posthorn: %s\n", wrong)
+	case errors.As(err, &invalid):
+		cli.Fprintf(a.stderr, "posthorn: %s\n", invalid)
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		cli.Fprintf(a.stderr, "posthorn: interrupted\n")

@@ -120,38 +120,38 @@ func (e *ConfigError) Error() string {
 
 // loadConfig reads the environment (as os.Environ gives it). The error is a *ConfigError that names every wrong value.
 func loadConfig(environ []string) (Config, error) {
-	given := map[string]string{}
+	values := map[string]string{}
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		if value = strings.TrimSpace(value); value != "" {
-			given[name] = value
+			values[name] = value
 		}
 	}
 	var c Config
 	var problems []Problem
-	wrong := func(variable, format string, args ...any) {
+	report := func(variable, format string, args ...any) {
 		problems = append(problems, Problem{variable, fmt.Sprintf(format, args...)})
 	}
-	if err := env.ParseWithOptions(&c, env.Options{Environment: given}); err != nil {
+	if err := env.ParseWithOptions(&c, env.Options{Environment: values}); err != nil {
 		var all env.AggregateError
 		if !errors.As(err, &all) {
 			return Config{}, err
 		}
 		for _, one := range all.Errors {
-			problems = append(problems, explainParse(one, given))
+			problems = append(problems, explainParse(one, values))
 		}
 	}
-	c.checkAddresses(wrong)
-	c.checkDatabase(wrong)
-	c.checkMail(wrong)
-	c.checkNetwork(wrong)
-	c.checkSignup(wrong)
-	c.checkProcess(wrong)
-	c.checkTraces(wrong)
-	c.checkHomes(wrong)
-	c.checkHistory(wrong)
-	c.checkOIDC(wrong)
-	c.Suspects = suspects(given)
+	c.checkAddresses(report)
+	c.checkDatabase(report)
+	c.checkMail(report)
+	c.checkNetwork(report)
+	c.checkSignup(report)
+	c.checkProcess(report)
+	c.checkTraces(report)
+	c.checkHomes(report)
+	c.checkHistory(report)
+	c.checkOIDC(report)
+	c.Suspects = suspects(values)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
 		return Config{}, &ConfigError{slices.CompactFunc(problems, func(a, b Problem) bool { return a.Variable == b.Variable })}
@@ -159,25 +159,25 @@ func loadConfig(environ []string) (Config, error) {
 	return c, nil
 }
 
-// complain notes that a variable is wrong, in words that follow its name.
-type complain func(variable, format string, args ...any)
+// reporter notes that a variable is wrong, in words that follow its name.
+type reporter func(variable, format string, args ...any)
 
-func (c *Config) checkAddresses(wrong complain) {
+func (c *Config) checkAddresses(report reporter) {
 	if why := addressFault(c.Addr); why != "" {
-		wrong("POSTHORN_ADDR", "%s", why)
+		report("POSTHORN_ADDR", "%s", why)
 	}
 	if c.SvixAPI != "on" && c.SvixAPI != "off" {
-		wrong("POSTHORN_SVIX_API", "is %q. Write on or off.", c.SvixAPI)
+		report("POSTHORN_SVIX_API", "is %q. Write on or off.", c.SvixAPI)
 	}
 	if c.MetricsAddr != "off" {
 		if why := addressFault(c.MetricsAddr); why != "" {
-			wrong("POSTHORN_METRICS_ADDR", "%s, or off.", strings.TrimSuffix(why, "."))
+			report("POSTHORN_METRICS_ADDR", "%s, or off.", strings.TrimSuffix(why, "."))
 		} else if c.MetricsAddr == c.Addr && !strings.HasSuffix(c.Addr, ":0") {
-			wrong("POSTHORN_METRICS_ADDR", "is the same address as POSTHORN_ADDR. Give metrics a port of their own, or off.")
+			report("POSTHORN_METRICS_ADDR", "is the same address as POSTHORN_ADDR. Give metrics a port of their own, or off.")
 		}
 	}
 	if at, err := netip.ParseAddrPort(c.DemoAddr); err != nil || !at.Addr().IsLoopback() || at.Port() == 0 {
-		wrong("POSTHORN_DEMO_ADDR", "isn't an address and port of this machine. Use one such as 127.0.0.1:9101.")
+		report("POSTHORN_DEMO_ADDR", "isn't an address and port of this machine. Use one such as 127.0.0.1:9101.")
 	}
 	if c.BaseURL == "" {
 		return
@@ -186,9 +186,9 @@ func (c *Config) checkAddresses(wrong complain) {
 	u, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.User != nil:
-		wrong("POSTHORN_BASE_URL", "is not a web address. Write the one that people type, as https://posthorn.example.com.")
+		report("POSTHORN_BASE_URL", "is not a web address. Write the one that people type, as https://posthorn.example.com.")
 	case u.Path != "", u.RawQuery != "", u.Fragment != "":
-		wrong("POSTHORN_BASE_URL", "has a path. Posthorn needs a host of its own: write https://posthorn.example.com.")
+		report("POSTHORN_BASE_URL", "has a path. Posthorn needs a host of its own: write https://posthorn.example.com.")
 	}
 }
 
@@ -207,31 +207,31 @@ func addressFault(addr string) string {
 	return ""
 }
 
-func (c *Config) checkDatabase(wrong complain) {
+func (c *Config) checkDatabase(report reporter) {
 	if c.DatabaseURL != "" {
 		if why := databaseFault(c.DatabaseURL); why != "" {
-			wrong("POSTHORN_DATABASE_URL", "%s", why)
+			report("POSTHORN_DATABASE_URL", "%s", why)
 		}
 	}
 	switch {
 	case c.DatabaseListenURL == "":
 	case c.DatabaseURL == "":
-		wrong("POSTHORN_DATABASE_LISTEN_URL", "is set and POSTHORN_DATABASE_URL is not. Set both, or neither for a private PostgreSQL.")
+		report("POSTHORN_DATABASE_LISTEN_URL", "is set and POSTHORN_DATABASE_URL is not. Set both, or neither for a private PostgreSQL.")
 	default:
 		if why := databaseFault(c.DatabaseListenURL); why != "" {
-			wrong("POSTHORN_DATABASE_LISTEN_URL", "%s", why)
+			report("POSTHORN_DATABASE_LISTEN_URL", "%s", why)
 		}
 	}
 	if c.MasterKey != "" {
 		if _, err := seal.NewRing(c.MasterKey.Reveal()); err != nil {
-			wrong("POSTHORN_MASTER_KEY", "is not one or more keys of 32 bytes in base64, each once, comma between. Make one with `openssl rand -base64 32`.")
+			report("POSTHORN_MASTER_KEY", "is not one or more keys of 32 bytes in base64, each once, comma between. Make one with `openssl rand -base64 32`.")
 		}
 	}
 	if sum := c.PostgresSHA256; sum != "" && !isHex(sum, 64) {
-		wrong("POSTHORN_POSTGRES_ARCHIVE_SHA256", "is not a SHA-256: write its 64 hexadecimal digits, as `sha256sum` prints them.")
+		report("POSTHORN_POSTGRES_ARCHIVE_SHA256", "is not a SHA-256: write its 64 hexadecimal digits, as `sha256sum` prints them.")
 	}
 	if strings.HasPrefix(c.PostgresArchive, "http") && c.PostgresSHA256 == "" {
-		wrong("POSTHORN_POSTGRES_ARCHIVE", "is downloaded, so POSTHORN_POSTGRES_ARCHIVE_SHA256 must say its SHA-256.")
+		report("POSTHORN_POSTGRES_ARCHIVE", "is downloaded, so POSTHORN_POSTGRES_ARCHIVE_SHA256 must say its SHA-256.")
 	}
 }
 
@@ -249,31 +249,31 @@ func databaseFault(u Secret) string {
 	return "is not a PostgreSQL URL. Write postgres://user:password@host:5432/database; %-escape what is not a letter or digit in the password."
 }
 
-func (c *Config) checkMail(wrong complain) {
+func (c *Config) checkMail(report reporter) {
 	if c.MailFrom != "" {
 		if _, err := mail.ParseAddress(c.MailFrom); err != nil {
-			wrong("POSTHORN_MAIL_FROM", "is not an e-mail address. Write it as Posthorn <hooks@example.com>.")
+			report("POSTHORN_MAIL_FROM", "is not an e-mail address. Write it as Posthorn <hooks@example.com>.")
 		}
 	} else if c.Mail == "resend" || c.Mail == "smtp" {
-		wrong("POSTHORN_MAIL_FROM", "is not set. Mail needs a sender: write it as Posthorn <hooks@example.com>.")
+		report("POSTHORN_MAIL_FROM", "is not set. Mail needs a sender: write it as Posthorn <hooks@example.com>.")
 	}
 	switch c.Mail {
 	case "console":
 	case "resend":
 		if c.ResendAPIKey == "" {
-			wrong("RESEND_API_KEY", "is not set, and POSTHORN_MAIL is resend. Set the key that Resend shows, or POSTHORN_MAIL=console.")
+			report("RESEND_API_KEY", "is not set, and POSTHORN_MAIL is resend. Set the key that Resend shows, or POSTHORN_MAIL=console.")
 		}
 		if u, err := url.Parse(c.ResendURL); c.ResendURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
 			u.Scheme != "https") {
-			wrong("POSTHORN_RESEND_URL", "is not a web address. Write https://api.resend.com, or leave it unset.")
+			report("POSTHORN_RESEND_URL", "is not a web address. Write https://api.resend.com, or leave it unset.")
 		}
 	case "smtp":
 		u, err := url.Parse(c.SMTPURL.Reveal())
 		if c.SMTPURL == "" || err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
-			wrong("POSTHORN_SMTP_URL", "is not a mail server, and POSTHORN_MAIL is smtp. Write smtp://user:password@host:587 or smtps://user:password@host:465.")
+			report("POSTHORN_SMTP_URL", "is not a mail server, and POSTHORN_MAIL is smtp. Write smtp://user:password@host:587 or smtps://user:password@host:465.")
 		}
 	default:
-		wrong("POSTHORN_MAIL", "is %q. Write console (mails go to the log), resend or smtp.", c.Mail)
+		report("POSTHORN_MAIL", "is %q. Write console (mails go to the log), resend or smtp.", c.Mail)
 	}
 }
 
@@ -281,23 +281,23 @@ func (c *Config) checkMail(wrong complain) {
 const minCronSecret = 16
 
 // checkNetwork reads whom the server trusts and where it may connect to.
-func (c *Config) checkNetwork(wrong complain) {
+func (c *Config) checkNetwork(report reporter) {
 	policy, err := egress.ParseAllow(c.EgressAllow)
 	if err != nil {
-		wrong("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
+		report("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
 	}
 	if c.Egress, err = policy.WithNAT64(c.EgressNAT64); err != nil {
-		wrong("POSTHORN_EGRESS_NAT64", "is wrong: %s.", err)
+		report("POSTHORN_EGRESS_NAT64", "is wrong: %s.", err)
 	}
 	if c.Proxies, err = handlers.ParseProxies(c.TrustedProxies); err != nil {
-		wrong("POSTHORN_TRUSTED_PROXIES", "is wrong: %s.", err)
+		report("POSTHORN_TRUSTED_PROXIES", "is wrong: %s.", err)
 	}
 	for _, origin := range c.frameAncestors() {
 		if !isOrigin(origin) {
-			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
+			report("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
 		}
 	}
-	c.checkConsole(wrong)
+	c.checkConsole(report)
 }
 
 func isOrigin(text string) bool {
@@ -306,7 +306,7 @@ func isOrigin(text string) bool {
 		!strings.ContainsAny(text, "'; ")
 }
 
-func (c *Config) checkSignup(wrong complain) {
+func (c *Config) checkSignup(report reporter) {
 	switch c.Signup {
 	case "open", "invite":
 	case "":
@@ -315,25 +315,25 @@ func (c *Config) checkSignup(wrong complain) {
 			c.Signup = "open"
 		}
 	default:
-		wrong("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
+		report("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
 	}
 }
 
-func (c *Config) checkOIDC(wrong complain) {
+func (c *Config) checkOIDC(report reporter) {
 	if c.OIDCOnly != "on" && c.OIDCOnly != "off" {
-		wrong("POSTHORN_OIDC_ONLY", "is %q. Write on or off.", c.OIDCOnly)
+		report("POSTHORN_OIDC_ONLY", "is %q. Write on or off.", c.OIDCOnly)
 	}
 	if c.OIDCIssuer == "" {
-		given := map[string]bool{
+		set := map[string]bool{
 			"POSTHORN_OIDC_CLIENT_ID":     c.OIDCClientID != "",
 			"POSTHORN_OIDC_CLIENT_SECRET": c.OIDCClientSecret != "",
 			"POSTHORN_OIDC_OPERATORS":     c.OIDCOperators != "",
 			"POSTHORN_OIDC_ONLY":          c.OIDCOnly == "on",
 			"POSTHORN_OIDC_BREAK_GLASS":   c.OIDCBreakGlass != "",
 		}
-		for _, name := range slices.Sorted(maps.Keys(given)) {
-			if given[name] {
-				wrong(name, "is set and POSTHORN_OIDC_ISSUER is not. Set both, or neither.")
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			if set[name] {
+				report(name, "is set and POSTHORN_OIDC_ISSUER is not. Set both, or neither.")
 			}
 		}
 		return
@@ -341,18 +341,18 @@ func (c *Config) checkOIDC(wrong complain) {
 	u, err := url.Parse(c.OIDCIssuer)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" &&
 		!handlers.Development(u.Scheme+"://"+u.Host) {
-		wrong("POSTHORN_OIDC_ISSUER", "is no https URL. Write it exactly as the provider's configuration names it, as https://login.example.com.")
+		report("POSTHORN_OIDC_ISSUER", "is no https URL. Write it exactly as the provider's configuration names it, as https://login.example.com.")
 	}
 	if c.OIDCClientID == "" {
-		wrong("POSTHORN_OIDC_CLIENT_ID", "is not set, and POSTHORN_OIDC_ISSUER is. Write the client id that the provider shows.")
+		report("POSTHORN_OIDC_CLIENT_ID", "is not set, and POSTHORN_OIDC_ISSUER is. Write the client id that the provider shows.")
 	}
 	if claim, value, _ := strings.Cut(c.OIDCOperators, "="); c.OIDCOperators != "" && (strings.TrimSpace(claim) == "" ||
 		strings.TrimSpace(value) == "") {
-		wrong("POSTHORN_OIDC_OPERATORS", "is %q. Write a claim and its value, as groups=posthorn-operators.", c.OIDCOperators)
+		report("POSTHORN_OIDC_OPERATORS", "is %q. Write a claim and its value, as groups=posthorn-operators.", c.OIDCOperators)
 	}
 	for _, address := range c.breakGlass() {
 		if _, err := mail.ParseAddress(address); err != nil {
-			wrong("POSTHORN_OIDC_BREAK_GLASS", "holds %q, which is no email address. Write ada@example.com, comma between.", address)
+			report("POSTHORN_OIDC_BREAK_GLASS", "holds %q, which is no email address. Write ada@example.com, comma between.", address)
 		}
 	}
 }
@@ -389,22 +389,22 @@ func (c *Config) operatorSSO(base string) *auth.SSO {
 	}
 }
 
-func (c *Config) checkProcess(wrong complain) {
+func (c *Config) checkProcess(report reporter) {
 	if c.CronSecret != "" && len(c.CronSecret) < minCronSecret {
-		wrong("POSTHORN_CRON_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32`.", minCronSecret)
+		report("POSTHORN_CRON_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32`.", minCronSecret)
 	}
 	if c.LogFormat != "" && c.LogFormat != "json" && c.LogFormat != "text" {
-		wrong("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)
+		report("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)
 	}
 	if len(c.WorkerName) > 100 || strings.ContainsFunc(c.WorkerName, func(r rune) bool {
 		return r < ' ' ||
 			r == 0x7f
 	}) {
-		wrong("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
+		report("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
 	}
-	c.checkBodies(wrong)
+	c.checkBodies(report)
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
-		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
+		report("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
 	}
 }
 
@@ -412,19 +412,19 @@ func (c *Config) checkProcess(wrong complain) {
 const minHomeSecret = 32
 
 // checkHomes reads the homes. The three variables go together.
-func (c *Config) checkHomes(wrong complain) {
+func (c *Config) checkHomes(report reporter) {
 	if c.Home == "" && c.Homes == "" && c.HomeSecret == "" {
 		return
 	}
 	if !home.ValidName(c.Home) {
-		wrong("POSTHORN_HOME", "is %q. Write the name of this home: %s.", c.Home, home.Rule)
+		report("POSTHORN_HOME", "is %q. Write the name of this home: %s.", c.Home, home.Rule)
 	}
 	if len(c.HomeSecret) < minHomeSecret {
-		wrong("POSTHORN_HOME_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32` and give it to all homes.", minHomeSecret)
+		report("POSTHORN_HOME_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32` and give it to all homes.", minHomeSecret)
 	}
 	all, err := home.Parse(c.Homes)
 	if err != nil {
-		wrong("POSTHORN_HOMES", "%s.", err)
+		report("POSTHORN_HOMES", "%s.", err)
 		return
 	}
 	for _, h := range all {
@@ -433,20 +433,20 @@ func (c *Config) checkHomes(wrong complain) {
 		}
 	}
 	if len(c.Others) == len(all) && c.Home != "" {
-		wrong("POSTHORN_HOMES", "doesn't name this home, %s. Write all homes, the same in each.", c.Home)
+		report("POSTHORN_HOMES", "doesn't name this home, %s. Write all homes, the same in each.", c.Home)
 	}
 }
 
 // checkHistory opens the place of old days. It connects to nothing.
-func (c *Config) checkHistory(wrong complain) {
+func (c *Config) checkHistory(report reporter) {
 	if c.HistoryAfterDays < 2 || c.HistoryAfterDays > 3650 {
-		wrong("POSTHORN_HISTORY_AFTER_DAYS", "is %d. Write a number of days from 2 to 3650.", c.HistoryAfterDays)
+		report("POSTHORN_HISTORY_AFTER_DAYS", "is %d. Write a number of days from 2 to 3650.", c.HistoryAfterDays)
 	}
 	if c.HistoryBackDays < 1 || c.HistoryBackDays > 365 {
-		wrong("POSTHORN_HISTORY_BACK_DAYS", "is %d. Write a number of days from 1 to 365.", c.HistoryBackDays)
+		report("POSTHORN_HISTORY_BACK_DAYS", "is %d. Write a number of days from 1 to 365.", c.HistoryBackDays)
 	}
 	if (c.HistoryAccessKey == "") != (c.HistorySecretKey == "") {
-		wrong("POSTHORN_HISTORY_SECRET_KEY", "and POSTHORN_HISTORY_ACCESS_KEY go together. Set both, or neither for AWS_ACCESS_KEY_ID or the role of the machine.")
+		report("POSTHORN_HISTORY_SECRET_KEY", "and POSTHORN_HISTORY_ACCESS_KEY go together. Set both, or neither for AWS_ACCESS_KEY_ID or the role of the machine.")
 	}
 	if c.HistoryURL == "" {
 		return
@@ -459,7 +459,7 @@ func (c *Config) checkHistory(wrong complain) {
 		Secret:   c.HistorySecretKey.Reveal(),
 	})
 	if err != nil {
-		wrong("POSTHORN_HISTORY_URL", "%v.", err)
+		report("POSTHORN_HISTORY_URL", "%v.", err)
 		return
 	}
 	c.History = store
@@ -468,13 +468,13 @@ func (c *Config) checkHistory(wrong complain) {
 // minBodyMemory holds one of the largest batches, in MiB.
 const minBodyMemory = 16
 
-func (c *Config) checkBodies(wrong complain) {
+func (c *Config) checkBodies(report reporter) {
 	const most = 1 << 20
 	if c.BodyMemory < minBodyMemory || c.BodyMemory > most {
-		wrong("POSTHORN_BODY_MEMORY", "is %d. Write a number of MiB from %d to %d.", c.BodyMemory, minBodyMemory, most)
+		report("POSTHORN_BODY_MEMORY", "is %d. Write a number of MiB from %d to %d.", c.BodyMemory, minBodyMemory, most)
 	}
 	if c.BodyMemorySender < minBodyMemory || c.BodyMemorySender > most {
-		wrong("POSTHORN_BODY_MEMORY_PER_SENDER", "is %d. Write a number of MiB from %d to %d.", c.BodyMemorySender, minBodyMemory, most)
+		report("POSTHORN_BODY_MEMORY_PER_SENDER", "is %d. Write a number of MiB from %d to %d.", c.BodyMemorySender, minBodyMemory, most)
 	}
 }
 
@@ -484,15 +484,15 @@ func (c *Config) bodies() handlers.Bodies {
 }
 
 // checkConsole checks the host of the console, and the published addresses that deliveries come from.
-func (c *Config) checkConsole(wrong complain) {
+func (c *Config) checkConsole(report reporter) {
 	if host := c.ConsoleHost; host != "" {
 		base, _ := url.Parse(c.BaseURL)
 		u, err := url.Parse("https://" + host)
 		switch {
 		case err != nil, u.Host != host, u.Hostname() == "":
-			wrong("POSTHORN_CONSOLE_HOST", "is %q, which is no host name. Write ops.example.com, without https:// and without a path.", host)
+			report("POSTHORN_CONSOLE_HOST", "is %q, which is no host name. Write ops.example.com, without https:// and without a path.", host)
 		case base != nil && strings.EqualFold(base.Host, host):
-			wrong("POSTHORN_CONSOLE_HOST", "is the host of POSTHORN_BASE_URL. Give the console a name of its own, or leave it unset.")
+			report("POSTHORN_CONSOLE_HOST", "is the host of POSTHORN_BASE_URL. Give the console a name of its own, or leave it unset.")
 		}
 	}
 	for _, text := range strings.FieldsFunc(c.EgressAddresses, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -501,7 +501,7 @@ func (c *Config) checkConsole(wrong complain) {
 			p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
 		if err != nil || p != p.Masked() {
-			wrong("POSTHORN_EGRESS_ADDRESSES", "holds %q, which is neither an address nor a network. Write 203.0.113.7 or 203.0.113.0/28, comma between.", text)
+			report("POSTHORN_EGRESS_ADDRESSES", "holds %q, which is neither an address nor a network. Write 203.0.113.7 or 203.0.113.0/28, comma between.", text)
 			continue
 		}
 		c.Published = append(c.Published, p)
@@ -525,7 +525,7 @@ func (c *Config) frameAncestors() []string {
 func (c *Config) embedded() bool { return c.DatabaseURL == "" }
 
 // explainParse puts an error of the parser into plain words, with the variable's name in place of the field's.
-func explainParse(err error, given map[string]string) Problem {
+func explainParse(err error, values map[string]string) Problem {
 	var parse env.ParseError
 	if !errors.As(err, &parse) {
 		return Problem{"environment", "can't be read: " + err.Error()}
@@ -534,13 +534,13 @@ func explainParse(err error, given map[string]string) Problem {
 	name := field.Tag.Get("env")
 	switch field.Type {
 	case reflect.TypeFor[time.Duration]():
-		return Problem{name, fmt.Sprintf("is %q, which is not a time span. Write it as 20s or 1m30s.", given[name])}
+		return Problem{name, fmt.Sprintf("is %q, which is not a time span. Write it as 20s or 1m30s.", values[name])}
 	case reflect.TypeFor[float64]():
-		return Problem{name, fmt.Sprintf("is %q, which is not a number. Write it as 0.1.", given[name])}
+		return Problem{name, fmt.Sprintf("is %q, which is not a number. Write it as 0.1.", values[name])}
 	case reflect.TypeFor[int64]():
-		return Problem{name, fmt.Sprintf("is %q, which is not a whole number.", given[name])}
+		return Problem{name, fmt.Sprintf("is %q, which is not a whole number.", values[name])}
 	case reflect.TypeFor[slog.Level]():
-		return Problem{name, fmt.Sprintf("is %q. Write debug, info, warn or error.", given[name])}
+		return Problem{name, fmt.Sprintf("is %q. Write debug, info, warn or error.", values[name])}
 	}
 	return Problem{name, "can't be read: " + parse.Err.Error()}
 }
@@ -557,10 +557,10 @@ func variables() (names []string) {
 
 // suspects finds variables that look like a mistyped one of ours. It ignores other POSTHORN_ names: Kubernetes makes
 // POSTHORN_SERVICE_HOST and its like from a service of that name.
-func suspects(given map[string]string) map[string]string {
+func suspects(values map[string]string) map[string]string {
 	known := slices.Concat(otherVariables, variables())
 	found := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !strings.HasPrefix(name, "POSTHORN") || slices.Contains(known, name) {
 			continue
 		}

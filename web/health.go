@@ -102,10 +102,10 @@ func (r *readiness) check(ctx context.Context) report {
 	}
 	before := time.Now()
 	server, err := r.proof.Check(ctx)
-	took := time.Since(before)
+	duration := time.Since(before)
 	checks["database"] = probeOf(err)
 	if err == nil {
-		checks["clock"] = clockProbe(server, before, took)
+		checks["clock"] = clockProbe(server, before, duration)
 	}
 	if !db.IsPassing(err) {
 		checks["migrations"] = r.migrations(ctx)
@@ -149,9 +149,9 @@ func probeOf(err error) probe {
 
 // clockProbe compares the database's clock with ours as it was half-way through the question; the question's own
 // length is the doubt.
-func clockProbe(server, asked time.Time, took time.Duration) probe {
-	skew := server.Sub(asked.Add(took / 2))
-	if skew.Abs() <= maxClockSkew+took/2 {
+func clockProbe(server, sent time.Time, duration time.Duration) probe {
+	skew := server.Sub(sent.Add(duration / 2))
+	if skew.Abs() <= maxClockSkew+duration/2 {
 		return probe{OK: true}
 	}
 	ahead := "behind"
@@ -195,23 +195,23 @@ func failed(err error) probe {
 
 // serveReady is GET /readyz: 200 when this process should get work, else 503.
 func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
-	answer := r.check(req.Context())
-	answer.Home = r.home
+	body := r.check(req.Context())
+	body.Home = r.home
 	status := http.StatusOK
-	if answer.Status != "ready" {
+	if body.Status != "ready" {
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, answer)
+	writeJSON(w, status, body)
 }
 
 // serveHealth is GET /healthz: 200 as long as the process serves at all. It asks no database, since restarting a
 // process heals no database.
 func (r *readiness) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	answer := map[string]string{"status": "ok", "version": buildVersion()}
+	body := map[string]string{"status": "ok", "version": buildVersion()}
 	if r.home != "" {
-		answer["home"] = r.home
+		body["home"] = r.home
 	}
-	writeJSON(w, http.StatusOK, answer)
+	writeJSON(w, http.StatusOK, body)
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -69,19 +69,19 @@ func (c tenantMoveCommand) read(ctx context.Context, a *app) (m move.Move, err e
 	if err != nil {
 		return m, err
 	}
-	given := map[string]string{}
+	values := map[string]string{}
 	for _, pair := range a.environ {
 		name, value, _ := strings.Cut(pair, "=")
-		given[name] = strings.TrimSpace(value)
+		values[name] = strings.TrimSpace(value)
 	}
-	to := Secret(given[toDatabaseVariable])
+	to := Secret(values[toDatabaseVariable])
 	if why := databaseFault(to); to == "" || why != "" {
 		return m, fault.New(fault.Invalid, "move_database", fmt.Sprintf("%s is the database URL of the home %s. Set it.", toDatabaseVariable, c.To))
 	}
 	if cfg.embedded() {
 		return m, fault.New(fault.Invalid, "move_embedded", "A private PostgreSQL can't be reached from another home. Set POSTHORN_DATABASE_URL.")
 	}
-	if m.ToKeys, err = seal.NewRing(given[toMasterKeyVariable]); err != nil {
+	if m.ToKeys, err = seal.NewRing(values[toMasterKeyVariable]); err != nil {
 		return m, fault.New(fault.Invalid, "move_key", fmt.Sprintf("%s is the POSTHORN_MASTER_KEY of the home %s. Set it.", toMasterKeyVariable, c.To))
 	}
 	s := &store{url: cfg.DatabaseURL.Reveal(), listenURL: cfg.DatabaseListenURL.Reveal()}

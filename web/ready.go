@@ -59,15 +59,15 @@ func (readyCommand) Run(ctx context.Context, a *app) error {
 
 // sentence says which checks fail, and why.
 func (r report) sentence() string {
-	var wrong []string
+	var failed []string
 	for name, p := range r.Checks {
 		if !p.OK {
-			wrong = append(wrong, name+" ("+p.Detail+")")
+			failed = append(failed, name+" ("+p.Detail+")")
 		}
 	}
-	slices.Sort(wrong)
-	if len(wrong) == 0 {
+	slices.Sort(failed)
+	if len(failed) == 0 {
 		return "the process is " + r.Status
 	}
-	return "the process is " + r.Status + ": " + strings.Join(wrong, ", ")
+	return "the process is " + r.Status + ": " + strings.Join(failed, ", ")
 }

@@ -159,11 +159,11 @@ func (c *collector) post(ctx context.Context, body []byte) (retryAfter time.Dura
 }
 
 // tracesURL is where spans go: a URL without a path is a collector's, which takes them at /v1/traces.
-func tracesURL(given string) string {
-	if u, err := url.Parse(given); err == nil && strings.Trim(u.Path, "/") == "" {
-		return strings.TrimRight(given, "/") + "/v1/traces"
+func tracesURL(base string) string {
+	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
+		return strings.TrimRight(base, "/") + "/v1/traces"
 	}
-	return given
+	return base
 }
 
 // tracesHeaders reads name=value pairs with commas between.
@@ -182,16 +182,16 @@ func tracesHeaders(s Secret) (http.Header, bool) {
 	return h, true
 }
 
-func (c *Config) checkTraces(wrong complain) {
+func (c *Config) checkTraces(report reporter) {
 	if c.TracesURL != "" {
 		if u, err := url.Parse(c.TracesURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			wrong("POSTHORN_TRACES_URL", "is not the URL of a collector. Write it as http://collector:4318; secrets go into POSTHORN_TRACES_HEADERS.")
+			report("POSTHORN_TRACES_URL", "is not the URL of a collector. Write it as http://collector:4318; secrets go into POSTHORN_TRACES_HEADERS.")
 		}
 	}
 	if _, ok := tracesHeaders(c.TracesHeaders); !ok {
-		wrong("POSTHORN_TRACES_HEADERS", "can't be read. Write name=value, comma between, as Authorization=Bearer abc.")
+		report("POSTHORN_TRACES_HEADERS", "can't be read. Write name=value, comma between, as Authorization=Bearer abc.")
 	}
 	if math.IsNaN(c.TracesRatio) || c.TracesRatio < 0 || c.TracesRatio > 1 {
-		wrong("POSTHORN_TRACES_RATIO", "is out of range. Write a number from 0 to 1; 0.1 keeps one trace in ten.")
+		report("POSTHORN_TRACES_RATIO", "is out of range. Write a number from 0 to 1; 0.1 keeps one trace in ten.")
 	}
 }

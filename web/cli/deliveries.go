@@ -148,7 +148,7 @@ func waitOf(n client.Nullable[client.DeliveryWait]) string {
 
 func (e *Env) attempt(a client.Attempt) []string {
 	p := a.Phases
-	took := fmt.Sprintf("%s (dns %s, connect %s, tls %s, wait %s, read %s)", micros(p.TotalUs), micros(p.DNSUs), micros(p.ConnectUs), micros(p.TLSUs), micros(p.WaitUs),
+	durations := fmt.Sprintf("%s (dns %s, connect %s, tls %s, wait %s, read %s)", micros(p.TotalUs), micros(p.DNSUs), micros(p.ConnectUs), micros(p.TLSUs), micros(p.WaitUs),
 		micros(p.ReadUs))
 	late := ""
 	if a.Late {
@@ -156,7 +156,7 @@ func (e *Env) attempt(a client.Attempt) []string {
 	}
 	return []string{
 		"  URL", a.URL, "  Answer", optional(a.Status), "  Failure", optional(a.Failure), "  Why", oneLine(optional(a.Error), 300),
-		"  Took", took, "  Late", late, "  Body", oneLine(optional(a.ResponseExcerpt), 500),
+		"  Took", durations, "  Late", late, "  Body", oneLine(optional(a.ResponseExcerpt), 500),
 	}
 }
 

@@ -207,18 +207,18 @@ func (s settings) fields(ctx context.Context, e *Env) (map[string]any, error) {
 	}
 	flags := reflect.ValueOf(s.Rows[0]).Elem()
 	for i, f := range flagged() {
-		given := flags.Field(i)
-		if given.Len() == 0 {
+		flag := flags.Field(i)
+		if flag.Len() == 0 {
 			continue
 		}
 		if f.Type == endpoint.List || f.Type == endpoint.Pairs {
-			all[f.Name] = given.Interface()
+			all[f.Name] = flag.Interface()
 			continue
 		}
-		if _, err := strconv.Atoi(given.String()); f.Type == endpoint.Number && err != nil && (!f.Optional || given.String() != "none") {
+		if _, err := strconv.Atoi(flag.String()); f.Type == endpoint.Number && err != nil && (!f.Optional || flag.String() != "none") {
 			return nil, fail(ExitUsage, "--%s is a number. %s", flagName(f), f.Help)
 		}
-		value, err := f.Parse(given.String())
+		value, err := f.Parse(flag.String())
 		if err != nil {
 			return nil, err
 		}

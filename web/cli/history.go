@@ -54,20 +54,20 @@ func (c historyRestoreCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 			}
 		}
 	}
-	asked := map[string]bool{}
+	restored := map[string]bool{}
 	for _, day := range days {
 		d, err := sdk.RestoreHistory(ctx, day)
 		if err != nil {
 			return err
 		}
 		e.notef("%s: %d events, %d deliveries, %d attempts\n", day, d.Events, d.Deliveries, d.Attempts)
-		asked[day] = true
+		restored[day] = true
 	}
-	return c.wait(ctx, e, sdk, asked)
+	return c.wait(ctx, e, sdk, restored)
 }
 
 // wait returns when the days are back.
-func (c historyRestoreCommand) wait(ctx context.Context, e *Env, sdk *client.Client, asked map[string]bool) error {
+func (c historyRestoreCommand) wait(ctx context.Context, e *Env, sdk *client.Client, restored map[string]bool) error {
 	until := e.Now().Add(c.Wait)
 	for c.Wait > 0 {
 		list, err := sdk.ListHistory(ctx)
@@ -76,7 +76,7 @@ func (c historyRestoreCommand) wait(ctx context.Context, e *Env, sdk *client.Cli
 		}
 		left, delayed := 0, ""
 		for _, d := range list.Data {
-			if day := d.Day; asked[day] && d.State != client.Back {
+			if day := d.Day; restored[day] && d.State != client.Back {
 				left++
 				if d.Delayed {
 					delayed = day

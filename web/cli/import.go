@@ -63,14 +63,14 @@ func (c importCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 func (c importCommand) print(e *Env, done []client.ImportResult) {
 	rows := make([][]string, len(done))
 	for i, one := range done {
-		id, wrong := "", ""
+		id, problem := "", ""
 		if one.ID != nil {
 			id = *one.ID
 		}
 		if one.Problem != nil {
-			wrong = one.Problem.Detail + " [" + one.Problem.Code + "]"
+			problem = one.Problem.Detail + " [" + one.Problem.Code + "]"
 		}
-		rows[i] = []string{string(one.Action), string(one.Kind), one.Name, id, oneLine(wrong, 200)}
+		rows[i] = []string{string(one.Action), string(one.Kind), one.Name, id, oneLine(problem, 200)}
 	}
 	e.table([]string{"DONE", "WHAT", "NAME", "ID", ""}, rows)
 	if c.DryRun {

@@ -81,7 +81,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 	}
 	ctx, f.end = context.WithCancel(ctx)
 	defer f.end()
-	if err := f.ask(ctx, since); err != nil {
+	if err := f.requestStored(ctx, since); err != nil {
 		return err
 	}
 	if f.left == nil {
@@ -159,8 +159,8 @@ func (c listenCommand) prepare(ctx context.Context, e *Env) (*forwarder, client.
 	return f, body, nil
 }
 
-// ask requests stored events again.
-func (f *forwarder) ask(ctx context.Context, since *time.Time) error {
+// requestStored requests stored events again.
+func (f *forwarder) requestStored(ctx context.Context, since *time.Time) error {
 	if since != nil {
 		if _, err := f.sdk.ReplayMissing(ctx, f.listener, client.RecoverInput{Since: *since}); err != nil {
 			return err

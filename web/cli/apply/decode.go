@@ -142,8 +142,8 @@ func (d *decoder) refuse(line int, path, detail string) {
 	}
 }
 
-// wrong adds a problem at a path of the file.
-func (d *decoder) wrong(path, detail string) { d.refuse(d.file.line(path), path, detail) }
+// problem adds a problem at a path of the file.
+func (d *decoder) problem(path, detail string) { d.refuse(d.file.line(path), path, detail) }
 
 func (d *decoder) err() error {
 	if len(d.problems) == 0 {
@@ -327,7 +327,7 @@ func exact(text []byte) (v any, err error) {
 
 func (d *decoder) variable(name, path string) any {
 	if !variableName.MatchString(name) {
-		d.wrong(path, fmt.Sprintf("${%s} is not the name of a variable. Write $${ for a plain ${.", name))
+		d.problem(path, fmt.Sprintf("${%s} is not the name of a variable. Write $${ for a plain ${.", name))
 		return nil
 	}
 	if text, ok := d.Variable(name); ok {
@@ -336,7 +336,7 @@ func (d *decoder) variable(name, path string) any {
 	if d.Keep {
 		return unset{name}
 	}
-	d.wrong(path, fmt.Sprintf("The variable %s is not set. Set it, or keep what the server has with --keep-secrets.", name))
+	d.problem(path, fmt.Sprintf("The variable %s is not set. Set it, or keep what the server has with --keep-secrets.", name))
 	return nil
 }
 
@@ -419,8 +419,8 @@ var (
 	ssoFields       = fieldsOf[client.SSOPatch]()
 )
 
-// known refuses the fields of a mapping that are not in a list.
-func (d *decoder) known(fields map[string]any, path string, list []string) {
+// rejectUnknown refuses the fields of a mapping that are not in a list.
+func (d *decoder) rejectUnknown(fields map[string]any, path string, list []string) {
 	for name := range fields {
 		if slices.Contains(list, name) {
 			continue
@@ -436,7 +436,7 @@ func (d *decoder) unknown(path, name string, list []string) {
 	if near := nearest(name, list); near != "" {
 		detail = fmt.Sprintf("Unknown field. Did you mean %s?", near)
 	}
-	d.wrong(path, detail)
+	d.problem(path, detail)
 }
 
 // nearest is the name that a mistyped one was probably meant to be, or empty.

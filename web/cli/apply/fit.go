@@ -21,7 +21,7 @@ func fits[T any](d *decoder, fields map[string]any, path string, except ...strin
 		if inner, ok := typeOf(t, name); ok {
 			d.fit(inner, v, join(path, name))
 		} else {
-			d.wrong(join(path, name), "Unknown field. The API's reference lists the fields.")
+			d.problem(join(path, name), "Unknown field. The API's reference lists the fields.")
 		}
 	}
 }
@@ -49,12 +49,12 @@ func (d *decoder) fit(t reflect.Type, v any, path string) {
 		return
 	}
 	var ok bool
-	switch given := v.(type) {
+	switch value := v.(type) {
 	case map[string]any:
-		ok = d.fitMapping(t, given, path)
+		ok = d.fitMapping(t, value, path)
 	case []any:
 		if ok = t.Kind() == reflect.Slice; ok {
-			for i, item := range given {
+			for i, item := range value {
 				d.fit(t.Elem(), item, fmt.Sprintf("%s[%d]", path, i))
 			}
 		}
@@ -62,21 +62,21 @@ func (d *decoder) fit(t reflect.Type, v any, path string) {
 		ok = fitsScalar(t, v)
 	}
 	if !ok {
-		d.wrong(path, fmt.Sprintf("This must be %s, not %s.", typeName(t), givenName(v)))
+		d.problem(path, fmt.Sprintf("This must be %s, not %s.", typeName(t), givenName(v)))
 	}
 }
 
-func (d *decoder) fitMapping(t reflect.Type, given map[string]any, path string) bool {
+func (d *decoder) fitMapping(t reflect.Type, value map[string]any, path string) bool {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return false
 	case t.Kind() == reflect.Map:
-		for name, v := range given {
+		for name, v := range value {
 			d.fit(t.Elem(), v, join(path, name))
 		}
 	case t.Kind() == reflect.Struct:
 		names := jsonNames(t)
-		for name, v := range given {
+		for name, v := range value {
 			if inner, ok := typeOf(t, name); ok {
 				d.fit(inner, v, join(path, name))
 			} else {

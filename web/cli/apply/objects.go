@@ -15,14 +15,14 @@ import (
 
 // top reads the file's top level.
 func (d *decoder) top(top map[string]any) {
-	d.known(top, "", topFields)
-	if v, given := top["version"]; given && v != json.Number("1") {
-		d.wrong("version", "This version of Posthorn reads files of version 1.")
+	d.rejectUnknown(top, "", topFields)
+	if v, ok := top["version"]; ok && v != json.Number("1") {
+		d.problem("version", "This version of Posthorn reads files of version 1.")
 	}
-	if v, given := top["platform"]; given {
+	if v, ok := top["platform"]; ok {
 		d.platform(v)
 	}
-	if v, given := top["tenants"]; given {
+	if v, ok := top["tenants"]; ok {
 		list := d.list(v, "tenants")
 		for i, entry := range list {
 			d.tenant(entry, fmt.Sprintf("tenants[%d]", i))
@@ -40,7 +40,7 @@ func objectName(o desired.Object) string { return listName(o.Tenant, o.Kind) + "
 // add takes an object in, once.
 func (d *decoder) add(o desired.Object, path string) {
 	if first, twice := d.file.paths[objectName(o)]; twice {
-		d.wrong(path, fmt.Sprintf("%s is in the file twice; the first is in line %d.", o.Name, d.file.line(first)))
+		d.problem(path, fmt.Sprintf("%s is in the file twice; the first is in line %d.", o.Name, d.file.line(first)))
 		return
 	}
 	d.file.paths[objectName(o)] = path
@@ -50,7 +50,7 @@ func (d *decoder) add(o desired.Object, path string) {
 func (d *decoder) list(v any, path string) []any {
 	list, ok := v.([]any)
 	if !ok && v != nil {
-		d.wrong(path, "This must be a list.")
+		d.problem(path, "This must be a list.")
 	}
 	return list
 }
@@ -58,7 +58,7 @@ func (d *decoder) list(v any, path string) []any {
 func (d *decoder) fields(v any, path string) map[string]any {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		d.wrong(path, "This must be a mapping of fields.")
+		d.problem(path, "This must be a mapping of fields.")
 		return nil
 	}
 	return fields
@@ -70,9 +70,9 @@ func (d *decoder) platform(v any) {
 	if fields == nil {
 		return
 	}
-	d.known(fields, "platform", platformFields)
-	if given, ok := fields["settings"]; ok {
-		all := d.fields(given, "platform.settings")
+	d.rejectUnknown(fields, "platform", platformFields)
+	if value, ok := fields["settings"]; ok {
+		all := d.fields(value, "platform.settings")
 		for name, value := range all {
 			switch value := value.(type) {
 			case json.Number:
@@ -81,7 +81,7 @@ func (d *decoder) platform(v any) {
 				all[name] = map[bool]string{true: "on", false: "off"}[value]
 			case string, nil:
 			default:
-				d.wrong("platform.settings."+name, "A setting is a text or a number.")
+				d.problem("platform.settings."+name, "A setting is a text or a number.")
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (d *decoder) platform(v any) {
 func (d *decoder) nameOf(fields map[string]any, path, field, fix string) (string, bool) {
 	name, ok := fields[field].(string)
 	if !ok || strings.TrimSpace(name) == "" {
-		d.wrong(join(path, field), fix)
+		d.problem(join(path, field), fix)
 		return "", false
 	}
 	return name, true
@@ -113,7 +113,7 @@ func (d *decoder) tenant(v any, path string) {
 	if fields == nil {
 		return
 	}
-	d.known(fields, path, tenantFields)
+	d.rejectUnknown(fields, path, tenantFields)
 	by := "external_id"
 	if fields[by] == nil {
 		by = "name"
@@ -134,21 +134,21 @@ func (d *decoder) tenant(v any, path string) {
 	}
 	normalizeContacts(o.Fields)
 	fits[client.TenantPatch](d, o.Fields, path, "limits", "suspended")
-	if suspended, given := o.Fields["suspended"]; given {
+	if suspended, ok := o.Fields["suspended"]; ok {
 		if _, is := suspended.(bool); !is {
-			d.wrong(join(path, "suspended"), "This must be true or false.")
+			d.problem(join(path, "suspended"), "This must be true or false.")
 		}
 	}
-	if limits, given := o.Fields["limits"]; given {
+	if limits, ok := o.Fields["limits"]; ok {
 		if parts := d.fields(limits, join(path, "limits")); parts != nil {
-			d.known(parts, join(path, "limits"), fieldsOf[client.TenantLimitsPatch]())
+			d.rejectUnknown(parts, join(path, "limits"), fieldsOf[client.TenantLimitsPatch]())
 			fits[client.TenantLimitsPatch](d, parts, join(path, "limits"))
 		}
 	}
 	normalizeRetries(o.Fields)
 	d.add(o, path)
-	if given, is := fields["sso"]; is {
-		d.sso(given, name, join(path, "sso"))
+	if value, ok := fields["sso"]; ok {
+		d.sso(value, name, join(path, "sso"))
 	}
 	for _, part := range []struct {
 		field string
@@ -160,8 +160,8 @@ func (d *decoder) tenant(v any, path string) {
 		{"members", desired.Member, d.member},
 		{"keys", desired.Key, d.key},
 	} {
-		entries, given := fields[part.field]
-		if !given {
+		entries, ok := fields[part.field]
+		if !ok {
 			continue
 		}
 		d.file.lists[listName(name, part.kind)] = true
@@ -189,12 +189,12 @@ func (d *decoder) sso(v any, tenant, path string) {
 	if fields == nil {
 		return
 	}
-	d.known(fields, path, ssoFields)
+	d.rejectUnknown(fields, path, ssoFields)
 	fits[client.SSOPatch](d, fields, path)
 	for i, domain := range d.list(fields["domains"], join(path, "domains")) {
 		text, ok := domain.(string)
 		if ok && text != strings.ToLower(text) {
-			d.wrong(join(path, "domains"), "Write domains in lower case.")
+			d.problem(join(path, "domains"), "Write domains in lower case.")
 		}
 		if email, err := account.Email("a@" + text); ok && err == nil {
 			fields["domains"].([]any)[i] = account.Shown(strings.TrimPrefix(email, "a@"))
@@ -207,7 +207,7 @@ func (d *decoder) sso(v any, tenant, path string) {
 const ssoName = "single sign-on"
 
 func (d *decoder) eventType(fields map[string]any, path string) (o desired.Object, ok bool) {
-	d.known(fields, path, eventTypeFields)
+	d.rejectUnknown(fields, path, eventTypeFields)
 	fits[client.EventTypeInput](d, fields, path)
 	o.Fields = fields
 	o.Name, ok = d.nameOf(fields, path, "name", "An event type needs a name, such as order.completed.")
@@ -215,17 +215,17 @@ func (d *decoder) eventType(fields map[string]any, path string) (o desired.Objec
 }
 
 func (d *decoder) endpoint(fields map[string]any, path string) (o desired.Object, ok bool) {
-	d.known(fields, path, endpointFields)
+	d.rejectUnknown(fields, path, endpointFields)
 	fits[client.EndpointInput](d, fields, path, "answer", "id", "paused")
-	if paused, given := fields["paused"]; given {
+	if paused, ok := fields["paused"]; ok {
 		if _, is := paused.(bool); !is {
-			d.wrong(join(path, "paused"), "This must be true or false.")
+			d.problem(join(path, "paused"), "This must be true or false.")
 		}
 	}
 	o.ID, _ = fields["id"].(string)
 	delete(fields, "id")
 	if fields["kind"] == "listen" {
-		d.wrong(join(path, "kind"), "A listener ends with its program and can't be in a file. The kinds of a file are http, kafka, and inbox.")
+		d.problem(join(path, "kind"), "A listener ends with its program and can't be in a file. The kinds of a file are http, kafka, and inbox.")
 	}
 	d.inbox(fields, path)
 	normalizeRetries(fields)
@@ -240,14 +240,14 @@ func (d *decoder) inbox(fields map[string]any, path string) {
 	if status, ok := fields["answer"].(json.Number); ok {
 		fields["answer"] = string(status)
 	}
-	if answer, given := fields["answer"]; given && !is {
-		d.wrong(join(path, "answer"), "Only an endpoint of the kind inbox has this field.")
-	} else if text, _ := answer.(string); given && !slices.Contains(inbox.Answers(), inbox.Answer(text)) {
-		d.wrong(join(path, "answer"), "Use 200, 500, 410, or slow.")
+	if answer, ok := fields["answer"]; ok && !is {
+		d.problem(join(path, "answer"), "Only an endpoint of the kind inbox has this field.")
+	} else if text, _ := answer.(string); ok && !slices.Contains(inbox.Answers(), inbox.Answer(text)) {
+		d.problem(join(path, "answer"), "Use 200, 500, 410, or slow.")
 	}
 	for _, field := range []string{"assume_verified", "secret", "send_verification", "url"} {
-		if _, given := fields[field]; given && is {
-			d.wrong(join(path, field), "The server sets this for a test inbox. Leave it out.")
+		if _, ok := fields[field]; ok && is {
+			d.problem(join(path, field), "The server sets this for a test inbox. Leave it out.")
 		}
 	}
 }
@@ -280,9 +280,9 @@ func address(text string) string {
 }
 
 func (d *decoder) member(fields map[string]any, path string) (o desired.Object, ok bool) {
-	d.known(fields, path, memberFields)
+	d.rejectUnknown(fields, path, memberFields)
 	if role, _ := fields["role"].(string); !slices.Contains(roles, role) {
-		d.wrong(join(path, "role"), "The role must be one of "+strings.Join(roles, ", ")+".")
+		d.problem(join(path, "role"), "The role must be one of "+strings.Join(roles, ", ")+".")
 	}
 	o.Name, ok = d.nameOf(fields, path, "email", "A member needs an email address.")
 	o.Name = address(o.Name)
@@ -292,7 +292,7 @@ func (d *decoder) member(fields map[string]any, path string) (o desired.Object, 
 
 // key reads an API key. Its scopes can't be changed, so they are part of what it is known by.
 func (d *decoder) key(fields map[string]any, path string) (o desired.Object, ok bool) {
-	d.known(fields, path, keyFields)
+	d.rejectUnknown(fields, path, keyFields)
 	fits[client.KeyInput](d, fields, path)
 	name, ok := d.nameOf(fields, path, "name", "A key needs a name.")
 	var scopes []string
@@ -301,7 +301,7 @@ func (d *decoder) key(fields map[string]any, path string) (o desired.Object, ok 
 		scopes = append(scopes, text)
 	}
 	if len(scopes) == 0 {
-		d.wrong(join(path, "scopes"), "A key needs scopes, such as events:write.")
+		d.problem(join(path, "scopes"), "A key needs scopes, such as events:write.")
 	}
 	o.Name, o.Fields = keyName(name, scopes), fields
 	return o, ok

@@ -88,7 +88,7 @@ func (s *Server) Plan(ctx context.Context, f *File, with Options) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	rejected, err := p.ask(ctx, wanted, present, verdicts)
+	rejected, err := p.dryRun(ctx, wanted, present, verdicts)
 	if err != nil {
 		return nil, err
 	}
@@ -157,13 +157,13 @@ func filled(shown, from any) any {
 
 // same is the server's comparison of a field of an event type or an endpoint.
 func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (same, known bool) {
-	verdict, asked := verdicts[objectName(o)]
+	verdict, compared := verdicts[objectName(o)]
 	switch {
 	case field == "paused" && p.idle[objectName(o)]:
 		return true, true
 	case o.Kind == desired.SSO && field == "client_secret":
 		return p.sameClientSecret(o), true
-	case !asked || field == "paused" || field == "answer":
+	case !compared || field == "paused" || field == "answer":
 		return false, false
 	case o.Kind == desired.EventType: // a schema with its members in another order is the same
 		return verdict, verdict
@@ -412,12 +412,12 @@ func keep(v any) (left any, name string) {
 	return v, ""
 }
 
-// askAtOnce is how many entries go in one dry run.
-const askAtOnce = 100
+// dryRunSize is how many entries go in one dry run.
+const dryRunSize = 100
 
-// ask has the server compare event types and endpoints by dry runs: it sees write-only values, knows what follows from
-// what, and rejects what is invalid.
-func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem, err error) {
+// dryRun compares event types and endpoints on the server: it sees write-only values, knows the settings that follow
+// from others, and rejects invalid ones.
+func (p *Plan) dryRun(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem, err error) {
 	there := map[string]desired.Object{}
 	for _, o := range present {
 		there[objectName(o)] = o
@@ -433,13 +433,13 @@ func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdic
 				some = append(some, o)
 			}
 		}
-		for part := range slices.Chunk(some, askAtOnce) {
+		for part := range slices.Chunk(some, dryRunSize) {
 			for _, o := range part {
-				wrong, err := p.endpoint(ctx, sdk, o, there[objectName(o)])
+				rejected, err := p.endpoint(ctx, sdk, o, there[objectName(o)])
 				if err != nil {
 					return nil, err
 				}
-				problems = append(problems, wrong...)
+				problems = append(problems, rejected...)
 			}
 			did, err := sdk.ImportAll(ctx, importOf(part, true))
 			if err != nil {

@@ -90,11 +90,11 @@ type (
 
 // convoyRead reads the data of a response.
 func convoyRead[T any](ctx context.Context, s *convoySender, path string) (T, error) {
-	var answer struct {
+	var page struct {
 		Data T `json:"data"`
 	}
-	err := s.get(ctx, s.root+path, &answer)
-	return answer.Data, err
+	err := s.get(ctx, s.root+path, &page)
+	return page.Data, err
 }
 
 // convoyPages reads every page of a list.

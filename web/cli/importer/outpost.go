@@ -73,8 +73,8 @@ func (s *outpostSender) config(ctx context.Context, environ []byte) (map[string]
 	config := map[string]string{}
 	if environ == nil {
 		err := s.get(ctx, "/config", &config)
-		if answeredWith(err, http.StatusNotFound) || answeredWith(err, http.StatusNotImplemented) ||
-			answeredWith(err, http.StatusMethodNotAllowed) {
+		if hasStatus(err, http.StatusNotFound) || hasStatus(err, http.StatusNotImplemented) ||
+			hasStatus(err, http.StatusMethodNotAllowed) {
 			err = nil // self-hosted
 		}
 		return config, err
@@ -117,9 +117,9 @@ func (s *outpostSender) tenants(ctx context.Context) ([]tenant, error) {
 		return out, more, nil
 	})
 	switch {
-	case answeredWith(err, http.StatusNotImplemented) && len(s.only) > 0:
+	case hasStatus(err, http.StatusNotImplemented) && len(s.only) > 0:
 		return s.named(ctx)
-	case answeredWith(err, http.StatusNotImplemented):
+	case hasStatus(err, http.StatusNotImplemented):
 		return nil, failf("This Outpost can't list its tenants: its Redis lacks RediSearch. Name them, each with --only ID.")
 	}
 	return out, err

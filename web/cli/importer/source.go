@@ -89,8 +89,8 @@ type refusedThere struct {
 
 func (e *refusedThere) Error() string { return e.text }
 
-// answeredWith reports whether the other server responded with a status.
-func answeredWith(err error, status int) bool {
+// hasStatus reports whether the other server responded with a status.
+func hasStatus(err error, status int) bool {
 	var refused *refusedThere
 	return errors.As(err, &refused) && refused.status == status
 }
