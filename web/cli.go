@@ -217,8 +217,8 @@ func (a *app) logger(cfg *Config) *slog.Logger {
 	return newLogger(a.stderr, format, cfg.LogLevel)
 }
 
-// quietLogger is the logger of a command whose result is on stdout: it logs only problems, unless the configured level is
-// debug.
+// quietLogger is the logger of a command whose result is on stdout: it logs only problems, unless the configured level
+// is debug.
 func (a *app) quietLogger(cfg *Config) *slog.Logger {
 	level := max(cfg.LogLevel, slog.LevelWarn)
 	if cfg.LogLevel < slog.LevelInfo {
