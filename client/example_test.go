@@ -13,7 +13,7 @@ import (
 	"posthorn/client"
 )
 
-// example stands in for a server, so that the examples run by themselves.
+// example is a fake server, so that the examples run alone.
 func example(answers map[string]string) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, ok := answers[r.Method+" "+r.URL.RequestURI()]

@@ -13,7 +13,7 @@ import (
 	"posthorn/client"
 )
 
-// twice is a receiver that tells of each event how its two signatures verify.
+// twice is a receiver that records for each event how its two signatures verify.
 type twice struct {
 	mu   sync.Mutex
 	seen map[string]map[string]bool
@@ -25,9 +25,9 @@ func (r *twice) of(id string) map[string]bool {
 	return r.seen[id]
 }
 
-// TestASecondSignatureLastsUntilItsDate sends to an endpoint that signs in the old way too, with the old secret, until
-// a date: before it both signatures verify, and after it the first alone. A rotation changes the first alone. The keys
-// of the first are HMAC keys, and ed25519 keys.
+// TestASecondSignatureLastsUntilItsDate sends to an endpoint with a second signature by the old format and secret,
+// until a date: before it both signatures verify, and after it only the first. A rotation changes only the first. The
+// keys of the first are HMAC keys, and ed25519 keys.
 func TestASecondSignatureLastsUntilItsDate(t *testing.T) {
 	t.Parallel()
 	d := newPlatformDesk(t)

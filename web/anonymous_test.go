@@ -55,7 +55,7 @@ func stalled(t *testing.T, url, method, path, client string, more ...string) net
 	return c
 }
 
-// status is that of the response on a connection; 0: it was closed without one.
+// status is the status of the response on a connection, or 0 if it was closed without one.
 func statusOf(c net.Conn) int {
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
@@ -293,7 +293,7 @@ func TestAPassageIsUsedOnceAndForItsBody(t *testing.T) {
 	}
 }
 
-// A request with a Transfer-Encoding, perhaps beside a Content-Length, is the last of its connection.
+// A request with a Transfer-Encoding, perhaps also with a Content-Length, is the last of its connection.
 func TestAChunkedRequestIsTheLastOfItsConnection(t *testing.T) {
 	t.Parallel()
 	p := program(t, newDatabase(t), Parts{Web: true})
@@ -350,8 +350,8 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-// Sign-ins of a crowd wait in a queue of their own. They get a response in time that blames no database, and a tenant's
-// requests go on.
+// Many concurrent sign-ins wait in a separate queue. They get a response in time that does not blame the database, and
+// a tenant's requests go on.
 func TestACrowdOfSignInsTakesNoConnectionsFromTenants(t *testing.T) {
 	t.Parallel()
 	environ := newDatabase(t)

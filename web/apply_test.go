@@ -14,7 +14,7 @@ import (
 	"posthorn/web/cli"
 )
 
-// newApplyDesk is a terminal with a platform key of an installation of its own.
+// newApplyDesk is a terminal with a platform key of a new installation.
 func newApplyDesk(t *testing.T, more ...string) *desk {
 	t.Helper()
 	environ := append(newDatabase(t), "POSTHORN_EGRESS_ALLOW=127.0.0.1")

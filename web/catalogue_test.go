@@ -73,7 +73,7 @@ func TestTheCatalogueIsExportedComparedAndTyped(t *testing.T) {
 	}
 }
 
-// What is stored with its members in another order is no drift.
+// A schema whose members are stored in another order has no drift.
 func TestTheOrderOfASchemasMembersIsNoDrift(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -89,7 +89,7 @@ func (d *desk) ok(into any, line string, more ...string) string {
 	return r.stdout
 }
 
-// echo is a receiver that proves itself and answers as it is told.
+// echo is a receiver that echoes the challenge and responds with the status that it is given.
 func echo(t *testing.T, status func() int) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

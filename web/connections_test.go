@@ -9,7 +9,7 @@ import (
 	"posthorn/db"
 )
 
-// The page from which operators size max_connections has the numbers of the pools, and of what LISTENs beside them.
+// The page for sizing max_connections has the numbers of the pools, and of the connections that LISTEN.
 func TestTheConnectionsOfAProcessAreThoseOfTheSizingPage(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("../docs/ops/sizing.md")

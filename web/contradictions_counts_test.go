@@ -108,7 +108,7 @@ func (s scene) consoleCounts() {
 	}
 }
 
-// hosts checks that the state of each host is that of its one endpoint.
+// hosts checks that the state of each host equals its one endpoint's.
 func (s scene) hosts() {
 	s.t.Helper()
 	words := map[condition.State]string{
@@ -164,7 +164,7 @@ func (s scene) overview() {
 	}
 }
 
-// alert is the part of a tenant's first page that tells of an endpoint.
+// alert is the part of a tenant's first page about an endpoint.
 func (s scene) alert(page, host string) string {
 	s.t.Helper()
 	for _, part := range strings.Split(page, `class="alert`)[1:] {
@@ -272,7 +272,7 @@ func (s scene) letter(kind notice.Kind, tenant string, details any) string {
 	return l.Text()
 }
 
-// mails checks the mail that tells of each condition: it uses the condition's word, and names and links the endpoint.
+// mails checks the mail about each condition: it uses the condition's word, and names and links the endpoint.
 func (s scene) mails() {
 	s.t.Helper()
 	until := time.Now().Add(time.Hour)

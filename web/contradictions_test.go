@@ -38,7 +38,7 @@ type situation struct {
 	id                             id.UUID // of the delivery and of its event
 }
 
-// situations has a situation for every condition and every reason. Whoever adds one of these adds it here.
+// situations has a situation for every condition and every reason. A new one of these needs an entry here.
 func situations() []*situation {
 	const later = "now() + interval '1 hour'"
 	lane := func(set string) string {
@@ -105,7 +105,7 @@ type scene struct {
 	all []*situation
 }
 
-// newScene makes the situations, those of a suspended tenant in a tenant of its own.
+// newScene makes the situations, those of a suspended tenant in another tenant.
 func newScene(t *testing.T) scene {
 	t.Helper()
 	s := scene{newYoungDay(t), situations()}
@@ -152,7 +152,7 @@ func (s scene) fill(suspended id.UUID, other made) {
 	})
 }
 
-// insert writes the endpoint and the delivery, ready to send, and makes them what they are to be.
+// insert writes the endpoint and the delivery, ready to send, and brings them to the situation.
 func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) error {
 	e, d := db.NewID(), db.NewID()
 	one.host = strings.ReplaceAll(string(one.wait), "_", "-") + ".example.com"
@@ -221,7 +221,7 @@ func (one *situation) scope() pause.Scope {
 	return pause.Endpoint
 }
 
-// title is what people call the reason. A delivery that was tried is told of by its last failure, with the time of the
+// title is the name of the reason for people. A delivery with attempts shows its last failure, with the time of the
 // next attempt.
 func (one *situation) title() string {
 	if one.wait == condition.Retry {
@@ -426,7 +426,7 @@ func (s scene) health() {
 	}
 }
 
-// findings checks that the summary of each tenant has a finding for whatever keeps deliveries.
+// findings checks that the summary of each tenant has a finding for everything that delays deliveries.
 func (s scene) findings(h client.Health) {
 	s.t.Helper()
 	codes := map[string]bool{}

@@ -72,8 +72,8 @@ func (y *youngDay) failures() (endpoint string) {
 	return ep.String()
 }
 
-// Whoever counts dead letters counts the same ones: the metric, the dry run of a bulk job, the API's list, the command
-// line, the pages of the tenant and the operators' console.
+// All counts of dead letters agree: the metric, the dry run of a bulk job, the API's list, the command line, the pages
+// of the tenant and the operators' console.
 func TestEverySurfaceCountsTheSameDeadLetters(t *testing.T) {
 	t.Parallel()
 	y := newYoungDay(t)

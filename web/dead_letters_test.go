@@ -9,7 +9,7 @@ import (
 	"posthorn/web/cli"
 )
 
-// The command line lists dead letters alone, sends none of them twice unless it is told to, and says what it was given.
+// The command line lists only dead letters, sends none of them twice without --again, and says what it was given.
 func TestTheCommandLineReplaysADeadLetterOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

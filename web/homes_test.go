@@ -30,7 +30,7 @@ type someHome struct {
 	tenant, key string
 }
 
-// newHomes runs so many homes, each with its own database and a tenant.
+// newHomes runs a home for each name, with its own database and a tenant.
 func newHomes(t *testing.T, names ...string) []*someHome {
 	t.Helper()
 	return newHomesOf(t, Parts{Web: true}, names...)
@@ -118,7 +118,7 @@ func (c asker) request(method, url, key, body string, header ...string) answer {
 
 const anEvent = `{"type":"order.completed","data":{"n":1}}`
 
-// Any web process takes what is meant for a tenant of another home: events, lists, Svix's API.
+// Any web process accepts requests for a tenant of another home: events, lists, Svix's API.
 func TestAnyHomePassesOnWhatBelongsToAnother(t *testing.T) {
 	t.Parallel()
 	homes := newHomes(t, "eu1", "eu2")
@@ -228,7 +228,7 @@ func TestAPlatformKeyActsForTenantsOfAllHomes(t *testing.T) {
 	}
 }
 
-// A key opens its tenant alone, whichever home it is sent to, and nobody can speak for a home without the secret.
+// A key opens only its tenant, at any home, and nobody can speak for a home without the secret.
 func TestPassingOnOpensNothing(t *testing.T) {
 	t.Parallel()
 	homes := newHomes(t, "eu1", "eu2")
@@ -315,7 +315,7 @@ func TestADatabaseIsOneHome(t *testing.T) {
 	}
 }
 
-// A home that is down concerns its own tenants alone, and comes back by itself.
+// A home that is down affects only its own tenants, and recovers by itself.
 func TestAHomeThatIsDownConcernsItsOwnTenantsAlone(t *testing.T) {
 	t.Parallel()
 	homes := newHomes(t, "eu1", "eu2")
@@ -401,7 +401,7 @@ func TestPeopleSignInThroughAnyHome(t *testing.T) {
 		}
 		return res, string(text)
 	}
-	// The form goes to the home of the address, whose answer says so.
+	// The form goes to the home of the address, as its response says.
 	res, _ := send("POST", "/sign-in", url.Values{"email": {email}, "password": {"a wrong password"}})
 	if got := res.Header.Get("Posthorn-Home"); got != "eu2" {
 		t.Errorf("the sign-in was answered by %q", got)

@@ -118,7 +118,7 @@ func TestAnImportThatBreaksOffEndsAsASingleRun(t *testing.T) {
 	}
 }
 
-// report runs a command whose report is wanted even where some of it could not be done.
+// report runs a command and returns its report, also if a part failed.
 func (d *desk) report(t *testing.T, into *moveReport, line string) {
 	t.Helper()
 	r := d.run(line)
@@ -276,7 +276,7 @@ func TestACutOverThatBreaksOffIsCompletedByTheNext(t *testing.T) {
 	}
 }
 
-// newPlatformDesk is a desk whose key acts for any tenant.
+// newPlatformDesk is a desk with a platform key.
 func newPlatformDesk(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)

@@ -58,8 +58,8 @@ func (c caller) received(endpoint string) []received {
 	return page.Data
 }
 
-// TestATestInboxReceivesFromAWorkerElsewhere runs web and worker apart, with no address open to deliveries: what is
-// sent to an inbox is verified, arrives with a good signature, and is answered as somebody chose.
+// TestATestInboxReceivesFromAWorkerElsewhere runs web and worker apart, with no address open to deliveries: a request
+// to an inbox is verified, arrives with a good signature, and gets the selected response.
 func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	t.Parallel()
 	environ := newDatabase(t)
@@ -89,7 +89,7 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	if !strings.Contains(whole.Body, `"data":{"total":42}`) || !strings.Contains(whole.Headers, "Webhook-Signature: v1,") {
 		t.Errorf("%+v", whole)
 	}
-	// Strangers may send to it, and are told apart; who has not the token finds nothing.
+	// Others can send to it, and their requests are marked; without the token nobody finds it.
 	anonymous := caller{t: t}
 	anonymous.do("POST", e.URL, `{"type":"order.paid"}`, 200, nil)
 	if got = c.received(e.ID); len(got) != 3 || got[0].Signature.Good || got[0].Signature.Code == nil ||
@@ -98,10 +98,10 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	}
 	anonymous.do("POST", web.URL()+"/inbox/"+strings.Repeat("A", 43), `{}`, 404, nil)
 	anonymous.do("POST", e.URL, strings.Repeat("x", 3<<20), 413, nil)
-	// The URL stays, whatever leads elsewhere.
+	// The URL can't be changed.
 	c.do("PATCH", "/api/v1/endpoints/"+e.ID, `{"url":"https://hooks.example.com/in"}`, 400, nil)
 	c.do("PATCH", "/api/v1/endpoints/"+e.ID, `{"description":"mine"}`, 200, nil)
-	// Gone for good disables it; it proves itself all the same and goes on.
+	// A 410 disables it; it is verified again and continues.
 	c.do("PATCH", "/api/v1/endpoints/"+e.ID+"/inbox", `{"answer":"410"}`, 200, nil)
 	c.do("POST", "/api/v1/events", `{"type":"order.paid","data":2}`, 202, nil)
 	eventually(t, "the endpoint is disabled", func() bool {

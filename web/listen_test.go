@@ -16,7 +16,7 @@ import (
 	"posthorn/web/cli"
 )
 
-// heard is a line that listen printed for a program.
+// heard is a line of listen's output for programs.
 type listened struct {
 	Number   int    `json:"number"`
 	Delivery string `json:"delivery_id"`

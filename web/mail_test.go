@@ -111,7 +111,7 @@ func TestMailsAreNotShownWhereTheyLeave(t *testing.T) {
 	}
 }
 
-// refusing is a mail server that knows no recipient whose address begins with "gone".
+// refusing is a mail server that rejects each recipient with an address that begins with "gone".
 type refusing struct{}
 
 func (refusing) Mail(string, *smtp.MailOptions) error { return nil }

@@ -170,7 +170,7 @@ func (p *process) exit() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// output collects what a process writes and tells who waits for a line of it.
+// output collects a process's output and signals a line that a test waits for.
 type output struct {
 	mu   sync.Mutex
 	more *sync.Cond

@@ -149,7 +149,7 @@ func TestTheMasterKeyIsRotatedByACommandWhilePosthornRuns(t *testing.T) {
 	if said := succeed(t, both, nil, "master-key", "rotate"); !strings.Contains(said, "0 secrets") || !strings.Contains(said, rotated.KeyID) {
 		t.Errorf("the second time it said %s", said)
 	}
-	// The old key can go, and alone it opens nothing any more.
+	// The old key can be removed, and alone it opens nothing any more.
 	for keys, want := range map[string]bool{otherMasterKey: true, testMasterKey: false} {
 		cfg, err := loadConfig([]string{"POSTHORN_MASTER_KEY=" + keys, "POSTHORN_DATABASE_URL=" + databaseURL(t, environ)})
 		if err != nil {

@@ -66,7 +66,7 @@ func (p *process) resident() int64 {
 	return kib << 10
 }
 
-// measured is the program whose memory is measured: this one, or one without the race detector, as it is released.
+// measured is the program with the measured memory: this one, or one without the race detector, as it is released.
 var measured = sync.OnceValues(func() (string, error) {
 	if raceFactor == 1 {
 		return os.Executable()
@@ -84,7 +84,7 @@ var measured = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// launchMeasured starts a process whose memory is measured.
+// launchMeasured starts a process to measure its memory.
 func launchMeasured(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	binary, err := measured()

@@ -87,7 +87,7 @@ var movingIn = map[string]struct {
 			return http.Header{"X-Webhook-Id": {id}, "X-Webhook-Timestamp": {unix(at)}, "X-Webhook-Signature": {"v1=" + digest(secret, unix(at)+"."+string(body))}}, body
 		},
 	},
-	// S1: hex over the body alone. It gives no id, so its receivers know events by one of their data.
+	// S1: hex over the body without a timestamp. It has no id, so its receivers know events by a field of their data.
 	"s1": {
 		settings: `"format":"body-hex","prefix":"Sellf"`,
 		secrets:  [2]string{"old-secret", "new-secret"},
@@ -293,9 +293,9 @@ func (m moving) arrives(who *customer, id string, times int) {
 	eventually(m.t, "event "+id+" arrives", func() bool { return who.arrived(id) >= times })
 }
 
-// TestReceiversOfOtherSystemsNoticeNothingOfTheMove takes each published verifier through a move: its old sender
-// alone, both side by side, Posthorn alone, a rotation, and the way back. The receiver verifies every request, and
-// handles each event once.
+// TestReceiversOfOtherSystemsNoticeNothingOfTheMove takes each published verifier through a move: only its old sender,
+// both in parallel, only Posthorn, a rotation, and the way back. The receiver verifies every request, and handles each
+// event once.
 func TestReceiversOfOtherSystemsNoticeNothingOfTheMove(t *testing.T) {
 	t.Parallel()
 	d := newPlatformDesk(t)
@@ -318,8 +318,9 @@ func TestReceiversOfOtherSystemsNoticeNothingOfTheMove(t *testing.T) {
 			m.emit("after")
 			m.arrives(who, "after", 1)
 
-			// The receiver learns the new secret beside the old one, and the endpoint switches to it, unless every live
-			// secret signs. A worker that has read the endpoint before can sign with the old secret a moment longer.
+			// The receiver gets the new secret in addition to the old one, and the endpoint switches to it, unless
+			// every active secret signs. A worker that has read the endpoint before can sign with the old secret a
+			// moment longer.
 			m.api("POST", "/endpoints/hook/rotate-secret", fmt.Sprintf(`{"secret":%q}`, system.secrets[1]))
 			m.emit("rotating")
 			m.arrives(who, "rotating", 1) // the receiver has the old secret alone

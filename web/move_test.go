@@ -26,7 +26,7 @@ import (
 
 const secondHomeKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// newMovingHomes runs two homes with workers and master keys of their own.
+// newMovingHomes runs two homes with workers and separate master keys.
 func newMovingHomes(t *testing.T) (one, two *someHome) {
 	t.Helper()
 	homes := newHomesOf(t, Parts{Web: true, Worker: true}, "eu1", "eu2")
@@ -80,7 +80,7 @@ func (c *counts) of(event string) int {
 	return c.seen[event]
 }
 
-// do makes a request that must succeed and reads its answer.
+// do makes a request that must succeed and reads its response.
 func (h *someHome) do(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	text := ""
@@ -163,7 +163,7 @@ func TestATenantMovesWhileItWorks(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Others stay where they are, and are told apart.
+	// Other tenants stay where they are.
 	var stays struct {
 		Tenant string `json:"tenant_id"`
 	}
@@ -393,7 +393,7 @@ func TestAMoveIsRolledBack(t *testing.T) {
 	}
 }
 
-// watchedMove is a move that the test can watch: it is told of each step as it begins.
+// watchedMove is a move with a callback at the start of each step.
 func watchedMove(t *testing.T, from, to *someHome, say func(step string)) move.Move {
 	t.Helper()
 	environ := map[string]string{}
@@ -446,8 +446,8 @@ func (h *someHome) exec(t *testing.T, statement string, args ...any) {
 	}
 }
 
-// The last check of a move compares rows and not clocks: a web process of the new home whose clock is behind does not
-// disturb it, and a row that is missing is found, with nothing erased.
+// The last check of a move compares rows and not clocks: a web process of the new home with a slow clock does not
+// disturb it, and a missing row is found, with nothing erased.
 func TestAMoveComparesRowsWhateverTheClocksSay(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -460,7 +460,7 @@ func TestAMoveComparesRowsWhateverTheClocksSay(t *testing.T) {
 			if step != "comparing both homes" {
 				return
 			}
-			// An event that the new home has accepted since, on a machine whose clock is 4 seconds behind.
+			// An event that the new home has accepted since, on a machine with a clock 4 seconds behind.
 			at := time.Now().Add(-4 * time.Second)
 			uuid := id.New(at, [10]byte{7})
 			two.exec(t, "INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'order.completed', '{}', 1)", tenant, uuid.Time(), uuid)
@@ -548,7 +548,7 @@ func TestAMoveIsRefusedInPlainWords(t *testing.T) {
 			t.Errorf("%s: %d %s", name, r.code, r.stderr)
 		}
 	}
-	// The storage of history belongs to a home: what is in it would be left behind.
+	// The storage of history belongs to a home: its objects would stay behind.
 	one.exec(t, "INSERT INTO history_days (tenant_id, day, state) VALUES ($1, '2031-03-30', 'stored')", uuidOf(t, id.Tenant, one.tenant))
 	if r := command(t, good, "tenant", "move", one.tenant, "--to", "eu2"); r.code == exitOK || !strings.Contains(r.stderr, "posthorn history restore --all") {
 		t.Errorf("a day is in storage: %d %s", r.code, r.stderr)

@@ -29,7 +29,7 @@ type composition struct {
 	Volumes map[string]any
 }
 
-// given are the variables that compose.yaml asks for, as somebody might set them.
+// given are the variables that compose.yaml requires, with example values.
 var given = map[string]string{
 	"POSTHORN_BASE_URL":   "https://posthorn.example.com",
 	"POSTHORN_MASTER_KEY": testMasterKey,

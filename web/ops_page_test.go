@@ -43,8 +43,7 @@ func examples(t *testing.T, page, language string, want int) []string {
 	return all
 }
 
-// typed runs commands as they stand on a page, in a folder; the first that fails ends them. posthorn is this test's
-// program.
+// typed runs the commands of a page in a folder; the first failure ends them. posthorn is this test's program.
 func typed(t *testing.T, dir string, environ []string, commands string) (said string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -170,8 +169,8 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 	return certificate, key, pool
 }
 
-// behindNginx starts an nginx with the page's configuration before two servers, and returns a client that speaks to
-// it alone.
+// behindNginx starts an nginx with the page's configuration in front of two servers, and returns a client that connects
+// only to it.
 func behindNginx(t *testing.T, one, two string) *http.Client {
 	t.Helper()
 	tool(t, "nginx")

@@ -46,7 +46,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	return all
 }
 
-// A page or rule that names a metric which nobody serves rings never, or always.
+// A page or rule with a metric that nobody serves never fires, or always.
 func TestOperationsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	known := metricLabels(t)
@@ -174,8 +174,8 @@ func TestAFreshProcessServesEveryMetricThatAnAlertNames(t *testing.T) {
 	}
 	p := program(t, newDatabase(t), Parts{Web: true, Worker: true})
 	names := regexp.MustCompile(`\b(?:outbox_[a-z_]+|dead_letters|endpoints_disabled_total|mails\{|posthorn_[a-z_]+|clock_steps_total)`).FindAllString(string(rules), -1)
-	// Requests and attempts are rates of what is there: before the first there is nothing that could fail.
-	// Homes are there only where they are configured (TestTheConsoleAndTheStatusPageShowAllHomes).
+	// Requests and attempts are rates of existing series: before the first there can be no failure. Homes exist only if
+	// they are configured (TestTheConsoleAndTheStatusPageShowAllHomes).
 	later := []string{"posthorn_http_request_seconds_bucket", "posthorn_home_up"}
 	if len(names) < 12 {
 		t.Fatalf("the rules name only %q", names)

@@ -113,7 +113,7 @@ func TestASecondServeSharesTheDataAndTakesOver(t *testing.T) {
 	}
 }
 
-// eventually asks until the answer is yes.
+// eventually repeats a check until it is true.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !yes(); {

@@ -11,8 +11,8 @@ import (
 
 var programs = regexp.MustCompile("(?ms)^```(go|python|js)\n(.*?)^```$")
 
-// TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies runs the programs of docs/program.md as they stand
-// there. Python and Node run where they are installed.
+// TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies runs the programs of docs/program.md unchanged.
+// Python and Node run if they are installed.
 func TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/program.md")

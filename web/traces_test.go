@@ -82,7 +82,7 @@ func (c *collected) named(name string) []collectedSpan {
 	return c.spans[name]
 }
 
-// attribute is the text of a span's attribute, whatever its type.
+// attribute is a span's attribute as text.
 func (s collectedSpan) attribute(key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
@@ -92,7 +92,7 @@ func (s collectedSpan) attribute(key string) string {
 	return ""
 }
 
-// tracedReceiver answers 500 once and then 200, and keeps the trace of each request.
+// tracedReceiver responds with 500 once and then 200, and keeps the trace of each request.
 type tracedReceiver struct {
 	url string
 	mu  sync.Mutex

@@ -24,11 +24,10 @@ import (
 	"posthorn/tools/schematest"
 )
 
-// pageBound is how long a page or a list may take on a day whose tables nobody has analyzed.
+// pageBound is the time for a page or a list on a day with tables that nobody has analyzed.
 const pageBound = 250 * time.Millisecond
 
-// youngDay is a server without a worker on a database with some thousand deliveries of today, and nobody who analyzes
-// them.
+// youngDay is a server without a worker on a database with some thousand deliveries of today, not analyzed.
 type youngDay struct {
 	t       *testing.T
 	url     string
@@ -83,7 +82,7 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 	d := y.program.pools[0]
 	analyzed := func(least int64) (names []string) {
 		t.Helper()
-		// The server tells of rows some moments after they were written.
+		// The server's statistics have rows some moments after they were written.
 		for deadline := time.Now().Add(20 * time.Second); len(names) < 3 &&
 			time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 			more, err := queue.AnalyzeYoungPartitions(t.Context(), d, least)
@@ -176,7 +175,7 @@ const youngRows = `WITH given AS (
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, due_at, attempts)
 SELECT $1, id, id, endpoint, status, CASE WHEN status = 1 THEN now() + interval '1 hour' END, status FROM made WHERE status < 2`
 
-// load writes so many deliveries of this hour, to twenty endpoints.
+// load writes n deliveries of this hour, to twenty endpoints.
 func (y *youngDay) load(n int) {
 	y.t.Helper()
 	y.connect(func(ctx context.Context, c *pgx.Conn) error {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Names, errors and responses of others hold whatever they like.
+// Names, errors and responses of others can have any characters.
 func TestNothingThatOthersWroteControlsTheTerminal(t *testing.T) {
 	t.Parallel()
 	const hostile = "mark\x1b[2J\x1b]0;owned\x07\r\u009b31m\x9bm\u202e\u2066"

@@ -79,7 +79,7 @@ var unmanaged = map[string]string{
 	"switchSecret":         "ends the overlap of a rotation, which ends by itself",
 }
 
-// parts are the bodies of the API whose fields a file has: which fields are read, and which an export writes.
+// parts are the bodies of the API with fields that a file has: which fields are read, and which an export writes.
 var parts = []struct {
 	schema            string
 	read, written     []string
@@ -136,7 +136,7 @@ func fieldsIn(schema string) (names []string) {
 	return names
 }
 
-// What the API lets somebody change is in the file, or the list above says why not.
+// Every field that the API can change is in the file, or the list above has the reason.
 func TestEveryChangeThatTheAPIHasIsInTheFile(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}

@@ -56,7 +56,7 @@ func TestAllProblemsOfAFileAreTold(t *testing.T) {
 	}
 }
 
-// Nine lines of aliases stand for a billion values, and a long name stands in the path of every value below it.
+// Nine lines of aliases expand to a billion values, and a long name is in the path of every value below it.
 func TestASmallFileTakesLittleMemoryWhateverItNames(t *testing.T) {
 	t.Parallel()
 	aliases := "a: &a [x,x,x,x,x,x,x,x,x]\n"

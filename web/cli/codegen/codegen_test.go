@@ -189,7 +189,7 @@ print(total({"id": "evt_1", "type": "order.completed", "timestamp": "2026-01-31T
 	run(false, "use.py")
 }
 
-// Whatever a schema says, the file for Go is one that the compiler takes.
+// The file for Go compiles for every schema.
 func TestGoTypeChecksWhateverTheSchema(t *testing.T) {
 	t.Parallel()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()

@@ -93,7 +93,7 @@ func TestNumbersAreEqualByValue(t *testing.T) {
 	}
 }
 
-// What a plan was done for has no further plan, whatever was there before.
+// After a plan was applied, the next plan is empty, for every earlier state.
 func TestAPlanThatWasDoneLeavesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

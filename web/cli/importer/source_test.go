@@ -43,7 +43,7 @@ func TestAnImporterFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// A list that repeats itself, has empty pages alone, or has new entries on every page ends as an error.
+// A list that repeats itself, has only empty pages, or has new entries on every page ends as an error.
 func TestAListThatNeverEndsIsAnError(t *testing.T) {
 	t.Parallel()
 	page := func(rows int, next string) string {
