@@ -100,9 +100,10 @@ func (v *mover) makeDays(ctx context.Context, days []time.Time) error {
 
 func (v *mover) copyPart(ctx context.Context, table, part, query string) error {
 	return pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
-		tag, err := to.Exec(ctx, "INSERT INTO tenant_move_parts (tenant_id, part, n) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING", v.Tenant, part)
-		if err != nil || tag.RowsAffected() == 0 {
-			return err // the tenant has arrived
+		q := sql.New(to)
+		added, err := q.AddMovePart(ctx, sql.AddMovePartParams{TenantID: v.Tenant, Part: part})
+		if err != nil || added == 0 {
+			return err
 		}
 		n, err := v.copyRows(ctx, to, table, query)
 		if err != nil {
@@ -111,8 +112,7 @@ func (v *mover) copyPart(ctx context.Context, table, part, query string) error {
 		if n > 0 {
 			v.Say("copied", "part", part, "rows", n)
 		}
-		_, err = to.Exec(ctx, "UPDATE tenant_move_parts SET n = $3 WHERE tenant_id = $1 AND part = $2", v.Tenant, part, n)
-		return err
+		return q.CountMovePart(ctx, sql.CountMovePartParams{TenantID: v.Tenant, Part: part, N: n})
 	})
 }
 
@@ -122,8 +122,7 @@ func (v *mover) catchUp(ctx context.Context) error {
 		return err
 	}
 	for range mostRounds {
-		var n int
-		if err := v.from.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = $1 LIMIT $2) x", v.Tenant, changesToEnd).Scan(&n); err != nil || n < changesToEnd {
+		if n, err := v.old.CountMoveChanges(ctx, sql.CountMoveChangesParams{TenantID: v.Tenant, Most: changesToEnd}); err != nil || n < changesToEnd {
 			return err
 		}
 		if err := v.round(ctx); err != nil {
@@ -155,16 +154,7 @@ func (v *mover) at(ctx context.Context, step func(from pgx.Tx) ([]int64, error))
 	if err := errors.Join(err, from.Rollback(context.WithoutCancel(ctx))); err != nil {
 		return err
 	}
-	_, err = v.from.Exec(ctx, "DELETE FROM tenant_move_changes WHERE n = ANY ($1)", seen)
-	return err
-}
-
-// change is a row that has changed.
-type change struct {
-	n  int64
-	at *time.Time
-	k1 *id.UUID
-	k2 *string
+	return v.old.DeleteCopiedChanges(ctx, seen)
 }
 
 // apply replaces the changed rows by their state in the snapshot, and returns the changes.
@@ -173,22 +163,16 @@ func (v *mover) apply(ctx context.Context, from, to pgx.Tx) (seen []int64, err e
 		if !t.tracked() {
 			continue
 		}
-		rows, err := from.Query(ctx, "SELECT n, at, k1, k2 FROM tenant_move_changes WHERE tenant_id = $1 AND tbl = $2", v.Tenant, t.name)
+		changes, err := sql.New(from).MoveChanges(ctx, sql.MoveChangesParams{TenantID: v.Tenant, Tbl: t.name})
 		if err != nil {
 			return nil, err
 		}
-		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c change, err error) {
-			return c, row.Scan(&c.n, &c.at, &c.k1, &c.k2)
-		})
-		if err != nil {
-			return nil, err
-		}
-		days := map[string][]change{}
-		for _, c := range all {
-			seen = append(seen, c.n)
+		days := map[string][]sql.MoveChangesRow{}
+		for _, c := range changes {
+			seen = append(seen, c.N)
 			day := ""
 			if t.as == byDays {
-				day = c.at.UTC().Format(time.DateOnly)
+				day = c.At.UTC().Format(time.DateOnly)
 			}
 			days[day] = append(days[day], c)
 		}
@@ -205,7 +189,7 @@ func (v *mover) apply(ctx context.Context, from, to pgx.Tx) (seen []int64, err e
 const replaceMost = 2000
 
 // replace deletes changed rows of a table, of one day if the table has days, and copies them again.
-func (v *mover) replace(ctx context.Context, to pgx.Tx, t movedTable, day string, changes []change) error {
+func (v *mover) replace(ctx context.Context, to pgx.Tx, t movedTable, day string, changes []sql.MoveChangesRow) error {
 	for len(changes) > 0 {
 		some := changes[:min(len(changes), replaceMost)]
 		changes = changes[len(some):]
@@ -232,21 +216,21 @@ func (v *mover) replace(ctx context.Context, to pgx.Tx, t movedTable, day string
 }
 
 // values writes changes as rows of VALUES. COPY takes no parameters.
-func values(changes []change) string {
+func values(changes []sql.MoveChangesRow) string {
 	var b strings.Builder
 	for i, c := range changes {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		at, k1, k2 := "NULL", "NULL", "NULL"
-		if c.at != nil {
-			at = "'" + c.at.UTC().Format("2006-01-02 15:04:05.999999Z07:00") + "'"
+		if c.At != nil {
+			at = "'" + c.At.UTC().Format("2006-01-02 15:04:05.999999Z07:00") + "'"
 		}
-		if c.k1 != nil {
-			k1 = "'" + c.k1.String() + "'"
+		if c.K1 != nil {
+			k1 = "'" + c.K1.String() + "'"
 		}
-		if c.k2 != nil {
-			k2 = quoteText(*c.k2)
+		if c.K2 != nil {
+			k2 = quoteText(*c.K2)
 		}
 		fmt.Fprintf(&b, "(%s::timestamptz, %s::uuid, %s::text)", at, k1, k2)
 	}
@@ -269,10 +253,9 @@ func (v *mover) finalCopy(ctx context.Context) error {
 		if err := v.fold(ctx); err != nil {
 			return err
 		}
-		folded := true
+		var unfolded bool
 		err := v.at(ctx, func(from pgx.Tx) (seen []int64, err error) {
-			if err := from.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM ledger WHERE $1::uuid = ANY (book_tenant) OR stat_endpoint && ARRAY(SELECT id FROM endpoints WHERE tenant_id = $1))",
-				v.Tenant).Scan(&folded); err != nil || !folded {
+			if unfolded, err = sql.New(from).MoveUnfolded(ctx, v.Tenant); err != nil || unfolded {
 				return nil, err
 			}
 			err = pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
@@ -283,7 +266,7 @@ func (v *mover) finalCopy(ctx context.Context) error {
 			})
 			return seen, err
 		})
-		if err != nil || folded {
+		if err != nil || !unfolded {
 			return err
 		}
 	}
@@ -309,8 +292,11 @@ func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 	if err != nil || n != 1 {
 		return errors.Join(err, fmt.Errorf("%d tenants", n))
 	}
+	q := sql.New(to)
+	if err := q.DeleteMoveBooks(ctx, v.Tenant); err != nil {
+		return err
+	}
 	for _, statement := range []string{
-		"DELETE FROM books WHERE tenant_id = " + v.literal(),
 		"DELETE FROM tenants WHERE id = " + v.literal(),
 		fmt.Sprintf("UPDATE %s SET moving = false", temporary),
 		fmt.Sprintf("INSERT INTO tenants (%[1]s) SELECT %[1]s FROM %[2]s", v.columns["tenants"], temporary),
@@ -330,16 +316,19 @@ func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 	if err := v.reseal(ctx, to); err != nil {
 		return err
 	}
-	for _, statement := range []string{
-		"UPDATE tenant_moves SET state = 'done', done_at = now() WHERE tenant_id = " + v.literal(),
-		"UPDATE revisions SET n = n + 1 WHERE name = 'keys'",
-		"SELECT pg_notify('posthorn_wake', 'all'), pg_notify('posthorn_pauses', '')",
-	} {
-		if _, err := to.Exec(ctx, statement); err != nil {
-			return err
-		}
+	if err := q.FinishMove(ctx, sql.FinishMoveParams{TenantID: v.Tenant}); err != nil {
+		return err
 	}
-	return db.Audit(ctx, sql.New(to), db.Author{Kind: "command"}, db.Audited{
+	if err := q.BumpKeysRevision(ctx); err != nil {
+		return err
+	}
+	if err := q.NotifyWake(ctx, "all"); err != nil {
+		return err
+	}
+	if err := q.NotifyPauses(ctx); err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, db.Author{Kind: "command"}, db.Audited{
 		Tenant:  &v.Tenant,
 		Action:  "tenant.moved",
 		Kind:    "tenant",
@@ -406,7 +395,7 @@ func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string)
 		if err != nil {
 			return err
 		}
-		if _, err := to.Exec(ctx, "UPDATE people SET totp = $2 WHERE id = $1", p.id, sealed); err != nil {
+		if err := sql.New(to).ResealPersonSeed(ctx, sql.ResealPersonSeedParams{ID: p.id, Totp: sealed}); err != nil {
 			return err
 		}
 	}
@@ -432,11 +421,11 @@ func (v *mover) rename(ctx context.Context, to pgx.Tx, rows string) error {
 
 // arriveLanes opens the lanes that were open before the move. Their marks are moved with the queue's numbers.
 func (v *mover) arriveLanes(ctx context.Context, from, to pgx.Tx, lanes string) error {
-	var open []id.UUID
-	if err := from.QueryRow(ctx, "SELECT open_lanes FROM tenant_moves WHERE tenant_id = $1", v.Tenant).Scan(&open); err != nil {
+	open, err := sql.New(from).MoveOpenLanes(ctx, v.Tenant)
+	if err != nil {
 		return err
 	}
-	_, err := to.Exec(ctx, fmt.Sprintf(`UPDATE %s l SET owner = NULL, leased_at = NULL,
+	_, err = to.Exec(ctx, fmt.Sprintf(`UPDATE %s l SET owner = NULL, leased_at = NULL,
 		held = CASE WHEN l.endpoint_id = ANY ($1) AND EXISTS (SELECT FROM endpoints e WHERE e.id = l.endpoint_id AND e.status = 'active') THEN false ELSE l.held END`, lanes), open)
 	return err
 }
@@ -455,15 +444,20 @@ func (v *mover) arriveQueue(ctx context.Context, to pgx.Tx, queue string) error 
 	if low == nil {
 		return nil
 	}
-	var top int64
-	if err := to.QueryRow(ctx, "SELECT nextval('queue_seq')").Scan(&top); err != nil {
+	q := sql.New(to)
+	top, err := q.NextQueueNumber(ctx)
+	if err != nil {
 		return err
 	}
 	shift := top + queueRoom - *low
+	if err := q.ShiftLaneMarks(ctx, sql.ShiftLaneMarksParams{TenantID: v.Tenant, Shift: shift}); err != nil {
+		return err
+	}
+	if err := q.ShiftJobMarks(ctx, sql.ShiftJobMarksParams{TenantID: v.Tenant, Shift: shift}); err != nil {
+		return err
+	}
 	for _, statement := range []string{
 		fmt.Sprintf("UPDATE %s SET seq = seq + %d", queue, shift),
-		fmt.Sprintf("UPDATE lanes SET drop_below = drop_below + %d WHERE tenant_id = %s AND drop_below > 0", shift, v.literal()),
-		fmt.Sprintf("UPDATE bulk_jobs SET horizon = horizon + %d WHERE tenant_id = %s", shift, v.literal()),
 		// The owner of the sequence sets it.
 		fmt.Sprintf("SET LOCAL ROLE NONE; SELECT setval('posthorn.queue_seq', %d); SET LOCAL ROLE posthorn_console", *high+shift+1),
 	} {

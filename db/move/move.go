@@ -1,7 +1,7 @@
 // Package move moves a tenant from one home to another while it works.
 //
-// It copies tables that it names, with the columns that the other home has, and creates triggers for one tenant. Their
-// statements are put together at run time, so they are not among the queries of sqlc.
+// It copies tables that it names, with the columns that the other home has, and creates triggers for one tenant. Those
+// statements are put together at run time. All others are in queries/move.sql.
 package move
 
 import (
@@ -51,13 +51,6 @@ var (
 	errMoveCounts   = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
 )
 
-// The locks of a move. Triggers of the tenant share the first, and the mover takes it exclusively. The second allows
-// one mover.
-const (
-	moveLock  = 18
-	moverLock = 19
-)
-
 // Times of a move.
 const (
 	drainWithin  = time.Minute // an endpoint's slowest response takes 30 s
@@ -72,7 +65,8 @@ const (
 type mover struct {
 	Move
 	from, to       *pgx.Conn
-	source         *db.DB // for folding the ledger
+	old, new       *sql.Queries // on the two connections
+	source         *db.DB       // for folding the ledger
 	fromHome       string
 	columns        map[string]string // of each table
 	rows           int64
@@ -126,6 +120,7 @@ func openMove(ctx context.Context, m Move) (v *mover, err error) {
 	if v.source, err = db.Open(ctx, m.From, db.Options{Name: "move", MaxConns: 1}); err != nil {
 		return v, err
 	}
+	v.old, v.new = sql.New(v.from), sql.New(v.to)
 	return v, v.check(ctx)
 }
 
@@ -152,7 +147,8 @@ func (v *mover) check(ctx context.Context) error {
 		if _, err := conn.Exec(ctx, "SET ROLE posthorn_console; SET posthorn.mover = 'on'; SET timezone = 'UTC'"); err != nil {
 			return db.Translate(err)
 		}
-		if err := conn.QueryRow(ctx, "SELECT coalesce((SELECT name FROM home), '')").Scan(&names[i]); err != nil {
+		var err error
+		if names[i], err = sql.New(conn).HomeName(ctx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return db.Translate(err)
 		}
 	}
@@ -162,39 +158,27 @@ func (v *mover) check(ctx context.Context) error {
 	if versions[0] != versions[1] {
 		return errMoveSchema
 	}
-	var mine bool
-	if err := v.from.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, $2))", v.Tenant.String(), moverLock).Scan(&mine); err != nil {
-		return db.Translate(err)
-	}
-	if !mine {
-		return errMoveTwice
-	}
-	return v.readColumns(ctx)
-}
-
-// readColumns lists the columns of each table as the other home has them.
-func (v *mover) readColumns(ctx context.Context) error {
-	rows, err := v.to.Query(ctx, `SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.relname`)
+	locked, err := v.old.TryMoverLock(ctx, v.Tenant)
 	if err != nil {
 		return db.Translate(err)
 	}
-	var table, columns string
-	_, err = pgx.ForEachRow(rows, []any{&table, &columns}, func() error {
-		v.columns[table] = columns
-		return nil
-	})
+	if !locked {
+		return errMoveTwice
+	}
+	tables, err := v.new.MoveColumns(ctx)
+	for _, t := range tables {
+		v.columns[t.Name] = t.Columns
+	}
 	return db.Translate(err)
 }
 
 // state reads the progress of the move: where the tenant is, according to each home.
 func (v *mover) state(ctx context.Context) (here, there string, err error) {
-	const ask = "SELECT coalesce((SELECT state FROM tenant_moves WHERE tenant_id = $1 AND direction = $2 AND home = $3), '')"
-	if err := v.from.QueryRow(ctx, ask, v.Tenant, "out", v.Home).Scan(&here); err != nil {
+	if here, err = v.old.MoveState(ctx, sql.MoveStateParams{TenantID: v.Tenant, Direction: "out", Home: v.Home}); err != nil {
 		return "", "", err
 	}
-	return here, there, v.to.QueryRow(ctx, ask, v.Tenant, "in", v.fromHome).Scan(&there)
+	there, err = v.new.MoveState(ctx, sql.MoveStateParams{TenantID: v.Tenant, Direction: "in", Home: v.fromHome})
+	return here, there, err
 }
 
 // prepare records the move in both homes and checks that the tenant fits.
@@ -212,21 +196,15 @@ func (v *mover) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	const note = `INSERT INTO tenant_moves (tenant_id, direction, home, state) VALUES ($1, $2, $3, 'copying')
-		ON CONFLICT (tenant_id) DO UPDATE SET direction = excluded.direction, home = excluded.home, state = 'copying', open_lanes = '{}', keep = false,
-			started_at = now(), closed_at = NULL, done_at = NULL WHERE tenant_moves.direction <> excluded.direction OR tenant_moves.state = 'done'`
-	if _, err := v.to.Exec(ctx, note, v.Tenant, "in", v.fromHome); err != nil {
+	if err := v.new.StartMove(ctx, sql.StartMoveParams{TenantID: v.Tenant, Direction: "in", Home: v.fromHome}); err != nil {
 		return err
 	}
-	_, err = v.from.Exec(ctx, note, v.Tenant, "out", v.Home)
-	return err
+	return v.old.StartMove(ctx, sql.StartMoveParams{TenantID: v.Tenant, Direction: "out", Home: v.Home})
 }
 
 // mayMove returns why the tenant can't move, or nil.
 func (v *mover) mayMove(ctx context.Context) error {
-	var state string
-	var external *string
-	err := v.from.QueryRow(ctx, "SELECT state, external_id FROM tenants WHERE id = $1 AND state <> 'deleted'", v.Tenant).Scan(&state, &external)
+	external, err := v.old.MoveTenant(ctx, v.Tenant)
 	if err != nil {
 		return err // fault.ErrNotFound if there is none
 	}
@@ -240,19 +218,18 @@ func (v *mover) mayMove(ctx context.Context) error {
 	if own == v.Tenant {
 		return errMovePlatform
 	}
-	var stored bool
-	if err := v.from.QueryRow(ctx, "SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = $1 AND state <> 'back')", v.Tenant).Scan(&stored); err != nil {
+	stored, err := v.old.MoveStored(ctx, v.Tenant)
+	if err != nil {
 		return err
 	}
 	if stored {
 		return errMoveStored
 	}
-	var taken bool
-	if err := v.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND (state <> 'deleted' OR erased_at IS NULL)
-		OR external_id = $2 AND state <> 'deleted' AND id <> $1)`, v.Tenant, external).Scan(&taken); err != nil {
+	conflicts, err := v.new.MoveConflicts(ctx, sql.MoveConflictsParams{ID: v.Tenant, ExternalID: external})
+	if err != nil {
 		return err
 	}
-	if taken {
+	if conflicts {
 		return errMoveThere
 	}
 	return nil
@@ -268,13 +245,17 @@ func (v *mover) forget(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, table := range []string{"books", "tenant_move_parts", "tenant_moves"} {
-		if _, err := v.to.Exec(ctx, "DELETE FROM "+table+" WHERE tenant_id = $1", v.Tenant); err != nil {
+	return all(ctx, v.Tenant, v.new.DeleteMoveBooks, v.new.DeleteMoveParts, v.new.DeleteMove, v.old.DeleteMoveChanges)
+}
+
+// all runs statements about a tenant one after the other, until one fails.
+func all(ctx context.Context, tenant id.UUID, statements ...func(context.Context, id.UUID) error) error {
+	for _, statement := range statements {
+		if err := statement(ctx, tenant); err != nil {
 			return err
 		}
 	}
-	_, err := v.from.Exec(ctx, "DELETE FROM tenant_move_changes WHERE tenant_id = $1", v.Tenant)
-	return err
+	return nil
 }
 
 // skip reports that the tenant is in the other home already: only the last part here is left.
@@ -376,17 +357,14 @@ func (v *mover) drain(ctx context.Context) error {
 }
 
 func (v *mover) holdLanes(ctx context.Context) error {
-	_, err := v.from.Exec(ctx, `WITH open AS (UPDATE lanes SET held = true, rev = rev + 1 WHERE tenant_id = $1 AND NOT held AND NOT deleted RETURNING endpoint_id)
-		UPDATE tenant_moves SET open_lanes = open_lanes || ARRAY(SELECT endpoint_id FROM open) WHERE tenant_id = $1`, v.Tenant)
-	if err != nil {
+	if err := v.old.HoldMoveLanes(ctx, v.Tenant); err != nil {
 		return err
 	}
-	if _, err := v.from.Exec(ctx, "SELECT pg_notify('posthorn_wake', 'all')"); err != nil {
+	if err := v.old.NotifyWake(ctx, "all"); err != nil {
 		return err
 	}
 	for until := time.Now().Add(drainWithin); ; {
-		var owned int
-		if err := v.from.QueryRow(ctx, "SELECT count(*) FROM lanes WHERE tenant_id = $1 AND owner IS NOT NULL", v.Tenant).Scan(&owned); err != nil || owned == 0 {
+		if owned, err := v.old.CountOwnedLanes(ctx, v.Tenant); err != nil || owned == 0 {
 			return err
 		}
 		if time.Now().After(until) {
@@ -426,19 +404,11 @@ func (v *mover) shutOnce(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))", v.Tenant.String(), moveLock); err != nil {
+		q := sql.New(tx)
+		if err := all(ctx, v.Tenant, q.LockMove, q.CloseMovingTenant, q.CloseMove); err != nil {
 			return err
 		}
-		for _, statement := range []string{
-			"UPDATE tenants SET moving = true, routing_version = routing_version + 1 WHERE id = $1 AND NOT moving",
-			"UPDATE tenant_moves SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()) WHERE tenant_id = $1",
-		} {
-			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
-				return err
-			}
-		}
-		_, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'")
-		return err
+		return q.BumpKeysRevision(ctx)
 	})
 }
 
@@ -458,21 +428,14 @@ func (v *mover) finish(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, statement := range []string{
-			"UPDATE endpoints SET deleted_at = now() WHERE tenant_id = $1 AND deleted_at IS NULL",
-			"UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running')",
-			`UPDATE tenants SET state = 'deleted', deleted_at = now(), erased_at = NULL, moving = false, settings = '{}', routing_version = routing_version + 1
-				WHERE id = $1 AND state <> 'deleted'`,
-		} {
-			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Exec(ctx, "UPDATE tenant_moves SET state = 'done', keep = $2, done_at = now() WHERE tenant_id = $1", v.Tenant, keep); err != nil {
+		q := sql.New(tx)
+		if err := all(ctx, v.Tenant, q.DeleteMovedEndpoints, q.CancelMovedJobs, q.DeleteMovedTenant); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'")
-		return err
+		if err := q.FinishMove(ctx, sql.FinishMoveParams{TenantID: v.Tenant, Keep: keep}); err != nil {
+			return err
+		}
+		return q.BumpKeysRevision(ctx)
 	})
 	if err != nil {
 		return err
@@ -483,10 +446,7 @@ func (v *mover) finish(ctx context.Context) error {
 	if err := v.unfollow(ctx); err != nil {
 		return err
 	}
-	if _, err := v.from.Exec(ctx, "DELETE FROM tenant_move_changes WHERE tenant_id = $1", v.Tenant); err != nil {
-		return err
-	}
-	if _, err := v.to.Exec(ctx, "DELETE FROM tenant_move_parts WHERE tenant_id = $1", v.Tenant); err != nil {
+	if err := all(ctx, v.Tenant, v.old.DeleteMoveChanges, v.new.DeleteMoveParts); err != nil {
 		return err
 	}
 	if len(differ) > 0 {
@@ -515,8 +475,8 @@ const compareEdge = 5 * time.Minute
 // It counts older rows. It looks for each of the last rows in the other home, which also has newer rows: the times
 // overlap, since the clocks of two homes differ.
 func (v *mover) compare(ctx context.Context) (differ []string, err error) {
-	var closed *time.Time
-	if err := v.from.QueryRow(ctx, "SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'", v.Tenant).Scan(&closed); errors.Is(err, pgx.ErrNoRows) {
+	closed, err := v.old.MoveClosedAt(ctx, v.Tenant)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil // finished before
 	} else if err != nil {
 		return nil, err
@@ -590,21 +550,14 @@ func (v *mover) rollBack(ctx context.Context) error {
 		return fault.ErrNotFound
 	}
 	err = pgx.BeginFunc(ctx, v.from, func(tx pgx.Tx) error {
-		for _, statement := range []string{
-			"UPDATE tenants SET moving = false, routing_version = routing_version + 1 WHERE id = $1 AND moving",
-			`UPDATE lanes l SET held = false, rev = l.rev + 1 FROM tenant_moves m, endpoints e
-				WHERE m.tenant_id = $1 AND l.endpoint_id = ANY (m.open_lanes) AND NOT l.deleted AND e.id = l.endpoint_id AND e.status = 'active'`,
-			"DELETE FROM tenant_moves WHERE tenant_id = $1",
-		} {
-			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
-				return err
-			}
-		}
-		if _, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'"); err != nil {
+		q := sql.New(tx)
+		if err := all(ctx, v.Tenant, q.OpenMovingTenant, q.ReleaseMoveLanes, q.DeleteMove); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "SELECT pg_notify('posthorn_wake', 'all')")
-		return err
+		if err := q.BumpKeysRevision(ctx); err != nil {
+			return err
+		}
+		return q.NotifyWake(ctx, "all")
 	})
 	if err != nil {
 		return err
