@@ -1,4 +1,4 @@
--- Accounts, as the account role: people and operators, what they prove themselves with, and links that are good once.
+-- Accounts of people and operators, their credentials, and one-time links. Runs as the account role.
 
 -- name: InsertPerson :exec
 INSERT INTO people (id, email, name, password, created_at) VALUES (@id, @email, @name, @password, @created_at);
@@ -23,7 +23,7 @@ UPDATE people SET email = @email WHERE id = @id;
 UPDATE people SET password = @password, password_at = now() WHERE id = @id;
 
 -- name: SetPersonTOTP :exec
--- A seed that was shown and is to be confirmed, or none.
+-- A seed that was shown and waits for confirmation, or null.
 UPDATE people SET totp = sqlc.narg('totp'), totp_at = NULL, totp_step = 0 WHERE id = @id;
 
 -- name: ConfirmPersonTOTP :execrows
@@ -79,7 +79,7 @@ INSERT INTO one_time_links (hash, purpose, person_id, operator_id, email, data, 
 VALUES (@hash, @purpose, sqlc.narg('person_id'), sqlc.narg('operator_id'), @email, @data, now() + make_interval(secs => @lives::int));
 
 -- name: PeekLink :one
--- What a link is for, without using it up: mail programs open links before people do.
+-- The purpose of a link. It does not use the link up: mail programs open links before people do.
 SELECT * FROM one_time_links WHERE hash = @hash AND purpose = @purpose AND expires_at > now();
 
 -- name: UseLink :one

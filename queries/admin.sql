@@ -1,4 +1,4 @@
--- What operators and the command line ask, across tenants. Runs as the console role.
+-- What operators and the command line read, across tenants. Runs as the console role.
 
 -- name: SealedSamples :many
 -- One secret for every master key in use (a sealed value begins with its version and its key's id), to see at start

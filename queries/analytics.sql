@@ -1,10 +1,10 @@
--- Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet.
--- The bulk tables are never counted.
+-- Numbers of a tenant's attempts, from the roll-ups and from the ledger's entries that are not folded yet. The bulk
+-- tables are never counted.
 
 -- name: AttemptStats :many
--- Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups
--- by hour lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The
--- index begins with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
+-- Attempts between two moments by bucket (0 seconds: one for all), endpoint, type and kind. The hourly roll-ups lag by
+-- up to two hours, and the edges need minutes: so the window is read in parts (domain/analytics). The index begins
+-- with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
 SELECT (CASE WHEN @bucket_seconds::double precision > 0
 		THEN date_bin(make_interval(secs => @bucket_seconds), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN @by_endpoint::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
@@ -34,9 +34,9 @@ GROUP BY 1, 2, 3, 4
 LIMIT @most;
 
 -- name: FailureCodes :many
--- What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure
--- (domain/delivery). The ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which
--- begins with tenant and endpoint.
+-- The outcomes of failed attempts between two moments, by endpoint: the HTTP status, or a negative failure
+-- (domain/delivery). The ledger's unfolded entries are included. The index begins with tenant and endpoint, so an
+-- endpoint's rows are looked up.
 SELECT x.endpoint_id::uuid AS endpoint_id, x.code::smallint AS code, sum(x.n)::bigint AS n
 FROM (
 	SELECT f.endpoint_id, f.code, f.n FROM endpoints e
@@ -78,16 +78,15 @@ WHERE NOT s.listens AND (sqlc.narg('tenant_id')::uuid IS NULL OR s.tenant_id = s
 GROUP BY 1;
 
 -- name: CountRecentFailures :one
--- Deliveries that failed permanently since a moment, counted up to a bound. Those that a developer's own program
--- rejected are left out.
+-- Deliveries that failed permanently since a moment, counted up to a bound, without those of listeners.
 SELECT count(*) FROM (
 	SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.failed_at >= @since::timestamptz
 		AND l.trial IS NOT TRUE LIMIT 100000
 ) d;
 
 -- name: OldestDue :one
--- How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. What
--- is in flight is not kept. A lane costs one index step.
+-- For how many seconds the head of a lane has been due with only the platform delaying it: the longest of them.
+-- Deliveries in flight do not count. A lane costs one index step.
 SELECT coalesce(max(extract(epoch FROM now() - greatest(coalesce(h.due_at, posthorn.created_at(h.delivery_id)), l.since))), 0)::double precision AS seconds
 FROM posthorn.lane_states(@tenant_id, @silent_seconds)
 	AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
@@ -100,5 +99,5 @@ CROSS JOIN LATERAL (
 WHERE l.tenant_id = @tenant_id AND l.due;
 
 -- name: EndpointNames :many
--- What people call endpoints.
+-- The names of endpoints.
 SELECT id, url, description, status, deleted_at FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);

@@ -5,8 +5,8 @@ INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind,
 VALUES (@id, sqlc.narg('tenant_id'), @actor_kind, @actor_id, @action, @object_kind, @object_id, @address, @reason, @details, @actor_name);
 
 -- name: InsertMemberAudits :exec
--- What one person did, or what was tried in their name, in the logs of their tenants: one statement for any number of
--- them, since its time must not tell how many there are.
+-- What one person did, or somebody tried in their name, in the logs of their tenants. One statement for any number of
+-- tenants, since its duration must not reveal the number.
 INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
 SELECT u.id, u.tenant_id, 'member', u.member, @action, 'member', u.member, @address, '', @details, ''
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@tenants::uuid[]), unnest(@members::text[])) AS u(id, tenant_id, member);
@@ -38,8 +38,8 @@ WHERE tenant_id = @tenant_id AND id > posthorn.first_id(@since) AND id < posthor
 	AND action = 'endpoint.create' AND actor_kind = @actor_kind AND actor_id = @actor_id AND object_id = @object;
 
 -- name: AuditNames :many
--- What people call the objects and the authors of audit log entries, deleted ones too where their rows are kept. The
--- n-th id is the n-th tenant's. Whether a name is an endpoint's URL is said, because URLs are shown masked.
+-- The names of objects and authors of audit log entries, also of deleted ones whose rows still exist. The n-th id
+-- belongs to the n-th tenant. URLs of endpoints are marked, because they are shown masked.
 WITH asked AS (
 	SELECT u.tenant_id, u.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, id)
 )

@@ -1,6 +1,6 @@
--- Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role
--- of its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then
--- prune. A transaction plans for its parameters and by index (PlanByIndex).
+-- Bulk jobs: their rows, and what a chunk does to many deliveries or events in one transaction, under the role of its
+-- tenant. Statements over deliveries and events read one day each, and state its bounds, so that partitions prune. A
+-- transaction plans for its parameters and by index (PlanByIndex).
 
 -- name: InsertBulkJob :one
 INSERT INTO bulk_jobs (tenant_id, id, kind, filter, expected, exact, pace, position, asked_kind, asked_by, reason, created_at)
@@ -68,7 +68,7 @@ ORDER BY delivery_id FOR UPDATE;
 UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) AND NOT replayed;
 
 -- name: ReplayableEvents :many
--- What replays send again, of one day. Events that were dropped are left out.
+-- The events of one day that a replay can send again, without dropped ones.
 SELECT e.id, e.key, (e.data IS NOT NULL)::boolean AS has_data
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
@@ -84,7 +84,7 @@ FROM ROWS FROM (unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@e
 	AS u(created_at, id, event_id, endpoint_id, event_type, replay_of, first_id);
 
 -- name: QueueReplays :exec
--- After their deliveries, always: see LockQueued. The order of the arrays becomes that of the queue.
+-- Always locked after their deliveries: see LockQueued. The order of the arrays becomes the queue's order.
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id)
 SELECT @tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true,
 	u.first_id
@@ -103,7 +103,7 @@ SELECT delivery_id FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY
 DELETE FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]);
 
 -- name: QueueManyNow :exec
--- As QueueNow. Those that take a new number take it in the order of the array.
+-- As QueueNow. New numbers are taken in the order of the array.
 UPDATE queue q SET due_at = now(), gen = q.gen + 1, state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
 	seq = CASE WHEN q.state = 3 THEN u.seq ELSE q.seq END
 FROM (SELECT id, nextval('queue_seq') AS seq FROM unnest(@ids::uuid[]) AS id OFFSET 0) u
@@ -124,7 +124,7 @@ FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(
 ON CONFLICT (tenant_id, delivery_id) DO NOTHING;
 
 -- name: ArchiveDeliveries :many
--- Of one day; those that are settled and not yet as they are to be.
+-- The deliveries of one day that have ended and are not archived, or not restored, yet.
 WITH locked AS (
 	SELECT d.created_at, d.id
 	FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
@@ -155,11 +155,11 @@ WHERE t.tenant_id = @tenant_id AND t.endpoint_id IN (
 SELECT EXISTS (SELECT 1 FROM endpoints WHERE tenant_id = @tenant_id AND id = @id);
 
 -- name: DeliveredEvents :many
--- Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event. Two parts,
--- as in ScanEvent. No index serves IS NOT DISTINCT FROM: statistics from the first minutes of a day, in which the
--- endpoint had no delivery, would make the index of endpoints look free, and it would be read whole for each event.
--- The moments come beside the ids: PostgreSQL checks no condition with a function that isn't leakproof, as created_at,
--- before a row-level policy, so a moment computed here from u.id could be no index condition.
+-- The events, of the given ones, that have a delivery to an endpoint, in any status. A delivery is never older than
+-- its event. Two parts, as in ScanEvent. No index serves IS NOT DISTINCT FROM: statistics from the first minutes of a
+-- day, before the endpoint had a delivery, would make the index of endpoints look free, and it would be read whole for
+-- each event. The moments are parameters too: PostgreSQL checks no condition with a function that isn't leakproof,
+-- such as created_at, before a row-level policy, so a moment computed here from u.id could be no index condition.
 SELECT u.id::uuid AS event_id FROM ROWS FROM (unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 CROSS JOIN LATERAL (
 	(SELECT 1 FROM deliveries d
@@ -200,8 +200,8 @@ WHERE sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpo
 ORDER BY x.id DESC LIMIT @most;
 
 -- name: MarkDropped :one
--- What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its
--- lane's owner sends nothing of it from here on.
+-- Drops the queue of an endpoint up to the newest number that any transaction drew, committed or not. From now on the
+-- lane's owner sends none of it.
 UPDATE lanes t SET rev = t.rev + 1, drop_below = greatest(t.drop_below, coalesce(pg_sequence_last_value('queue_seq'::regclass), 0))
 WHERE t.tenant_id = @tenant_id AND t.endpoint_id = @endpoint_id
 RETURNING t.drop_below;
@@ -221,7 +221,7 @@ WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 
 LIMIT @most::int FOR UPDATE SKIP LOCKED;
 
 -- name: DestroyData :many
--- Of one day. The rows stay, and tell that there was an event.
+-- Of one day. The rows stay, without the data.
 UPDATE events e SET data = NULL
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 WHERE e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
@@ -229,8 +229,8 @@ WHERE e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 RETURNING e.id;
 
 -- name: DeliveriesOfEvents :many
--- In whatever state. None is older than its event. Two parts, as in ScanEvent. The moments come beside the ids, as in
--- DeliveredEvents.
+-- In any status. A delivery is never older than its event. Two parts, as in ScanEvent. The moments are parameters, as
+-- in DeliveredEvents.
 SELECT x.id, x.endpoint_id, x.status FROM ROWS FROM (unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 CROSS JOIN LATERAL (
 	SELECT d.id, d.endpoint_id, d.status FROM deliveries d
@@ -247,7 +247,7 @@ ORDER BY x.id;
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE;
 
 -- name: ExpungeAttempts :execrows
--- Responses of receivers can repeat what they were sent.
+-- Responses of receivers can repeat the data.
 UPDATE attempts SET response_headers = NULL, response_excerpt = NULL
 WHERE tenant_id = @tenant_id AND delivery_id = ANY(@deliveries::uuid[]) AND created_at >= @since::timestamptz
 	AND (response_headers IS NOT NULL OR response_excerpt IS NOT NULL);

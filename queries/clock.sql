@@ -1,5 +1,5 @@
--- The database's clock decides what is due. If it is set by hand or by NTP, due times keep their distance: a retry in
--- an hour is a retry in an hour, whatever the clock says. One row holds the sum of all steps of the clock.
+-- The database's clock decides when work is due. If a person or NTP sets it, due times keep their distance: a retry in
+-- an hour stays a retry in an hour. One row holds the sum of all steps of the clock.
 
 -- name: LockClock :one
 -- By how many seconds the clock has been seen to step so far. The transaction that holds the row is the one that moves
@@ -10,7 +10,7 @@ SELECT shifted FROM clock FOR UPDATE;
 UPDATE clock SET shifted = shifted + @seconds::double precision, stepped_at = clock_timestamp();
 
 -- name: ShiftRetries :execrows
--- Retries, but not what its emitter asked to be sent at a time of day.
+-- Retries, but not events with a deliver_at.
 UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precision),
 	tried_at = tried_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
 

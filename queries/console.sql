@@ -1,10 +1,10 @@
--- What operators look at in their console, across tenants. Runs as the console role. Whatever might be large is bounded
--- before it is counted, so that a look never weighs on the engine.
+-- What the console shows, across tenants. Runs as the console role. Large counts are bounded, so that a page never
+-- slows the engine.
 
 -- name: ConsoleTenants :many
--- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
--- which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
--- Endpoints are counted by their condition, of the tenants of the page alone.
+-- Tenants: the newest first, by name (@sort is name), or by their waiting deliveries (@sort is waiting), which are
+-- counted up to 10,001. @before is the last tenant of the previous page; the order by waiting has one page. Only
+-- endpoints of the page's tenants are counted, by condition.
 SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, w.n AS waiting
 FROM (
 	SELECT t.id, t.name, t.state, t.retention_days, t.created_at
@@ -53,10 +53,9 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed;
 
 -- name: ConsoleOldestDue :many
--- The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
--- pause nor the endpoint's breaker or limits, and no request for them is in flight.
--- Each tenant with something in the queue costs a step of its index, and of each lane only the head counts, so a backlog costs one look. The
--- lane that is meant is named, with its owner.
+-- The tenants whose deliveries have been due for the longest with only the platform delaying them: no pause, no
+-- breaker, no limit of the endpoint, and no request in flight. Each tenant with a queue costs an index step, and of
+-- each lane only the head counts, whatever the length of the backlog. The row names the lane and its owner.
 WITH RECURSIVE waiting AS (
 	(SELECT q.tenant_id FROM queue q ORDER BY q.tenant_id LIMIT 1)
 	UNION ALL
@@ -81,8 +80,8 @@ FROM (
 ORDER BY o.ready_at;
 
 -- name: ConsoleBacklogs :many
--- Whose the first 200,000 waiting deliveries are, and how many of them are ready: nothing but the
--- platform keeps them. Who has most of those comes first.
+-- The tenants of the first 200,000 waiting deliveries, and how many of these only the platform delays. The tenant with
+-- the most is first.
 WITH waiting AS MATERIALIZED (
 	SELECT q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS sendable
 	FROM (SELECT w.tenant_id, w.endpoint_id, w.state FROM queue w LIMIT 200000) q GROUP BY 1, 2
@@ -140,9 +139,9 @@ LEFT JOIN workers w ON w.id = l.owner
 ORDER BY b.n DESC;
 
 -- name: ConsoleHosts :many
--- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
--- of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker and those that asked for
--- a wait among them.
+-- Endpoints by the host of their URL, over all tenants: a host that is down is one row. @failing leaves out hosts
+-- without a failing endpoint. active counts endpoints that are sent to, including those with an open breaker or a
+-- requested wait.
 WITH known AS MATERIALIZED (
 	SELECT e.id, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host, coalesce(h.consecutive_failures, 0) AS consecutive_failures,
 		h.last_failure_at, h.last_status, h.last_failure, coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 AS fails
@@ -171,7 +170,8 @@ ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT @most;
 
 -- name: ConsoleEndpoints :many
--- Endpoints of all tenants that fail, are switched off or asked for a long wait, or all of one tenant or at one host, the worst first.
+-- Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
+-- worst first.
 SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
 	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status,
 	coalesce(h.last_failure, 0)::smallint AS last_failure, h.last_failure_at
@@ -221,9 +221,9 @@ ORDER BY a.id DESC
 LIMIT @most;
 
 -- name: ConsoleLedger :many
--- The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
--- in the queue, all as of one moment: what was accepted and has not ended must wait. Of the days that are closed and add
--- up, only the newest are summed.
+-- The totals of one tenant or of all, of the days since @since, with the ledger's unfolded entries and the queue, all
+-- at one moment: each accepted delivery that has not ended must be in the queue. Of the closed days that add up, only
+-- the newest are summed.
 WITH unfolded AS MATERIALIZED (
 	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),

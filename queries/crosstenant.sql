@@ -1,11 +1,11 @@
--- Deliveries and events of all tenants, for operators. Each tenant's rows are walked by its own key, a bounded number
--- of them within a bounded time, so that a look costs an index step a tenant and partition, and no table has an index
--- for it. Runs as the console role, planned by index (PlanByIndex).
+-- Deliveries and events of all tenants, for operators. Each tenant's rows are read by its own key, a bounded number
+-- within a bounded time, so that a page costs an index step per tenant and partition, and needs no other index. Runs
+-- as the console role, planned by index (PlanByIndex).
 
 -- name: ScanAllDeliveries :one
--- The newest @most deliveries between two ids, read from the table that knows the wanted status (@source: deliveries,
--- queue, dead_letters or cancellations). Of each tenant @scan rows are looked at; where some have more, the list is
--- whole down to reached alone. What a tenant's retention hides from it is hidden here too.
+-- The newest @most deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
+-- dead_letters or cancellations). @scan rows of each tenant are read; if a tenant has more, the list is complete only
+-- down to reached. The retention of a tenant applies here too.
 WITH looked AS MATERIALIZED (
 	SELECT t.id AS tenant_id, x.id, x.place, x.matches
 	FROM tenants t CROSS JOIN LATERAL (
@@ -46,9 +46,9 @@ SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) 
 FROM page;
 
 -- name: ScanAllEvents :many
--- The newest events of all tenants or of one between two ids, data left where it is; as ScanAllDeliveries. The last row
--- that was looked at of a tenant that has more is returned too, matching or not. After all rows comes one without an id,
--- whose place is how many rows were looked at.
+-- The newest events of all tenants or of one between two ids, without data; as ScanAllDeliveries. The last row that
+-- was read of a tenant that has more is returned too, matching or not. The last row has no id: its place is the number
+-- of rows that were read.
 WITH looked AS MATERIALIZED (
 	SELECT x.*, t.id AS tenant_id, t.name AS tenant_name
 	FROM tenants t CROSS JOIN LATERAL (
@@ -73,7 +73,7 @@ LIMIT @most::int;
 SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants WHERE state <> 'deleted';
 
 -- name: EndpointsNamed :many
--- One endpoint, or those that point to a host, with or without a port; deleted ones too.
+-- One endpoint, or all that point to a host, with or without a port; also deleted ones.
 SELECT e.tenant_id, e.id FROM endpoints e
 WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant_id'))
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR e.id = sqlc.narg('endpoint_id'))
@@ -92,6 +92,6 @@ SELECT t.id FROM tenants t
 WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = @created_at AND e.id = @id);
 
 -- name: AnyEndpointOfExternalID :one
--- Whose tenant is not known: an operator searches for it. Tenants can share an external id of an endpoint; the newest
--- is meant.
+-- An operator searches without knowing the tenant. Endpoints of several tenants can have the same external id; the
+-- newest is returned.
 SELECT id FROM endpoints WHERE external_id = @external_id::text AND deleted_at IS NULL ORDER BY id DESC LIMIT 1;

@@ -1,22 +1,22 @@
--- Deliveries: lists, one with its attempts, and what people and programs do to one.
+-- Deliveries: lists, one with its attempts, and changes of one.
 --
--- A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the
--- dead letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far
--- it came; then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer
--- history, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
+-- A list is read in two steps. A scan reads ids in order in the one table that has the wanted status (the queue, the
+-- dead letters, the cancellations, else the deliveries themselves), reads a bounded number of rows, and returns where
+-- it stopped; then the rows of a page are read by primary key, a day at a time. So a longer history makes no list
+-- slower, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
 -- of ids is one of time, and both ends carry the day for the partitions.
 --
--- Each scan holds both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
--- direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no
--- plan is kept from when the queue was short.
+-- Each scan has both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
+-- other direction, absent filters and partitions outside of the interval are removed before execution, and no plan is
+-- kept from a time when the queue was short.
 
 -- name: PlanByIndex :exec
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
 
 -- name: VisibleSince :one
--- A tenant's retention hides at once what the platform drops later, but nothing that still waits, and for a week nothing
--- that ended late. A millisecond is the precision of ids.
+-- A tenant's retention hides at once what the platform drops later, except waiting deliveries, and for a week those
+-- that ended late. Ids have the precision of a millisecond.
 SELECT least(now() - make_interval(days => t.retention_days),
 	(SELECT posthorn.created_at(q.delivery_id) FROM queue q WHERE q.tenant_id = @tenant_id ORDER BY q.delivery_id LIMIT 1) - interval '1 millisecond',
 	(SELECT min(d.day) FROM late_days d WHERE d.tenant_id = @tenant_id AND d.until > now())::timestamp AT TIME ZONE 'UTC')::timestamptz
@@ -46,9 +46,9 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: ScanEvent :one
--- The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
--- key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later. The first six
--- bytes of an id are its moment (docs/adr/0024).
+-- The same for the deliveries of one event, in two parts: those that were created with it have its moment in the
+-- primary key; the others (replays, recoveries, and those of an event with a given id) are in deliveries_later. The
+-- first six bytes of an id are its moment (docs/adr/0024).
 WITH page AS (
 	SELECT x.id, x.event_type, x.status, x.archived_at FROM (
 		SELECT d.id, d.event_type, d.status, d.archived_at, d.endpoint_id FROM deliveries d
@@ -90,8 +90,7 @@ SELECT count(*)::int AS scanned,
 FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
 
 -- name: ScanDeadLetters :one
--- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and no trial
--- (domain/delivery).
+-- Failed deliveries; with open, only dead letters: failed, not replayed, not archived, and no trial (domain/delivery).
 WITH page AS (
 	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed, x.trial FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
@@ -127,8 +126,8 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: ScanAllFailed :one
--- What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after
--- an attempt.
+-- Deliveries that failed at least once and were not delivered yet: dead letters, retries, and deliveries that were
+-- canceled after an attempt.
 WITH failed AS (
 	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, true AS counts FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
@@ -175,7 +174,7 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: ScanJob :one
--- What a bulk job made.
+-- The deliveries of a bulk job.
 WITH page AS (
 	(SELECT x.delivery_id AS id FROM replays x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.job_id = @job_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
@@ -191,9 +190,8 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: JobOutcome :one
--- What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has
--- dropped counts as none of these. The moments are computed before the join, in a subquery whose LIMIT keeps it apart:
--- the reason is in DeliveredEvents.
+-- The statuses of the first @most deliveries of a job. A delivery of a dropped day counts as none of them. The moments
+-- are computed before the join, in a subquery whose LIMIT keeps it apart: the reason is in DeliveredEvents.
 SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
 	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
 FROM (SELECT x.delivery_id, posthorn.created_at(x.delivery_id) AS created_at FROM replays x
@@ -234,7 +232,7 @@ LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id;
 
 -- name: LanesOf :many
--- What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
+-- What delays deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
 SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
@@ -249,7 +247,7 @@ SELECT * FROM endpoint_health
 WHERE endpoint_id = ANY (@ids::uuid[]) AND (sqlc.narg('tenant_id')::uuid IS NULL OR tenant_id = sqlc.narg('tenant_id'));
 
 -- name: HeadsOfKeys :many
--- The delivery that goes first of each ordering key.
+-- The first delivery of each ordering key.
 SELECT u.endpoint_id::uuid AS endpoint_id, u.order_key::text AS order_key, h.delivery_id
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@order_keys::text[])) AS u(endpoint_id, order_key)
 CROSS JOIN LATERAL (
@@ -266,8 +264,8 @@ SELECT u.delivery_id::uuid AS delivery_id, (
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@seqs::bigint[])) AS u(delivery_id, endpoint_id, seq);
 
 -- name: ReleaseBacklogs :exec
--- The breaker of some endpoints closed, or somebody resumed them: what waits for a retry is made ready, in chunks (ReleaseChunk). This writes one
--- row for each, whatever the backlog.
+-- The breaker of some endpoints closed, or a person resumed them: deliveries that wait for a retry are made ready, in
+-- chunks (ReleaseChunk). This writes one row per endpoint, whatever the backlog.
 UPDATE lanes SET release_before = now(), release_after = 0 WHERE endpoint_id = ANY (@endpoints::uuid[]);
 
 -- name: EventsOnChannel :many
@@ -295,8 +293,8 @@ LIMIT 1;
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id FOR UPDATE;
 
 -- name: QueueNow :exec
--- A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the
--- endpoint's breaker is open, the row is the next probe.
+-- A deferred row gets the last place, as it would have when due, after the earlier rows of its key. If the endpoint's
+-- breaker is open, the row is the next probe.
 UPDATE queue q SET due_at = now(), gen = q.gen + 1,
 	asked = EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0),
 	state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
@@ -304,8 +302,8 @@ UPDATE queue q SET due_at = now(), gen = q.gen + 1,
 WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id;
 
 -- name: AskNow :execrows
--- A row that is ready already waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is the next
--- probe.
+-- A ready row waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is
+-- the next probe.
 UPDATE queue q SET asked = true
 WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id AND NOT q.asked
 	AND (EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0)
@@ -329,7 +327,7 @@ ON CONFLICT (tenant_id, delivery_id) DO NOTHING;
 SELECT posthorn.enter_books(@days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
 
 -- name: ReplayableEvent :one
--- What a replay sends again: not there, or without its data, it cannot be.
+-- The event that a replay sends. Without it, or without its data, there is no replay.
 SELECT key, (data IS NOT NULL)::boolean AS has_data FROM events
 WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
 

@@ -1,4 +1,4 @@
--- The daily digest and the operators' alerts: what sweeps over all tenants ask. They run as the worker role.
+-- The daily digest and the operators' alerts: reads of sweeps over all tenants. They run as the worker role.
 
 -- name: SweptTenants :many
 -- The tenants that have endpoints, a page at a time.
@@ -7,7 +7,7 @@ WHERE t.id > @after AND t.state = 'active' AND EXISTS (SELECT 1 FROM endpoints e
 ORDER BY t.id LIMIT @most;
 
 -- name: LastDigest :one
--- The day of a tenant's last digest, and when it was made; no row: it had none.
+-- The day of a tenant's last digest, and when it was created. No row: the tenant had none.
 SELECT day, created_at FROM digests WHERE tenant_id = @tenant_id ORDER BY day DESC LIMIT 1;
 
 -- name: InsertDigest :execrows
@@ -16,17 +16,17 @@ INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES (@tenant_id, 
 ON CONFLICT (tenant_id, day) DO NOTHING;
 
 -- name: DropOldDigests :execrows
--- The last one of a tenant stays: it is what a clock that was put back is held against.
+-- The last digest of a tenant stays: it is compared with a clock that was set back.
 DELETE FROM digests d WHERE d.day < @before::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day);
 
 -- name: MakePeriodicDue :execrows
--- A request from outside asks for a sweep: it is due now, whenever it was last done.
+-- A request from outside makes the sweep due now.
 UPDATE chores SET done_at = '-infinity' WHERE name = ANY(@names::text[]);
 
 -- name: ClaimSweep :one
--- As ClaimPeriodic, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done
--- by the next sweep, and nothing is done twice, since every step has a row that says so.
+-- As ClaimPeriodic, in a transaction of its own before a sweep of many tenants. If the worker dies, the next sweep
+-- does the rest, and nothing twice, since every step has a row.
 UPDATE chores SET done_at = now()
 WHERE name = (SELECT c.name FROM chores c
 	WHERE c.name = @name AND c.done_at <= now() - make_interval(secs => @seconds)

@@ -1,12 +1,11 @@
--- Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
--- query here.
+-- Endpoints. The row of a deleted one stays for the history of its deliveries; no query here finds it.
 
 -- name: PlatformSettings :one
 -- Limits and defaults of all tenants; a tenant's own lie over them.
 SELECT settings FROM platform;
 
 -- name: CountEndpoints :one
--- Listeners have a limit of their own.
+-- Listeners have a separate limit.
 SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: StoreEndpoint :one
@@ -52,7 +51,7 @@ ORDER BY external_id IS NULL, id LIMIT 1;
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: EndpointLabels :many
--- What lists of deliveries show of their endpoints, deleted ones too.
+-- The endpoints that lists of deliveries show, also deleted ones.
 SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
 WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
 
@@ -86,6 +85,6 @@ UPDATE endpoints SET slot_secret_id = sqlc.narg('slot_secret_id'), updated_at = 
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: DeleteEndpoint :exec
--- Softly: its deliveries still name it. What it kept secret goes at once.
+-- The row stays, since its deliveries name it. Its secrets are deleted at once.
 UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;

@@ -1,7 +1,7 @@
--- The end of a tenant: what is taken away when it is deleted, and what a job erases after it. Runs as the console role.
+-- The end of a tenant: what its deletion removes, and what a job erases later. Runs as the console role.
 
 -- name: TenantHoldings :one
--- What a tenant has that its end takes away. Waiting deliveries are counted up to 10,001.
+-- What the deletion of a tenant removes. Waiting deliveries are counted up to 10,001.
 SELECT (SELECT count(*) FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM api_keys k WHERE k.tenant_id = @tenant_id AND k.revoked_at IS NULL) AS keys,
 	(SELECT count(*) FROM memberships m WHERE m.tenant_id = @tenant_id) AS members,
@@ -26,7 +26,7 @@ DELETE FROM invitations WHERE tenant_id = @tenant_id;
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND revoked_at IS NULL;
 
 -- name: EndViews :exec
--- Operators look at it no more.
+-- Ends operators' views of it.
 DELETE FROM operator_views WHERE tenant_id = @tenant_id;
 
 -- name: EndPauses :exec
@@ -41,8 +41,8 @@ DELETE FROM mails WHERE tenant_id = @tenant_id AND state = 'waiting';
 UPDATE tenants SET state = 'deleted', deleted_at = now(), settings = '{}', routing_version = routing_version + 1 WHERE id = @tenant_id;
 
 -- name: TenantsToErase :many
--- Those that were deleted a while ago: what was under way then has ended. What a tenant left behind when it moved can
--- be kept.
+-- Tenants that were deleted a while ago: requests of that time have ended. The data that a moved tenant left can be
+-- kept.
 SELECT id FROM tenants
 WHERE state = 'deleted' AND erased_at IS NULL AND deleted_at <= now() - make_interval(secs => @seconds)
 	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = tenants.id AND m.keep)
@@ -57,8 +57,8 @@ SELECT t.id FROM tenants t WHERE t.id = @tenant_id AND t.state = 'deleted' AND t
 SELECT DISTINCT endpoint_id FROM queue WHERE tenant_id = @tenant_id LIMIT 100;
 
 -- name: EraseDeliveries :one
--- Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by
--- index.
+-- Some deliveries of one day, oldest first, with their attempts of any day; returns where the next ones begin. It
+-- plans by index.
 WITH few AS MATERIALIZED (
 	SELECT d.created_at, d.id FROM deliveries d
 	WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high
@@ -98,11 +98,11 @@ USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.tenant_id = @te
 WHERE k.tenant_id = few.tenant_id AND k.key = few.key;
 
 -- name: EraseRest :one
--- Some of what it has in each of the other tables.
+-- Some rows of each of the other tables.
 SELECT posthorn.erase_rest(@tenant_id, @most::int)::bigint AS n;
 
 -- name: HasLanes :one
--- Whether the worker still has to end what waits, or to let go of it.
+-- Whether the worker still has to end waiting deliveries, or to release a lane.
 SELECT (EXISTS (SELECT FROM lanes l WHERE l.tenant_id = @tenant_id) OR EXISTS (SELECT FROM queue q WHERE q.tenant_id = @tenant_id))::boolean AS waits;
 
 -- name: EndErasure :exec

@@ -1,5 +1,5 @@
--- Reading events. created_at comes from the id or from both ends of an interval of ids, always as parameters, so that
--- partitions prune; lists plan by index (PlanByIndex), whatever was planned before.
+-- Reads of events. created_at comes from the id or from both ends of an interval of ids, always as parameters, so that
+-- partitions prune; lists plan by index (PlanByIndex).
 
 -- name: GetEvent :one
 SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
@@ -8,8 +8,8 @@ SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at A
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id);
 
 -- name: ScanEvents :one
--- The first @most of the events whose ids lie between low and high, of those that match. A filter that matches rarely
--- must not read months of events for one page: at most @scan rows are looked at; reached is the last of them.
+-- The first @most matching events whose ids lie between low and high. A filter that matches rarely must not read
+-- months of events for one page: at most @scan rows are read; reached is the last of them.
 WITH page AS (
 	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
 	WHERE @newest::boolean AND e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
@@ -30,8 +30,8 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: EventsOfExternalID :many
--- The same of those with the producer's own id, which are few. Days from before there were such ids are left out: they
--- have no index for them.
+-- The same for events with the producer's own id, which are few. Older days, which have no index for these ids, are
+-- left out.
 SELECT e.id FROM events e
 WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
 	AND e.created_at >= greatest(@low_at::timestamptz, posthorn.event_ids_since()) AND e.created_at <= @high_at::timestamptz
@@ -42,7 +42,7 @@ WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
 ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT @most::int;
 
 -- name: EventsByID :many
--- Events by id, created between two moments; their data only where it is asked for.
+-- Events by id, created between two moments; with data only if @with_data is true.
 SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
 	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
@@ -50,9 +50,9 @@ JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;
 
 -- name: RoutesOfEvent :many
--- The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
--- first. An endpoint without a revision that old was created later. Endpoints and listeners that were deleted before
--- the event are left out.
+-- The tenant's endpoints at one version of its routes: existing ones first, the newest of each first. An endpoint
+-- without a revision of that age was created later. Endpoints and listeners that were deleted before the event are
+-- left out.
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
 	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
@@ -82,8 +82,8 @@ FROM (
 ORDER BY x.endpoint_id, x.id;
 
 -- name: LatestEvents :many
--- The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most
--- @scan rows are looked at.
+-- The newest events whose type matches a pattern, and the size of each, without reading its data. At most @scan rows
+-- are read.
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest(@patterns::text[]) AS p(pattern)
@@ -102,7 +102,7 @@ LIMIT @most::int;
 SELECT set_config('statement_timeout', (@ms::int)::text, true);
 
 -- name: SearchEvents :one
--- Of the newest events below a point, those whose type, ordering key or trace is a text, or whose data holds some bytes.
+-- The newest events below a point whose type, ordering key or trace equals a text, or whose data contains some bytes.
 -- At most @scan events are read; reached is the oldest of them.
 WITH page AS (
 	SELECT e.id, e.type, e.key, e.traceparent, e.data FROM events e

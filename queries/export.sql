@@ -1,5 +1,5 @@
--- What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
--- interval that prunes partitions; what hides things in lists, as being archived, hides nothing here.
+-- The export of a tenant. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
+-- interval that prunes partitions. Archived rows are exported too.
 
 -- name: ExportEvents :many
 -- At most @most of them with at most @bytes of data together, but always one.
@@ -29,8 +29,7 @@ WHERE tenant_id = @tenant_id AND delivery_id = ANY (@ids::uuid[]) AND created_at
 ORDER BY delivery_id, created_at, id;
 
 -- name: ExportRejected :many
--- What was emitted in SQL and became no event: bounded as ExportEvents does. Data over the limit of an event is left
--- out.
+-- Entries of the outbox that became no event: bounded as ExportEvents is. Data over the limit of an event is left out.
 SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
@@ -42,8 +41,8 @@ WHERE y.place = 1 OR y.so_far <= @bytes::bigint
 ORDER BY y.id;
 
 -- name: ExportSent :one
--- When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than
--- anybody asks for. The log's ids are the nodes', its times the database's.
+-- When an export of a tenant was last sent to its end, and the time now. No row: there was none in the period. The
+-- log's ids are from the nodes, its times from the database.
 SELECT a.at, now()::timestamptz AS now FROM audit_log a
 WHERE a.tenant_id = @tenant_id AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - make_interval(secs => @seconds))
 ORDER BY a.at DESC LIMIT 1;

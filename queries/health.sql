@@ -1,9 +1,8 @@
--- Endpoint health: what the recorder counted (SaveHealth), judged and told.
+-- Endpoint health: what the recorder counted (SaveHealth), its evaluation, and its notices.
 
 -- name: HealthToAssess :many
--- Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last
--- success, what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that
--- changes.
+-- Active endpoints with an open decision, page by page, or those of a list: failures since the last success, warnings,
+-- and long outages. One row an endpoint, so that no changing column needs an index.
 SELECT sqlc.embed(h), t.settings, p.settings AS platform_settings
 FROM endpoint_health h JOIN endpoints e ON e.tenant_id = h.tenant_id AND e.id = h.endpoint_id JOIN tenants t ON t.id = h.tenant_id
 	CROSS JOIN platform p
@@ -35,7 +34,7 @@ DELETE FROM endpoint_warnings WHERE tenant_id = @tenant_id AND endpoint_id = @en
 UPDATE endpoint_health SET outage_from = NULL WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: ClearHealth :exec
--- An endpoint that is active again starts over. The epoch voids what its lane's owner has counted until now.
+-- An endpoint that is active again starts over. The epoch voids the counts of its lane's owner.
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch) VALUES (@endpoint_id, @tenant_id, 1)
 ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failures = 0, auth_streak = 0, auth_since = NULL, exhausted = 0,
 	unhealthy_since = NULL, tls_only_since = NULL, first_failure_at = NULL, last_failure_at = NULL,
@@ -56,7 +55,7 @@ SELECT u.endpoint_id::uuid AS endpoint_id, (
 FROM unnest(@endpoints::uuid[]) AS u(endpoint_id);
 
 -- name: LanePolicies :many
--- What decides about the health of endpoints: the settings of their tenants, and of the platform.
+-- What the evaluation of endpoints depends on: the settings of their tenants, and of the platform.
 SELECT e.id, t.settings, p.settings AS platform_settings
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id CROSS JOIN platform p WHERE e.id = ANY(@endpoints::uuid[]);
 
@@ -80,8 +79,8 @@ WHERE e.id > @after AND e.status <> 'active' AND e.deleted_at IS NULL
 ORDER BY e.id LIMIT @most;
 
 -- name: OldestHeld :many
--- The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
--- ends there. What is to be sent later is as old as that moment.
+-- The oldest delivery of an endpoint that waits and is older than an id: the scan begins at the tenant's oldest and
+-- ends there. A delivery with a deliver_at is as old as that moment.
 SELECT posthorn.waits_since(tenant_id, delivery_id, event_id)::timestamptz AS since FROM queue
 WHERE tenant_id = @tenant_id AND delivery_id < @before AND endpoint_id = @endpoint_id
 	AND posthorn.waits_since(tenant_id, delivery_id, event_id) < posthorn.created_at(@before)

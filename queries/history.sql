@@ -12,7 +12,8 @@ RETURNING done_at;
 UPDATE chores SET done_at = now() WHERE name = @name AND done_at = @held;
 
 -- name: BeginHistory :execrows
--- Some closed days that are still to be stored: those of tenants that stay, within their retention, for which nothing waits.
+-- Some closed days that are not stored yet: of tenants that do not move, within their retention, without waiting
+-- deliveries.
 INSERT INTO history_days (tenant_id, day)
 SELECT b.tenant_id, b.day FROM books b JOIN tenants t ON t.id = b.tenant_id
 WHERE b.day < @before::date AND b.day >= (SELECT p.days_from FROM platform p) AND b.day > (now() AT TIME ZONE 'UTC')::date - t.retention_days
@@ -39,7 +40,7 @@ WHERE t.id = h.tenant_id AND t.state <> 'deleted' AND h.state = 'back' AND h.bac
 		AND q.delivery_id >= posthorn.first_id(h.day::timestamp AT TIME ZONE 'UTC') AND q.delivery_id < posthorn.first_id((h.day + 1)::timestamp AT TIME ZONE 'UTC'));
 
 -- name: NextHistory :one
--- What to work on: what people wait for comes first, then what leaves. What failed is tried again after a while.
+-- The next work: restores that people wait for first, then exports. Failed work is tried again after a while.
 SELECT h.tenant_id, h.day, h.state FROM history_days h JOIN tenants t ON t.id = h.tenant_id
 WHERE h.state IN ('exporting', 'leaving', 'returning') AND t.state <> 'deleted' AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => @seconds))
 	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = h.tenant_id AND m.state <> 'done')
@@ -59,7 +60,7 @@ WHERE h.tenant_id = @tenant_id AND h.day = @day AND h.state = @state AND t.state
 FOR UPDATE OF h;
 
 -- name: StayHome :one
--- A tenant's move and its history keep out of each other's way: the mover holds this lock alone.
+-- A tenant's move and its history exclude each other: the move holds this lock exclusively.
 SELECT pg_try_advisory_xact_lock_shared(hashtextextended((@tenant_id::uuid)::text, 19)) AS stays;
 
 -- name: SetHistory :exec
@@ -105,7 +106,8 @@ UPDATE history_parts SET gone = @gone WHERE tenant_id = @tenant_id AND day = @da
 SELECT set_config('timezone', 'UTC', true), set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true), set_config('datestyle', 'ISO', true);
 
 -- name: HistoryPartEnd :one
--- Where the part that begins at a moment ends, so that it holds about so many deliveries and events, and about so many bytes of data.
+-- Where the part that begins at a moment ends, so that it holds about @rows deliveries and events, and about @bytes of
+-- data.
 WITH d AS (
 	SELECT count(*) AS n, max(x.created_at) AS last FROM (
 		SELECT v.created_at FROM deliveries v WHERE v.tenant_id = @tenant_id AND v.created_at >= @low::timestamptz AND v.created_at < @high::timestamptz
@@ -145,7 +147,7 @@ SELECT row_to_json(c)::text AS line FROM cancellations c
 WHERE c.tenant_id = @tenant_id AND c.delivery_id = ANY(@deliveries::uuid[]) ORDER BY c.delivery_id;
 
 -- name: LockHistoryRows :exec
--- Nobody changes what is read next until it is deleted: people archive and expunge.
+-- The rows stay locked until they are deleted: people archive and expunge.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high FOR UPDATE) x),
 	(SELECT count(*) FROM (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high FOR UPDATE) y);
 
@@ -197,7 +199,7 @@ UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'return
 WHERE tenant_id = @tenant_id AND day = @day RETURNING *;
 
 -- name: StoredDayOf :one
--- The first of some events, by what they hold or by a replay of them, whose rows are in the store.
+-- The first of some events whose rows are in the store, by the events or by a replay of them.
 SELECT p.day FROM history_parts p
 WHERE p.tenant_id = @tenant_id AND p.gone
 	AND (p.others && @events::uuid[] OR EXISTS (SELECT FROM unnest(@created::timestamptz[]) AS u(at) WHERE u.at >= p.low AND u.at < p.high))

@@ -1,4 +1,4 @@
--- Homes: which one this database is, and what it has that another home asks for.
+-- Homes: the name of this database, and what another home asks it.
 
 -- name: HomeName :one
 -- No row: the installation has no homes.
@@ -15,7 +15,7 @@ SELECT posthorn.has_token(@hash)::boolean AS found;
 SELECT EXISTS (SELECT FROM people WHERE email = @email AND disabled_at IS NULL) AS found;
 
 -- name: HasMember :one
--- Whether an address is that of a member of a tenant here.
+-- Whether an address belongs to a member of a tenant here.
 SELECT EXISTS (SELECT FROM people p JOIN memberships m ON m.person_id = p.id JOIN tenants t ON t.id = m.tenant_id
 	WHERE p.email = @email AND p.disabled_at IS NULL AND t.state <> 'deleted') AS found;
 

@@ -1,7 +1,7 @@
--- Test inboxes: what the receiver of Posthorn's own was sent.
+-- Test inboxes: the requests that Posthorn's own receiver got.
 
 -- name: FindInbox :one
--- Whose inbox is this? Runs before any tenant is known.
+-- The inbox of a token. Runs before the tenant is known.
 SELECT i.tenant_id::uuid AS tenant_id, i.endpoint_id::uuid AS endpoint_id FROM posthorn.find_inbox(@token_hash) AS i;
 
 -- name: CountInboxes :one
@@ -26,7 +26,7 @@ DELETE FROM inbox_requests r WHERE r.tenant_id = @tenant_id AND r.endpoint_id = 
 	SELECT n.id FROM inbox_requests n WHERE n.tenant_id = @tenant_id AND n.endpoint_id = @endpoint_id ORDER BY n.id DESC LIMIT 1 OFFSET @others);
 
 -- name: ListInboxRequests :many
--- Newest first. What is too old is not shown, swept or not. The body is read one at a time.
+-- Newest first, without requests that are too old, swept or not. The body is read one at a time.
 SELECT tenant_id, endpoint_id, id, received_at, method, ''::text AS head, NULL::bytea AS body, body_bytes, challenge, answer, good, code, detail, secret_hint
 FROM inbox_requests
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND received_at > now() - make_interval(secs => @kept_seconds::float8)

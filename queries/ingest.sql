@@ -2,7 +2,7 @@
 -- travel together, as one round trip (db/queue/store.go).
 
 -- name: RoutingTenants :many
--- Versions first, endpoints after: what is read later can be newer than its version, never older.
+-- Versions first, endpoints after: the endpoints can be newer than the version, never older.
 SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
 -- name: RoutingVersions :many
@@ -15,13 +15,13 @@ WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id;
 
 -- name: RoutingTypes :many
--- Of a strict catalogue all types, of another those that check data.
+-- All types of a strict catalogue; of another, those that check data.
 SELECT tenant_id, name, schema_check, schema, versions FROM event_types
 WHERE tenant_id = ANY(@tenants::uuid[]) AND (@strict::boolean OR schema_check <> 'off');
 
 -- name: AssertRoutes :exec
--- Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint
--- that was acknowledged before an event is never missed. An error is what a pipeline stops at.
+-- Fails the transaction if the routes changed since the batch was fanned out: no event misses an endpoint that was
+-- acknowledged before it. It is an error because an error stops a pipeline.
 SELECT CASE WHEN bool_and(t.routing_version IS NOT DISTINCT FROM u.version) THEN 1 ELSE routes_changed() END
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@versions::bigint[])) AS u(id, version)
 LEFT JOIN LATERAL (SELECT r.routing_version FROM tenants r WHERE r.id = u.id LIMIT 1) t ON true;

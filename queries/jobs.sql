@@ -1,7 +1,7 @@
 -- Periodic maintenance, done by the first worker that finds it due.
 
 -- name: ClaimPeriodic :one
--- Claims a periodic job that was not done for so many seconds, by the database's clock. No row: it is not due, or
+-- Claims a periodic job that was not done within an interval, by the database's clock. No row: it is not due, or
 -- another worker does it.
 UPDATE chores SET done_at = now()
 WHERE name = (SELECT c.name FROM chores c
@@ -13,9 +13,8 @@ RETURNING name;
 INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
 
 -- name: FoldLedger :one
--- Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
--- matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function again for
--- every entry.
+-- Moves entries of the ledger into the totals and the roll-ups of minutes. Readers add both, so the moment does not
+-- matter. The arrays are unnested in the select list: ROWS FROM would set up each function again for every entry.
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)
 	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most,
@@ -32,7 +31,7 @@ WITH taken AS (
 	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us, least_us, most_us)
 	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us, g.least_us, g.most_us
 	FROM (
-		-- Entries of older processes do not say what took least and most.
+		-- Entries of older processes have no shortest and longest duration.
 		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us,
 			min(coalesce(u.least_us, 0)) AS least_us, max(coalesce(u.most_us, 2147483647)) AS most_us
 		FROM (SELECT unnest(t.stat_endpoint) AS endpoint_id, unnest(t.stat_type) AS event_type, unnest(t.stat_minute) AS minute,
@@ -94,7 +93,7 @@ SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM link
 DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 days') OR bucket < now() - make_interval(days => @days);
 
 -- name: DropOldFailures :execrows
--- People are told of the last 24 hours.
+-- The notice covers the last 24 hours.
 DELETE FROM endpoint_failures WHERE bucket < now() - interval '2 days';
 
 -- name: DeletedLanes :many
@@ -111,7 +110,7 @@ RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 SELECT kind FROM endpoints WHERE id = @id;
 
 -- name: TakeExpiringRows :many
--- Rows whose delivery or event is of a day that is about to be dropped, and that could be sent since before @overdue.
+-- Rows whose delivery or event is of a day that will be dropped, and that could be sent since before @overdue.
 DELETE FROM queue q
 USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE (r.delivery_id < @before OR r.event_id < @before)
 	AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < @overdue::timestamptz LIMIT @most::int FOR UPDATE SKIP LOCKED) t
@@ -119,7 +118,7 @@ WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
 -- name: FailDeliveries :many
--- Ends deliveries whose queue rows were taken; the result feeds the dead letters.
+-- Ends deliveries whose queue rows were deleted; the result becomes dead letters.
 UPDATE deliveries d SET status = 3, reason = @reason, settled_at = now()
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
 WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high
@@ -180,11 +179,11 @@ WHERE tenant_id = @tenant_id AND id = @id AND status IN ('unverified', 'disabled
 RETURNING *;
 
 -- name: PendingByAge :many
--- How many deliveries wait, by age and by reason (domain/condition), how many of them nothing but the platform keeps (ready), and how
--- long the oldest of those has been due; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
--- The states of lanes are computed before the join (OFFSET 0), once each.
--- Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
--- each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
+-- How many deliveries wait, by age and by reason (domain/condition), how many of them only the platform delays
+-- (ready), and for how long the oldest of those has been due; counted up to a bound that keeps the query cheap.
+-- Deliveries of a deleted endpoint have no reason. The states of lanes are computed before the join (OFFSET 0), once
+-- each. Ages come from comparing ids, which begin with their time, and only the oldest id of each lane is decoded:
+-- decoding each takes ten times as long, a fifth of a second of a core with a long backlog.
 SELECT o.bucket, o.reason::text AS reason, sum(o.n)::bigint AS n, sum(o.due)::bigint AS ready,
 	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), o.since))
 		FILTER (WHERE o.due > 0)), 0)::double precision AS lag_seconds
@@ -210,7 +209,7 @@ FROM (
 GROUP BY 1, 2;
 
 -- name: CountDeadLetters :one
--- Of all tenants (domain/delivery says what a dead letter is). What a tenant's retention hides is not counted.
+-- Of all tenants (domain/delivery defines dead letters). What a tenant's retention hides is not counted.
 SELECT count(*) FROM (SELECT 1 FROM dead_letters x
 	JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t
 		ON t.id = x.tenant_id AND x.delivery_id > t.oldest

@@ -1,5 +1,5 @@
--- Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and reports each
--- result.
+-- Listeners: endpoints whose lane no worker leases. A client receives the queued deliveries over a stream and reports
+-- each result.
 
 -- name: CountListeners :one
 SELECT count(*) FROM listeners WHERE tenant_id = @tenant_id;
@@ -19,12 +19,12 @@ UPDATE listeners SET stream = stream + 1, contact_at = now() WHERE tenant_id = @
 RETURNING stream;
 
 -- name: TakeBack :exec
--- What the client has not seen is given out again, under another number.
+-- What the previous stream did not deliver is leased again, under another number.
 DELETE FROM handed_out WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND number > @seen;
 
 -- name: PeekListener :one
--- What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators
--- have paused is not handed out either.
+-- A stream runs it several times a second, and usually nothing else: no write, no lock. Deliveries that operators have
+-- paused are not leased.
 SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
 	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
 		SELECT 1 FROM queue q
@@ -44,13 +44,13 @@ WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now
 SELECT sent FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND stream = @stream FOR UPDATE;
 
 -- name: CountLeased :one
--- What was leased and has no result yet.
+-- Leased deliveries without a result.
 SELECT count(*) FROM handed_out h
 JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND q.gen = h.gen
 WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id;
 
 -- name: NextToLease :many
--- The head of the lane, without what is in the client's hands.
+-- The head of the lane, without leased deliveries.
 SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM queue q
 WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
 	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = @tenant_id AND n.endpoint_id = @endpoint_id)
@@ -67,7 +67,7 @@ ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET number = excluded.number, gen
 UPDATE listeners SET sent = @sent, contact_at = now() WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: ForgetStale :exec
--- What was canceled while the client had it, and never got a result.
+-- Deliveries that were canceled while the client had them, and never got a result.
 DELETE FROM handed_out h WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id AND h.handed_at < now() - interval '1 hour'
 	AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id);
 
@@ -95,7 +95,7 @@ SELECT contact_at FROM listeners
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - make_interval(secs => @seconds) FOR UPDATE;
 
 -- name: EndListened :many
--- Ends deliveries whose queue rows were taken, of a deleted listener.
+-- Ends deliveries of a deleted listener whose queue rows were deleted.
 WITH ended AS (
 	UPDATE deliveries d SET status = 4, reason = @reason, settled_at = now()
 	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)

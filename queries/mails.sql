@@ -11,15 +11,15 @@ ON CONFLICT (key) DO NOTHING;
 SELECT c.n::int AS n, c.seconds_left::int AS seconds_left FROM posthorn.count_mail(@key, @seconds::int) AS c;
 
 -- name: ClaimMails :many
--- Mails that are due. The claim holds for so many seconds, so that a worker that dies gives it up; tries counts it.
+-- Mails that are due. The claim has an end, so that another worker can take the mails of one that died; tries counts
+-- it.
 UPDATE mails m SET tries = m.tries + 1, due_at = now() + make_interval(secs => @seconds)
 FROM (SELECT d.id FROM mails d WHERE d.state = 'waiting' AND d.due_at <= now() ORDER BY d.due_at LIMIT @most::int FOR UPDATE SKIP LOCKED) due
 WHERE m.id = due.id
 RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at;
 
 -- name: MarkMailSent :execrows
--- What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail
--- sent.
+-- A sealed body had a link: it is deleted. A worker that was stopped for a while finds the mail sent.
 UPDATE mails SET state = 'sent', done_at = now(), provider_id = @provider_id, last_error = @note, sealed = NULL
 WHERE id = @id AND state = 'waiting';
 
@@ -39,7 +39,7 @@ UPDATE mails SET state = 'failed', done_at = now(), last_error = @last_error, se
 WHERE id = @id AND state = 'waiting';
 
 -- name: DropOldMails :execrows
--- What was sent is kept for a while for the operators' mail log; no longer, since it names people.
+-- Sent mails are kept for a while for the operators' mail log, and not longer, since they name people.
 DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < @before ORDER BY o.id LIMIT @most::int);
 
 -- name: CountMails :many
@@ -58,8 +58,8 @@ DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OF
 SELECT * FROM mailbox ORDER BY id DESC LIMIT @most;
 
 -- name: WaitingMails :one
--- Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later: five minutes after
--- it was taken, which can be after this transaction began.
+-- Mails that the console driver will soon have in its mailbox. A mail that a worker claimed is due again five minutes
+-- after the claim, which can be after this transaction began.
 SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= clock_timestamp() + interval '5 minutes';
 
 -- name: GetKeptMail :one

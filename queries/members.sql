@@ -1,7 +1,7 @@
 -- Members and invitations of one tenant.
 
 -- name: ListMembers :many
--- All, or one alone.
+-- All, or one.
 SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled,
 	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
@@ -37,7 +37,7 @@ ON CONFLICT (tenant_id, email) DO UPDATE SET id = excluded.id, role = excluded.r
 SELECT count(*) FROM invitations WHERE tenant_id = @tenant_id;
 
 -- name: ListInvitations :many
--- All, or one alone.
+-- All, or one.
 SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expires_at <= now())::boolean AS expired,
 	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
 FROM invitations i

@@ -1,4 +1,4 @@
--- Notices: what Posthorn tells a tenant.
+-- Notices to a tenant.
 
 -- name: InsertNotice :execrows
 -- No row: one with this key is there already.
@@ -7,8 +7,8 @@ VALUES (@tenant_id, @id, @kind, @key, sqlc.narg('endpoint_id'), @details, @creat
 ON CONFLICT (tenant_id, key) DO NOTHING;
 
 -- name: TakeUnmailed :many
--- Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
--- the notices. A trial is what a test event, a test inbox or a listener caused: it alerts no operator.
+-- Notices whose mails are not in the outbox yet, with their tenant. The same transaction inserts the mails and marks
+-- the notices. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
 SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings,
 	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
 		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
@@ -22,18 +22,18 @@ FOR UPDATE OF n SKIP LOCKED;
 UPDATE notices SET mailed_at = now() WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: NoticeMembers :many
--- Who could be told, with what they are in the tenant.
+-- The possible recipients, with their roles in the tenant.
 SELECT m.person_id, m.role, p.email
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND p.disabled_at IS NULL
 ORDER BY m.person_id;
 
 -- name: NoticePreferences :many
--- What people chose for one kind.
+-- People's choices for one kind.
 SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = @tenant_id AND kind = @kind;
 
 -- name: PreferencesOf :many
--- What one recipient chose.
+-- One recipient's choices.
 SELECT kind, wanted FROM notice_preferences WHERE tenant_id = @tenant_id AND recipient = @recipient;
 
 -- name: SetPreference :execrows
@@ -44,7 +44,7 @@ ON CONFLICT (tenant_id, recipient, kind) DO UPDATE SET wanted = excluded.wanted,
 WHERE p.wanted <> excluded.wanted;
 
 -- name: RecipientRole :one
--- What a person is in the tenant. No row: nothing any more.
+-- A person's role in the tenant. No row: no longer a member.
 SELECT m.role FROM memberships m WHERE m.tenant_id = @tenant_id AND m.person_id = @person_id;
 
 -- name: AlertedOperators :many
@@ -52,7 +52,7 @@ SELECT m.role FROM memberships m WHERE m.tenant_id = @tenant_id AND m.person_id 
 SELECT id, email FROM operators WHERE disabled_at IS NULL ORDER BY id;
 
 -- name: DropOldNotices :execrows
--- What was told long ago, save what is still to be told.
+-- Old notices, without those that still need a mail.
 DELETE FROM notices n USING (
 	SELECT o.tenant_id, o.id FROM notices o
 	WHERE o.id < @before AND o.mailed_at IS NOT NULL AND o.relayed_at IS NOT NULL ORDER BY o.id LIMIT @most::int
@@ -60,7 +60,7 @@ DELETE FROM notices n USING (
 WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
 
 -- name: ListNotices :many
--- Of some kinds, or of all; of one endpoint alone where that is asked for.
+-- Of some kinds or of all, of one endpoint or of all.
 SELECT * FROM notices
 WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (coalesce(cardinality(@kinds::text[]), 0) = 0 OR kind = ANY(@kinds::text[]))
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))

@@ -8,7 +8,7 @@ SELECT settings FROM platform FOR UPDATE;
 UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb(@tenant::text));
 
 -- name: PlatformSubscriptions :many
--- What the endpoints of the platform's tenant subscribe to.
+-- The event types that the endpoints of the platform's tenant subscribe to.
 SELECT event_types FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: TakeUnrelayed :many
@@ -24,7 +24,7 @@ WHERE n.tenant_id = u.tenant_id AND n.id = u.id;
 SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], @idempotency_key::text, NULL::text, @occurred_at::timestamptz)::text AS event;
 
 -- name: TakeUnannounced :many
--- Dead letters with what is known of their deliveries.
+-- Dead letters with the facts of their deliveries.
 SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
 	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
 	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url

@@ -1,13 +1,11 @@
--- The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored
--- them.
+-- The outbox: events that a product emitted in its own transaction (posthorn.emit), until the relay has stored them.
 
 -- name: OutboxWaits :one
 SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now());
 
 -- name: TakeOutbox :many
--- What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
--- one": ids are drawn before their transactions commit, and a late one would be passed over for ever. Rows of some
--- tenants can be left out.
+-- Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
+-- before their transactions commit, and a late one would be skipped. Rows of some tenants can be left out.
 SELECT * FROM outbox WHERE due_at <= now() AND tenant_id <> ALL(@without::uuid[]) ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
 
 -- name: DeleteOutbox :exec
@@ -44,8 +42,7 @@ WHERE (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) A
 ORDER BY CASE WHEN @newest::boolean THEN r.id END DESC, r.id;
 
 -- name: RejectedByReason :many
--- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever
--- happened.
+-- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page always opens.
 SELECT x.tenant_id, coalesce(t.name, '') AS tenant, x.code, count(*) AS n, min(x.rejected_at)::timestamptz AS oldest, max(x.rejected_at)::timestamptz AS newest
 FROM (SELECT tenant_id, code, rejected_at FROM outbox_rejected ORDER BY id DESC LIMIT 100000) x LEFT JOIN tenants t ON t.id = x.tenant_id
 GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT @most;

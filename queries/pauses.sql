@@ -1,5 +1,5 @@
--- Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it
--- is concerned, and no more.
+-- Pauses of dispatch. Operators create and end them as the console role; workers read them all; a tenant sees only
+-- that a pause concerns it.
 
 -- name: ListPauses :many
 -- With the names that people know; the widest first.
@@ -9,7 +9,7 @@ ORDER BY array_position(ARRAY['platform', 'tenant', 'host', 'endpoint'], p.scope
 LIMIT 1000;
 
 -- name: DispatchPauses :many
--- What workers follow: of a suspended tenant nothing is sent either.
+-- The pauses that workers follow. Nothing is sent of a suspended tenant either.
 SELECT scope, tenant_id, host, endpoint_id, false AS suspended FROM dispatch_pauses
 UNION ALL
 SELECT 'tenant', id, '', NULL, true FROM tenants WHERE state = 'suspended';
@@ -35,5 +35,5 @@ SELECT tenant_id FROM endpoints WHERE id = @id AND deleted_at IS NULL;
 SELECT pg_notify('posthorn_pauses', '');
 
 -- name: PauseOfTenant :many
--- The widest pause that concerns a whole tenant, as the tenant is told of it; no row: none.
+-- The widest pause that concerns a whole tenant, as the tenant can see it. No row: none.
 SELECT p.scope::text AS scope, p.reason::text AS reason, p.since::timestamptz AS since FROM posthorn.pause_of_tenant(@tenant_id) AS p;

@@ -1,5 +1,5 @@
--- The check of the books against the tables. Each look is one statement, and so sees one moment: no work under way
--- disturbs it. It runs as the worker role, a few pages at a time.
+-- The comparison of the totals with the tables. Each read is one statement, and so sees one moment: concurrent work
+-- does not disturb it. It runs as the worker role, a few pages at a time.
 
 -- name: ReconcileProgress :one
 -- Where a check stopped.
@@ -12,13 +12,13 @@ ON CONFLICT (name) DO UPDATE SET day = excluded.day, after = excluded.after,
 	round_at = CASE WHEN @restart::boolean THEN now() ELSE c.round_at END;
 
 -- name: NextPagesToReconcile :many
--- The tenants after one, without deleted ones, whose rows are being erased, with how many deliveries their pages of a
--- day should hold.
+-- The tenants after one, without deleted ones, whose rows are being erased, with the expected number of deliveries of
+-- their pages of a day.
 SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id AND b.day = @day), 0)::bigint AS accepted
 FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT @most;
 
 -- name: ReconcilePages :many
--- Pages of a day by the books, the ledger included, beside what the tables hold of them; without days whose rows are in storage.
+-- Pages of a day by the totals and the ledger, and by the tables; without days whose rows are in storage.
 WITH entries AS (
 	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = @day AND b.tenant_id = ANY(@tenants::uuid[])
 	UNION ALL
@@ -104,7 +104,7 @@ ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.am
 	found_at = CASE WHEN b.ended_at IS NULL THEN b.found_at ELSE now() END;
 
 -- name: EndDiscrepancies :execrows
--- Pages that agree again. What was accepted is so no more: if it comes back, it is news.
+-- Pages that agree again. They are no longer accepted: a later discrepancy is new.
 UPDATE book_differences SET ended_at = now(), accepted_gap = NULL WHERE day = @day AND tenant_id = ANY(@tenants::uuid[]) AND ended_at IS NULL;
 
 -- name: AcceptDiscrepancy :one
@@ -120,7 +120,7 @@ SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.open), 0):
 	coalesce((SELECT extract(epoch FROM now() - c.done_at) FROM chores c WHERE c.name = @chore AND c.done_at > '-infinity'), 0)::float8 AS unchecked;
 
 -- name: ListDiscrepancies :many
--- What differs first, then what was accepted, then what did.
+-- Open discrepancies first, then accepted ones, then past ones.
 SELECT b.*, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
 WHERE (@open_alone::boolean = false OR b.open)
 ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;

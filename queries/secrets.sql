@@ -12,8 +12,8 @@ WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND (expires_at IS N
 ORDER BY id DESC;
 
 -- name: ExpireSecrets :exec
--- What signed alone until now goes on signing for the overlap. A secret that was retired before keeps its end, except
--- that an overlap of nothing ends everything at once: that is what one asks for after a leak.
+-- The secret that signed until now also signs during the overlap. A secret that was retired before keeps its end. An
+-- overlap of zero ends everything at once: it is for a leak.
 UPDATE endpoint_secrets SET expires_at = CASE
 	WHEN @overlap_seconds::int = 0 THEN least(expires_at, now())
 	ELSE coalesce(expires_at, now() + make_interval(secs => @overlap_seconds)) END

@@ -9,8 +9,8 @@ VALUES (@id, @hash, @kind, sqlc.narg('person_id'), sqlc.narg('operator_id'), sql
 	sqlc.narg('sso_tenant'), sqlc.narg('sso_subject'), sqlc.narg('sso_sid'));
 
 -- name: FindSession :one
--- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired:
--- a web server whose clock steps back revives no session.
+-- The session of a token, and its account. The times come with the database's time, which decides what has expired: a
+-- web server whose clock is set back revives no session.
 SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
 	s.person_id, s.operator_id, s.link_id, s.sso_tenant,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
@@ -56,7 +56,7 @@ SELECT coalesce(bool_or(agent = @agent), false)::boolean AS own, count(*) AS oth
 DELETE FROM sessions WHERE person_id = @person_id AND id = @id;
 
 -- name: EndSessionsOf :execrows
--- All of a person or an operator but one: the zero id keeps none.
+-- All of a person or an operator except one: the zero id keeps none.
 DELETE FROM sessions WHERE (person_id = @owner_id OR operator_id = @owner_id) AND id <> @but;
 
 -- name: TenantsOf :many

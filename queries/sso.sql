@@ -5,7 +5,7 @@
 SELECT * FROM sso_connections WHERE tenant_id = @tenant_id;
 
 -- name: LockSSO :one
--- Sign-ins of one tenant happen one after the other, and none while the connection changes.
+-- Sign-ins of one tenant are serialized, also with changes of the connection.
 SELECT * FROM sso_connections WHERE tenant_id = @tenant_id FOR UPDATE;
 
 -- name: PutSSO :exec
@@ -64,7 +64,7 @@ ON CONFLICT (tenant_id, subject) DO UPDATE SET role_gap = excluded.role_gap, see
 DELETE FROM sso_identities WHERE tenant_id = @tenant_id AND person_id = @person_id;
 
 -- name: UnlinkPerson :many
--- In the tenants whose member the person is: where the person was removed, the row remembers that.
+-- In the tenants of which the person is a member: if the person was removed, the row has the removal.
 WITH unlinked AS (
 	DELETE FROM sso_identities i
 	WHERE i.person_id = @person_id AND EXISTS (SELECT FROM memberships m WHERE m.tenant_id = i.tenant_id AND m.person_id = i.person_id)
@@ -88,8 +88,8 @@ WHERE m.tenant_id = @tenant_id AND m.role = 'owner' AND p.disabled_at IS NULL AN
 ORDER BY p.email;
 
 -- name: EndSSOSessions :execrows
--- What a provider's logout token names: one session by its id, or all of an account. Of a session whose id the provider
--- did not tell, the account is all that is known. No tenant: those of operators.
+-- The sessions that a provider's logout token names: one by its id, or all of an account. A session without the
+-- provider's id is found by the account. Sessions without a tenant are those of operators.
 DELETE FROM sessions WHERE sso_subject IS NOT NULL AND sso_tenant IS NOT DISTINCT FROM sqlc.narg('tenant_id')::uuid
 	AND (@subject::text = '' OR sso_subject = @subject)
 	AND (@sid::text = '' OR sso_sid = @sid OR sso_sid IS NULL AND @subject <> '');

@@ -1,5 +1,5 @@
--- The status page: how the platform does, from a sample of what it wrote down of late. Nothing of one tenant is told.
--- Runs as the console role.
+-- The status page: the platform's performance, from a sample of recent rows, without data of one tenant. Runs as the
+-- console role.
 
 -- name: AttemptPages :one
 -- How many pages the attempts since a day fill, to choose how many of them are looked at.
@@ -7,10 +7,10 @@ SELECT (coalesce(sum(pg_relation_size(to_regclass('posthorn.attempts_y' || to_ch
 FROM generate_series(@day::date, (now() AT TIME ZONE 'UTC')::date, interval '1 day') AS d(day);
 
 -- name: LatencyByHour :many
--- From acknowledgement to the first request, in seconds, of deliveries to endpoints that were healthy and in no order:
--- neither replays nor events that were to be sent later. The time for which an endpoint's own limits held a delivery
--- back is left out. Deliveries and events are looked up by their primary keys: the OFFSET and the LIMIT leave the
--- planner no other way, whatever it believes about a day without statistics.
+-- From acknowledgement to the first request, in seconds, of unordered deliveries to healthy endpoints, without replays
+-- and events with a deliver_at. The time for which an endpoint's own limits delayed a delivery is left out. Deliveries
+-- and events are looked up by their primary keys: the OFFSET and the LIMIT leave the planner no other choice, also for
+-- a day without statistics.
 SELECT date_trunc('hour', s.at)::timestamptz AS hour, count(*) AS n,
 	(percentile_cont(0.5) WITHIN GROUP (ORDER BY s.seconds))::float8 AS p50, (percentile_cont(0.99) WITHIN GROUP (ORDER BY s.seconds))::float8 AS p99
 FROM (

@@ -26,7 +26,7 @@ ON CONFLICT (external_id) WHERE external_id IS NOT NULL AND state <> 'deleted' D
 SELECT * FROM tenants WHERE id = @tenant_id AND state <> 'deleted';
 
 -- name: LockTenant :one
--- Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
+-- Changes of one tenant's settings are serialized, so that the audit log has what each of them changed.
 SELECT * FROM tenants WHERE id = @tenant_id AND state <> 'deleted' FOR NO KEY UPDATE;
 
 -- name: UpdateTenant :one
@@ -42,8 +42,8 @@ WHERE id = @tenant_id
 RETURNING *;
 
 -- name: BumpRouting :one
--- Within a change of what routes, or of how an endpoint is sent to: changes of one tenant happen one after the other, and
--- an event that is stored after one of them has its version or a newer one.
+-- For a change of routes, or of how an endpoint is sent to: changes of one tenant are serialized, and an event that is
+-- stored after a change has its version or a newer one.
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id RETURNING routing_version;
 
 -- name: ListTenants :many

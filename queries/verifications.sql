@@ -1,4 +1,4 @@
--- Verifications: a row asks for one, a job of the worker makes it.
+-- Verifications: a row requests one, a job of the worker sends it.
 
 -- name: SupersedeVerifications :exec
 UPDATE verifications SET state = 'superseded', done_at = now()

@@ -1,4 +1,4 @@
--- Operators' looks at tenants' dashboards, as the console role. A look that is over is as good as none.
+-- Operators' views of tenants' dashboards, as the console role. A view that is over does not count.
 
 -- name: LockView :one
 -- The session's look, over or not, for who begins another or ends it.
@@ -12,7 +12,7 @@ ON CONFLICT (session_id) DO UPDATE SET tenant_id = excluded.tenant_id, operator_
 RETURNING *;
 
 -- name: FindView :one
--- The row is held until the page is entered in the audit log: a look can't be ended in between.
+-- The row is locked until the page is entered in the audit log: a view can't end in between.
 SELECT sqlc.embed(v), t.name AS tenant_name, t.state AS tenant_state
 FROM operator_views v JOIN tenants t ON t.id = v.tenant_id
 WHERE v.session_id = @session_id AND v.tenant_id = @tenant_id AND v.expires_at > now()
@@ -25,7 +25,7 @@ UPDATE operator_views SET acting = true, reason = @reason WHERE session_id = @se
 DELETE FROM operator_views WHERE session_id = @session_id;
 
 -- name: SeenLately :one
--- Whether an operator's look at this very page is entered already, by the same one within the hour.
+-- Whether the same operator's view of this page was entered within the hour.
 SELECT EXISTS (
 	SELECT FROM audit_log a
 	WHERE a.tenant_id = @tenant_id AND a.id > posthorn.first_id(now() - interval '1 hour')

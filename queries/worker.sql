@@ -1,4 +1,4 @@
--- What a worker does with lanes and the queue. It acts for all tenants, under the worker role.
+-- A worker's statements about lanes and the queue, for all tenants, under the worker role.
 
 -- name: RegisterWorker :exec
 INSERT INTO workers (id, name, beat_at) VALUES (@id, @name, now());
@@ -52,7 +52,7 @@ FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tokens::double precision[]))
 WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid;
 
 -- name: LaneRevs :many
--- What the owner of lanes looks at once a second.
+-- What the owner of lanes reads once a second.
 SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = @worker::uuid;
 
 -- name: LaneEndpoints :many
@@ -85,7 +85,7 @@ ORDER BY ring.n;
 SELECT coalesce(pg_sequence_last_value('queue_seq'::regclass), 0)::bigint;
 
 -- name: OwnXid :one
--- Gives this transaction its number: greater than that of every transaction that drew from the sequence before.
+-- Gives this transaction its number: greater than the number of every transaction that drew from the sequence before.
 SELECT pg_current_xact_id()::text::bigint;
 
 -- name: OldestRunningXid :one
@@ -103,9 +103,9 @@ CROSS JOIN LATERAL (
 ) q;
 
 -- name: ReadEvents :many
--- Payloads of what was read, each event once, within the days concerned. Past a budget of bytes rows come without their
--- data, marked as cut; the first never is. What is not in the answer is gone. The LIMIT keeps this a look-up by key,
--- whatever the planner thinks of an empty partition.
+-- Payloads of events, each once, within their days. Beyond a budget of bytes rows come without their data, marked as
+-- cut; the first is never cut. An event that is missing from the result no longer exists. The LIMIT keeps this a
+-- look-up by key, even if the planner takes a partition for empty.
 SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
 	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
@@ -120,8 +120,8 @@ FROM (
 ) s;
 
 -- name: MakeDueReady :many
--- Retries that are due become ready, in their old place. Deferred events that are due get their place now. None, if the
--- clock is not where the worker expects it after the time since the last look, less the steps that are accounted for.
+-- Due retries become ready, in their old place. Due deferred events get their place now. None, if the clock is not
+-- where the worker expects it after the time since the last read, less the known steps.
 WITH due AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > @since::timestamptz
@@ -140,13 +140,15 @@ RETURNING q.endpoint_id, q.seq;
 SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint_id LIMIT @most;
 
 -- name: LockRelease :one
--- Whoever holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk or nothing of it.
+-- The session that holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk
+-- or nothing of it.
 SELECT release_before::timestamptz AS release_before, release_after FROM lanes
 WHERE endpoint_id = @endpoint_id AND release_before IS NOT NULL FOR UPDATE SKIP LOCKED;
 
 -- name: ReleaseChunk :many
--- The next rows of a lane that wait for a retry, oldest first. Those that were put back before the breaker closed are ready; those that failed
--- after it keep their time. A row that another transaction holds is moved by that one.
+-- The next rows of a lane that wait for a retry, oldest first. Rows that were put back before the breaker closed
+-- become ready; rows that failed after it keep their time. A row that another transaction has locked is moved by that
+-- one.
 WITH page AS (
 	SELECT q.tenant_id, q.delivery_id, q.seq FROM queue q
 	WHERE q.state = 1 AND q.endpoint_id = @endpoint_id AND q.seq > @after::bigint ORDER BY q.seq LIMIT 1000
@@ -164,7 +166,7 @@ UPDATE lanes SET release_after = @after, release_before = CASE WHEN @done::boole
 WHERE endpoint_id = @endpoint_id;
 
 -- name: MakeArrivalsReady :many
--- New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
+-- New keyed rows of a lane, oldest first: rows without an earlier one of their key are ready.
 WITH seen AS (
 	SELECT q.tenant_id, q.delivery_id, q.seq, NOT EXISTS (
 		SELECT 1 FROM queue p WHERE p.endpoint_id = q.endpoint_id AND p.order_key = q.order_key AND p.state <> 3 AND p.seq < q.seq) AS head
@@ -236,9 +238,9 @@ ON CONFLICT (tenant_id, created_at, id) DO UPDATE SET status = excluded.status, 
 	last_status = excluded.last_status, last_failure = excluded.last_failure, settled_at = excluded.settled_at;
 
 -- name: RecordLate :many
--- Attempts of deliveries that ended during their request: they count. What really happened wins: a success that arrives
--- after a cancel, or after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), makes
--- the delivery delivered. Those are returned, with the status that they had.
+-- Attempts of deliveries that ended during their request: they count. A success wins: if it arrives after a cancel, or
+-- after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), the delivery becomes
+-- delivered. These are returned, with their previous status.
 WITH ended AS (
 	SELECT d.tenant_id, d.created_at, d.id, d.status, u.attempts, u.last_status,
 		u.success AND (d.status = 4 OR d.reason IN (4, 5)) AS won
@@ -297,8 +299,8 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnes
 		read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms);
 
 -- name: InsertDeadLetters :exec
--- If the delivery's event was dropped, the type is read from the delivery. A trial (a test event, or what went to a test
--- inbox or a listener) is announced to nobody. A day that the tenant's retention would hide within a week is shown for a
+-- If the delivery's event was dropped, the type is read from the delivery. A trial (a test event, a test inbox or a
+-- listener) causes no operational event. A day that the tenant's retention would hide within a week is shown for a
 -- week.
 WITH late AS (
 	INSERT INTO late_days AS l (tenant_id, day, until)
@@ -328,7 +330,8 @@ INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled
 VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
 
 -- name: EnterOutcomes :exec
--- What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
+-- The results of deliveries and attempts, in one row: nearly every transaction of the recorder has both, and few of
+-- each.
 INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
 	stat_least, stat_most)
 VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[],
@@ -339,8 +342,8 @@ INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)
 VALUES (@endpoints::uuid[], @minutes::int[], @codes::smallint[], @counts::int[]);
 
 -- name: DelayLanes :exec
--- Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait replaces it. What was asked
--- before somebody ended the wait changes nothing.
+-- Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait
+-- replaces it. A wait that was requested before a person ended it changes nothing.
 UPDATE lanes l SET asked_at = CASE WHEN l.not_before > now() THEN coalesce(l.asked_at, now()) ELSE now() END,
 	not_before = CASE WHEN u.replaces THEN now() + u.wait_us * interval '1 microsecond'
 		ELSE greatest(l.not_before, now() + u.wait_us * interval '1 microsecond') END,
@@ -350,7 +353,7 @@ FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[]), unnest(
 WHERE l.endpoint_id = u.endpoint_id AND l.wait_epoch = u.epoch;
 
 -- name: SaveHealth :exec
--- What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
+-- Counts from before a reset overwrite nothing. The last error stays until the next one.
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, auth_since, exhausted, unhealthy_since, tls_only_since,
 	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
 	last_status, last_failure, last_error, last_excerpt)
@@ -383,8 +386,8 @@ SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS se
 FROM queue WHERE asked AND endpoint_id = ANY(@endpoints::uuid[]) GROUP BY endpoint_id;
 
 -- name: NoteLimits :exec
--- What holds back ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
--- delivery waits or how late it is.
+-- What delays ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago (less than 0:
+-- never). Readers show why a delivery waits and how late it is.
 UPDATE lanes l SET limited_by = u.limited_by, in_flight = u.in_flight::jsonb,
 	limited_until = CASE WHEN u.ago_us >= 0 THEN greatest(l.limited_until, now() - u.ago_us * interval '1 microsecond') ELSE l.limited_until END
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[]), unnest(@ago_us::bigint[]), unnest(@in_flight::text[]))
@@ -410,6 +413,6 @@ SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE 
 SELECT w.id, count(l.endpoint_id) AS lanes FROM workers w LEFT JOIN lanes l ON l.owner = w.id WHERE NOT w.dead GROUP BY w.id;
 
 -- name: NextDue :one
--- Seconds until the next retry or deferred event is due; null when there is none.
+-- Seconds until the next retry or deferred event is due; null if there is none.
 SELECT extract(epoch FROM min(due_at) - now())::double precision AS seconds
 FROM (SELECT due_at FROM queue WHERE state IN (1, 3) AND due_at > @since::timestamptz ORDER BY due_at LIMIT 1) q;

@@ -268,7 +268,7 @@ type InsertPersonParams struct {
 	CreatedAt time.Time
 }
 
-// Accounts, as the account role: people and operators, what they prove themselves with, and links that are good once.
+// Accounts of people and operators, their credentials, and one-time links. Runs as the account role.
 func (q *Queries) InsertPerson(ctx context.Context, arg InsertPersonParams) error {
 	_, err := q.db.Exec(ctx, InsertPerson,
 		arg.ID,
@@ -351,7 +351,7 @@ type PeekLinkParams struct {
 	Purpose string
 }
 
-// What a link is for, without using it up: mail programs open links before people do.
+// The purpose of a link. It does not use the link up: mail programs open links before people do.
 func (q *Queries) PeekLink(ctx context.Context, arg PeekLinkParams) (OneTimeLink, error) {
 	row := q.db.QueryRow(ctx, PeekLink, arg.Hash, arg.Purpose)
 	var i OneTimeLink
@@ -466,7 +466,7 @@ type SetPersonTOTPParams struct {
 	ID   id.UUID
 }
 
-// A seed that was shown and is to be confirmed, or none.
+// A seed that was shown and waits for confirmation, or null.
 func (q *Queries) SetPersonTOTP(ctx context.Context, arg SetPersonTOTPParams) error {
 	_, err := q.db.Exec(ctx, SetPersonTOTP, arg.Totp, arg.ID)
 	return err

@@ -73,7 +73,7 @@ type SealedSamplesRow struct {
 	Sealed     []byte
 }
 
-// What operators and the command line ask, across tenants. Runs as the console role.
+// What operators and the command line read, across tenants. Runs as the console role.
 // One secret for every master key in use (a sealed value begins with its version and its key's id), to see at start
 // that the configured keys open them all.
 func (q *Queries) SealedSamples(ctx context.Context) ([]SealedSamplesRow, error) {

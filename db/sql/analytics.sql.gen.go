@@ -71,11 +71,11 @@ type AttemptStatsRow struct {
 	Last       time.Time
 }
 
-// Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet.
-// The bulk tables are never counted.
-// Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups
-// by hour lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The
-// index begins with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
+// Numbers of a tenant's attempts, from the roll-ups and from the ledger's entries that are not folded yet. The bulk
+// tables are never counted.
+// Attempts between two moments by bucket (0 seconds: one for all), endpoint, type and kind. The hourly roll-ups lag by
+// up to two hours, and the edges need minutes: so the window is read in parts (domain/analytics). The index begins
+// with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
 func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]AttemptStatsRow, error) {
 	rows, err := q.db.Query(ctx, AttemptStats,
 		arg.BucketSeconds,
@@ -171,8 +171,7 @@ type CountRecentFailuresParams struct {
 	Since    time.Time
 }
 
-// Deliveries that failed permanently since a moment, counted up to a bound. Those that a developer's own program
-// rejected are left out.
+// Deliveries that failed permanently since a moment, counted up to a bound, without those of listeners.
 func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailuresParams) (int64, error) {
 	row := q.db.QueryRow(ctx, CountRecentFailures, arg.TenantID, arg.Since)
 	var count int64
@@ -197,7 +196,7 @@ type EndpointNamesRow struct {
 	DeletedAt   *time.Time
 }
 
-// What people call endpoints.
+// The names of endpoints.
 func (q *Queries) EndpointNames(ctx context.Context, arg EndpointNamesParams) ([]EndpointNamesRow, error) {
 	rows, err := q.db.Query(ctx, EndpointNames, arg.TenantID, arg.Ids)
 	if err != nil {
@@ -324,9 +323,9 @@ type FailureCodesRow struct {
 	N          int64
 }
 
-// What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure
-// (domain/delivery). The ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which
-// begins with tenant and endpoint.
+// The outcomes of failed attempts between two moments, by endpoint: the HTTP status, or a negative failure
+// (domain/delivery). The ledger's unfolded entries are included. The index begins with tenant and endpoint, so an
+// endpoint's rows are looked up.
 func (q *Queries) FailureCodes(ctx context.Context, arg FailureCodesParams) ([]FailureCodesRow, error) {
 	rows, err := q.db.Query(ctx, FailureCodes,
 		arg.TenantID,
@@ -370,8 +369,8 @@ type OldestDueParams struct {
 	SilentSeconds float64
 }
 
-// How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. What
-// is in flight is not kept. A lane costs one index step.
+// For how many seconds the head of a lane has been due with only the platform delaying it: the longest of them.
+// Deliveries in flight do not count. A lane costs one index step.
 func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (float64, error) {
 	row := q.db.QueryRow(ctx, OldestDue, arg.TenantID, arg.SilentSeconds)
 	var seconds float64

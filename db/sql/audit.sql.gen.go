@@ -99,8 +99,8 @@ type AuditNamesRow struct {
 	IsURL bool
 }
 
-// What people call the objects and the authors of audit log entries, deleted ones too where their rows are kept. The
-// n-th id is the n-th tenant's. Whether a name is an endpoint's URL is said, because URLs are shown masked.
+// The names of objects and authors of audit log entries, also of deleted ones whose rows still exist. The n-th id
+// belongs to the n-th tenant. URLs of endpoints are marked, because they are shown masked.
 func (q *Queries) AuditNames(ctx context.Context, arg AuditNamesParams) ([]AuditNamesRow, error) {
 	rows, err := q.db.Query(ctx, AuditNames, arg.Tenants, arg.Ids)
 	if err != nil {
@@ -235,8 +235,8 @@ type InsertMemberAuditsParams struct {
 	Members []string
 }
 
-// What one person did, or what was tried in their name, in the logs of their tenants: one statement for any number of
-// them, since its time must not tell how many there are.
+// What one person did, or somebody tried in their name, in the logs of their tenants. One statement for any number of
+// tenants, since its duration must not reveal the number.
 func (q *Queries) InsertMemberAudits(ctx context.Context, arg InsertMemberAuditsParams) error {
 	_, err := q.db.Exec(ctx, InsertMemberAudits,
 		arg.Action,

@@ -54,7 +54,7 @@ type ArchiveDeliveriesParams struct {
 	Created  []time.Time
 }
 
-// Of one day; those that are settled and not yet as they are to be.
+// The deliveries of one day that have ended and are not archived, or not restored, yet.
 func (q *Queries) ArchiveDeliveries(ctx context.Context, arg ArchiveDeliveriesParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, ArchiveDeliveries,
 		arg.Archived,
@@ -226,11 +226,11 @@ type DeliveredEventsParams struct {
 	Since      time.Time
 }
 
-// Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event. Two parts,
-// as in ScanEvent. No index serves IS NOT DISTINCT FROM: statistics from the first minutes of a day, in which the
-// endpoint had no delivery, would make the index of endpoints look free, and it would be read whole for each event.
-// The moments come beside the ids: PostgreSQL checks no condition with a function that isn't leakproof, as created_at,
-// before a row-level policy, so a moment computed here from u.id could be no index condition.
+// The events, of the given ones, that have a delivery to an endpoint, in any status. A delivery is never older than
+// its event. Two parts, as in ScanEvent. No index serves IS NOT DISTINCT FROM: statistics from the first minutes of a
+// day, before the endpoint had a delivery, would make the index of endpoints look free, and it would be read whole for
+// each event. The moments are parameters too: PostgreSQL checks no condition with a function that isn't leakproof,
+// such as created_at, before a row-level policy, so a moment computed here from u.id could be no index condition.
 func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, DeliveredEvents,
 		arg.Events,
@@ -353,8 +353,8 @@ type DeliveriesOfEventsRow struct {
 	Status     delivery.Status
 }
 
-// In whatever state. None is older than its event. Two parts, as in ScanEvent. The moments come beside the ids, as in
-// DeliveredEvents.
+// In any status. A delivery is never older than its event. Two parts, as in ScanEvent. The moments are parameters, as
+// in DeliveredEvents.
 func (q *Queries) DeliveriesOfEvents(ctx context.Context, arg DeliveriesOfEventsParams) ([]DeliveriesOfEventsRow, error) {
 	rows, err := q.db.Query(ctx, DeliveriesOfEvents,
 		arg.Events,
@@ -396,7 +396,7 @@ type DestroyDataParams struct {
 	Created  []time.Time
 }
 
-// Of one day. The rows stay, and tell that there was an event.
+// Of one day. The rows stay, without the data.
 func (q *Queries) DestroyData(ctx context.Context, arg DestroyDataParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, DestroyData,
 		arg.TenantID,
@@ -614,7 +614,7 @@ type ExpungeAttemptsParams struct {
 	Since      time.Time
 }
 
-// Responses of receivers can repeat what they were sent.
+// Responses of receivers can repeat the data.
 func (q *Queries) ExpungeAttempts(ctx context.Context, arg ExpungeAttemptsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, ExpungeAttempts, arg.TenantID, arg.Deliveries, arg.Since)
 	if err != nil {
@@ -736,9 +736,9 @@ type InsertBulkJobParams struct {
 	CreatedAt time.Time
 }
 
-// Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role
-// of its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then
-// prune. A transaction plans for its parameters and by index (PlanByIndex).
+// Bulk jobs: their rows, and what a chunk does to many deliveries or events in one transaction, under the role of its
+// tenant. Statements over deliveries and events read one day each, and state its bounds, so that partitions prune. A
+// transaction plans for its parameters and by index (PlanByIndex).
 func (q *Queries) InsertBulkJob(ctx context.Context, arg InsertBulkJobParams) (BulkJob, error) {
 	row := q.db.QueryRow(ctx, InsertBulkJob,
 		arg.TenantID,
@@ -1143,8 +1143,8 @@ type MarkDroppedParams struct {
 	EndpointID id.UUID
 }
 
-// What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its
-// lane's owner sends nothing of it from here on.
+// Drops the queue of an endpoint up to the newest number that any transaction drew, committed or not. From now on the
+// lane's owner sends none of it.
 func (q *Queries) MarkDropped(ctx context.Context, arg MarkDroppedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, MarkDropped, arg.TenantID, arg.EndpointID)
 	var drop_below int64
@@ -1178,7 +1178,7 @@ type QueueManyNowParams struct {
 	Ids      []id.UUID
 }
 
-// As QueueNow. Those that take a new number take it in the order of the array.
+// As QueueNow. New numbers are taken in the order of the array.
 func (q *Queries) QueueManyNow(ctx context.Context, arg QueueManyNowParams) error {
 	_, err := q.db.Exec(ctx, QueueManyNow, arg.TenantID, arg.Ids)
 	return err
@@ -1204,7 +1204,7 @@ type QueueReplaysParams struct {
 	Firsts     []id.UUID
 }
 
-// After their deliveries, always: see LockQueued. The order of the arrays becomes that of the queue.
+// Always locked after their deliveries: see LockQueued. The order of the arrays becomes the queue's order.
 func (q *Queries) QueueReplays(ctx context.Context, arg QueueReplaysParams) error {
 	_, err := q.db.Exec(ctx, QueueReplays,
 		arg.TenantID,
@@ -1240,7 +1240,7 @@ type ReplayableEventsRow struct {
 	HasData bool
 }
 
-// What replays send again, of one day. Events that were dropped are left out.
+// The events of one day that a replay can send again, without dropped ones.
 func (q *Queries) ReplayableEvents(ctx context.Context, arg ReplayableEventsParams) ([]ReplayableEventsRow, error) {
 	rows, err := q.db.Query(ctx, ReplayableEvents,
 		arg.Ids,

@@ -27,8 +27,8 @@ const LockClock = `-- name: LockClock :one
 SELECT shifted FROM clock FOR UPDATE
 `
 
-// The database's clock decides what is due. If it is set by hand or by NTP, due times keep their distance: a retry in
-// an hour is a retry in an hour, whatever the clock says. One row holds the sum of all steps of the clock.
+// The database's clock decides when work is due. If a person or NTP sets it, due times keep their distance: a retry in
+// an hour stays a retry in an hour. One row holds the sum of all steps of the clock.
 // By how many seconds the clock has been seen to step so far. The transaction that holds the row is the one that moves
 // due times.
 func (q *Queries) LockClock(ctx context.Context) (float64, error) {
@@ -74,7 +74,7 @@ UPDATE queue SET due_at = due_at + make_interval(secs => $1::double precision),
 	tried_at = tried_at + make_interval(secs => $1::double precision) WHERE state = 1
 `
 
-// Retries, but not what its emitter asked to be sent at a time of day.
+// Retries, but not events with a deliver_at.
 func (q *Queries) ShiftRetries(ctx context.Context, seconds float64) (int64, error) {
 	result, err := q.db.Exec(ctx, ShiftRetries, seconds)
 	if err != nil {

@@ -109,8 +109,8 @@ type ConsoleBacklogsRow struct {
 	AllReady int64
 }
 
-// Whose the first 200,000 waiting deliveries are, and how many of them are ready: nothing but the
-// platform keeps them. Who has most of those comes first.
+// The tenants of the first 200,000 waiting deliveries, and how many of these only the platform delays. The tenant with
+// the most is first.
 func (q *Queries) ConsoleBacklogs(ctx context.Context, arg ConsoleBacklogsParams) ([]ConsoleBacklogsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Most)
 	if err != nil {
@@ -168,7 +168,8 @@ type ConsoleEndpointsRow struct {
 	LastFailureAt *time.Time
 }
 
-// Endpoints of all tenants that fail, are switched off or asked for a long wait, or all of one tenant or at one host, the worst first.
+// Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
+// worst first.
 func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsParams) ([]ConsoleEndpointsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleEndpoints, arg.Tenant, arg.Host, arg.Most)
 	if err != nil {
@@ -249,9 +250,9 @@ type ConsoleHostsRow struct {
 	LastFailureAt time.Time
 }
 
-// Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
-// of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker and those that asked for
-// a wait among them.
+// Endpoints by the host of their URL, over all tenants: a host that is down is one row. @failing leaves out hosts
+// without a failing endpoint. active counts endpoints that are sent to, including those with an open breaker or a
+// requested wait.
 func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]ConsoleHostsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleHosts,
 		arg.SilentSeconds,
@@ -494,9 +495,9 @@ type ConsoleLedgerRow struct {
 	Difference int64
 }
 
-// The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
-// in the queue, all as of one moment: what was accepted and has not ended must wait. Of the days that are closed and add
-// up, only the newest are summed.
+// The totals of one tenant or of all, of the days since @since, with the ledger's unfolded entries and the queue, all
+// at one moment: each accepted delivery that has not ended must be in the queue. Of the closed days that add up, only
+// the newest are summed.
 func (q *Queries) ConsoleLedger(ctx context.Context, arg ConsoleLedgerParams) ([]ConsoleLedgerRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleLedger, arg.Most, arg.Since, arg.TenantID)
 	if err != nil {
@@ -635,10 +636,9 @@ type ConsoleOldestDueRow struct {
 	Owner      string
 }
 
-// The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
-// pause nor the endpoint's breaker or limits, and no request for them is in flight.
-// Each tenant with something in the queue costs a step of its index, and of each lane only the head counts, so a backlog costs one look. The
-// lane that is meant is named, with its owner.
+// The tenants whose deliveries have been due for the longest with only the platform delaying them: no pause, no
+// breaker, no limit of the endpoint, and no request in flight. Each tenant with a queue costs an index step, and of
+// each lane only the head counts, whatever the length of the backlog. The row names the lane and its owner.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Most)
 	if err != nil {
@@ -830,11 +830,11 @@ type ConsoleTenantsRow struct {
 	Waiting       int64
 }
 
-// What operators look at in their console, across tenants. Runs as the console role. Whatever might be large is bounded
-// before it is counted, so that a look never weighs on the engine.
-// Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
-// which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
-// Endpoints are counted by their condition, of the tenants of the page alone.
+// What the console shows, across tenants. Runs as the console role. Large counts are bounded, so that a page never
+// slows the engine.
+// Tenants: the newest first, by name (@sort is name), or by their waiting deliveries (@sort is waiting), which are
+// counted up to 10,001. @before is the last tenant of the previous page; the order by waiting has one page. Only
+// endpoints of the page's tenants are counted, by condition.
 func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) ([]ConsoleTenantsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleTenants,
 		arg.Part,

@@ -16,8 +16,8 @@ const AnyEndpointOfExternalID = `-- name: AnyEndpointOfExternalID :one
 SELECT id FROM endpoints WHERE external_id = $1::text AND deleted_at IS NULL ORDER BY id DESC LIMIT 1
 `
 
-// Whose tenant is not known: an operator searches for it. Tenants can share an external id of an endpoint; the newest
-// is meant.
+// An operator searches without knowing the tenant. Endpoints of several tenants can have the same external id; the
+// newest is returned.
 func (q *Queries) AnyEndpointOfExternalID(ctx context.Context, externalID string) (id.UUID, error) {
 	row := q.db.QueryRow(ctx, AnyEndpointOfExternalID, externalID)
 	var id id.UUID
@@ -47,7 +47,7 @@ type EndpointsNamedRow struct {
 	ID       id.UUID
 }
 
-// One endpoint, or those that point to a host, with or without a port; deleted ones too.
+// One endpoint, or all that point to a host, with or without a port; also deleted ones.
 func (q *Queries) EndpointsNamed(ctx context.Context, arg EndpointsNamedParams) ([]EndpointsNamedRow, error) {
 	rows, err := q.db.Query(ctx, EndpointsNamed,
 		arg.TenantID,
@@ -150,12 +150,12 @@ type ScanAllDeliveriesRow struct {
 	Ids     []id.UUID
 }
 
-// Deliveries and events of all tenants, for operators. Each tenant's rows are walked by its own key, a bounded number
-// of them within a bounded time, so that a look costs an index step a tenant and partition, and no table has an index
-// for it. Runs as the console role, planned by index (PlanByIndex).
-// The newest @most deliveries between two ids, read from the table that knows the wanted status (@source: deliveries,
-// queue, dead_letters or cancellations). Of each tenant @scan rows are looked at; where some have more, the list is
-// whole down to reached alone. What a tenant's retention hides from it is hidden here too.
+// Deliveries and events of all tenants, for operators. Each tenant's rows are read by its own key, a bounded number
+// within a bounded time, so that a page costs an index step per tenant and partition, and needs no other index. Runs
+// as the console role, planned by index (PlanByIndex).
+// The newest @most deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
+// dead_letters or cancellations). @scan rows of each tenant are read; if a tenant has more, the list is complete only
+// down to reached. The retention of a tenant applies here too.
 func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesParams) (ScanAllDeliveriesRow, error) {
 	row := q.db.QueryRow(ctx, ScanAllDeliveries,
 		arg.Status,
@@ -225,9 +225,9 @@ type ScanAllEventsRow struct {
 	TenantName string
 }
 
-// The newest events of all tenants or of one between two ids, data left where it is; as ScanAllDeliveries. The last row
-// that was looked at of a tenant that has more is returned too, matching or not. After all rows comes one without an id,
-// whose place is how many rows were looked at.
+// The newest events of all tenants or of one between two ids, without data; as ScanAllDeliveries. The last row that
+// was read of a tenant that has more is returned too, matching or not. The last row has no id: its place is the number
+// of rows that were read.
 func (q *Queries) ScanAllEvents(ctx context.Context, arg ScanAllEventsParams) ([]ScanAllEventsRow, error) {
 	rows, err := q.db.Query(ctx, ScanAllEvents,
 		arg.Most,

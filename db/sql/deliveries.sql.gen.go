@@ -77,8 +77,8 @@ type AskNowParams struct {
 	DeliveryID id.UUID
 }
 
-// A row that is ready already waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is the next
-// probe.
+// A ready row waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is
+// the next probe.
 func (q *Queries) AskNow(ctx context.Context, arg AskNowParams) (int64, error) {
 	result, err := q.db.Exec(ctx, AskNow, arg.TenantID, arg.DeliveryID)
 	if err != nil {
@@ -342,7 +342,7 @@ type HeadsOfKeysRow struct {
 	DeliveryID id.UUID
 }
 
-// The delivery that goes first of each ordering key.
+// The first delivery of each ordering key.
 func (q *Queries) HeadsOfKeys(ctx context.Context, arg HeadsOfKeysParams) ([]HeadsOfKeysRow, error) {
 	rows, err := q.db.Query(ctx, HeadsOfKeys, arg.Endpoints, arg.OrderKeys)
 	if err != nil {
@@ -500,9 +500,8 @@ type JobOutcomeRow struct {
 	Waiting   int64
 }
 
-// What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has
-// dropped counts as none of these. The moments are computed before the join, in a subquery whose LIMIT keeps it apart:
-// the reason is in DeliveredEvents.
+// The statuses of the first @most deliveries of a job. A delivery of a dropped day counts as none of them. The moments
+// are computed before the join, in a subquery whose LIMIT keeps it apart: the reason is in DeliveredEvents.
 func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutcomeRow, error) {
 	row := q.db.QueryRow(ctx, JobOutcome,
 		arg.TenantID,
@@ -559,7 +558,7 @@ type LanesOfRow struct {
 	Now          time.Time
 }
 
-// What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
+// What delays deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
 func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow, error) {
 	rows, err := q.db.Query(ctx, LanesOf, arg.SilentSeconds, arg.Ids, arg.TenantID)
 	if err != nil {
@@ -781,17 +780,17 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('ena
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)
 `
 
-// Deliveries: lists, one with its attempts, and what people and programs do to one.
+// Deliveries: lists, one with its attempts, and changes of one.
 //
-// A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the
-// dead letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far
-// it came; then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer
-// history, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
+// A list is read in two steps. A scan reads ids in order in the one table that has the wanted status (the queue, the
+// dead letters, the cancellations, else the deliveries themselves), reads a bounded number of rows, and returns where
+// it stopped; then the rows of a page are read by primary key, a day at a time. So a longer history makes no list
+// slower, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
 // of ids is one of time, and both ends carry the day for the partitions.
 //
-// Each scan holds both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
-// direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no
-// plan is kept from when the queue was short.
+// Each scan has both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
+// other direction, absent filters and partitions outside of the interval are removed before execution, and no plan is
+// kept from a time when the queue was short.
 func (q *Queries) PlanByIndex(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanByIndex)
 	return err
@@ -810,8 +809,8 @@ type QueueNowParams struct {
 	DeliveryID id.UUID
 }
 
-// A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the
-// endpoint's breaker is open, the row is the next probe.
+// A deferred row gets the last place, as it would have when due, after the earlier rows of its key. If the endpoint's
+// breaker is open, the row is the next probe.
 func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
 	_, err := q.db.Exec(ctx, QueueNow, arg.TenantID, arg.DeliveryID)
 	return err
@@ -957,8 +956,8 @@ const ReleaseBacklogs = `-- name: ReleaseBacklogs :exec
 UPDATE lanes SET release_before = now(), release_after = 0 WHERE endpoint_id = ANY ($1::uuid[])
 `
 
-// The breaker of some endpoints closed, or somebody resumed them: what waits for a retry is made ready, in chunks (ReleaseChunk). This writes one
-// row for each, whatever the backlog.
+// The breaker of some endpoints closed, or a person resumed them: deliveries that wait for a retry are made ready, in
+// chunks (ReleaseChunk). This writes one row per endpoint, whatever the backlog.
 func (q *Queries) ReleaseBacklogs(ctx context.Context, endpoints []id.UUID) error {
 	_, err := q.db.Exec(ctx, ReleaseBacklogs, endpoints)
 	return err
@@ -980,7 +979,7 @@ type ReplayableEventRow struct {
 	HasData bool
 }
 
-// What a replay sends again: not there, or without its data, it cannot be.
+// The event that a replay sends. Without it, or without its data, there is no replay.
 func (q *Queries) ReplayableEvent(ctx context.Context, arg ReplayableEventParams) (ReplayableEventRow, error) {
 	row := q.db.QueryRow(ctx, ReplayableEvent, arg.TenantID, arg.CreatedAt, arg.ID)
 	var i ReplayableEventRow
@@ -1052,8 +1051,8 @@ type ScanAllFailedRow struct {
 	Ids     []id.UUID
 }
 
-// What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after
-// an attempt.
+// Deliveries that failed at least once and were not delivered yet: dead letters, retries, and deliveries that were
+// canceled after an attempt.
 func (q *Queries) ScanAllFailed(ctx context.Context, arg ScanAllFailedParams) (ScanAllFailedRow, error) {
 	row := q.db.QueryRow(ctx, ScanAllFailed,
 		arg.Newest,
@@ -1158,8 +1157,7 @@ type ScanDeadLettersRow struct {
 	Ids     []id.UUID
 }
 
-// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and no trial
-// (domain/delivery).
+// Failed deliveries; with open, only dead letters: failed, not replayed, not archived, and no trial (domain/delivery).
 func (q *Queries) ScanDeadLetters(ctx context.Context, arg ScanDeadLettersParams) (ScanDeadLettersRow, error) {
 	row := q.db.QueryRow(ctx, ScanDeadLetters,
 		arg.Newest,
@@ -1284,9 +1282,9 @@ type ScanEventRow struct {
 	Ids     []id.UUID
 }
 
-// The same for the deliveries of one event, in two parts: those that were made with it are at its moment in the primary
-// key; the others (replays, recoveries, and those of an event whose id was given) are in deliveries_later. The first six
-// bytes of an id are its moment (docs/adr/0024).
+// The same for the deliveries of one event, in two parts: those that were created with it have its moment in the
+// primary key; the others (replays, recoveries, and those of an event with a given id) are in deliveries_later. The
+// first six bytes of an id are its moment (docs/adr/0024).
 func (q *Queries) ScanEvent(ctx context.Context, arg ScanEventParams) (ScanEventRow, error) {
 	row := q.db.QueryRow(ctx, ScanEvent,
 		arg.Newest,
@@ -1339,7 +1337,7 @@ type ScanJobRow struct {
 	Ids     []id.UUID
 }
 
-// What a bulk job made.
+// The deliveries of a bulk job.
 func (q *Queries) ScanJob(ctx context.Context, arg ScanJobParams) (ScanJobRow, error) {
 	row := q.db.QueryRow(ctx, ScanJob,
 		arg.Newest,
@@ -1417,8 +1415,8 @@ SELECT least(now() - make_interval(days => t.retention_days),
 FROM tenants t WHERE t.id = $1
 `
 
-// A tenant's retention hides at once what the platform drops later, but nothing that still waits, and for a week nothing
-// that ended late. A millisecond is the precision of ids.
+// A tenant's retention hides at once what the platform drops later, except waiting deliveries, and for a week those
+// that ended late. Ids have the precision of a millisecond.
 func (q *Queries) VisibleSince(ctx context.Context, tenantID id.UUID) (time.Time, error) {
 	row := q.db.QueryRow(ctx, VisibleSince, tenantID)
 	var column_1 time.Time

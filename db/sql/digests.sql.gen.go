@@ -25,8 +25,8 @@ type ClaimSweepParams struct {
 	Seconds float64
 }
 
-// As ClaimPeriodic, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done
-// by the next sweep, and nothing is done twice, since every step has a row that says so.
+// As ClaimPeriodic, in a transaction of its own before a sweep of many tenants. If the worker dies, the next sweep
+// does the rest, and nothing twice, since every step has a row.
 func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string, error) {
 	row := q.db.QueryRow(ctx, ClaimSweep, arg.Name, arg.Seconds)
 	var name string
@@ -39,7 +39,7 @@ DELETE FROM digests d WHERE d.day < $1::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day)
 `
 
-// The last one of a tenant stays: it is what a clock that was put back is held against.
+// The last digest of a tenant stays: it is compared with a clock that was set back.
 func (q *Queries) DropOldDigests(ctx context.Context, before time.Time) (int64, error) {
 	result, err := q.db.Exec(ctx, DropOldDigests, before)
 	if err != nil {
@@ -83,7 +83,7 @@ type LastDigestRow struct {
 	CreatedAt time.Time
 }
 
-// The day of a tenant's last digest, and when it was made; no row: it had none.
+// The day of a tenant's last digest, and when it was created. No row: the tenant had none.
 func (q *Queries) LastDigest(ctx context.Context, tenantID id.UUID) (LastDigestRow, error) {
 	row := q.db.QueryRow(ctx, LastDigest, tenantID)
 	var i LastDigestRow
@@ -95,7 +95,7 @@ const MakePeriodicDue = `-- name: MakePeriodicDue :execrows
 UPDATE chores SET done_at = '-infinity' WHERE name = ANY($1::text[])
 `
 
-// A request from outside asks for a sweep: it is due now, whenever it was last done.
+// A request from outside makes the sweep due now.
 func (q *Queries) MakePeriodicDue(ctx context.Context, names []string) (int64, error) {
 	result, err := q.db.Exec(ctx, MakePeriodicDue, names)
 	if err != nil {
@@ -121,7 +121,7 @@ type SweptTenantsRow struct {
 	Name string
 }
 
-// The daily digest and the operators' alerts: what sweeps over all tenants ask. They run as the worker role.
+// The daily digest and the operators' alerts: reads of sweeps over all tenants. They run as the worker role.
 // The tenants that have endpoints, a page at a time.
 func (q *Queries) SweptTenants(ctx context.Context, arg SweptTenantsParams) ([]SweptTenantsRow, error) {
 	rows, err := q.db.Query(ctx, SweptTenants, arg.After, arg.Most)

@@ -78,7 +78,7 @@ const CountEndpoints = `-- name: CountEndpoints :one
 SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
 `
 
-// Listeners have a limit of their own.
+// Listeners have a separate limit.
 func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, CountEndpoints, tenantID)
 	var count int64
@@ -96,7 +96,7 @@ type DeleteEndpointParams struct {
 	ID       id.UUID
 }
 
-// Softly: its deliveries still name it. What it kept secret goes at once.
+// The row stays, since its deliveries name it. Its secrets are deleted at once.
 func (q *Queries) DeleteEndpoint(ctx context.Context, arg DeleteEndpointParams) error {
 	_, err := q.db.Exec(ctx, DeleteEndpoint, arg.TenantID, arg.ID)
 	return err
@@ -120,7 +120,7 @@ type EndpointLabelsRow struct {
 	Gone        bool
 }
 
-// What lists of deliveries show of their endpoints, deleted ones too.
+// The endpoints that lists of deliveries show, also deleted ones.
 func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) ([]EndpointLabelsRow, error) {
 	rows, err := q.db.Query(ctx, EndpointLabels, arg.TenantID, arg.Ids)
 	if err != nil {
@@ -426,8 +426,7 @@ const PlatformSettings = `-- name: PlatformSettings :one
 SELECT settings FROM platform
 `
 
-// Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
-// query here.
+// Endpoints. The row of a deleted one stays for the history of its deliveries; no query here finds it.
 // Limits and defaults of all tenants; a tenant's own lie over them.
 func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error) {
 	row := q.db.QueryRow(ctx, PlatformSettings)

@@ -99,7 +99,7 @@ const EndViews = `-- name: EndViews :exec
 DELETE FROM operator_views WHERE tenant_id = $1
 `
 
-// Operators look at it no more.
+// Ends operators' views of it.
 func (q *Queries) EndViews(ctx context.Context, tenantID id.UUID) error {
 	_, err := q.db.Exec(ctx, EndViews, tenantID)
 	return err
@@ -134,8 +134,8 @@ type EraseDeliveriesRow struct {
 	Next       time.Time
 }
 
-// Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by
-// index.
+// Some deliveries of one day, oldest first, with their attempts of any day; returns where the next ones begin. It
+// plans by index.
 func (q *Queries) EraseDeliveries(ctx context.Context, arg EraseDeliveriesParams) (EraseDeliveriesRow, error) {
 	row := q.db.QueryRow(ctx, EraseDeliveries,
 		arg.High,
@@ -241,7 +241,7 @@ type EraseRestParams struct {
 	Most     int32
 }
 
-// Some of what it has in each of the other tables.
+// Some rows of each of the other tables.
 func (q *Queries) EraseRest(ctx context.Context, arg EraseRestParams) (int64, error) {
 	row := q.db.QueryRow(ctx, EraseRest, arg.TenantID, arg.Most)
 	var n int64
@@ -253,7 +253,7 @@ const HasLanes = `-- name: HasLanes :one
 SELECT (EXISTS (SELECT FROM lanes l WHERE l.tenant_id = $1) OR EXISTS (SELECT FROM queue q WHERE q.tenant_id = $1))::boolean AS waits
 `
 
-// Whether the worker still has to end what waits, or to let go of it.
+// Whether the worker still has to end waiting deliveries, or to release a lane.
 func (q *Queries) HasLanes(ctx context.Context, tenantID id.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, HasLanes, tenantID)
 	var waits bool
@@ -356,8 +356,8 @@ type TenantHoldingsRow struct {
 	Waiting   int64
 }
 
-// The end of a tenant: what is taken away when it is deleted, and what a job erases after it. Runs as the console role.
-// What a tenant has that its end takes away. Waiting deliveries are counted up to 10,001.
+// The end of a tenant: what its deletion removes, and what a job erases later. Runs as the console role.
+// What the deletion of a tenant removes. Waiting deliveries are counted up to 10,001.
 func (q *Queries) TenantHoldings(ctx context.Context, tenantID id.UUID) (TenantHoldingsRow, error) {
 	row := q.db.QueryRow(ctx, TenantHoldings, tenantID)
 	var i TenantHoldingsRow
@@ -377,8 +377,8 @@ WHERE state = 'deleted' AND erased_at IS NULL AND deleted_at <= now() - make_int
 ORDER BY deleted_at LIMIT 100
 `
 
-// Those that were deleted a while ago: what was under way then has ended. What a tenant left behind when it moved can
-// be kept.
+// Tenants that were deleted a while ago: requests of that time have ended. The data that a moved tenant left can be
+// kept.
 func (q *Queries) TenantsToErase(ctx context.Context, seconds float64) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, TenantsToErase, seconds)
 	if err != nil {

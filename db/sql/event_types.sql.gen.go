@@ -119,8 +119,8 @@ type ListEventTypesParams struct {
 	Most       int32
 }
 
-// Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language. A tenant
-// has few types: all are read and sorted.
+// Names are ASCII and compared as bytes, so that a page ends at the same name in any locale. A tenant has few types:
+// all are read and sorted.
 func (q *Queries) ListEventTypes(ctx context.Context, arg ListEventTypesParams) ([]EventType, error) {
 	rows, err := q.db.Query(ctx, ListEventTypes,
 		arg.TenantID,
@@ -221,7 +221,7 @@ type VersionedEventTypesRow struct {
 	Versions *string
 }
 
-// Those whose versions are checked.
+// Types whose data is checked.
 func (q *Queries) VersionedEventTypes(ctx context.Context, arg VersionedEventTypesParams) ([]VersionedEventTypesRow, error) {
 	rows, err := q.db.Query(ctx, VersionedEventTypes, arg.TenantID, arg.Most)
 	if err != nil {

@@ -84,7 +84,7 @@ type EventsByIDRow struct {
 	ExternalID     *string
 }
 
-// Events by id, created between two moments; their data only where it is asked for.
+// Events by id, created between two moments; with data only if @with_data is true.
 func (q *Queries) EventsByID(ctx context.Context, arg EventsByIDParams) ([]EventsByIDRow, error) {
 	rows, err := q.db.Query(ctx, EventsByID,
 		arg.WithData,
@@ -151,8 +151,8 @@ type EventsOfExternalIDParams struct {
 	Most       int32
 }
 
-// The same of those with the producer's own id, which are few. Days from before there were such ids are left out: they
-// have no index for them.
+// The same for events with the producer's own id, which are few. Older days, which have no index for these ids, are
+// left out.
 func (q *Queries) EventsOfExternalID(ctx context.Context, arg EventsOfExternalIDParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, EventsOfExternalID,
 		arg.TenantID,
@@ -247,8 +247,8 @@ type GetEventParams struct {
 	ID        id.UUID
 }
 
-// Reading events. created_at comes from the id or from both ends of an interval of ids, always as parameters, so that
-// partitions prune; lists plan by index (PlanByIndex), whatever was planned before.
+// Reads of events. created_at comes from the id or from both ends of an interval of ids, always as parameters, so that
+// partitions prune; lists plan by index (PlanByIndex).
 func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, error) {
 	row := q.db.QueryRow(ctx, GetEvent, arg.TenantID, arg.CreatedAt, arg.ID)
 	var i Event
@@ -299,8 +299,8 @@ type LatestEventsRow struct {
 	Octets int32
 }
 
-// The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most
-// @scan rows are looked at.
+// The newest events whose type matches a pattern, and the size of each, without reading its data. At most @scan rows
+// are read.
 func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]LatestEventsRow, error) {
 	rows, err := q.db.Query(ctx, LatestEvents,
 		arg.Patterns,
@@ -368,9 +368,9 @@ type RoutesOfEventRow struct {
 	WhenHeld       string
 }
 
-// The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
-// first. An endpoint without a revision that old was created later. Endpoints and listeners that were deleted before
-// the event are left out.
+// The tenant's endpoints at one version of its routes: existing ones first, the newest of each first. An endpoint
+// without a revision of that age was created later. Endpoints and listeners that were deleted before the event are
+// left out.
 func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([]RoutesOfEventRow, error) {
 	rows, err := q.db.Query(ctx, RoutesOfEvent,
 		arg.TenantID,
@@ -451,8 +451,8 @@ type ScanEventsRow struct {
 	Ids     []id.UUID
 }
 
-// The first @most of the events whose ids lie between low and high, of those that match. A filter that matches rarely
-// must not read months of events for one page: at most @scan rows are looked at; reached is the last of them.
+// The first @most matching events whose ids lie between low and high. A filter that matches rarely must not read
+// months of events for one page: at most @scan rows are read; reached is the last of them.
 func (q *Queries) ScanEvents(ctx context.Context, arg ScanEventsParams) (ScanEventsRow, error) {
 	row := q.db.QueryRow(ctx, ScanEvents,
 		arg.Newest,
@@ -504,7 +504,7 @@ type SearchEventsRow struct {
 	Ids     []id.UUID
 }
 
-// Of the newest events below a point, those whose type, ordering key or trace is a text, or whose data holds some bytes.
+// The newest events below a point whose type, ordering key or trace equals a text, or whose data contains some bytes.
 // At most @scan events are read; reached is the oldest of them.
 func (q *Queries) SearchEvents(ctx context.Context, arg SearchEventsParams) (SearchEventsRow, error) {
 	row := q.db.QueryRow(ctx, SearchEvents,

@@ -143,8 +143,8 @@ type ExportEventsParams struct {
 	Bytes    int64
 }
 
-// What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
-// interval that prunes partitions; what hides things in lists, as being archived, hides nothing here.
+// The export of a tenant. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
+// interval that prunes partitions. Archived rows are exported too.
 // At most @most of them with at most @bytes of data together, but always one.
 func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]Event, error) {
 	rows, err := q.db.Query(ctx, ExportEvents,
@@ -221,8 +221,7 @@ type ExportRejectedRow struct {
 	Data           []byte
 }
 
-// What was emitted in SQL and became no event: bounded as ExportEvents does. Data over the limit of an event is left
-// out.
+// Entries of the outbox that became no event: bounded as ExportEvents is. Data over the limit of an event is left out.
 func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) ([]ExportRejectedRow, error) {
 	rows, err := q.db.Query(ctx, ExportRejected,
 		arg.Bytes,
@@ -276,8 +275,8 @@ type ExportSentRow struct {
 	Now time.Time
 }
 
-// When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than
-// anybody asks for. The log's ids are the nodes', its times the database's.
+// When an export of a tenant was last sent to its end, and the time now. No row: there was none in the period. The
+// log's ids are from the nodes, its times from the database.
 func (q *Queries) ExportSent(ctx context.Context, arg ExportSentParams) (ExportSentRow, error) {
 	row := q.db.QueryRow(ctx, ExportSent, arg.TenantID, arg.Seconds)
 	var i ExportSentRow

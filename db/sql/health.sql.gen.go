@@ -45,7 +45,7 @@ type ClearHealthParams struct {
 	TenantID   id.UUID
 }
 
-// An endpoint that is active again starts over. The epoch voids what its lane's owner has counted until now.
+// An endpoint that is active again starts over. The epoch voids the counts of its lane's owner.
 func (q *Queries) ClearHealth(ctx context.Context, arg ClearHealthParams) error {
 	_, err := q.db.Exec(ctx, ClearHealth, arg.EndpointID, arg.TenantID)
 	return err
@@ -235,10 +235,9 @@ type HealthToAssessRow struct {
 	PlatformSettings json.RawMessage
 }
 
-// Endpoint health: what the recorder counted (SaveHealth), judged and told.
-// Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last
-// success, what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that
-// changes.
+// Endpoint health: what the recorder counted (SaveHealth), its evaluation, and its notices.
+// Active endpoints with an open decision, page by page, or those of a list: failures since the last success, warnings,
+// and long outages. One row an endpoint, so that no changing column needs an index.
 func (q *Queries) HealthToAssess(ctx context.Context, arg HealthToAssessParams) ([]HealthToAssessRow, error) {
 	rows, err := q.db.Query(ctx, HealthToAssess, arg.After, arg.Endpoints, arg.Most)
 	if err != nil {
@@ -343,7 +342,7 @@ type LanePoliciesRow struct {
 	PlatformSettings json.RawMessage
 }
 
-// What decides about the health of endpoints: the settings of their tenants, and of the platform.
+// What the evaluation of endpoints depends on: the settings of their tenants, and of the platform.
 func (q *Queries) LanePolicies(ctx context.Context, endpoints []id.UUID) ([]LanePoliciesRow, error) {
 	rows, err := q.db.Query(ctx, LanePolicies, endpoints)
 	if err != nil {
@@ -377,8 +376,8 @@ type OldestHeldParams struct {
 	EndpointID id.UUID
 }
 
-// The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
-// ends there. What is to be sent later is as old as that moment.
+// The oldest delivery of an endpoint that waits and is older than an id: the scan begins at the tenant's oldest and
+// ends there. A delivery with a deliver_at is as old as that moment.
 func (q *Queries) OldestHeld(ctx context.Context, arg OldestHeldParams) ([]time.Time, error) {
 	rows, err := q.db.Query(ctx, OldestHeld, arg.TenantID, arg.Before, arg.EndpointID)
 	if err != nil {

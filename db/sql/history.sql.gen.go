@@ -60,7 +60,8 @@ type BeginHistoryParams struct {
 	Most   int32
 }
 
-// Some closed days that are still to be stored: those of tenants that stay, within their retention, for which nothing waits.
+// Some closed days that are not stored yet: of tenants that do not move, within their retention, without waiting
+// deliveries.
 func (q *Queries) BeginHistory(ctx context.Context, arg BeginHistoryParams) (int64, error) {
 	result, err := q.db.Exec(ctx, BeginHistory, arg.Before, arg.Most)
 	if err != nil {
@@ -494,7 +495,8 @@ type HistoryPartEndParams struct {
 	Bytes    int64
 }
 
-// Where the part that begins at a moment ends, so that it holds about so many deliveries and events, and about so many bytes of data.
+// Where the part that begins at a moment ends, so that it holds about @rows deliveries and events, and about @bytes of
+// data.
 func (q *Queries) HistoryPartEnd(ctx context.Context, arg HistoryPartEndParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, HistoryPartEnd,
 		arg.High,
@@ -764,7 +766,7 @@ type LockHistoryRowsParams struct {
 	High     time.Time
 }
 
-// Nobody changes what is read next until it is deleted: people archive and expunge.
+// The rows stay locked until they are deleted: people archive and expunge.
 func (q *Queries) LockHistoryRows(ctx context.Context, arg LockHistoryRowsParams) error {
 	_, err := q.db.Exec(ctx, LockHistoryRows, arg.TenantID, arg.Low, arg.High)
 	return err
@@ -823,7 +825,7 @@ type NextHistoryRow struct {
 	State    string
 }
 
-// What to work on: what people wait for comes first, then what leaves. What failed is tried again after a while.
+// The next work: restores that people wait for first, then exports. Failed work is tried again after a while.
 func (q *Queries) NextHistory(ctx context.Context, seconds float64) (NextHistoryRow, error) {
 	row := q.db.QueryRow(ctx, NextHistory, seconds)
 	var i NextHistoryRow
@@ -914,7 +916,7 @@ const StayHome = `-- name: StayHome :one
 SELECT pg_try_advisory_xact_lock_shared(hashtextextended(($1::uuid)::text, 19)) AS stays
 `
 
-// A tenant's move and its history keep out of each other's way: the mover holds this lock alone.
+// A tenant's move and its history exclude each other: the move holds this lock exclusively.
 func (q *Queries) StayHome(ctx context.Context, tenantID id.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, StayHome, tenantID)
 	var stays bool
@@ -935,7 +937,7 @@ type StoredDayOfParams struct {
 	Created  []time.Time
 }
 
-// The first of some events, by what they hold or by a replay of them, whose rows are in the store.
+// The first of some events whose rows are in the store, by the events or by a replay of them.
 func (q *Queries) StoredDayOf(ctx context.Context, arg StoredDayOfParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, StoredDayOf, arg.TenantID, arg.Events, arg.Created)
 	var day time.Time

@@ -75,7 +75,7 @@ SELECT EXISTS (SELECT FROM people p JOIN memberships m ON m.person_id = p.id JOI
 	WHERE p.email = $1 AND p.disabled_at IS NULL AND t.state <> 'deleted') AS found
 `
 
-// Whether an address is that of a member of a tenant here.
+// Whether an address belongs to a member of a tenant here.
 func (q *Queries) HasMember(ctx context.Context, email string) (bool, error) {
 	row := q.db.QueryRow(ctx, HasMember, email)
 	var found bool
@@ -127,7 +127,7 @@ const HomeName = `-- name: HomeName :one
 SELECT name FROM home
 `
 
-// Homes: which one this database is, and what it has that another home asks for.
+// Homes: the name of this database, and what another home asks it.
 // No row: the installation has no homes.
 func (q *Queries) HomeName(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, HomeName)

@@ -79,8 +79,8 @@ type FindInboxRow struct {
 	EndpointID id.UUID
 }
 
-// Test inboxes: what the receiver of Posthorn's own was sent.
-// Whose inbox is this? Runs before any tenant is known.
+// Test inboxes: the requests that Posthorn's own receiver got.
+// The inbox of a token. Runs before the tenant is known.
 func (q *Queries) FindInbox(ctx context.Context, tokenHash []byte) (FindInboxRow, error) {
 	row := q.db.QueryRow(ctx, FindInbox, tokenHash)
 	var i FindInboxRow
@@ -229,7 +229,7 @@ type ListInboxRequestsRow struct {
 	SecretHint string
 }
 
-// Newest first. What is too old is not shown, swept or not. The body is read one at a time.
+// Newest first, without requests that are too old, swept or not. The body is read one at a time.
 func (q *Queries) ListInboxRequests(ctx context.Context, arg ListInboxRequestsParams) ([]ListInboxRequestsRow, error) {
 	rows, err := q.db.Query(ctx, ListInboxRequests,
 		arg.TenantID,

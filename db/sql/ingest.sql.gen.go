@@ -25,8 +25,8 @@ type AssertRoutesParams struct {
 	Versions []int64
 }
 
-// Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint
-// that was acknowledged before an event is never missed. An error is what a pipeline stops at.
+// Fails the transaction if the routes changed since the batch was fanned out: no event misses an endpoint that was
+// acknowledged before it. It is an error because an error stops a pipeline.
 func (q *Queries) AssertRoutes(ctx context.Context, arg AssertRoutesParams) error {
 	_, err := q.db.Exec(ctx, AssertRoutes, arg.Tenants, arg.Versions)
 	return err
@@ -407,7 +407,7 @@ type RoutingTenantsRow struct {
 
 // The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements
 // travel together, as one round trip (db/queue/store.go).
-// Versions first, endpoints after: what is read later can be newer than its version, never older.
+// Versions first, endpoints after: the endpoints can be newer than the version, never older.
 func (q *Queries) RoutingTenants(ctx context.Context, tenants []id.UUID) ([]RoutingTenantsRow, error) {
 	rows, err := q.db.Query(ctx, RoutingTenants, tenants)
 	if err != nil {
@@ -454,7 +454,7 @@ type RoutingTypesRow struct {
 	Versions    *string
 }
 
-// Of a strict catalogue all types, of another those that check data.
+// All types of a strict catalogue; of another, those that check data.
 func (q *Queries) RoutingTypes(ctx context.Context, arg RoutingTypesParams) ([]RoutingTypesRow, error) {
 	rows, err := q.db.Query(ctx, RoutingTypes, arg.Tenants, arg.Strict)
 	if err != nil {

@@ -91,7 +91,7 @@ type ClaimPeriodicParams struct {
 }
 
 // Periodic maintenance, done by the first worker that finds it due.
-// Claims a periodic job that was not done for so many seconds, by the database's clock. No row: it is not due, or
+// Claims a periodic job that was not done within an interval, by the database's clock. No row: it is not due, or
 // another worker does it.
 func (q *Queries) ClaimPeriodic(ctx context.Context, arg ClaimPeriodicParams) (string, error) {
 	row := q.db.QueryRow(ctx, ClaimPeriodic, arg.Chore, arg.Seconds)
@@ -108,7 +108,7 @@ SELECT count(*) FROM (SELECT 1 FROM dead_letters x
 		AND x.trial IS NOT TRUE LIMIT 100000) d
 `
 
-// Of all tenants (domain/delivery says what a dead letter is). What a tenant's retention hides is not counted.
+// Of all tenants (domain/delivery defines dead letters). What a tenant's retention hides is not counted.
 func (q *Queries) CountDeadLetters(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, CountDeadLetters)
 	var count int64
@@ -183,7 +183,7 @@ const DropOldFailures = `-- name: DropOldFailures :execrows
 DELETE FROM endpoint_failures WHERE bucket < now() - interval '2 days'
 `
 
-// People are told of the last 24 hours.
+// The notice covers the last 24 hours.
 func (q *Queries) DropOldFailures(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, DropOldFailures)
 	if err != nil {
@@ -269,7 +269,7 @@ type FailDeliveriesRow struct {
 	EventType  string
 }
 
-// Ends deliveries whose queue rows were taken; the result feeds the dead letters.
+// Ends deliveries whose queue rows were deleted; the result becomes dead letters.
 func (q *Queries) FailDeliveries(ctx context.Context, arg FailDeliveriesParams) ([]FailDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, FailDeliveries,
 		arg.Reason,
@@ -365,7 +365,7 @@ WITH taken AS (
 	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us, least_us, most_us)
 	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us, g.least_us, g.most_us
 	FROM (
-		-- Entries of older processes do not say what took least and most.
+		-- Entries of older processes have no shortest and longest duration.
 		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us,
 			min(coalesce(u.least_us, 0)) AS least_us, max(coalesce(u.most_us, 2147483647)) AS most_us
 		FROM (SELECT unnest(t.stat_endpoint) AS endpoint_id, unnest(t.stat_type) AS event_type, unnest(t.stat_minute) AS minute,
@@ -391,9 +391,8 @@ WITH taken AS (
 SELECT count(*) FROM taken
 `
 
-// Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
-// matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function again for
-// every entry.
+// Moves entries of the ledger into the totals and the roll-ups of minutes. Readers add both, so the moment does not
+// matter. The arrays are unnested in the select list: ROWS FROM would set up each function again for every entry.
 func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, FoldLedger, most)
 	var count int64
@@ -538,11 +537,11 @@ type PendingByAgeRow struct {
 	LagSeconds float64
 }
 
-// How many deliveries wait, by age and by reason (domain/condition), how many of them nothing but the platform keeps (ready), and how
-// long the oldest of those has been due; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
-// The states of lanes are computed before the join (OFFSET 0), once each.
-// Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
-// each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
+// How many deliveries wait, by age and by reason (domain/condition), how many of them only the platform delays
+// (ready), and for how long the oldest of those has been due; counted up to a bound that keeps the query cheap.
+// Deliveries of a deleted endpoint have no reason. The states of lanes are computed before the join (OFFSET 0), once
+// each. Ages come from comparing ids, which begin with their time, and only the oldest id of each lane is decoded:
+// decoding each takes ten times as long, a fifth of a second of a core with a long backlog.
 func (q *Queries) PendingByAge(ctx context.Context, silentSeconds float64) ([]PendingByAgeRow, error) {
 	rows, err := q.db.Query(ctx, PendingByAge, silentSeconds)
 	if err != nil {
@@ -714,7 +713,7 @@ type TakeExpiringRowsRow struct {
 	Attempts   int16
 }
 
-// Rows whose delivery or event is of a day that is about to be dropped, and that could be sent since before @overdue.
+// Rows whose delivery or event is of a day that will be dropped, and that could be sent since before @overdue.
 func (q *Queries) TakeExpiringRows(ctx context.Context, arg TakeExpiringRowsParams) ([]TakeExpiringRowsRow, error) {
 	rows, err := q.db.Query(ctx, TakeExpiringRows, arg.Before, arg.Overdue, arg.Most)
 	if err != nil {

@@ -21,7 +21,7 @@ type BumpLaneParams struct {
 	EndpointID id.UUID
 }
 
-// Something about the lane or its rows changed: its owner forgets what it read ahead and looks again.
+// The lane or its rows changed: its owner drops what it read ahead and reads again.
 func (q *Queries) BumpLane(ctx context.Context, arg BumpLaneParams) error {
 	_, err := q.db.Exec(ctx, BumpLane, arg.TenantID, arg.EndpointID)
 	return err
@@ -36,7 +36,7 @@ type DeleteLaneParams struct {
 	EndpointID id.UUID
 }
 
-// The owner fails what is queued, then the lane goes.
+// The owner fails the queued deliveries, then deletes the lane.
 func (q *Queries) DeleteLane(ctx context.Context, arg DeleteLaneParams) error {
 	_, err := q.db.Exec(ctx, DeleteLane, arg.TenantID, arg.EndpointID)
 	return err
@@ -54,7 +54,7 @@ type EndWaitParams struct {
 	Before    *time.Time
 }
 
-// Somebody ends the wait that the endpoint asked for with Retry-After. The epoch voids what the lane's owner heard before.
+// A person ends the wait that the endpoint asked for with Retry-After. The epoch voids what the lane's owner knew.
 func (q *Queries) EndWait(ctx context.Context, arg EndWaitParams) (int64, error) {
 	result, err := q.db.Exec(ctx, EndWait, arg.TenantID, arg.Endpoints, arg.Before)
 	if err != nil {
@@ -92,7 +92,7 @@ type HoldLaneParams struct {
 	EndpointID id.UUID
 }
 
-// Holding and releasing write this one row, whatever the backlog.
+// Holding and releasing write only this row, whatever the backlog.
 func (q *Queries) HoldLane(ctx context.Context, arg HoldLaneParams) error {
 	_, err := q.db.Exec(ctx, HoldLane, arg.Held, arg.TenantID, arg.EndpointID)
 	return err
@@ -109,7 +109,7 @@ type InsertLaneParams struct {
 	Held       bool
 }
 
-// What handlers tell the owner of a lane. The owner looks at rev once a second; the notification is for haste.
+// Messages from handlers to the owner of a lane. The owner reads rev once a second; the notification makes it faster.
 func (q *Queries) InsertLane(ctx context.Context, arg InsertLaneParams) error {
 	_, err := q.db.Exec(ctx, InsertLane, arg.EndpointID, arg.TenantID, arg.Held)
 	return err
@@ -151,7 +151,7 @@ type WaitsOfRow struct {
 	LookAt     *time.Time
 }
 
-// The waits that endpoints of a tenant asked for, as far as they are not over.
+// The waits that endpoints of a tenant asked for and that are not over.
 func (q *Queries) WaitsOf(ctx context.Context, arg WaitsOfParams) ([]WaitsOfRow, error) {
 	rows, err := q.db.Query(ctx, WaitsOf, arg.TenantID, arg.Endpoints)
 	if err != nil {

@@ -100,7 +100,7 @@ type CountLeasedParams struct {
 	EndpointID id.UUID
 }
 
-// What was leased and has no result yet.
+// Leased deliveries without a result.
 func (q *Queries) CountLeased(ctx context.Context, arg CountLeasedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, CountLeased, arg.TenantID, arg.EndpointID)
 	var count int64
@@ -113,8 +113,8 @@ const CountListeners = `-- name: CountListeners :one
 SELECT count(*) FROM listeners WHERE tenant_id = $1
 `
 
-// Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and reports each
-// result.
+// Listeners: endpoints whose lane no worker leases. A client receives the queued deliveries over a stream and reports
+// each result.
 func (q *Queries) CountListeners(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, CountListeners, tenantID)
 	var count int64
@@ -144,7 +144,7 @@ type EndListenedParams struct {
 	Ids     []id.UUID
 }
 
-// Ends deliveries whose queue rows were taken, of a deleted listener.
+// Ends deliveries of a deleted listener whose queue rows were deleted.
 func (q *Queries) EndListened(ctx context.Context, arg EndListenedParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, EndListened,
 		arg.Reason,
@@ -196,7 +196,7 @@ type ForgetStaleParams struct {
 	EndpointID id.UUID
 }
 
-// What was canceled while the client had it, and never got a result.
+// Deliveries that were canceled while the client had them, and never got a result.
 func (q *Queries) ForgetStale(ctx context.Context, arg ForgetStaleParams) error {
 	_, err := q.db.Exec(ctx, ForgetStale, arg.TenantID, arg.EndpointID)
 	return err
@@ -405,7 +405,7 @@ type NextToLeaseRow struct {
 	FirstID    *id.UUID
 }
 
-// The head of the lane, without what is in the client's hands.
+// The head of the lane, without leased deliveries.
 func (q *Queries) NextToLease(ctx context.Context, arg NextToLeaseParams) ([]NextToLeaseRow, error) {
 	rows, err := q.db.Query(ctx, NextToLease, arg.TenantID, arg.EndpointID, arg.Most)
 	if err != nil {
@@ -456,8 +456,8 @@ type PeekListenerRow struct {
 	Waits  bool
 }
 
-// What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators
-// have paused is not handed out either.
+// A stream runs it several times a second, and usually nothing else: no write, no lock. Deliveries that operators have
+// paused are not leased.
 func (q *Queries) PeekListener(ctx context.Context, arg PeekListenerParams) (PeekListenerRow, error) {
 	row := q.db.QueryRow(ctx, PeekListener, arg.TenantID, arg.EndpointID)
 	var i PeekListenerRow
@@ -506,7 +506,7 @@ type TakeBackParams struct {
 	Seen       int64
 }
 
-// What the client has not seen is given out again, under another number.
+// What the previous stream did not deliver is leased again, under another number.
 func (q *Queries) TakeBack(ctx context.Context, arg TakeBackParams) error {
 	_, err := q.db.Exec(ctx, TakeBack, arg.TenantID, arg.EndpointID, arg.Seen)
 	return err

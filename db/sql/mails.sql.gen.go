@@ -38,7 +38,8 @@ type ClaimMailsRow struct {
 	CreatedAt time.Time
 }
 
-// Mails that are due. The claim holds for so many seconds, so that a worker that dies gives it up; tries counts it.
+// Mails that are due. The claim has an end, so that another worker can take the mails of one that died; tries counts
+// it.
 func (q *Queries) ClaimMails(ctx context.Context, arg ClaimMailsParams) ([]ClaimMailsRow, error) {
 	rows, err := q.db.Query(ctx, ClaimMails, arg.Seconds, arg.Most)
 	if err != nil {
@@ -140,7 +141,7 @@ type DropOldMailsParams struct {
 	Most   int32
 }
 
-// What was sent is kept for a while for the operators' mail log; no longer, since it names people.
+// Sent mails are kept for a while for the operators' mail log, and not longer, since they name people.
 func (q *Queries) DropOldMails(ctx context.Context, arg DropOldMailsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, DropOldMails, arg.Before, arg.Most)
 	if err != nil {
@@ -266,8 +267,7 @@ type MarkMailSentParams struct {
 	ID         id.UUID
 }
 
-// What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail
-// sent.
+// A sealed body had a link: it is deleted. A worker that was stopped for a while finds the mail sent.
 func (q *Queries) MarkMailSent(ctx context.Context, arg MarkMailSentParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MarkMailSent, arg.ProviderID, arg.Note, arg.ID)
 	if err != nil {
@@ -320,8 +320,8 @@ const WaitingMails = `-- name: WaitingMails :one
 SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= clock_timestamp() + interval '5 minutes'
 `
 
-// Those that the console driver will have in its mailbox in a moment; one that a worker has taken is due again later: five minutes after
-// it was taken, which can be after this transaction began.
+// Mails that the console driver will soon have in its mailbox. A mail that a worker claimed is due again five minutes
+// after the claim, which can be after this transaction began.
 func (q *Queries) WaitingMails(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, WaitingMails)
 	var count int64

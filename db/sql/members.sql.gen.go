@@ -206,7 +206,7 @@ type ListInvitationsRow struct {
 	MailFailed bool
 }
 
-// All, or one alone.
+// All, or one.
 func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams) ([]ListInvitationsRow, error) {
 	rows, err := q.db.Query(ctx, ListInvitations,
 		arg.TenantID,
@@ -274,7 +274,7 @@ type ListMembersRow struct {
 }
 
 // Members and invitations of one tenant.
-// All, or one alone.
+// All, or one.
 func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]ListMembersRow, error) {
 	rows, err := q.db.Query(ctx, ListMembers,
 		arg.TenantID,

@@ -80,7 +80,7 @@ type DropOldNoticesParams struct {
 	Most   int32
 }
 
-// What was told long ago, save what is still to be told.
+// Old notices, without those that still need a mail.
 func (q *Queries) DropOldNotices(ctx context.Context, arg DropOldNoticesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, DropOldNotices, arg.Before, arg.Most)
 	if err != nil {
@@ -106,7 +106,7 @@ type InsertNoticeParams struct {
 	CreatedAt  time.Time
 }
 
-// Notices: what Posthorn tells a tenant.
+// Notices to a tenant.
 // No row: one with this key is there already.
 func (q *Queries) InsertNotice(ctx context.Context, arg InsertNoticeParams) (int64, error) {
 	result, err := q.db.Exec(ctx, InsertNotice,
@@ -141,7 +141,7 @@ type ListNoticesParams struct {
 	Most       int32
 }
 
-// Of some kinds, or of all; of one endpoint alone where that is asked for.
+// Of some kinds or of all, of one endpoint or of all.
 func (q *Queries) ListNotices(ctx context.Context, arg ListNoticesParams) ([]NoticeRow, error) {
 	rows, err := q.db.Query(ctx, ListNotices,
 		arg.TenantID,
@@ -207,7 +207,7 @@ type NoticeMembersRow struct {
 	Email    string
 }
 
-// Who could be told, with what they are in the tenant.
+// The possible recipients, with their roles in the tenant.
 func (q *Queries) NoticeMembers(ctx context.Context, tenantID id.UUID) ([]NoticeMembersRow, error) {
 	rows, err := q.db.Query(ctx, NoticeMembers, tenantID)
 	if err != nil {
@@ -242,7 +242,7 @@ type NoticePreferencesRow struct {
 	Wanted    bool
 }
 
-// What people chose for one kind.
+// People's choices for one kind.
 func (q *Queries) NoticePreferences(ctx context.Context, arg NoticePreferencesParams) ([]NoticePreferencesRow, error) {
 	rows, err := q.db.Query(ctx, NoticePreferences, arg.TenantID, arg.Kind)
 	if err != nil {
@@ -294,7 +294,7 @@ type PreferencesOfRow struct {
 	Wanted bool
 }
 
-// What one recipient chose.
+// One recipient's choices.
 func (q *Queries) PreferencesOf(ctx context.Context, arg PreferencesOfParams) ([]PreferencesOfRow, error) {
 	rows, err := q.db.Query(ctx, PreferencesOf, arg.TenantID, arg.Recipient)
 	if err != nil {
@@ -324,7 +324,7 @@ type RecipientRoleParams struct {
 	PersonID id.UUID
 }
 
-// What a person is in the tenant. No row: nothing any more.
+// A person's role in the tenant. No row: no longer a member.
 func (q *Queries) RecipientRole(ctx context.Context, arg RecipientRoleParams) (string, error) {
 	row := q.db.QueryRow(ctx, RecipientRole, arg.TenantID, arg.PersonID)
 	var role string
@@ -394,8 +394,8 @@ type TakeUnmailedRow struct {
 	Trial          bool
 }
 
-// Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
-// the notices. A trial is what a test event, a test inbox or a listener caused: it alerts no operator.
+// Notices whose mails are not in the outbox yet, with their tenant. The same transaction inserts the mails and marks
+// the notices. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
 func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnmailed, most)
 	if err != nil {

@@ -90,7 +90,7 @@ const PlatformSubscriptions = `-- name: PlatformSubscriptions :many
 SELECT event_types FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
 `
 
-// What the endpoints of the platform's tenant subscribe to.
+// The event types that the endpoints of the platform's tenant subscribe to.
 func (q *Queries) PlatformSubscriptions(ctx context.Context, tenantID id.UUID) ([][]string, error) {
 	rows, err := q.db.Query(ctx, PlatformSubscriptions, tenantID)
 	if err != nil {
@@ -161,7 +161,7 @@ type TakeUnannouncedRow struct {
 	URL         string
 }
 
-// Dead letters with what is known of their deliveries.
+// Dead letters with the facts of their deliveries.
 func (q *Queries) TakeUnannounced(ctx context.Context, most int32) ([]TakeUnannouncedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnannounced, most)
 	if err != nil {

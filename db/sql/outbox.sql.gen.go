@@ -155,8 +155,7 @@ const OutboxWaits = `-- name: OutboxWaits :one
 SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now())
 `
 
-// The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored
-// them.
+// The outbox: events that a product emitted in its own transaction (posthorn.emit), until the relay has stored them.
 func (q *Queries) OutboxWaits(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, OutboxWaits)
 	var exists bool
@@ -205,8 +204,7 @@ type RejectedByReasonRow struct {
 	Newest   time.Time
 }
 
-// How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever
-// happened.
+// How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page always opens.
 func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedByReasonRow, error) {
 	rows, err := q.db.Query(ctx, RejectedByReason, most)
 	if err != nil {
@@ -266,9 +264,8 @@ type TakeOutboxParams struct {
 	Most    int32
 }
 
-// What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
-// one": ids are drawn before their transactions commit, and a late one would be passed over for ever. Rows of some
-// tenants can be left out.
+// Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
+// before their transactions commit, and a late one would be skipped. Rows of some tenants can be left out.
 func (q *Queries) TakeOutbox(ctx context.Context, arg TakeOutboxParams) ([]Outbox, error) {
 	rows, err := q.db.Query(ctx, TakeOutbox, arg.Without, arg.Most)
 	if err != nil {

@@ -27,7 +27,7 @@ type DispatchPausesRow struct {
 	Suspended  bool
 }
 
-// What workers follow: of a suspended tenant nothing is sent either.
+// The pauses that workers follow. Nothing is sent of a suspended tenant either.
 func (q *Queries) DispatchPauses(ctx context.Context) ([]DispatchPausesRow, error) {
 	rows, err := q.db.Query(ctx, DispatchPauses)
 	if err != nil {
@@ -161,8 +161,8 @@ type ListPausesRow struct {
 	URL           string
 }
 
-// Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it
-// is concerned, and no more.
+// Pauses of dispatch. Operators create and end them as the console role; workers read them all; a tenant sees only
+// that a pause concerns it.
 // With the names that people know; the widest first.
 func (q *Queries) ListPauses(ctx context.Context) ([]ListPausesRow, error) {
 	rows, err := q.db.Query(ctx, ListPauses)
@@ -215,7 +215,7 @@ type PauseOfTenantRow struct {
 	Since  time.Time
 }
 
-// The widest pause that concerns a whole tenant, as the tenant is told of it; no row: none.
+// The widest pause that concerns a whole tenant, as the tenant can see it. No row: none.
 func (q *Queries) PauseOfTenant(ctx context.Context, tenantID id.UUID) ([]PauseOfTenantRow, error) {
 	rows, err := q.db.Query(ctx, PauseOfTenant, tenantID)
 	if err != nil {

@@ -181,7 +181,7 @@ type EndDiscrepanciesParams struct {
 	Tenants []id.UUID
 }
 
-// Pages that agree again. What was accepted is so no more: if it comes back, it is news.
+// Pages that agree again. They are no longer accepted: a later discrepancy is new.
 func (q *Queries) EndDiscrepancies(ctx context.Context, arg EndDiscrepanciesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, EndDiscrepancies, arg.Day, arg.Tenants)
 	if err != nil {
@@ -256,7 +256,7 @@ type ListDiscrepanciesRow struct {
 	TenantName     string
 }
 
-// What differs first, then what was accepted, then what did.
+// Open discrepancies first, then accepted ones, then past ones.
 func (q *Queries) ListDiscrepancies(ctx context.Context, arg ListDiscrepanciesParams) ([]ListDiscrepanciesRow, error) {
 	rows, err := q.db.Query(ctx, ListDiscrepancies, arg.OpenAlone, arg.Most)
 	if err != nil {
@@ -338,8 +338,8 @@ type NextPagesToReconcileRow struct {
 	Accepted int64
 }
 
-// The tenants after one, without deleted ones, whose rows are being erased, with how many deliveries their pages of a
-// day should hold.
+// The tenants after one, without deleted ones, whose rows are being erased, with the expected number of deliveries of
+// their pages of a day.
 func (q *Queries) NextPagesToReconcile(ctx context.Context, arg NextPagesToReconcileParams) ([]NextPagesToReconcileRow, error) {
 	rows, err := q.db.Query(ctx, NextPagesToReconcile, arg.Day, arg.After, arg.Most)
 	if err != nil {
@@ -420,7 +420,7 @@ type ReconcilePagesRow struct {
 	Queued        int64
 }
 
-// Pages of a day by the books, the ledger included, beside what the tables hold of them; without days whose rows are in storage.
+// Pages of a day by the totals and the ledger, and by the tables; without days whose rows are in storage.
 func (q *Queries) ReconcilePages(ctx context.Context, arg ReconcilePagesParams) ([]ReconcilePagesRow, error) {
 	rows, err := q.db.Query(ctx, ReconcilePages,
 		arg.Tenants,
@@ -469,8 +469,8 @@ const ReconcileProgress = `-- name: ReconcileProgress :one
 SELECT name, day, after, checked, round_at FROM book_checks WHERE name = $1
 `
 
-// The check of the books against the tables. Each look is one statement, and so sees one moment: no work under way
-// disturbs it. It runs as the worker role, a few pages at a time.
+// The comparison of the totals with the tables. Each read is one statement, and so sees one moment: concurrent work
+// does not disturb it. It runs as the worker role, a few pages at a time.
 // Where a check stopped.
 func (q *Queries) ReconcileProgress(ctx context.Context, name string) (ReconcileRow, error) {
 	row := q.db.QueryRow(ctx, ReconcileProgress, name)

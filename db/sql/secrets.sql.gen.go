@@ -54,8 +54,8 @@ type ExpireSecretsParams struct {
 	Kept           id.UUID
 }
 
-// What signed alone until now goes on signing for the overlap. A secret that was retired before keeps its end, except
-// that an overlap of nothing ends everything at once: that is what one asks for after a leak.
+// The secret that signed until now also signs during the overlap. A secret that was retired before keeps its end. An
+// overlap of zero ends everything at once: it is for a leak.
 func (q *Queries) ExpireSecrets(ctx context.Context, arg ExpireSecretsParams) error {
 	_, err := q.db.Exec(ctx, ExpireSecrets,
 		arg.OverlapSeconds,

@@ -51,7 +51,7 @@ type EndSessionsOfParams struct {
 	But     id.UUID
 }
 
-// All of a person or an operator but one: the zero id keeps none.
+// All of a person or an operator except one: the zero id keeps none.
 func (q *Queries) EndSessionsOf(ctx context.Context, arg EndSessionsOfParams) (int64, error) {
 	result, err := q.db.Exec(ctx, EndSessionsOf, arg.OwnerID, arg.But)
 	if err != nil {
@@ -95,8 +95,8 @@ type FindSessionRow struct {
 	Disabled   bool
 }
 
-// Which session is this, and whose? The times are given with the database's own, which alone decides what has expired:
-// a web server whose clock steps back revives no session.
+// The session of a token, and its account. The times come with the database's time, which decides what has expired: a
+// web server whose clock is set back revives no session.
 func (q *Queries) FindSession(ctx context.Context, hash []byte) (FindSessionRow, error) {
 	row := q.db.QueryRow(ctx, FindSession, hash)
 	var i FindSessionRow

@@ -114,8 +114,8 @@ type EndSSOSessionsParams struct {
 	Sid      string
 }
 
-// What a provider's logout token names: one session by its id, or all of an account. Of a session whose id the provider
-// did not tell, the account is all that is known. No tenant: those of operators.
+// The sessions that a provider's logout token names: one by its id, or all of an account. A session without the
+// provider's id is found by the account. Sessions without a tenant are those of operators.
 func (q *Queries) EndSSOSessions(ctx context.Context, arg EndSSOSessionsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, EndSSOSessions, arg.TenantID, arg.Subject, arg.Sid)
 	if err != nil {
@@ -337,7 +337,7 @@ const LockSSO = `-- name: LockSSO :one
 SELECT tenant_id, issuer, client_id, client_secret, role_claim, role_map, default_role, join_members, trust_email, sso_only, break_glass, session_seconds, created_at, updated_at FROM sso_connections WHERE tenant_id = $1 FOR UPDATE
 `
 
-// Sign-ins of one tenant happen one after the other, and none while the connection changes.
+// Sign-ins of one tenant are serialized, also with changes of the connection.
 func (q *Queries) LockSSO(ctx context.Context, tenantID id.UUID) (SSOConnection, error) {
 	row := q.db.QueryRow(ctx, LockSSO, tenantID)
 	var i SSOConnection
@@ -526,7 +526,7 @@ type UnlinkPersonRow struct {
 	ID       id.UUID
 }
 
-// In the tenants whose member the person is: where the person was removed, the row remembers that.
+// In the tenants of which the person is a member: if the person was removed, the row has the removal.
 func (q *Queries) UnlinkPerson(ctx context.Context, personID id.UUID) ([]UnlinkPersonRow, error) {
 	rows, err := q.db.Query(ctx, UnlinkPerson, personID)
 	if err != nil {

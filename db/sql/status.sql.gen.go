@@ -16,8 +16,8 @@ SELECT (coalesce(sum(pg_relation_size(to_regclass('posthorn.attempts_y' || to_ch
 FROM generate_series($1::date, (now() AT TIME ZONE 'UTC')::date, interval '1 day') AS d(day)
 `
 
-// The status page: how the platform does, from a sample of what it wrote down of late. Nothing of one tenant is told.
-// Runs as the console role.
+// The status page: the platform's performance, from a sample of recent rows, without data of one tenant. Runs as the
+// console role.
 // How many pages the attempts since a day fill, to choose how many of them are looked at.
 func (q *Queries) AttemptPages(ctx context.Context, day time.Time) (int64, error) {
 	row := q.db.QueryRow(ctx, AttemptPages, day)
@@ -66,10 +66,10 @@ type LatencyByHourRow struct {
 	P99  float64
 }
 
-// From acknowledgement to the first request, in seconds, of deliveries to endpoints that were healthy and in no order:
-// neither replays nor events that were to be sent later. The time for which an endpoint's own limits held a delivery
-// back is left out. Deliveries and events are looked up by their primary keys: the OFFSET and the LIMIT leave the
-// planner no other way, whatever it believes about a day without statistics.
+// From acknowledgement to the first request, in seconds, of unordered deliveries to healthy endpoints, without replays
+// and events with a deliver_at. The time for which an endpoint's own limits delayed a delivery is left out. Deliveries
+// and events are looked up by their primary keys: the OFFSET and the LIMIT leave the planner no other choice, also for
+// a day without statistics.
 func (q *Queries) LatencyByHour(ctx context.Context, arg LatencyByHourParams) ([]LatencyByHourRow, error) {
 	rows, err := q.db.Query(ctx, LatencyByHour, arg.Percent, arg.Since)
 	if err != nil {

@@ -18,8 +18,8 @@ const BumpRouting = `-- name: BumpRouting :one
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = $1 RETURNING routing_version
 `
 
-// Within a change of what routes, or of how an endpoint is sent to: changes of one tenant happen one after the other, and
-// an event that is stored after one of them has its version or a newer one.
+// For a change of routes, or of how an endpoint is sent to: changes of one tenant are serialized, and an event that is
+// stored after a change has its version or a newer one.
 func (q *Queries) BumpRouting(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, BumpRouting, tenantID)
 	var routing_version int64
@@ -193,7 +193,7 @@ const LockTenant = `-- name: LockTenant :one
 SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
 `
 
-// Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
+// Changes of one tenant's settings are serialized, so that the audit log has what each of them changed.
 func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, error) {
 	row := q.db.QueryRow(ctx, LockTenant, tenantID)
 	var i Tenant

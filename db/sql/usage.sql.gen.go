@@ -25,8 +25,8 @@ type DrawTokensParams struct {
 	Want     int32
 }
 
-// What tenants can use and have used.
-// From the bucket of a tenant's events a second: fewer where there are not so many.
+// Limits and usage of tenants.
+// From the bucket of a tenant's events per second: fewer if the bucket has fewer.
 func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (int32, error) {
 	row := q.db.QueryRow(ctx, DrawTokens,
 		arg.TenantID,
@@ -48,7 +48,7 @@ type EventsSinceParams struct {
 	Since    time.Time
 }
 
-// A tenant's events of the days since one, exactly: what no job has folded yet included.
+// A tenant's events since a day, exactly, with those that no job has folded yet.
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) (int64, error) {
 	row := q.db.QueryRow(ctx, EventsSince, arg.TenantID, arg.Since)
 	var events int64
@@ -75,7 +75,7 @@ type MonthsEventsRow struct {
 	Events   int64
 }
 
-// What tenants have emitted since a day, as far as it is folded: some seconds are missing. Only tenants that the
+// Tenants' events since a day, as far as they are folded: the last seconds are missing. Only tenants that the
 // platform's settings or their own can limit.
 func (q *Queries) MonthsEvents(ctx context.Context, arg MonthsEventsParams) ([]MonthsEventsRow, error) {
 	rows, err := q.db.Query(ctx, MonthsEvents, arg.Since, arg.Everybody)

@@ -102,7 +102,7 @@ type SupersedeVerificationsParams struct {
 	EndpointID id.UUID
 }
 
-// Verifications: a row asks for one, a job of the worker makes it.
+// Verifications: a row requests one, a job of the worker sends it.
 func (q *Queries) SupersedeVerifications(ctx context.Context, arg SupersedeVerificationsParams) error {
 	_, err := q.db.Exec(ctx, SupersedeVerifications, arg.TenantID, arg.EndpointID)
 	return err

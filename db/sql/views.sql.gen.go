@@ -58,7 +58,7 @@ type FindViewRow struct {
 	TenantState  account.TenantState
 }
 
-// The row is held until the page is entered in the audit log: a look can't be ended in between.
+// The row is locked until the page is entered in the audit log: a view can't end in between.
 func (q *Queries) FindView(ctx context.Context, arg FindViewParams) (FindViewRow, error) {
 	row := q.db.QueryRow(ctx, FindView, arg.SessionID, arg.TenantID)
 	var i FindViewRow
@@ -92,7 +92,7 @@ type LockViewRow struct {
 	Live       bool
 }
 
-// Operators' looks at tenants' dashboards, as the console role. A look that is over is as good as none.
+// Operators' views of tenants' dashboards, as the console role. A view that is over does not count.
 // The session's look, over or not, for who begins another or ends it.
 func (q *Queries) LockView(ctx context.Context, sessionID id.UUID) (LockViewRow, error) {
 	row := q.db.QueryRow(ctx, LockView, sessionID)
@@ -125,7 +125,7 @@ type SeenLatelyParams struct {
 	ObjectID string
 }
 
-// Whether an operator's look at this very page is entered already, by the same one within the hour.
+// Whether the same operator's view of this page was entered within the hour.
 func (q *Queries) SeenLately(ctx context.Context, arg SeenLatelyParams) (bool, error) {
 	row := q.db.QueryRow(ctx, SeenLately,
 		arg.TenantID,

@@ -52,8 +52,8 @@ type DelayLanesParams struct {
 	Epochs    []int32
 }
 
-// Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait replaces it. What was asked
-// before somebody ended the wait changes nothing.
+// Retry-After: the whole lane waits, under every owner. The response to a request that was sent during the wait
+// replaces it. A wait that was requested before a person ended it changes nothing.
 func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
 	_, err := q.db.Exec(ctx, DelayLanes,
 		arg.Endpoints,
@@ -210,7 +210,8 @@ type EnterOutcomesParams struct {
 	Longest   []int32
 }
 
-// What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
+// The results of deliveries and attempts, in one row: nearly every transaction of the recorder has both, and few of
+// each.
 func (q *Queries) EnterOutcomes(ctx context.Context, arg EnterOutcomesParams) error {
 	_, err := q.db.Exec(ctx, EnterOutcomes,
 		arg.Tenants,
@@ -441,8 +442,8 @@ type InsertDeadLettersParams struct {
 	Reasons    []int16
 }
 
-// If the delivery's event was dropped, the type is read from the delivery. A trial (a test event, or what went to a test
-// inbox or a listener) is announced to nobody. A day that the tenant's retention would hide within a week is shown for a
+// If the delivery's event was dropped, the type is read from the delivery. A trial (a test event, a test inbox or a
+// listener) causes no operational event. A day that the tenant's retention would hide within a week is shown for a
 // week.
 func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersParams) error {
 	_, err := q.db.Exec(ctx, InsertDeadLetters,
@@ -689,7 +690,7 @@ type LaneRevsRow struct {
 	WaitEpoch  int32
 }
 
-// What the owner of lanes looks at once a second.
+// What the owner of lanes reads once a second.
 func (q *Queries) LaneRevs(ctx context.Context, worker id.UUID) ([]LaneRevsRow, error) {
 	rows, err := q.db.Query(ctx, LaneRevs, worker)
 	if err != nil {
@@ -932,7 +933,8 @@ type LockReleaseRow struct {
 	ReleaseAfter  int64
 }
 
-// Whoever holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk or nothing of it.
+// The session that holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk
+// or nothing of it.
 func (q *Queries) LockRelease(ctx context.Context, endpointID id.UUID) (LockReleaseRow, error) {
 	row := q.db.QueryRow(ctx, LockRelease, endpointID)
 	var i LockReleaseRow
@@ -985,7 +987,7 @@ type MakeArrivalsReadyRow struct {
 	Readied bool
 }
 
-// New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
+// New keyed rows of a lane, oldest first: rows without an earlier one of their key are ready.
 func (q *Queries) MakeArrivalsReady(ctx context.Context, arg MakeArrivalsReadyParams) ([]MakeArrivalsReadyRow, error) {
 	rows, err := q.db.Query(ctx, MakeArrivalsReady, arg.Endpoint, arg.Floor, arg.Most)
 	if err != nil {
@@ -1034,8 +1036,8 @@ type MakeDueReadyRow struct {
 	Seq        int64
 }
 
-// Retries that are due become ready, in their old place. Deferred events that are due get their place now. None, if the
-// clock is not where the worker expects it after the time since the last look, less the steps that are accounted for.
+// Due retries become ready, in their old place. Due deferred events get their place now. None, if the clock is not
+// where the worker expects it after the time since the last read, less the known steps.
 func (q *Queries) MakeDueReady(ctx context.Context, arg MakeDueReadyParams) ([]MakeDueReadyRow, error) {
 	rows, err := q.db.Query(ctx, MakeDueReady,
 		arg.Since,
@@ -1119,7 +1121,7 @@ SELECT extract(epoch FROM min(due_at) - now())::double precision AS seconds
 FROM (SELECT due_at FROM queue WHERE state IN (1, 3) AND due_at > $1::timestamptz ORDER BY due_at LIMIT 1) q
 `
 
-// Seconds until the next retry or deferred event is due; null when there is none.
+// Seconds until the next retry or deferred event is due; null if there is none.
 func (q *Queries) NextDue(ctx context.Context, since time.Time) (float64, error) {
 	row := q.db.QueryRow(ctx, NextDue, since)
 	var seconds float64
@@ -1144,8 +1146,8 @@ type NoteLimitsParams struct {
 	InFlight  []string
 }
 
-// What holds back ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
-// delivery waits or how late it is.
+// What delays ready deliveries of lanes, which deliveries are in flight, and how many microseconds ago (less than 0:
+// never). Readers show why a delivery waits and how late it is.
 func (q *Queries) NoteLimits(ctx context.Context, arg NoteLimitsParams) error {
 	_, err := q.db.Exec(ctx, NoteLimits,
 		arg.Worker,
@@ -1172,7 +1174,7 @@ const OwnXid = `-- name: OwnXid :one
 SELECT pg_current_xact_id()::text::bigint
 `
 
-// Gives this transaction its number: greater than that of every transaction that drew from the sequence before.
+// Gives this transaction its number: greater than the number of every transaction that drew from the sequence before.
 func (q *Queries) OwnXid(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, OwnXid)
 	var column_1 int64
@@ -1233,9 +1235,9 @@ type ReadEventsRow struct {
 	Data           []byte
 }
 
-// Payloads of what was read, each event once, within the days concerned. Past a budget of bytes rows come without their
-// data, marked as cut; the first never is. What is not in the answer is gone. The LIMIT keeps this a look-up by key,
-// whatever the planner thinks of an empty partition.
+// Payloads of events, each once, within their days. Beyond a budget of bytes rows come without their data, marked as
+// cut; the first is never cut. An event that is missing from the result no longer exists. The LIMIT keeps this a
+// look-up by key, even if the planner takes a partition for empty.
 func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadEventsRow, error) {
 	rows, err := q.db.Query(ctx, ReadEvents,
 		arg.Budget,
@@ -1435,9 +1437,9 @@ type RecordLateRow struct {
 	Status    int16
 }
 
-// Attempts of deliveries that ended during their request: they count. What really happened wins: a success that arrives
-// after a cancel, or after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), makes
-// the delivery delivered. Those are returned, with the status that they had.
+// Attempts of deliveries that ended during their request: they count. A success wins: if it arrives after a cancel, or
+// after the delivery failed because its endpoint was deleted (5) or it waited for too long (4), the delivery becomes
+// delivered. These are returned, with their previous status.
 func (q *Queries) RecordLate(ctx context.Context, arg RecordLateParams) ([]RecordLateRow, error) {
 	rows, err := q.db.Query(ctx, RecordLate,
 		arg.Tenants,
@@ -1482,7 +1484,7 @@ type RegisterWorkerParams struct {
 	Name string
 }
 
-// What a worker does with lanes and the queue. It acts for all tenants, under the worker role.
+// A worker's statements about lanes and the queue, for all tenants, under the worker role.
 func (q *Queries) RegisterWorker(ctx context.Context, arg RegisterWorkerParams) error {
 	_, err := q.db.Exec(ctx, RegisterWorker, arg.ID, arg.Name)
 	return err
@@ -1513,8 +1515,9 @@ type ReleaseChunkRow struct {
 	Freed bool
 }
 
-// The next rows of a lane that wait for a retry, oldest first. Those that were put back before the breaker closed are ready; those that failed
-// after it keep their time. A row that another transaction holds is moved by that one.
+// The next rows of a lane that wait for a retry, oldest first. Rows that were put back before the breaker closed
+// become ready; rows that failed after it keep their time. A row that another transaction has locked is moved by that
+// one.
 func (q *Queries) ReleaseChunk(ctx context.Context, arg ReleaseChunkParams) ([]ReleaseChunkRow, error) {
 	rows, err := q.db.Query(ctx, ReleaseChunk, arg.EndpointID, arg.After, arg.Before)
 	if err != nil {
@@ -1662,7 +1665,7 @@ type SaveHealthParams struct {
 	Excerpts     []string
 }
 
-// What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
+// Counts from before a reset overwrite nothing. The last error stays until the next one.
 func (q *Queries) SaveHealth(ctx context.Context, arg SaveHealthParams) error {
 	_, err := q.db.Exec(ctx, SaveHealth,
 		arg.Endpoints,
