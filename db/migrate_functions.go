@@ -27,8 +27,8 @@ func replayFunctions(ctx context.Context, conn *sql.DB) error {
 	if present == digest || newest > migrations.Newest() {
 		return nil
 	}
-	// Bodies are not checked, so that functions can call each other in any order. A file can take the role that owns its
-	// function, which needs CREATE for it.
+	// Bodies are not checked, so that functions can call each other in any order. A file can take the role that owns
+	// its function, which needs CREATE for it.
 	if _, err := tx.ExecContext(ctx, "SET LOCAL check_function_bodies = off; GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup"); err != nil {
 		return err
 	}
