@@ -18,7 +18,7 @@ const maxAuditScan = 10_000
 // not all entries were examined.
 func TenantAudit(ctx context.Context, q *sql.Queries, tenant id.UUID, action string, r show.Range) (show.Page[show.AuditEntry], error) {
 	low, high := Bounds(r)
-	scan := Most(r)
+	scan := Limit(r)
 	if action != "" {
 		scan = maxAuditScan
 	}
@@ -29,7 +29,7 @@ func TenantAudit(ctx context.Context, q *sql.Queries, tenant id.UUID, action str
 		Newest:   !r.Ascending,
 		Action:   action,
 		Scan:     scan,
-		Most:     Most(r),
+		Limit:    Limit(r),
 	})
 	page := show.Scanned(rows, r.Limit, int(scan), func(row sql.ScanAuditRow) (id.UUID, int64, bool) {
 		return row.AuditLog.ID, row.Place, row.Matches
@@ -51,7 +51,7 @@ func (a PlatformAudit) List(ctx context.Context, q *sql.Queries, r show.Range) (
 		Action: a.Action,
 		Actor:  a.Actor,
 		Tenant: a.Tenant,
-		Most:   Most(r),
+		Limit:  Limit(r),
 	})
 	if err != nil {
 		return show.Page[show.AuditEntry]{}, err

@@ -32,7 +32,7 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 	for {
 		var rows []sql.SweptTenantsRow
 		if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
-			rows, err = q.SweptTenants(ctx, sql.SweptTenantsParams{After: after, Most: page})
+			rows, err = q.SweptTenants(ctx, sql.SweptTenantsParams{After: after, Limit: page})
 			return err
 		}); err != nil {
 			return true, err

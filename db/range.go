@@ -14,8 +14,8 @@ var farFuture = time.Unix(1<<33, 0)
 // Bounds are the ids between which the rows of a range are, strictly, where a list shows rows of any age.
 func Bounds(r show.Range) (low, high id.UUID) { return r.Between(time.Time{}, farFuture) }
 
-// Most is how many rows a statement reads for a page: one more than it has tells that there is a next page.
-func Most(r show.Range) int32 { return int32(r.Limit + 1) }
+// Limit is how many rows a statement reads for a page: one more than it has tells that there is a next page.
+func Limit(r show.Range) int32 { return int32(r.Limit + 1) }
 
 // Only is the one row of a list that was asked for it; fault.ErrNotFound without it.
 func Only[T any](page show.Page[T], err error) (one T, _ error) {

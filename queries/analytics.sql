@@ -31,7 +31,7 @@ FROM (
 ) x
 WHERE posthorn.matches_type(@event_type::text, x.event_type)
 GROUP BY 1, 2, 3, 4
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: FailureCodes :many
 -- The outcomes of failed attempts between two moments, by endpoint: the HTTP status, or a negative failure

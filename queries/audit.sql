@@ -23,7 +23,7 @@ WITH looked AS (
 )
 SELECT sqlc.embed(a), p.place, p.matches FROM placed p JOIN audit_log a ON a.tenant_id = @tenant_id AND a.id = p.id
 WHERE p.matches OR p.place = @scan::int
-ORDER BY p.place LIMIT @most::int;
+ORDER BY p.place LIMIT sqlc.arg('limit')::int;
 
 -- name: ExpungeSaid :one
 -- Why the data of one event was expunged.

@@ -15,16 +15,16 @@ SELECT count(*) FROM bulk_jobs WHERE tenant_id = @tenant_id AND state IN ('queue
 
 -- name: ListBulkJobs :many
 SELECT * FROM bulk_jobs b WHERE b.tenant_id = @tenant_id AND b.id IN (
-	(SELECT j.id FROM bulk_jobs j WHERE @newest::boolean AND j.tenant_id = @tenant_id AND j.id < @after ORDER BY j.id DESC LIMIT @most)
+	(SELECT j.id FROM bulk_jobs j WHERE @newest::boolean AND j.tenant_id = @tenant_id AND j.id < @after ORDER BY j.id DESC LIMIT sqlc.arg('limit'))
 	UNION ALL
-	(SELECT j.id FROM bulk_jobs j WHERE NOT @newest::boolean AND j.tenant_id = @tenant_id AND j.id > @after ORDER BY j.id LIMIT @most)
+	(SELECT j.id FROM bulk_jobs j WHERE NOT @newest::boolean AND j.tenant_id = @tenant_id AND j.id > @after ORDER BY j.id LIMIT sqlc.arg('limit'))
 )
 ORDER BY CASE WHEN @newest::boolean THEN b.id END DESC, b.id;
 
 -- name: DueBulkJobs :many
 -- Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
 -- this list.
-SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT @most;
+SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT sqlc.arg('limit');
 
 -- name: TakeBulkJob :one
 -- The lock is the lease: no row where another worker does a chunk of it at this moment, or it is not due any more.
@@ -197,7 +197,7 @@ FROM (
 		AND d.created_at >= @since::timestamptz
 ) x LEFT JOIN queue q ON q.tenant_id = x.tenant_id AND q.delivery_id = x.id
 WHERE sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id')
-ORDER BY x.id DESC LIMIT @most;
+ORDER BY x.id DESC LIMIT sqlc.arg('limit');
 
 -- name: MarkDropped :one
 -- Drops the queue of an endpoint up to the newest number that any transaction drew, committed or not. From now on the
@@ -212,13 +212,13 @@ WHERE t.tenant_id = @tenant_id AND t.endpoint_id = @endpoint_id AND t.drop_below
 
 -- name: CountDropped :one
 SELECT count(*) FROM (
-	SELECT 1 FROM queue WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint LIMIT @most::int) q;
+	SELECT 1 FROM queue WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint LIMIT sqlc.arg('limit')::int) q;
 
 -- name: LockDropped :many
 -- Deferred rows are not held: they wait for their time, and take a new number then.
 SELECT * FROM queue
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint
-LIMIT @most::int FOR UPDATE SKIP LOCKED;
+LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED;
 
 -- name: DestroyData :many
 -- Of one day. The rows stay, without the data.

@@ -18,7 +18,7 @@ FROM (
 		END
 	ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
 		CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
-	LIMIT @most
+	LIMIT sqlc.arg('limit')
 ) p
 CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM queue q WHERE q.tenant_id = p.id LIMIT 10001) x) w
 CROSS JOIN LATERAL (
@@ -75,7 +75,7 @@ FROM (
 	) h
 	WHERE l.due
 	GROUP BY l.tenant_id
-	ORDER BY ready_at LIMIT @most
+	ORDER BY ready_at LIMIT sqlc.arg('limit')
 ) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at;
 
@@ -97,7 +97,7 @@ FROM (
 	GROUP BY w.tenant_id
 ) b JOIN tenants t ON t.id = b.tenant_id
 ORDER BY b.ready DESC, b.n DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsoleShares :many
 -- Who used the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one
@@ -113,7 +113,7 @@ FROM (
 ) x JOIN tenants t ON t.id = x.tenant_id
 GROUP BY t.id, t.name
 ORDER BY us DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsoleWorkers :many
 -- The workers and how many lanes each holds, live ones first. A worker is not live when its last beat is too old, even
@@ -130,7 +130,7 @@ SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, b.n AS wa
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
 	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q
-	GROUP BY q.endpoint_id ORDER BY count(*) DESC LIMIT @most
+	GROUP BY q.endpoint_id ORDER BY count(*) DESC LIMIT sqlc.arg('limit')
 ) b
 JOIN lanes l ON l.endpoint_id = b.endpoint_id
 JOIN endpoints e ON e.id = b.endpoint_id
@@ -167,7 +167,7 @@ WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
 GROUP BY x.host
 HAVING NOT @failing::boolean OR count(*) FILTER (WHERE x.condition = 'failing' OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsoleEndpoints :many
 -- Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
@@ -182,7 +182,7 @@ WHERE e.deleted_at IS NULL AND (sqlc.narg('tenant')::uuid IS NULL OR e.tenant_id
 	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0
 		OR e.id IN (SELECT l.endpoint_id FROM lanes l WHERE l.not_before > now() + interval '15 minutes') END
 ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsoleOperators :many
 SELECT id, email, name FROM operators;
@@ -196,7 +196,7 @@ SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.cr
 FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
 WHERE m.id < @before AND (@state::text = '' OR m.state = @state::text) AND (sqlc.narg('tenant')::uuid IS NULL OR m.tenant_id = sqlc.narg('tenant'))
 ORDER BY m.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: SendMailAgain :execrows
 -- A mail that was given up gets a new series of tries, under its old key: a provider that accepted it before sends
@@ -207,7 +207,7 @@ UPDATE mails SET state = 'waiting', tries = 0, due_at = now(), last_error = '', 
 SELECT j.*, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
 WHERE j.id < @before AND (@state::text = '' OR j.state = @state::text) AND (sqlc.narg('tenant')::uuid IS NULL OR j.tenant_id = sqlc.narg('tenant'))
 ORDER BY j.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsolePeriodic :many
 -- When each periodic job was last done, by whichever worker.
@@ -218,7 +218,7 @@ SELECT sqlc.embed(a), coalesce(t.name, '')::text AS tenant_name FROM audit_log a
 WHERE a.id < @before AND (@action::text = '' OR starts_with(a.action, @action::text)) AND (@actor::text = '' OR a.actor_kind = @actor::text)
 	AND (sqlc.narg('tenant')::uuid IS NULL OR a.tenant_id = sqlc.narg('tenant'))
 ORDER BY a.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: ConsoleLedger :many
 -- The totals of one tenant or of all, of the days since @since, with the ledger's unfolded entries and the queue, all
@@ -239,7 +239,7 @@ WITH unfolded AS MATERIALIZED (
 ), folded AS (
 	(SELECT b.* FROM books b
 	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
-	ORDER BY b.day DESC, b.accepted DESC LIMIT @most)
+	ORDER BY b.day DESC, b.accepted DESC LIMIT sqlc.arg('limit'))
 	UNION SELECT b.* FROM books b
 	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
 		AND b.accepted <> b.delivered + b.failed + b.canceled
@@ -259,4 +259,4 @@ SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.fai
 	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
 FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
 ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');

@@ -3,7 +3,7 @@
 -- as the console role, planned by index (PlanByIndex).
 
 -- name: ScanAllDeliveries :one
--- The newest @most deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
+-- The newest limit deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
 -- dead_letters or cancellations). @scan rows of each tenant are read; if a tenant has more, the list is complete only
 -- down to reached. The retention of a tenant applies here too.
 WITH looked AS MATERIALIZED (
@@ -39,7 +39,7 @@ WITH looked AS MATERIALIZED (
 ), reached AS (
 	SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000')::uuid AS id FROM looked WHERE place = @scan
 ), page AS (
-	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT @most::int
+	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT sqlc.arg('limit')::int
 )
 SELECT (SELECT id FROM reached)::uuid AS reached, (SELECT count(*) FROM looked) AS looked,
 	coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants, coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
@@ -66,7 +66,7 @@ SELECT l.id, l.type, l.channels, l.deliver_at, l.place, l.matches, l.tenant_id, 
 UNION ALL
 SELECT '00000000-0000-0000-0000-000000000000', '', '{}', NULL, count(*), false, '00000000-0000-0000-0000-000000000000', '' FROM looked
 ORDER BY id DESC
-LIMIT @most::int;
+LIMIT sqlc.arg('limit')::int;
 
 -- name: OldestShown :one
 -- Before this no tenant's retention shows anything.
@@ -80,7 +80,7 @@ WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant_i
 	AND (@host::text = '' OR
 		substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)') IN (lower(@host::text), lower(@host::text) || ':443', lower(@host::text) || ':80'))
 ORDER BY e.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: TenantOfDelivery :one
 -- The tenant of a delivery of any tenant.

@@ -190,12 +190,12 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: JobOutcome :one
--- The statuses of the first @most deliveries of a job. A delivery of a dropped day counts as none of them. The moments
+-- The statuses of the first limit deliveries of a job. A delivery of a dropped day counts as none of them. The moments
 -- are computed before the join, in a subquery whose LIMIT keeps it apart: the reason is in DeliveredEvents.
 SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
 	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
 FROM (SELECT x.delivery_id, posthorn.created_at(x.delivery_id) AS created_at FROM replays x
-	WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT @most::int) r
+	WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT sqlc.arg('limit')::int) r
 LEFT JOIN LATERAL (
 	SELECT d.status FROM deliveries d
 	WHERE d.tenant_id = @tenant_id AND d.created_at = r.created_at AND d.id = r.delivery_id
@@ -209,7 +209,7 @@ SELECT count(*) FROM (
 		AND x.delivery_id > (SELECT posthorn.first_id(now() - make_interval(days => t.retention_days)) FROM tenants t WHERE t.id = @tenant_id)
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 		AND (sqlc.narg('since')::timestamptz IS NULL OR x.failed_at >= sqlc.narg('since'))
-		AND x.trial IS NOT TRUE LIMIT @most::int
+		AND x.trial IS NOT TRUE LIMIT sqlc.arg('limit')::int
 ) d;
 
 -- name: ReadDeliveries :many
@@ -259,7 +259,7 @@ CROSS JOIN LATERAL (
 -- How many ready deliveries of its lane go before each of some rows, counted up to a bound.
 SELECT u.delivery_id::uuid AS delivery_id, (
 	SELECT count(*) FROM (
-		SELECT 1 FROM queue q WHERE q.state = 0 AND q.endpoint_id = u.endpoint_id AND q.seq < u.seq LIMIT @most::int
+		SELECT 1 FROM queue q WHERE q.state = 0 AND q.endpoint_id = u.endpoint_id AND q.seq < u.seq LIMIT sqlc.arg('limit')::int
 	) w) AS ahead
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@seqs::bigint[])) AS u(delivery_id, endpoint_id, seq);
 
@@ -280,7 +280,7 @@ WHERE @channel::text = ANY(e.channels);
 -- Newest first. All lie between the delivery's creation and a while after it was settled.
 SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at BETWEEN @since AND @until
-ORDER BY created_at DESC, id DESC LIMIT @most;
+ORDER BY created_at DESC, id DESC LIMIT sqlc.arg('limit');
 
 -- name: GetAttempt :one
 SELECT * FROM attempts

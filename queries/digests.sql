@@ -4,7 +4,7 @@
 -- The tenants that have endpoints, a page at a time.
 SELECT t.id, t.name FROM tenants t
 WHERE t.id > @after AND t.state = 'active' AND EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = t.id)
-ORDER BY t.id LIMIT @most;
+ORDER BY t.id LIMIT sqlc.arg('limit');
 
 -- name: LastDigest :one
 -- The day of a tenant's last digest, and when it was created. No row: the tenant had none.

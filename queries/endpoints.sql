@@ -67,7 +67,7 @@ SELECT ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND del
 SELECT * FROM endpoints
 WHERE tenant_id = @tenant_id AND CASE WHEN @newest::boolean THEN id < @after ELSE id > @after END
 	AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
-ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT @most;
+ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: SetEndpointStatus :one
 UPDATE endpoints SET status = @status, status_reason = @status_reason, status_at = now(), updated_at = now()

@@ -62,7 +62,7 @@ SELECT DISTINCT endpoint_id FROM queue WHERE tenant_id = @tenant_id LIMIT 100;
 WITH few AS MATERIALIZED (
 	SELECT d.created_at, d.id FROM deliveries d
 	WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high
-	ORDER BY d.created_at, d.id LIMIT @most::int
+	ORDER BY d.created_at, d.id LIMIT sqlc.arg('limit')::int
 ), tried AS (
 	DELETE FROM attempts a USING few WHERE a.delivery_id = few.id AND a.tenant_id = @tenant_id AND a.created_at >= @since::timestamptz RETURNING 1
 ), gone AS (
@@ -85,7 +85,7 @@ SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM pos
 WITH few AS MATERIALIZED (
 	SELECT e.created_at, e.id FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high
-	ORDER BY e.created_at, e.id LIMIT @most::int
+	ORDER BY e.created_at, e.id LIMIT sqlc.arg('limit')::int
 ), gone AS (
 	DELETE FROM events e USING few
 	WHERE e.tenant_id = @tenant_id AND e.created_at = few.created_at AND e.id = few.id AND e.created_at >= @low AND e.created_at < @high RETURNING 1
@@ -94,12 +94,12 @@ SELECT (SELECT count(*) FROM gone)::bigint AS events, coalesce((SELECT max(creat
 
 -- name: EraseIdempotencyKeys :execrows
 DELETE FROM idempotency_keys k
-USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.tenant_id = @tenant_id LIMIT @most::int) few
+USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.tenant_id = @tenant_id LIMIT sqlc.arg('limit')::int) few
 WHERE k.tenant_id = few.tenant_id AND k.key = few.key;
 
 -- name: EraseRest :one
 -- Some rows of each of the other tables.
-SELECT posthorn.erase_rest(@tenant_id, @most::int)::bigint AS n;
+SELECT posthorn.erase_rest(@tenant_id, sqlc.arg('limit')::int)::bigint AS n;
 
 -- name: HasLanes :one
 -- Whether the worker still has to end waiting deliveries, or to release a lane.

@@ -21,14 +21,14 @@ DELETE FROM event_types WHERE tenant_id = @tenant_id AND name = @name;
 -- Types whose data is checked.
 SELECT name, versions FROM event_types
 WHERE tenant_id = @tenant_id AND versions IS NOT NULL AND schema_check <> 'off'
-ORDER BY name COLLATE "C" LIMIT @most;
+ORDER BY name COLLATE "C" LIMIT sqlc.arg('limit');
 
 -- name: ListEventTypes :many
 -- Names are ASCII and compared as bytes, so that a page ends at the same name in any locale. A tenant has few types:
 -- all are read and sorted.
 SELECT * FROM event_types
 WHERE tenant_id = @tenant_id AND (@after::text = '' OR (name COLLATE "C" < @after) = @descending::boolean AND name <> @after)
-ORDER BY (CASE WHEN @descending THEN name END) COLLATE "C" DESC, name COLLATE "C" LIMIT @most;
+ORDER BY (CASE WHEN @descending THEN name END) COLLATE "C" DESC, name COLLATE "C" LIMIT sqlc.arg('limit');
 
 -- name: CountEventTypes :one
 SELECT count(*) FROM event_types WHERE tenant_id = @tenant_id;

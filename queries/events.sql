@@ -8,7 +8,7 @@ SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at A
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id);
 
 -- name: ScanEvents :one
--- The first @most matching events whose ids lie between low and high. A filter that matches rarely must not read
+-- The first limit matching events whose ids lie between low and high. A filter that matches rarely must not read
 -- months of events for one page: at most @scan rows are read; reached is the last of them.
 WITH page AS (
 	(SELECT e.id, e.type, e.channels, e.traceparent FROM events e
@@ -26,7 +26,7 @@ SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id)
 		FILTER (WHERE posthorn.matches_type(@type::text, type)
 			AND (@channel::text = '' OR coalesce(@channel = ANY(channels), false))
-			AND (@trace_id::text = '' OR coalesce(substr(traceparent, 4, 32) = @trace_id, false))))[1:@most::int], '{}')::uuid[] AS ids
+			AND (@trace_id::text = '' OR coalesce(substr(traceparent, 4, 32) = @trace_id, false))))[1:sqlc.arg('limit')::int], '{}')::uuid[] AS ids
 FROM page;
 
 -- name: EventsOfExternalID :many
@@ -39,7 +39,7 @@ WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
 	AND posthorn.matches_type(@type::text, e.type)
 	AND (@channel::text = '' OR @channel = ANY(e.channels))
 	AND (@trace_id::text = '' OR substr(e.traceparent, 4, 32) = @trace_id)
-ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT @most::int;
+ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT sqlc.arg('limit')::int;
 
 -- name: EventsByID :many
 -- Events by id, created between two moments; with data only if @with_data is true.
@@ -66,7 +66,7 @@ LEFT JOIN LATERAL (
 WHERE e.tenant_id = @tenant_id
 	AND (e.deleted_at IS NULL OR e.deleted_at > @event_at::timestamptz OR e.kind <> 'listen' AND e.deleted_at > @day_before::timestamptz)
 ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
-LIMIT @most;
+LIMIT sqlc.arg('limit');
 
 -- name: FirstDeliveriesOfEvent :many
 -- The first delivery of an event to each endpoint; ids are ordered by time. Two parts, as in ScanEvent.
@@ -95,7 +95,7 @@ SELECT id, octets FROM (
 ) looked
 WHERE matches
 ORDER BY created_at DESC, id DESC
-LIMIT @most::int;
+LIMIT sqlc.arg('limit')::int;
 
 -- name: BoundStatements :exec
 -- How long a statement of this transaction can run, in milliseconds.

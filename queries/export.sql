@@ -2,14 +2,14 @@
 -- interval that prunes partitions. Archived rows are exported too.
 
 -- name: ExportEvents :many
--- At most @most of them with at most @bytes of data together, but always one.
+-- At most limit of them with at most @bytes of data together, but always one.
 SELECT y.tenant_id, y.created_at, y.id, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.routing_version,
 	y.traceparent, y.external_id FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.* FROM events e
 		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 			AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
-		ORDER BY e.created_at, e.id LIMIT @most::int
+		ORDER BY e.created_at, e.id LIMIT sqlc.arg('limit')::int
 	) x
 	WINDOW w AS (ORDER BY x.created_at, x.id)
 ) y
@@ -20,7 +20,7 @@ ORDER BY y.created_at, y.id;
 SELECT d.id FROM deliveries d
 WHERE d.tenant_id = @tenant_id AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 	AND (d.created_at, d.id) > (@low_at, @low::uuid) AND (d.created_at, d.id) < (@high_at, @high::uuid)
-ORDER BY d.created_at, d.id LIMIT @most::int;
+ORDER BY d.created_at, d.id LIMIT sqlc.arg('limit')::int;
 
 -- name: ExportAttempts :many
 -- Of some deliveries; all lie between their creation and a while after they were settled.
@@ -33,7 +33,7 @@ ORDER BY delivery_id, created_at, id;
 SELECT y.id, y.tenant_id, ''::text AS tenant, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
-		WHERE r.tenant_id = @tenant_id AND r.id > @after ORDER BY r.id LIMIT @most::int
+		WHERE r.tenant_id = @tenant_id AND r.id > @after ORDER BY r.id LIMIT sqlc.arg('limit')::int
 	) x
 	WINDOW w AS (ORDER BY x.id)
 ) y

@@ -10,7 +10,7 @@ WHERE h.endpoint_id > @after AND (cardinality(@endpoints::uuid[]) = 0 OR h.endpo
 	AND e.status = 'active' AND e.deleted_at IS NULL
 	AND (h.first_failure_at IS NOT NULL OR h.exhausted > 0 OR h.gone_at IS NOT NULL OR h.outage_from IS NOT NULL
 		OR EXISTS (SELECT 1 FROM endpoint_warnings w WHERE w.tenant_id = h.tenant_id AND w.endpoint_id = h.endpoint_id))
-ORDER BY h.endpoint_id LIMIT @most;
+ORDER BY h.endpoint_id LIMIT sqlc.arg('limit');
 
 -- name: WarningsToAssess :many
 SELECT * FROM endpoint_warnings WHERE tenant_id = ANY(@tenants::uuid[]) AND endpoint_id = ANY(@endpoints::uuid[]);
@@ -50,7 +50,7 @@ WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND breaker_state <>
 -- How many deliveries wait for each endpoint, counted up to a bound.
 SELECT u.endpoint_id::uuid AS endpoint_id, (
 	SELECT count(*) FROM (
-		SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.state IN (0, 1, 2, 3) AND q.endpoint_id = u.endpoint_id LIMIT @most::int
+		SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.state IN (0, 1, 2, 3) AND q.endpoint_id = u.endpoint_id LIMIT sqlc.arg('limit')::int
 	) w) AS held
 FROM unnest(@endpoints::uuid[]) AS u(endpoint_id);
 
@@ -76,7 +76,7 @@ UPDATE lanes SET rev = rev + 1;
 SELECT e.tenant_id, e.id, e.status, e.status_at, t.retention_days
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
 WHERE e.id > @after AND e.status <> 'active' AND e.deleted_at IS NULL
-ORDER BY e.id LIMIT @most;
+ORDER BY e.id LIMIT sqlc.arg('limit');
 
 -- name: OldestHeld :many
 -- The oldest delivery of an endpoint that waits and is older than an id: the scan begins at the tenant's oldest and
@@ -91,6 +91,6 @@ DELETE FROM queue q
 USING (SELECT r.tenant_id, r.delivery_id FROM queue r
 	WHERE r.tenant_id = @tenant_id AND r.delivery_id < @before AND r.endpoint_id = @endpoint_id
 		AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < posthorn.created_at(@before)
-	ORDER BY r.delivery_id LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+	ORDER BY r.delivery_id LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;

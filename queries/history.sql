@@ -22,7 +22,7 @@ WHERE b.day < @before::date AND b.day >= (SELECT p.days_from FROM platform p) AN
 	AND NOT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = b.tenant_id AND h.day = b.day)
 	AND NOT EXISTS (SELECT FROM queue q WHERE q.tenant_id = b.tenant_id
 		AND q.delivery_id >= posthorn.first_id(b.day::timestamp AT TIME ZONE 'UTC') AND q.delivery_id < posthorn.first_id((b.day + 1)::timestamp AT TIME ZONE 'UTC'))
-ORDER BY b.day LIMIT @most::int
+ORDER BY b.day LIMIT sqlc.arg('limit')::int
 ON CONFLICT DO NOTHING;
 
 -- name: CountHistory :one
@@ -50,7 +50,7 @@ ORDER BY h.state = 'returning' DESC, h.failed_at NULLS FIRST, h.day LIMIT 1;
 -- Stored days that are older than their tenant keeps anything.
 SELECT h.tenant_id, h.day FROM history_days h JOIN tenants t ON t.id = h.tenant_id
 WHERE h.day < (now() AT TIME ZONE 'UTC')::date - t.retention_days AND t.state <> 'deleted'
-ORDER BY h.day LIMIT @most::int;
+ORDER BY h.day LIMIT sqlc.arg('limit')::int;
 
 -- name: LockHistory :one
 -- No row: the day is not in this state, or its tenant was deleted or moves.
@@ -111,17 +111,17 @@ SELECT set_config('timezone', 'UTC', true), set_config('bytea_output', 'hex', tr
 WITH d AS (
 	SELECT count(*) AS n, max(x.created_at) AS last FROM (
 		SELECT v.created_at FROM deliveries v WHERE v.tenant_id = @tenant_id AND v.created_at >= @low::timestamptz AND v.created_at < @high::timestamptz
-		ORDER BY v.created_at, v.id LIMIT @most::int) x
+		ORDER BY v.created_at, v.id LIMIT sqlc.arg('limit')::int) x
 ), s AS (
 	SELECT v.created_at AS at, sum(coalesce(octet_length(v.data), 0)) OVER (ORDER BY v.created_at, v.id) AS so_far FROM events v
-	WHERE v.tenant_id = @tenant_id AND v.created_at >= @low AND v.created_at < @high ORDER BY v.created_at, v.id LIMIT @most
+	WHERE v.tenant_id = @tenant_id AND v.created_at >= @low AND v.created_at < @high ORDER BY v.created_at, v.id LIMIT sqlc.arg('limit')
 ), e AS (
 	SELECT count(*) AS n, max(s.at) AS last, min(s.at) FILTER (WHERE s.so_far >= @bytes::bigint) AS full_at FROM s
 )
 SELECT min(x.at)::timestamptz AS ends FROM (
 	SELECT @high::timestamptz AS at
-	UNION ALL SELECT d.last + interval '1 millisecond' FROM d WHERE d.n = @most::int
-	UNION ALL SELECT e.last + interval '1 millisecond' FROM e WHERE e.n = @most::int
+	UNION ALL SELECT d.last + interval '1 millisecond' FROM d WHERE d.n = sqlc.arg('limit')::int
+	UNION ALL SELECT e.last + interval '1 millisecond' FROM e WHERE e.n = sqlc.arg('limit')::int
 	UNION ALL SELECT e.full_at + interval '1 millisecond' FROM e
 ) x;
 
@@ -183,7 +183,7 @@ SELECT posthorn.history_in(@name, @lines::text[], @tenant_id, @low, @high)::bigi
 
 -- name: ListHistory :many
 -- The tenant's days, newest first.
-SELECT * FROM history_days WHERE tenant_id = @tenant_id AND day < @before::date ORDER BY day DESC LIMIT @most::int;
+SELECT * FROM history_days WHERE tenant_id = @tenant_id AND day < @before::date ORDER BY day DESC LIMIT sqlc.arg('limit')::int;
 
 -- name: DaysInStorage :many
 -- For the pages of lists: days with rows that are not in the tables, newest first.
@@ -191,7 +191,7 @@ SELECT day, state, (failed_at IS NOT NULL)::boolean AS delayed,
 	coalesce((counts ->> 'events')::bigint, 0)::bigint AS events, coalesce((counts ->> 'deliveries')::bigint, 0)::bigint AS deliveries
 FROM history_days
 WHERE tenant_id = @tenant_id AND state IN ('leaving', 'stored', 'returning') AND day BETWEEN @since::date AND @until::date
-ORDER BY day DESC LIMIT @most::int;
+ORDER BY day DESC LIMIT sqlc.arg('limit')::int;
 
 -- name: AskHistory :one
 -- A day that is stored, or on its way, is brought back; one that is back stays for longer. No row: the day was never exported.

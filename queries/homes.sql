@@ -28,11 +28,11 @@ SELECT EXISTS (SELECT FROM tenant_moves WHERE tenant_id = @tenant_id AND directi
 SELECT count(*) AS workers FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => @silent_seconds::float8), true);
 
 -- name: HomeCounts :one
--- Waiting deliveries are counted up to @most.
-SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants, (SELECT count(*) FROM (SELECT 1 FROM queue LIMIT @most::int) x) AS waiting;
+-- Waiting deliveries are counted up to limit.
+SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants, (SELECT count(*) FROM (SELECT 1 FROM queue LIMIT sqlc.arg('limit')::int) x) AS waiting;
 
 -- name: FindTenants :many
 -- Tenants of an id, of an external id, or with a part of their name, newest first.
 SELECT * FROM tenants
 WHERE state <> 'deleted' AND (id = @id OR external_id = @part::text OR position(lower(@part::text) IN lower(name)) > 0)
-ORDER BY id DESC LIMIT @most;
+ORDER BY id DESC LIMIT sqlc.arg('limit');

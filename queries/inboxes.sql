@@ -30,7 +30,7 @@ DELETE FROM inbox_requests r WHERE r.tenant_id = @tenant_id AND r.endpoint_id = 
 SELECT tenant_id, endpoint_id, id, received_at, method, ''::text AS head, NULL::bytea AS body, body_bytes, challenge, answer, good, code, detail, secret_hint
 FROM inbox_requests
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND received_at > now() - make_interval(secs => @kept_seconds::float8)
-ORDER BY id DESC LIMIT @most;
+ORDER BY id DESC LIMIT sqlc.arg('limit');
 
 -- name: GetInboxRequest :one
 SELECT * FROM inbox_requests

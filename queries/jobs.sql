@@ -16,7 +16,7 @@ INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
 -- Moves entries of the ledger into the totals and the roll-ups of minutes. Readers add both, so the moment does not
 -- matter. The arrays are unnested in the select list: ROWS FROM would set up each function again for every entry.
 WITH taken AS (
-	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)
+	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT sqlc.arg('limit')::int)
 	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most,
 		fail_endpoint, fail_minute, fail_code, fail_count
 ), book AS (
@@ -71,20 +71,20 @@ WHERE s.n <> excluded.n;
 
 -- name: ExpireIdempotencyKeys :execrows
 DELETE FROM idempotency_keys k
-USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < now() LIMIT @most::int) old
+USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < now() LIMIT sqlc.arg('limit')::int) old
 WHERE k.tenant_id = old.tenant_id AND k.key = old.key AND k.expires_at < now();
 
 -- name: ForgetExpired :one
 -- Expired sessions, links in mails, and counts of tries: some of each, and how many there were of the most. They open
 -- nothing any more, but they name people.
 WITH sessions_gone AS (
-	DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.expires_at < now() ORDER BY s.expires_at LIMIT @most::int) RETURNING 1
+	DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.expires_at < now() ORDER BY s.expires_at LIMIT sqlc.arg('limit')::int) RETURNING 1
 ), links_gone AS (
-	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT @most::int) RETURNING 1
+	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT sqlc.arg('limit')::int) RETURNING 1
 ), limits_gone AS (
-	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT @most::int) RETURNING 1
+	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT sqlc.arg('limit')::int) RETURNING 1
 ), mails_gone AS (
-	DELETE FROM mail_limits WHERE key IN (SELECT m.key FROM mail_limits m WHERE m.until < now() ORDER BY m.until LIMIT @most::int) RETURNING 1
+	DELETE FROM mail_limits WHERE key IN (SELECT m.key FROM mail_limits m WHERE m.until < now() ORDER BY m.until LIMIT sqlc.arg('limit')::int) RETURNING 1
 )
 SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone),
 	(SELECT count(*) FROM mails_gone))::bigint AS n;
@@ -97,12 +97,12 @@ DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 da
 DELETE FROM endpoint_failures WHERE bucket < now() - interval '2 days';
 
 -- name: DeletedLanes :many
-SELECT endpoint_id, tenant_id FROM lanes WHERE deleted LIMIT @most::int;
+SELECT endpoint_id, tenant_id FROM lanes WHERE deleted LIMIT sqlc.arg('limit')::int;
 
 -- name: TakeDeletedRows :many
 -- Rows of a deleted endpoint, to be failed.
 DELETE FROM queue q
-USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.state IN (0, 1, 2, 3) AND r.endpoint_id = @endpoint LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.state IN (0, 1, 2, 3) AND r.endpoint_id = @endpoint LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
@@ -113,7 +113,7 @@ SELECT kind FROM endpoints WHERE id = @id;
 -- Rows whose delivery or event is of a day that will be dropped, and that could be sent since before @overdue.
 DELETE FROM queue q
 USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE (r.delivery_id < @before OR r.event_id < @before)
-	AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < @overdue::timestamptz LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+	AND posthorn.waits_since(r.tenant_id, r.delivery_id, r.event_id) < @overdue::timestamptz LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) t
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
@@ -160,7 +160,7 @@ SELECT coalesce(max(retention_days), 90)::int FROM tenants WHERE state <> 'delet
 -- name: PendingVerifications :many
 -- Verifications that are due; the claim holds for a minute, so that a worker that dies gives it up.
 UPDATE verifications v SET tries = v.tries + 1, due_at = now() + interval '1 minute'
-FROM (SELECT p.tenant_id, p.id FROM verifications p WHERE p.state = 'pending' AND p.due_at <= now() ORDER BY p.due_at LIMIT @most::int FOR UPDATE SKIP LOCKED) due
+FROM (SELECT p.tenant_id, p.id FROM verifications p WHERE p.state = 'pending' AND p.due_at <= now() ORDER BY p.due_at LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) due
 WHERE v.tenant_id = due.tenant_id AND v.id = due.id
 RETURNING v.tenant_id, v.id, v.endpoint_id, v.challenge, v.tries;
 

@@ -22,7 +22,7 @@ SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: ListKeys :many
 SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id > @low AND id < @high
-ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT @most;
+ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: CountLiveKeys :one
 SELECT count(*) FROM api_keys
@@ -36,7 +36,7 @@ WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
 -- name: ListPlatformKeys :many
 -- The keys that can act for any tenant, the live ones first. There are few.
 SELECT * FROM api_keys WHERE tenant_id IS NULL
-ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT @most;
+ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT sqlc.arg('limit');
 
 -- name: GetPlatformKey :one
 SELECT * FROM api_keys WHERE tenant_id IS NULL AND id = @id FOR UPDATE;

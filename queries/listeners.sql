@@ -55,7 +55,7 @@ SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM q
 WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
 	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = @tenant_id AND n.endpoint_id = @endpoint_id)
 	AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)
-ORDER BY q.seq LIMIT @most::int;
+ORDER BY q.seq LIMIT sqlc.arg('limit')::int;
 
 -- name: InsertLease :exec
 INSERT INTO handed_out (tenant_id, endpoint_id, delivery_id, number, gen, attempts, attempt_id, signature)
@@ -87,7 +87,7 @@ DELETE FROM handed_out WHERE tenant_id = @tenant_id AND delivery_id = @delivery_
 DELETE FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: AbandonedListeners :many
-SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_interval(secs => @seconds) ORDER BY contact_at LIMIT @most;
+SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_interval(secs => @seconds) ORDER BY contact_at LIMIT sqlc.arg('limit');
 
 -- name: LockAbandoned :one
 -- No row: its client has come back.

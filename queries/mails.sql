@@ -14,7 +14,7 @@ SELECT c.n::int AS n, c.seconds_left::int AS seconds_left FROM posthorn.count_ma
 -- Mails that are due. The claim has an end, so that another worker can take the mails of one that died; tries counts
 -- it.
 UPDATE mails m SET tries = m.tries + 1, due_at = now() + make_interval(secs => @seconds)
-FROM (SELECT d.id FROM mails d WHERE d.state = 'waiting' AND d.due_at <= now() ORDER BY d.due_at LIMIT @most::int FOR UPDATE SKIP LOCKED) due
+FROM (SELECT d.id FROM mails d WHERE d.state = 'waiting' AND d.due_at <= now() ORDER BY d.due_at LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) due
 WHERE m.id = due.id
 RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at;
 
@@ -40,7 +40,7 @@ WHERE id = @id AND state = 'waiting';
 
 -- name: DropOldMails :execrows
 -- Sent mails are kept for a while for the operators' mail log, and not longer, since they name people.
-DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < @before ORDER BY o.id LIMIT @most::int);
+DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < @before ORDER BY o.id LIMIT sqlc.arg('limit')::int);
 
 -- name: CountMails :many
 -- For the gauges.
@@ -55,7 +55,7 @@ INSERT INTO mailbox (id, sealed) VALUES (@id, @sealed) ON CONFLICT (id) DO NOTHI
 DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OFFSET @keep::int LIMIT 1);
 
 -- name: ListKeptMails :many
-SELECT * FROM mailbox ORDER BY id DESC LIMIT @most;
+SELECT * FROM mailbox ORDER BY id DESC LIMIT sqlc.arg('limit');
 
 -- name: WaitingMails :one
 -- Mails that the console driver will soon have in its mailbox. A mail that a worker claimed is due again five minutes

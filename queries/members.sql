@@ -6,7 +6,7 @@ SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS N
 	coalesce((SELECT i.role_gap FROM sso_identities i WHERE i.tenant_id = m.tenant_id AND i.person_id = m.person_id), '')::text AS role_gap
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id > @low AND m.id < @high AND (sqlc.narg('member_id')::uuid IS NULL OR m.id = sqlc.narg('member_id'))
-ORDER BY CASE WHEN @newest::boolean THEN m.id END DESC, m.id LIMIT @most;
+ORDER BY CASE WHEN @newest::boolean THEN m.id END DESC, m.id LIMIT sqlc.arg('limit');
 
 -- name: HasMemberWithEmail :one
 SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = @tenant_id AND p.email = @email)::boolean AS found;
@@ -42,7 +42,7 @@ SELECT i.id, i.email, i.role, i.invited_by, i.created_at, i.expires_at, (i.expir
 	coalesce((SELECT l.state = 'failed' FROM mails l WHERE l.id = i.mail_id), false)::boolean AS mail_failed
 FROM invitations i
 WHERE i.tenant_id = @tenant_id AND i.id > @low AND i.id < @high AND (sqlc.narg('invitation_id')::uuid IS NULL OR i.id = sqlc.narg('invitation_id'))
-ORDER BY CASE WHEN @newest::boolean THEN i.id END DESC, i.id LIMIT @most;
+ORDER BY CASE WHEN @newest::boolean THEN i.id END DESC, i.id LIMIT sqlc.arg('limit');
 
 -- name: DeleteInvitation :execrows
 DELETE FROM invitations WHERE tenant_id = @tenant_id AND id = @id;

@@ -51,7 +51,7 @@ UPDATE tenant_move_parts SET n = @n WHERE tenant_id = @tenant_id AND part = @par
 DELETE FROM tenant_move_parts WHERE tenant_id = @tenant_id;
 
 -- name: CountMoveChanges :one
-SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = @tenant_id LIMIT @most) x;
+SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = @tenant_id LIMIT sqlc.arg('limit')) x;
 
 -- name: MoveChanges :many
 SELECT n, at, k1, k2 FROM tenant_move_changes WHERE tenant_id = @tenant_id AND tbl = @tbl;

@@ -15,7 +15,7 @@ SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings,
 			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
 WHERE n.mailed_at IS NULL
-ORDER BY n.id LIMIT @most
+ORDER BY n.id LIMIT sqlc.arg('limit')
 FOR UPDATE OF n SKIP LOCKED;
 
 -- name: MarkMailed :exec
@@ -55,7 +55,7 @@ SELECT id, email FROM operators WHERE disabled_at IS NULL ORDER BY id;
 -- Old notices, without those that still need a mail.
 DELETE FROM notices n USING (
 	SELECT o.tenant_id, o.id FROM notices o
-	WHERE o.id < @before AND o.mailed_at IS NOT NULL AND o.relayed_at IS NOT NULL ORDER BY o.id LIMIT @most::int
+	WHERE o.id < @before AND o.mailed_at IS NOT NULL AND o.relayed_at IS NOT NULL ORDER BY o.id LIMIT sqlc.arg('limit')::int
 ) old
 WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
 
@@ -64,7 +64,7 @@ WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
 SELECT * FROM notices
 WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (coalesce(cardinality(@kinds::text[]), 0) = 0 OR kind = ANY(@kinds::text[]))
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))
-ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT @most;
+ORDER BY CASE WHEN @newest::boolean THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: NoticesSeen :one
 -- Up to which notice a member has read them.

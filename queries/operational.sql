@@ -12,7 +12,7 @@ UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb(@tenant:
 SELECT event_types FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: TakeUnrelayed :many
-SELECT * FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
+SELECT * FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE SKIP LOCKED;
 
 -- name: MarkRelayed :exec
 UPDATE notices n SET relayed_at = now()
@@ -32,7 +32,7 @@ FROM dead_letters l
 LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
 WHERE NOT l.announced
-ORDER BY l.failed_at LIMIT @most
+ORDER BY l.failed_at LIMIT sqlc.arg('limit')
 FOR UPDATE OF l SKIP LOCKED;
 
 -- name: MarkAnnounced :exec
@@ -43,5 +43,5 @@ WHERE l.tenant_id = u.tenant_id AND l.delivery_id = u.delivery_id;
 -- name: SkipUnannounced :execrows
 -- No endpoint subscribes to them.
 UPDATE dead_letters l SET announced = true
-FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announced LIMIT @most::int FOR UPDATE SKIP LOCKED) few
+FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announced LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) few
 WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id;

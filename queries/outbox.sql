@@ -6,7 +6,7 @@ SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now());
 -- name: TakeOutbox :many
 -- Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
 -- before their transactions commit, and a late one would be skipped. Rows of some tenants can be left out.
-SELECT * FROM outbox WHERE due_at <= now() AND tenant_id <> ALL(@without::uuid[]) ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
+SELECT * FROM outbox WHERE due_at <= now() AND tenant_id <> ALL(@without::uuid[]) ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE SKIP LOCKED;
 
 -- name: DeleteOutbox :exec
 DELETE FROM outbox WHERE id = ANY(@ids::uuid[]);
@@ -34,10 +34,10 @@ SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r
 FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
 WHERE (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) AND r.id IN (
 	(SELECT x.id FROM outbox_rejected x WHERE @newest::boolean AND x.id < @after AND (@code::text = '' OR x.code = @code)
-		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id DESC LIMIT @most)
+		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id DESC LIMIT sqlc.arg('limit'))
 	UNION ALL
 	(SELECT x.id FROM outbox_rejected x WHERE NOT @newest::boolean AND x.id > @after AND (@code::text = '' OR x.code = @code)
-		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id LIMIT @most)
+		AND (sqlc.narg('tenant')::uuid IS NULL OR x.tenant_id = sqlc.narg('tenant')) ORDER BY x.id LIMIT sqlc.arg('limit'))
 )
 ORDER BY CASE WHEN @newest::boolean THEN r.id END DESC, r.id;
 
@@ -45,7 +45,7 @@ ORDER BY CASE WHEN @newest::boolean THEN r.id END DESC, r.id;
 -- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page always opens.
 SELECT x.tenant_id, coalesce(t.name, '') AS tenant, x.code, count(*) AS n, min(x.rejected_at)::timestamptz AS oldest, max(x.rejected_at)::timestamptz AS newest
 FROM (SELECT tenant_id, code, rejected_at FROM outbox_rejected ORDER BY id DESC LIMIT 100000) x LEFT JOIN tenants t ON t.id = x.tenant_id
-GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT @most;
+GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT sqlc.arg('limit');
 
 -- name: RetryRejected :one
 -- Back to where the relay finds it, under its own id.

@@ -11,9 +11,9 @@ SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: ListPortalLinks :many
 SELECT l.* FROM (
-	(SELECT u.id FROM portal_links u WHERE @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id DESC LIMIT @most)
+	(SELECT u.id FROM portal_links u WHERE @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id DESC LIMIT sqlc.arg('limit'))
 	UNION ALL
-	(SELECT u.id FROM portal_links u WHERE NOT @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id LIMIT @most)
+	(SELECT u.id FROM portal_links u WHERE NOT @newest::boolean AND u.tenant_id = @tenant_id AND u.id > @low AND u.id < @high ORDER BY u.id LIMIT sqlc.arg('limit'))
 ) p JOIN portal_links l ON l.tenant_id = @tenant_id AND l.id = p.id
 ORDER BY CASE WHEN @newest::boolean THEN l.id END DESC, l.id;
 

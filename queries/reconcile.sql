@@ -15,7 +15,7 @@ ON CONFLICT (name) DO UPDATE SET day = excluded.day, after = excluded.after,
 -- The tenants after one, without deleted ones, whose rows are being erased, with the expected number of deliveries of
 -- their pages of a day.
 SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id AND b.day = @day), 0)::bigint AS accepted
-FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT @most;
+FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT sqlc.arg('limit');
 
 -- name: ReconcilePages :many
 -- Pages of a day by the totals and the ledger, and by the tables; without days whose rows are in storage.
@@ -57,46 +57,46 @@ CROSS JOIN LATERAL (
 SELECT x.id::uuid AS id, x.word::text AS word FROM (
 	(SELECT d.id, 'unqueued' AS word FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.status < 2
-		AND (SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.delivery_id = d.id LIMIT 1) IS NULL LIMIT @most::int)
+		AND (SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.delivery_id = d.id LIMIT 1) IS NULL LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT q.delivery_id, CASE WHEN d.id IS NULL THEN 'unknown' ELSE 'ended' END
 	 FROM queue q LEFT JOIN LATERAL (
 		SELECT r.id, r.status FROM deliveries r WHERE r.tenant_id = @tenant_id AND r.created_at = posthorn.created_at(q.delivery_id) AND r.id = q.delivery_id
 			AND r.created_at >= @low AND r.created_at < @high LIMIT 1
 	 ) d ON true
-	 WHERE q.tenant_id = @tenant_id AND q.delivery_id >= @first AND q.delivery_id < @last AND (d.id IS NULL OR d.status >= 2) LIMIT @most::int)
+	 WHERE q.tenant_id = @tenant_id AND q.delivery_id >= @first AND q.delivery_id < @last AND (d.id IS NULL OR d.status >= 2) LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT DISTINCT a.delivery_id, 'attempted' FROM attempts a
 	 WHERE a.tenant_id = @tenant_id AND a.created_at >= @low AND a.delivery_id >= @first AND a.delivery_id < @last
 		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(a.delivery_id) AND d.id = a.delivery_id
 			AND d.created_at >= @low AND d.created_at < @high LIMIT 1) IS NULL
-	 LIMIT @most::int)
+	 LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT l.delivery_id, 'deadletter' FROM dead_letters l
 	 WHERE l.tenant_id = @tenant_id AND l.delivery_id >= @first AND l.delivery_id < @last
 		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 			AND d.created_at >= @low AND d.created_at < @high AND d.status = 3 LIMIT 1) IS NULL
-	 LIMIT @most::int)
+	 LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT c.delivery_id, 'canceled' FROM cancellations c
 	 WHERE c.tenant_id = @tenant_id AND c.delivery_id >= @first AND c.delivery_id < @last
 		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(c.delivery_id) AND d.id = c.delivery_id
 			AND d.created_at >= @low AND d.created_at < @high AND d.status = 4 LIMIT 1) IS NULL
-	 LIMIT @most::int)
+	 LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT d.id, CASE d.status WHEN 2 THEN 'unattempted' WHEN 3 THEN 'unlisted' ELSE 'uncalled' END FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND CASE d.status
 		WHEN 2 THEN (SELECT 1 FROM attempts a WHERE a.delivery_id = d.id AND a.tenant_id = @tenant_id AND a.created_at >= @attempted::timestamptz LIMIT 1) IS NULL
 		WHEN 3 THEN (SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.delivery_id = d.id LIMIT 1) IS NULL
 		WHEN 4 THEN (SELECT 1 FROM cancellations c WHERE c.tenant_id = @tenant_id AND c.delivery_id = d.id LIMIT 1) IS NULL
-	 END LIMIT @most::int)
+	 END LIMIT sqlc.arg('limit')::int)
 	UNION ALL
 	(SELECT d.id, 'eventless' FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.event_id >= @first AND d.event_id < @last
 		AND (SELECT 1 FROM events v WHERE v.tenant_id = @tenant_id AND v.created_at = posthorn.created_at(d.event_id) AND v.id = d.event_id
 			AND v.created_at >= @low AND v.created_at < @high LIMIT 1) IS NULL
-	 LIMIT @most::int)
-) x LIMIT @most::int;
+	 LIMIT sqlc.arg('limit')::int)
+) x LIMIT sqlc.arg('limit')::int;
 
 -- name: KeepDiscrepancy :exec
 INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, gap, details) VALUES (@tenant_id, @day, now(), now(), @amount, @gap, @details)
@@ -123,7 +123,7 @@ SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.open), 0):
 -- Open discrepancies first, then accepted ones, then past ones.
 SELECT b.*, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
 WHERE (@open_alone::boolean = false OR b.open)
-ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
+ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT sqlc.arg('limit');
 
 -- name: ListReconcileProgress :many
 SELECT * FROM book_checks ORDER BY name DESC;

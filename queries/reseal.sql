@@ -4,62 +4,62 @@
 
 -- name: StaleEndpointSecrets :many
 SELECT id, tenant_id, endpoint_id, sealed FROM endpoint_secrets
-WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealEndpointSecret :exec
 UPDATE endpoint_secrets SET sealed = @sealed WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: StaleCustomHeaders :many
 SELECT id, tenant_id, custom_headers FROM endpoints
-WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealCustomHeaders :exec
 UPDATE endpoints SET custom_headers = @custom_headers WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: StaleConnections :many
 SELECT id, tenant_id, connection FROM endpoints
-WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealConnection :exec
 UPDATE endpoints SET connection = @connection WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: StaleAlsoSecrets :many
 SELECT id, tenant_id, also_secret FROM endpoints
-WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealAlsoSecret :exec
 UPDATE endpoints SET also_secret = @also_secret WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails
-WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealMail :exec
 UPDATE mails SET sealed = @sealed WHERE id = @id;
 
 -- name: StaleMailbox :many
-SELECT id, sealed FROM mailbox WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+SELECT id, sealed FROM mailbox WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealMailbox :exec
 UPDATE mailbox SET sealed = @sealed WHERE id = @id;
 
 -- name: StalePeopleSeeds :many
 SELECT id, totp FROM people
-WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealPersonSeed :exec
 UPDATE people SET totp = @totp WHERE id = @id;
 
 -- name: StaleOperatorSeeds :many
 SELECT id, totp FROM operators
-WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealOperatorSeed :exec
 UPDATE operators SET totp = @totp WHERE id = @id;
 
 -- name: StaleClientSecrets :many
 SELECT tenant_id, client_secret FROM sso_connections
-WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> @head::bytea ORDER BY tenant_id LIMIT @most FOR UPDATE;
+WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> @head::bytea ORDER BY tenant_id LIMIT sqlc.arg('limit') FOR UPDATE;
 
 -- name: ResealClientSecret :exec
 UPDATE sso_connections SET client_secret = @client_secret WHERE tenant_id = @tenant_id;

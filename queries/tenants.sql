@@ -48,9 +48,9 @@ UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id R
 
 -- name: ListTenants :many
 SELECT t.* FROM (
-	(SELECT u.id FROM tenants u WHERE @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id DESC LIMIT @most)
+	(SELECT u.id FROM tenants u WHERE @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id DESC LIMIT sqlc.arg('limit'))
 	UNION ALL
-	(SELECT u.id FROM tenants u WHERE NOT @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id LIMIT @most)
+	(SELECT u.id FROM tenants u WHERE NOT @newest::boolean AND u.id > @low AND u.id < @high AND u.state <> 'deleted' ORDER BY u.id LIMIT sqlc.arg('limit'))
 ) p JOIN tenants t ON t.id = p.id
 ORDER BY CASE WHEN @newest::boolean THEN t.id END DESC, t.id;
 

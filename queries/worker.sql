@@ -126,7 +126,7 @@ WITH due AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > @since::timestamptz
 		AND (SELECT now() - make_interval(secs => c.shifted - @shifted::double precision) BETWEEN @earliest::timestamptz AND @latest::timestamptz FROM clock c)
-	ORDER BY q.due_at LIMIT @most::int
+	ORDER BY q.due_at LIMIT sqlc.arg('limit')::int
 	FOR UPDATE SKIP LOCKED
 )
 UPDATE queue q
@@ -137,7 +137,7 @@ RETURNING q.endpoint_id, q.seq;
 
 -- name: LanesToRelease :many
 -- Lanes with a backlog to release, each once in a round.
-SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint_id LIMIT @most;
+SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint_id LIMIT sqlc.arg('limit');
 
 -- name: LockRelease :one
 -- The session that holds the row releases the next chunk. The lock is the lease: a kill leaves either all of a chunk
@@ -172,7 +172,7 @@ WITH seen AS (
 		SELECT 1 FROM queue p WHERE p.endpoint_id = q.endpoint_id AND p.order_key = q.order_key AND p.state <> 3 AND p.seq < q.seq) AS head
 	FROM queue q
 	WHERE q.state = 2 AND q.endpoint_id = @endpoint AND q.seq > @floor::bigint
-	ORDER BY q.seq LIMIT @most::int
+	ORDER BY q.seq LIMIT sqlc.arg('limit')::int
 ), readied AS (
 	UPDATE queue q SET state = 0 FROM seen
 	WHERE seen.head AND q.tenant_id = seen.tenant_id AND q.delivery_id = seen.delivery_id AND q.state = 2
@@ -206,7 +206,7 @@ WITH RECURSIVE heads AS (
 		SELECT q.order_key, q.tenant_id, q.delivery_id, q.state FROM queue q
 		WHERE q.endpoint_id = @endpoint AND q.order_key > heads.order_key AND q.state <> 3
 		ORDER BY q.order_key, q.seq LIMIT 1) x
-	WHERE heads.n < @most::int
+	WHERE heads.n < sqlc.arg('limit')::int
 ), readied AS (
 	UPDATE queue q SET state = 0 FROM heads
 	WHERE heads.state = 2 AND q.tenant_id = heads.tenant_id AND q.delivery_id = heads.delivery_id AND q.state = 2

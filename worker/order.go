@@ -58,7 +58,7 @@ func (w *Worker) sweepKeys(ctx context.Context, l *lanes.Lane) error {
 	}
 	var rows []sql.SweepKeysRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.SweepKeys(ctx, sql.SweepKeysParams{Endpoint: l.ID(), After: sweep.After, Most: lanes.SweepChunk})
+		rows, err = q.SweepKeys(ctx, sql.SweepKeysParams{Endpoint: l.ID(), After: sweep.After, Limit: lanes.SweepChunk})
 		return err
 	}); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{
 			Endpoint: l.ID(),
 			Floor:    arrivals.Floor,
-			Most:     arrivals.Most,
+			Limit:    arrivals.Limit,
 		})
 		return err
 	}); err != nil {

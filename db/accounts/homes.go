@@ -36,7 +36,7 @@ func FindTenants(ctx context.Context, d *db.DB, text string, limit int) (found [
 	tenant, _ := id.Tenant.Parse(text) // an invalid id matches nothing
 	found = []home.Found{}
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Most: int32(limit)})
+		rows, err := q.FindTenants(ctx, sql.FindTenantsParams{ID: tenant, Part: text, Limit: int32(limit)})
 		for _, t := range rows {
 			found = append(found, home.Found{ID: id.Tenant.Format(t.ID), Name: t.Name, External: deref(t.ExternalID), State: string(t.State)})
 		}
@@ -56,7 +56,7 @@ func ReadHome(ctx context.Context, d *db.DB, now time.Time, counts bool) (worker
 			return err
 		}
 		all.Tenants, all.Waiting = row.Tenants, row.Waiting
-		oldest, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{SilentSeconds: incidents.Silent.Seconds(), Most: 1})
+		oldest, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{SilentSeconds: incidents.Silent.Seconds(), Limit: 1})
 		for _, o := range oldest {
 			all.Oldest, all.OldestDue = o.Name, max(now.Sub(o.ReadyAt), 0)
 		}

@@ -147,7 +147,7 @@ func ListKeys(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range)
 		Low:      low,
 		High:     high,
 		Newest:   !r.Ascending,
-		Most:     db.Most(r),
+		Limit:    db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.APIKey) id.UUID { return row.ID })
 	return show.Each(page, keyOf), err

@@ -93,7 +93,7 @@ func (l MailList) List(ctx context.Context, q *sql.Queries, r show.Range) (show.
 		Before: r.Edge(),
 		State:  l.State,
 		Tenant: l.Tenant,
-		Most:   db.Most(r),
+		Limit:  db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.ConsoleMailsRow) id.UUID { return row.ID })
 	return show.Each(page, func(row sql.ConsoleMailsRow) show.Mail {

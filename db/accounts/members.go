@@ -178,7 +178,7 @@ func listInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, alone 
 		Low:          low,
 		High:         high,
 		Newest:       !r.Ascending,
-		Most:         db.Most(r),
+		Limit:        db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.ListInvitationsRow) id.UUID { return row.ID })
 	return show.Each(page, func(row sql.ListInvitationsRow) show.Invitation {
@@ -213,7 +213,7 @@ func listMembers(ctx context.Context, q *sql.Queries, tenant id.UUID, alone *id.
 		Low:      low,
 		High:     high,
 		Newest:   !r.Ascending,
-		Most:     db.Most(r),
+		Limit:    db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.ListMembersRow) id.UUID { return row.ID })
 	return show.Each(page, func(row sql.ListMembersRow) show.Member {

@@ -85,7 +85,7 @@ func ListNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, l NoticeLi
 		Newest:     !r.Ascending,
 		Kinds:      l.Kinds,
 		EndpointID: l.Endpoint,
-		Most:       db.Most(r),
+		Limit:      db.Limit(r),
 	})
 	found := show.CutByID(rows, r.Limit, func(row sql.NoticeRow) id.UUID { return row.ID })
 	return show.Each(found, func(row sql.NoticeRow) show.Notice {

@@ -45,7 +45,7 @@ func ListPortalLinks(ctx context.Context, q *sql.Queries, tenant id.UUID, r show
 		Low:      low,
 		High:     high,
 		Newest:   !r.Ascending,
-		Most:     db.Most(r),
+		Limit:    db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.PortalLink) id.UUID { return row.ID })
 	return show.Each(page, portalLinkOf), err

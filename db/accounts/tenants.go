@@ -63,7 +63,7 @@ func ListTenants(ctx context.Context, q *sql.Queries, r show.Range) (page show.P
 		Low:    low,
 		High:   high,
 		Newest: !r.Ascending,
-		Most:   db.Most(r),
+		Limit:  db.Limit(r),
 	})
 	if err != nil {
 		return page, nil, err
@@ -98,7 +98,7 @@ func (l TenantLines) List(ctx context.Context, q *sql.Queries, r show.Range) (sh
 		Part:          l.Part,
 		State:         string(l.State),
 		Sort:          l.Sort,
-		Most:          db.Most(r),
+		Limit:         db.Limit(r),
 		SilentSeconds: incidents.Silent.Seconds(),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.ConsoleTenantsRow) id.UUID { return row.ID })

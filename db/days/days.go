@@ -95,7 +95,7 @@ func Begin(ctx context.Context, d *db.DB, before time.Time, backDays, most int32
 		if err != nil {
 			return err
 		}
-		n, err = q.BeginHistory(ctx, sql.BeginHistoryParams{Before: before, Most: most})
+		n, err = q.BeginHistory(ctx, sql.BeginHistoryParams{Before: before, Limit: most})
 		n += rested
 		return err
 	})
@@ -188,7 +188,7 @@ func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Par
 			TenantID: y.Tenant,
 			Low:      low,
 			High:     high,
-			Most:     partRows,
+			Limit:    partRows,
 			Bytes:    partBytes,
 		}); err != nil {
 			return err
@@ -535,7 +535,7 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (sh
 	if r.After != nil {
 		before, _ = time.Parse(time.DateOnly, string(r.After)) // as Cut wrote it
 	}
-	rows, err := q.ListHistory(ctx, sql.ListHistoryParams{TenantID: tenant, Before: before, Most: int32(r.Limit + 1)})
+	rows, err := q.ListHistory(ctx, sql.ListHistoryParams{TenantID: tenant, Before: before, Limit: int32(r.Limit + 1)})
 	page := show.Cut(rows, r.Limit, func(row sql.HistoryDay) []byte { return []byte(row.Day.Format(time.DateOnly)) })
 	return show.Each(page, dayOf), err
 }
@@ -553,7 +553,7 @@ func InStorage(ctx context.Context, q *sql.Queries, tenant id.UUID, since, until
 		TenantID: tenant,
 		Since:    since.UTC(),
 		Until:    until.UTC(),
-		Most:     history.MostDays,
+		Limit:    history.MostDays,
 	})
 	found := make([]history.Day, len(rows))
 	for i, row := range rows {

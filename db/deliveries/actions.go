@@ -354,7 +354,7 @@ func Attempts(ctx context.Context, q *sql.Queries, d show.Delivery, limit int) (
 		DeliveryID: d.ID,
 		Since:      since,
 		Until:      until,
-		Most:       int32(limit),
+		Limit:      int32(limit),
 	})
 	attempts := make([]show.Attempt, len(rows))
 	for i, r := range rows {

@@ -223,7 +223,7 @@ func BulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range)
 		TenantID: tenant,
 		Newest:   !r.Ascending,
 		After:    r.Edge(),
-		Most:     int32(r.Limit + 1),
+		Limit:    int32(r.Limit + 1),
 	})
 	return show.Each(show.CutByID(rows, r.Limit, func(j sql.BulkJob) id.UUID { return j.ID }), jobOf), err
 }

@@ -26,7 +26,7 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 		TenantID:   tenant,
 		EndpointID: ep,
 		Below:      below,
-		Most:       estimateMost + 1,
+		Limit:      estimateMost + 1,
 	})
 	if err != nil {
 		return show.Job{}, err
@@ -57,7 +57,7 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 		TenantID:   w.tenant,
 		EndpointID: w.endpoint,
 		Below:      w.filter.Below,
-		Most:       int32(most),
+		Limit:      int32(most),
 	})
 	if err != nil {
 		return part, err
@@ -79,7 +79,7 @@ func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, r
 		TenantID:   w.tenant,
 		EndpointID: w.endpoint,
 		Below:      w.filter.Below,
-		Most:       1,
+		Limit:      1,
 	})
 	if err != nil || left > 0 {
 		return false, dropRest, err

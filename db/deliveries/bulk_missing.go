@@ -196,7 +196,7 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 			Low:      look.low,
 			High:     look.high,
 			Scan:     int32(most),
-			Most:     int32(most),
+			Limit:    int32(most),
 		})
 		if err != nil {
 			return nil, err

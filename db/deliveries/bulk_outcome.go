@@ -24,7 +24,7 @@ func bulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Ou
 	r, err := q.JobOutcome(ctx, sql.JobOutcomeParams{
 		TenantID: job.TenantID,
 		JobID:    &job.ID,
-		Most:     outcomeMost,
+		Limit:    outcomeMost,
 		Since:    job.CreatedAt.Add(-time.Minute),
 		Until:    id.Last.Time(),
 	})

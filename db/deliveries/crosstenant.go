@@ -66,7 +66,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l ListOptions) (page P
 		TenantID:   idOrNil(l.Tenant),
 		EndpointID: idOrNil(l.Endpoint),
 		Host:       l.Host,
-		Most:       crossTenantHosts,
+		Limit:      crossTenantHosts,
 	})
 	if err != nil {
 		return page, err
@@ -99,7 +99,7 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l ListOptions) (page P
 
 // FindEndpoint returns fault.ErrNotFound unless some tenant has or had an endpoint.
 func FindEndpoint(ctx context.Context, q *sql.Queries, endpoint id.UUID) error {
-	found, err := q.EndpointsNamed(ctx, sql.EndpointsNamedParams{EndpointID: &endpoint, Most: 1})
+	found, err := q.EndpointsNamed(ctx, sql.EndpointsNamedParams{EndpointID: &endpoint, Limit: 1})
 	if err == nil && len(found) == 0 {
 		err = fault.ErrNotFound
 	}
@@ -125,7 +125,7 @@ func listOfAll(ctx context.Context, q *sql.Queries, l ListOptions) (page Page, e
 	for {
 		part := parts.next()
 		ask.Low, ask.High, ask.LowAt, ask.HighAt = part.low, part.high, part.low.Time(), part.high.Time()
-		ask.Most = int32(l.Limit + 1 - len(page.Rows))
+		ask.Limit = int32(l.Limit + 1 - len(page.Rows))
 		found, err := q.ScanAllDeliveries(ctx, ask)
 		if err != nil {
 			return page, err
@@ -140,7 +140,7 @@ func listOfAll(ctx context.Context, q *sql.Queries, l ListOptions) (page Page, e
 		switch n := len(found.Ids); {
 		case len(page.Rows) > l.Limit:
 			return show.CutByID(page.Rows, l.Limit, deliveryID), nil
-		case n == int(ask.Most): // some rows have changed since they were read
+		case n == int(ask.Limit): // some rows have changed since they were read
 			page.Next = found.Ids[n-1][:]
 			return page, nil
 		case !found.Reached.IsZero():
@@ -205,7 +205,7 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, f CrossTenantEve
 			LowAt:    part.low.Time(),
 			HighAt:   part.high.Time(),
 			Scan:     int32(scan),
-			Most:     int32(scan + 1),
+			Limit:    int32(scan + 1),
 		})
 		if err != nil {
 			return page, err

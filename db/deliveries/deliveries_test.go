@@ -311,7 +311,7 @@ func TestTheDeliveriesOfAnEventAreFoundByItsMoment(t *testing.T) {
 			EventID:  event,
 			EventAt:  event.Time(),
 			Since:    event.Time(),
-			Most:     100,
+			Limit:    100,
 		})},
 		"an explanation": {sql.FirstDeliveriesOfEvent, db.Args(sql.FirstDeliveriesOfEventParams{
 			TenantID: h.tenant,

@@ -73,7 +73,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 		EventAt:    event.Time(),
 		Since:      event.Time().Add(-db.ClockSkew),
 		EndpointID: only,
-		Most:       mostOfEvent,
+		Limit:      mostOfEvent,
 	})
 	if err != nil {
 		return out, err

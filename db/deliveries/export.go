@@ -141,7 +141,7 @@ func (e *Export) Events(ctx context.Context, take func([]show.Event) error) erro
 				LowAt:    w.low.Time(),
 				High:     w.high,
 				HighAt:   w.high.Time(),
-				Most:     exportRows,
+				Limit:    exportRows,
 				Bytes:    exportBytes,
 			})
 			for _, row := range rows {
@@ -164,7 +164,7 @@ func (e *Export) Rejected(ctx context.Context, take func([]show.Rejected) error)
 			rows, err := q.ExportRejected(ctx, sql.ExportRejectedParams{
 				TenantID: e.Tenant.ID,
 				After:    after,
-				Most:     exportRows,
+				Limit:    exportRows,
 				Bytes:    exportBytes,
 			})
 			for _, row := range rows {
@@ -200,7 +200,7 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 				LowAt:    w.low.Time(),
 				High:     w.high,
 				HighAt:   w.high.Time(),
-				Most:     exportRows,
+				Limit:    exportRows,
 			})
 			if err != nil || len(ids) == 0 {
 				return err

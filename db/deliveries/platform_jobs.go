@@ -21,7 +21,7 @@ func (l PlatformJobs) List(ctx context.Context, q *sql.Queries, r show.Range) (s
 		Before: r.Edge(),
 		State:  l.State,
 		Tenant: l.Tenant,
-		Most:   db.Most(r),
+		Limit:  db.Limit(r),
 	})
 	page := show.CutByID(rows, r.Limit, func(row sql.ConsoleJobsRow) id.UUID { return row.ID })
 	return show.Each(page, func(row sql.ConsoleJobsRow) show.PlatformJob {

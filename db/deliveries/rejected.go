@@ -22,7 +22,7 @@ func ListRejected(ctx context.Context, q *sql.Queries, f RejectedFilter, r show.
 		Code:   f.Code,
 		Newest: !r.Ascending,
 		After:  r.Edge(),
-		Most:   int32(r.Limit + 1),
+		Limit:  int32(r.Limit + 1),
 	})
 	return show.Each(show.CutByID(rows, r.Limit, func(e sql.ListRejectedRow) id.UUID { return e.ID }), rejectedOf), err
 }

@@ -151,7 +151,7 @@ func countAhead(
 	waiting []sql.ReadDeliveriesRow,
 	lanes map[id.UUID]endpoints.WaitingLane,
 ) (map[id.UUID]int64, error) {
-	ask := sql.CountAheadParams{Most: condition.AheadCounted}
+	ask := sql.CountAheadParams{Limit: condition.AheadCounted}
 	for _, r := range waiting {
 		if lanes[r.Delivery.EndpointID].RateLimit > 0 && r.QueueState == condition.RowReady {
 			ask.Deliveries = append(ask.Deliveries, r.Delivery.ID)

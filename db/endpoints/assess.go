@@ -259,7 +259,7 @@ func describe(
 		TenantID:   e.TenantID,
 		EndpointID: &e.ID,
 		Since:      &from,
-		Most:       heldCounted + 1,
+		Limit:      heldCounted + 1,
 	})
 	out.FailedPermanently, out.FailedMore = min(failed, heldCounted), failed > heldCounted
 	return out, err
@@ -273,7 +273,7 @@ func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most 
 	rows, err := q.CountHeld(ctx, sql.CountHeldParams{
 		TenantID:  tenant,
 		Endpoints: []id.UUID{endpointID},
-		Most:      int32(most) + 1,
+		Limit:     int32(most) + 1,
 	})
 	if err != nil || len(rows) == 0 {
 		return 0, false, err
@@ -310,7 +310,7 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		named = []id.UUID{}
 	}
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.HealthToAssess(ctx, sql.HealthToAssessParams{After: after, Endpoints: named, Most: int32(most)})
+		rows, err := q.HealthToAssess(ctx, sql.HealthToAssessParams{After: after, Endpoints: named, Limit: int32(most)})
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -225,7 +225,7 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 		Newest:   !l.Ascending,
 		After:    l.After,
 		Status:   l.Status,
-		Most:     int32(l.Limit),
+		Limit:    int32(l.Limit),
 	})
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func Subscribers(
 		TenantID: tenant,
 		Newest:   true,
 		After:    id.Last,
-		Most:     int32(limit),
+		Limit:    int32(limit),
 	})
 	for _, row := range rows {
 		if eventType == "" || filter.MatchType(row.EventTypes, eventType) {

@@ -97,7 +97,7 @@ func addWaiting(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show
 	if len(waiting) == 0 {
 		return nil
 	}
-	counts, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: waiting, Most: int32(most) + 1})
+	counts, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: waiting, Limit: int32(most) + 1})
 	for _, c := range counts {
 		f := facts[c.EndpointID]
 		f.Waiting, f.WaitingAtLeast = min(c.Held, most), c.Held > most

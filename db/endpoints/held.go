@@ -19,7 +19,7 @@ import (
 // Holding lists endpoints that hold their deliveries now, ordered by id beyond after.
 func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql.HoldingEndpointsRow, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.HoldingEndpoints(ctx, sql.HoldingEndpointsParams{After: after, Most: int32(most)})
+		rows, err = q.HoldingEndpoints(ctx, sql.HoldingEndpointsParams{After: after, Limit: int32(most)})
 		return err
 	})
 	return rows, err
@@ -56,7 +56,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 			TenantID:   h.TenantID,
 			EndpointID: h.ID,
 			Before:     id.FirstAt(now.Add(-hold)),
-			Most:       int32(most),
+			Limit:      int32(most),
 		})
 		if err != nil || len(rows) == 0 {
 			return err

@@ -22,7 +22,7 @@ func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint
 	if s.PayloadVersion == "" {
 		return nil
 	}
-	rows, err := q.VersionedEventTypes(ctx, sql.VersionedEventTypesParams{TenantID: tenant, Most: versionedTypes})
+	rows, err := q.VersionedEventTypes(ctx, sql.VersionedEventTypesParams{TenantID: tenant, Limit: versionedTypes})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func Hosts(ctx context.Context, q *sql.Queries, part string, failing bool, limit
 		SilentSeconds: incidents.Silent.Seconds(),
 		Part:          part,
 		Failing:       failing,
-		Most:          int32(limit),
+		Limit:         int32(limit),
 	})
 	hosts := make([]incidents.Host, len(rows))
 	for i, r := range rows {
@@ -45,7 +45,7 @@ func Hosts(ctx context.Context, q *sql.Queries, part string, failing bool, limit
 
 // ListPlatform reads the failing endpoints of all tenants, or all of one tenant or at one host, the worst first.
 func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host string, limit int) ([]show.PlatformEndpoint, error) {
-	rows, err := q.ConsoleEndpoints(ctx, sql.ConsoleEndpointsParams{Tenant: tenant, Host: host, Most: int32(limit)})
+	rows, err := q.ConsoleEndpoints(ctx, sql.ConsoleEndpointsParams{Tenant: tenant, Host: host, Limit: int32(limit)})
 	if err != nil {
 		return nil, err
 	}

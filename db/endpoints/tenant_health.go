@@ -185,7 +185,7 @@ func tenantFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.T
 	}
 	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
 		TenantID: tenant,
-		Most:     deadLettersCounted,
+		Limit:    deadLettersCounted,
 	}); err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func Types(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range) (p
 		TenantID:   tenant,
 		After:      string(r.After),
 		Descending: !r.Ascending,
-		Most:       int32(r.Limit + 1),
+		Limit:      int32(r.Limit + 1),
 	})
 	entries := make([]catalogue.Entry, len(rows))
 	for i, t := range rows {

@@ -54,7 +54,7 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, f Filter, r show.
 			Channel:  f.Channel,
 			TraceID:  f.TraceID,
 			Scan:     scan,
-			Most:     int32(r.Limit + 1),
+			Limit:    int32(r.Limit + 1),
 		})
 	} else {
 		found.Ids, err = q.EventsOfExternalID(ctx, sql.EventsOfExternalIDParams{
@@ -68,7 +68,7 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, f Filter, r show.
 			Type:       f.Type,
 			Channel:    f.Channel,
 			TraceID:    f.TraceID,
-			Most:       int32(r.Limit + 1),
+			Limit:      int32(r.Limit + 1),
 		})
 	}
 	if err != nil {

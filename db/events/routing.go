@@ -31,7 +31,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 		RoutingVersion: row.RoutingVersion,
 		EventAt:        eventID.Time(),
 		DayBefore:      eventID.Time().Add(-24 * time.Hour),
-		Most:           mostExplained + 1,
+		Limit:          mostExplained + 1,
 	})
 	if err != nil {
 		return r, err

@@ -38,7 +38,7 @@ func Sample(
 		LowAt:    floor,
 		HighAt:   now.Add(time.Minute),
 		Scan:     sampleScan,
-		Most:     int32(limit),
+		Limit:    int32(limit),
 	})
 	if err != nil || len(latest) == 0 {
 		return nil, true, err

@@ -49,7 +49,7 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 		LateTo:        a.Minutes[3],
 		Endpoint:      a.Endpoint,
 		EventType:     a.EventType,
-		Most:          mostStats + 1,
+		Limit:         mostStats + 1,
 	})
 	if err != nil {
 		return series, err

@@ -12,7 +12,7 @@ import (
 
 // ListBooks reads the books of one tenant or of all (nil) since a day, those that don't add up first.
 func ListBooks(ctx context.Context, q *sql.Queries, tenant *id.UUID, since time.Time, limit int) ([]show.Books, error) {
-	rows, err := q.ConsoleLedger(ctx, sql.ConsoleLedgerParams{TenantID: tenant, Since: since, Most: int32(limit)})
+	rows, err := q.ConsoleLedger(ctx, sql.ConsoleLedgerParams{TenantID: tenant, Since: since, Limit: int32(limit)})
 	books := make([]show.Books, len(rows))
 	for i, r := range rows {
 		books[i] = show.Books{
@@ -34,7 +34,7 @@ func ListBooks(ctx context.Context, q *sql.Queries, tenant *id.UUID, since time.
 
 // ListDiscrepancies reads the differences that the job found: those that nobody has accepted first.
 func ListDiscrepancies(ctx context.Context, q *sql.Queries, limit int) ([]show.Discrepancy, error) {
-	rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{Most: int32(limit)})
+	rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{Limit: int32(limit)})
 	found := make([]show.Discrepancy, len(rows))
 	for i, r := range rows {
 		d := &found[i]

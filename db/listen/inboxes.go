@@ -210,7 +210,7 @@ func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UU
 		TenantID:    tenant,
 		EndpointID:  endpointID,
 		KeptSeconds: inbox.KeptFor.Seconds(),
-		Most:        inbox.Kept,
+		Limit:       inbox.Kept,
 	})
 	received := make([]inbox.Received, len(rows))
 	for i, row := range rows {

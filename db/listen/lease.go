@@ -97,7 +97,7 @@ func leaseRows(
 	rows, err := q.NextToLease(ctx, sql.NextToLeaseParams{
 		TenantID:   tenant,
 		EndpointID: endpointID,
-		Most:       int32(leaseWindow - leased),
+		Limit:      int32(leaseWindow - leased),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -172,7 +172,7 @@ func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e s
 func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
 	var gone []sql.AbandonedListenersRow
 	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
-		gone, err = q.AbandonedListeners(ctx, sql.AbandonedListenersParams{Seconds: silent.Seconds(), Most: most})
+		gone, err = q.AbandonedListeners(ctx, sql.AbandonedListenersParams{Seconds: silent.Seconds(), Limit: most})
 		return err
 	}); err != nil {
 		return 0, err

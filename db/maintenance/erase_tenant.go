@@ -56,11 +56,11 @@ func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest
 	}
 	for {
 		n, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
-			keys, err := q.EraseIdempotencyKeys(ctx, sql.EraseIdempotencyKeysParams{TenantID: tenant, Most: most})
+			keys, err := q.EraseIdempotencyKeys(ctx, sql.EraseIdempotencyKeysParams{TenantID: tenant, Limit: most})
 			if err != nil {
 				return 0, err
 			}
-			rows, err := q.EraseRest(ctx, sql.EraseRestParams{TenantID: tenant, Most: most})
+			rows, err := q.EraseRest(ctx, sql.EraseRestParams{TenantID: tenant, Limit: most})
 			out.Rows += keys + rows
 			return keys + rows, err
 		})
@@ -192,7 +192,7 @@ func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int6
 		TenantID: e.tenant,
 		Low:      of.low,
 		High:     of.high,
-		Most:     e.most,
+		Limit:    e.most,
 		Since:    of.low.AddDate(0, 0, -1),
 	})
 	e.sum.Deliveries += row.Deliveries
@@ -201,7 +201,7 @@ func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int6
 }
 
 func (e *erasure) events(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
-	row, err := q.EraseEvents(ctx, sql.EraseEventsParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most})
+	row, err := q.EraseEvents(ctx, sql.EraseEventsParams{TenantID: e.tenant, Low: of.low, High: of.high, Limit: e.most})
 	e.sum.Events += row.Events
 	return row.Events, row.Next, err
 }

@@ -83,7 +83,7 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
 			Day:   at.Day,
 			After: at.After,
-			Most:  pagesMost,
+			Limit: pagesMost,
 		})
 		if err != nil {
 			return discrepancies, err
@@ -189,7 +189,7 @@ func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day ti
 		High:      end,
 		First:     id.FirstAt(day),
 		Last:      id.FirstAt(end),
-		Most:      rowsNamed + 1,
+		Limit:     rowsNamed + 1,
 		Attempted: day.Add(-db.ClockSkew),
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ const alertedPages = 10
 // AlertDiscrepancies alerts operators to pages where the ledger differs from the tables, once a UTC day.
 func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{OpenAlone: true, Most: alertedPages})
+		rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{OpenAlone: true, Limit: alertedPages})
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ type sealedColumn struct {
 
 var sealedColumns = []sealedColumn{
 	{"endpoint_secrets.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleEndpointSecrets(ctx, sql.StaleEndpointSecretsParams{Head: head, Most: most})
+		rows, err := q.StaleEndpointSecrets(ctx, sql.StaleEndpointSecretsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleEndpointSecretsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.EndpointID, r.Sealed}
 		})
@@ -40,7 +40,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}},
 	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleCustomHeaders(ctx, sql.StaleCustomHeadersParams{Head: head, Most: most})
+		rows, err := q.StaleCustomHeaders(ctx, sql.StaleCustomHeadersParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleCustomHeadersRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.CustomHeaders}
 		})
@@ -52,7 +52,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}},
 	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleConnections(ctx, sql.StaleConnectionsParams{Head: head, Most: most})
+		rows, err := q.StaleConnections(ctx, sql.StaleConnectionsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleConnectionsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.Connection}
 		})
@@ -60,7 +60,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealConnection(ctx, sql.ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
 	{"endpoints.also_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleAlsoSecrets(ctx, sql.StaleAlsoSecretsParams{Head: head, Most: most})
+		rows, err := q.StaleAlsoSecrets(ctx, sql.StaleAlsoSecretsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleAlsoSecretsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.AlsoSecret}
 		})
@@ -68,7 +68,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealAlsoSecret(ctx, sql.ResealAlsoSecretParams{AlsoSecret: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleMails(ctx, sql.StaleMailsParams{Head: head, Most: most})
+		rows, err := q.StaleMails(ctx, sql.StaleMailsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {
 			return sealedValue{r.ID, db.TenantOrZero(r.TenantID), r.ID, r.Sealed}
 		})
@@ -76,7 +76,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealMail(ctx, sql.ResealMailParams{Sealed: v.sealed, ID: v.row})
 	}},
 	{"mailbox.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleMailbox(ctx, sql.StaleMailboxParams{Head: head, Most: most})
+		rows, err := q.StaleMailbox(ctx, sql.StaleMailboxParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.Mailbox) sealedValue {
 			return sealedValue{
 				r.ID,
@@ -89,7 +89,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealMailbox(ctx, sql.ResealMailboxParams{Sealed: v.sealed, ID: v.row})
 	}},
 	{"people.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Most: most})
+		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue {
 			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
@@ -97,7 +97,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealPersonSeed(ctx, sql.ResealPersonSeedParams{Totp: v.sealed, ID: v.row})
 	}},
 	{"operators.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Most: most})
+		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue {
 			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
@@ -105,7 +105,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})
 	}},
 	{"sso_connections.client_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleClientSecrets(ctx, sql.StaleClientSecretsParams{Head: head, Most: most})
+		rows, err := q.StaleClientSecrets(ctx, sql.StaleClientSecretsParams{Head: head, Limit: most})
 		return sealedValues(rows, err, func(r sql.StaleClientSecretsRow) sealedValue {
 			return sealedValue{r.TenantID, r.TenantID, r.TenantID, r.ClientSecret}
 		})

@@ -122,7 +122,7 @@ func (v *mover) catchUp(ctx context.Context) error {
 		return err
 	}
 	for range mostRounds {
-		if n, err := v.old.CountMoveChanges(ctx, sql.CountMoveChangesParams{TenantID: v.Tenant, Most: changesToEnd}); err != nil || n < changesToEnd {
+		if n, err := v.old.CountMoveChanges(ctx, sql.CountMoveChangesParams{TenantID: v.Tenant, Limit: changesToEnd}); err != nil || n < changesToEnd {
 			return err
 		}
 		if err := v.round(ctx); err != nil {

@@ -283,7 +283,7 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 			Shifted:  bounds.Shifted,
 			Earliest: bounds.Earliest,
 			Latest:   bounds.Latest,
-			Most:     most,
+			Limit:    most,
 		})...).Query(func(r pgx.Rows) (err error) {
 			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.MakeDueReadyRow])
 			return err

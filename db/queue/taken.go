@@ -19,7 +19,7 @@ type TakenRow = sql.TakeDeletedRowsRow
 // the endpoint was a listener. It returns how many it found.
 func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.TakeDeletedRows(ctx, sql.TakeDeletedRowsParams{Endpoint: endpointID, Most: most})
+		rows, err := q.TakeDeletedRows(ctx, sql.TakeDeletedRowsParams{Endpoint: endpointID, Limit: most})
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func FailBefore(ctx context.Context, d *db.DB, before, overdue time.Time, most i
 		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{
 			Before:  id.FirstAt(before),
 			Overdue: overdue,
-			Most:    most,
+			Limit:   most,
 		})
 		if err != nil {
 			return err

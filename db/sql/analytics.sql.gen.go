@@ -56,7 +56,7 @@ type AttemptStatsParams struct {
 	LateTo        time.Time
 	Endpoint      *id.UUID
 	EventType     string
-	Most          int32
+	Limit         int32
 }
 
 type AttemptStatsRow struct {
@@ -90,7 +90,7 @@ func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]A
 		arg.LateTo,
 		arg.Endpoint,
 		arg.EventType,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -266,7 +266,7 @@ ORDER BY p.place LIMIT $3::int
 type ScanAuditParams struct {
 	TenantID *id.UUID
 	Scan     int32
-	Most     int32
+	Limit    int32
 	Newest   bool
 	Low      id.UUID
 	High     id.UUID
@@ -284,7 +284,7 @@ func (q *Queries) ScanAudit(ctx context.Context, arg ScanAuditParams) ([]ScanAud
 	rows, err := q.db.Query(ctx, ScanAudit,
 		arg.TenantID,
 		arg.Scan,
-		arg.Most,
+		arg.Limit,
 		arg.Newest,
 		arg.Low,
 		arg.High,

@@ -179,7 +179,7 @@ type CountDroppedParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 	Below      int64
-	Most       int32
+	Limit      int32
 }
 
 func (q *Queries) CountDropped(ctx context.Context, arg CountDroppedParams) (int64, error) {
@@ -187,7 +187,7 @@ func (q *Queries) CountDropped(ctx context.Context, arg CountDroppedParams) (int
 		arg.TenantID,
 		arg.EndpointID,
 		arg.Below,
-		arg.Most,
+		arg.Limit,
 	)
 	var count int64
 	err := row.Scan(&count)
@@ -277,7 +277,7 @@ type DeliveriesOfEventParams struct {
 	EventID    id.UUID
 	Since      time.Time
 	EndpointID *id.UUID
-	Most       int32
+	Limit      int32
 }
 
 type DeliveriesOfEventRow struct {
@@ -298,7 +298,7 @@ func (q *Queries) DeliveriesOfEvent(ctx context.Context, arg DeliveriesOfEventPa
 		arg.EventID,
 		arg.Since,
 		arg.EndpointID,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -448,8 +448,8 @@ type DueBulkJobsRow struct {
 
 // Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
 // this list.
-func (q *Queries) DueBulkJobs(ctx context.Context, most int32) ([]DueBulkJobsRow, error) {
-	rows, err := q.db.Query(ctx, DueBulkJobs, most)
+func (q *Queries) DueBulkJobs(ctx context.Context, limit int32) ([]DueBulkJobsRow, error) {
+	rows, err := q.db.Query(ctx, DueBulkJobs, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -858,7 +858,7 @@ type ListBulkJobsParams struct {
 	TenantID id.UUID
 	Newest   bool
 	After    id.UUID
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) ListBulkJobs(ctx context.Context, arg ListBulkJobsParams) ([]BulkJob, error) {
@@ -866,7 +866,7 @@ func (q *Queries) ListBulkJobs(ctx context.Context, arg ListBulkJobsParams) ([]B
 		arg.TenantID,
 		arg.Newest,
 		arg.After,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -957,7 +957,7 @@ type LockDroppedParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 	Below      int64
-	Most       int32
+	Limit      int32
 }
 
 // Deferred rows are not held: they wait for their time, and take a new number then.
@@ -966,7 +966,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 		arg.TenantID,
 		arg.EndpointID,
 		arg.Below,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type ConsoleAuditParams struct {
 	Action string
 	Actor  string
 	Tenant *id.UUID
-	Most   int32
+	Limit  int32
 }
 
 type ConsoleAuditRow struct {
@@ -43,7 +43,7 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 		arg.Action,
 		arg.Actor,
 		arg.Tenant,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ LIMIT $2
 
 type ConsoleBacklogsParams struct {
 	SilentSeconds float64
-	Most          int32
+	Limit         int32
 }
 
 type ConsoleBacklogsRow struct {
@@ -112,7 +112,7 @@ type ConsoleBacklogsRow struct {
 // The tenants of the first 200,000 waiting deliveries, and how many of these only the platform delays. The tenant with
 // the most is first.
 func (q *Queries) ConsoleBacklogs(ctx context.Context, arg ConsoleBacklogsParams) ([]ConsoleBacklogsRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Most)
+	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ LIMIT $3
 type ConsoleEndpointsParams struct {
 	Tenant *id.UUID
 	Host   string
-	Most   int32
+	Limit  int32
 }
 
 type ConsoleEndpointsRow struct {
@@ -171,7 +171,7 @@ type ConsoleEndpointsRow struct {
 // Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
 // worst first.
 func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsParams) ([]ConsoleEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleEndpoints, arg.Tenant, arg.Host, arg.Most)
+	rows, err := q.db.Query(ctx, ConsoleEndpoints, arg.Tenant, arg.Host, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ type ConsoleHostsParams struct {
 	SilentSeconds float64
 	Failing       bool
 	Part          string
-	Most          int32
+	Limit         int32
 }
 
 type ConsoleHostsRow struct {
@@ -258,7 +258,7 @@ func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]C
 		arg.SilentSeconds,
 		arg.Failing,
 		arg.Part,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ type ConsoleJobsParams struct {
 	Before id.UUID
 	State  string
 	Tenant *id.UUID
-	Most   int32
+	Limit  int32
 }
 
 type ConsoleJobsRow struct {
@@ -335,7 +335,7 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 		arg.Before,
 		arg.State,
 		arg.Tenant,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -406,8 +406,8 @@ type ConsoleLanesRow struct {
 }
 
 // The lanes with the longest backlogs among the first 200,000 waiting deliveries.
-func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleLanes, most)
+func (q *Queries) ConsoleLanes(ctx context.Context, limit int32) ([]ConsoleLanesRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleLanes, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -476,7 +476,7 @@ LIMIT $1
 `
 
 type ConsoleLedgerParams struct {
-	Most     int32
+	Limit    int32
 	Since    time.Time
 	TenantID *id.UUID
 }
@@ -499,7 +499,7 @@ type ConsoleLedgerRow struct {
 // at one moment: each accepted delivery that has not ended must be in the queue. Of the closed days that add up, only
 // the newest are summed.
 func (q *Queries) ConsoleLedger(ctx context.Context, arg ConsoleLedgerParams) ([]ConsoleLedgerRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleLedger, arg.Most, arg.Since, arg.TenantID)
+	rows, err := q.db.Query(ctx, ConsoleLedger, arg.Limit, arg.Since, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -542,7 +542,7 @@ type ConsoleMailsParams struct {
 	Before id.UUID
 	State  string
 	Tenant *id.UUID
-	Most   int32
+	Limit  int32
 }
 
 type ConsoleMailsRow struct {
@@ -564,7 +564,7 @@ func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]C
 		arg.Before,
 		arg.State,
 		arg.Tenant,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -623,7 +623,7 @@ ORDER BY o.ready_at
 
 type ConsoleOldestDueParams struct {
 	SilentSeconds float64
-	Most          int32
+	Limit         int32
 }
 
 type ConsoleOldestDueRow struct {
@@ -640,7 +640,7 @@ type ConsoleOldestDueRow struct {
 // breaker, no limit of the endpoint, and no request in flight. Each tenant with a queue costs an index step, and of
 // each lane only the head counts, whatever the length of the backlog. The row names the lane and its owner.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Most)
+	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -754,8 +754,8 @@ type ConsoleSharesRow struct {
 
 // Who used the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one
 // index step.
-func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleSharesRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleShares, most)
+func (q *Queries) ConsoleShares(ctx context.Context, limit int32) ([]ConsoleSharesRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleShares, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -815,7 +815,7 @@ type ConsoleTenantsParams struct {
 	State         string
 	Sort          string
 	Before        id.UUID
-	Most          int32
+	Limit         int32
 	SilentSeconds float64
 }
 
@@ -841,7 +841,7 @@ func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) 
 		arg.State,
 		arg.Sort,
 		arg.Before,
-		arg.Most,
+		arg.Limit,
 		arg.SilentSeconds,
 	)
 	if err != nil {

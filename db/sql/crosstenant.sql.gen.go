@@ -39,7 +39,7 @@ type EndpointsNamedParams struct {
 	TenantID   *id.UUID
 	EndpointID *id.UUID
 	Host       string
-	Most       int32
+	Limit      int32
 }
 
 type EndpointsNamedRow struct {
@@ -53,7 +53,7 @@ func (q *Queries) EndpointsNamed(ctx context.Context, arg EndpointsNamedParams) 
 		arg.TenantID,
 		arg.EndpointID,
 		arg.Host,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ type ScanAllDeliveriesParams struct {
 	Held      bool
 	Tried     bool
 	Open      bool
-	Most      int32
+	Limit     int32
 }
 
 type ScanAllDeliveriesRow struct {
@@ -153,7 +153,7 @@ type ScanAllDeliveriesRow struct {
 // Deliveries and events of all tenants, for operators. Each tenant's rows are read by its own key, a bounded number
 // within a bounded time, so that a page costs an index step per tenant and partition, and needs no other index. Runs
 // as the console role, planned by index (PlanByIndex).
-// The newest @most deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
+// The newest limit deliveries between two ids, from the table that has the wanted status (@source: deliveries, queue,
 // dead_letters or cancellations). @scan rows of each tenant are read; if a tenant has more, the list is complete only
 // down to reached. The retention of a tenant applies here too.
 func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesParams) (ScanAllDeliveriesRow, error) {
@@ -170,7 +170,7 @@ func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesPa
 		arg.Held,
 		arg.Tried,
 		arg.Open,
-		arg.Most,
+		arg.Limit,
 	)
 	var i ScanAllDeliveriesRow
 	err := row.Scan(
@@ -204,7 +204,7 @@ LIMIT $1::int
 `
 
 type ScanAllEventsParams struct {
-	Most     int32
+	Limit    int32
 	Type     string
 	LowAt    time.Time
 	HighAt   time.Time
@@ -230,7 +230,7 @@ type ScanAllEventsRow struct {
 // of rows that were read.
 func (q *Queries) ScanAllEvents(ctx context.Context, arg ScanAllEventsParams) ([]ScanAllEventsRow, error) {
 	rows, err := q.db.Query(ctx, ScanAllEvents,
-		arg.Most,
+		arg.Limit,
 		arg.Type,
 		arg.LowAt,
 		arg.HighAt,

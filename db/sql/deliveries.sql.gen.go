@@ -120,7 +120,7 @@ FROM ROWS FROM (unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::bigint[])) AS
 `
 
 type CountAheadParams struct {
-	Most       int32
+	Limit      int32
 	Deliveries []id.UUID
 	Endpoints  []id.UUID
 	Seqs       []int64
@@ -134,7 +134,7 @@ type CountAheadRow struct {
 // How many ready deliveries of its lane go before each of some rows, counted up to a bound.
 func (q *Queries) CountAhead(ctx context.Context, arg CountAheadParams) ([]CountAheadRow, error) {
 	rows, err := q.db.Query(ctx, CountAhead,
-		arg.Most,
+		arg.Limit,
 		arg.Deliveries,
 		arg.Endpoints,
 		arg.Seqs,
@@ -171,7 +171,7 @@ type CountDeadLettersOfParams struct {
 	TenantID   id.UUID
 	EndpointID *id.UUID
 	Since      *time.Time
-	Most       int32
+	Limit      int32
 }
 
 // A tenant's dead letters (domain/delivery), of one endpoint or all, that failed since a moment; counted up to a bound.
@@ -180,7 +180,7 @@ func (q *Queries) CountDeadLettersOf(ctx context.Context, arg CountDeadLettersOf
 		arg.TenantID,
 		arg.EndpointID,
 		arg.Since,
-		arg.Most,
+		arg.Limit,
 	)
 	var count int64
 	err := row.Scan(&count)
@@ -487,7 +487,7 @@ LEFT JOIN LATERAL (
 type JobOutcomeParams struct {
 	TenantID id.UUID
 	JobID    *id.UUID
-	Most     int32
+	Limit    int32
 	Since    time.Time
 	Until    time.Time
 }
@@ -500,13 +500,13 @@ type JobOutcomeRow struct {
 	Waiting   int64
 }
 
-// The statuses of the first @most deliveries of a job. A delivery of a dropped day counts as none of them. The moments
+// The statuses of the first limit deliveries of a job. A delivery of a dropped day counts as none of them. The moments
 // are computed before the join, in a subquery whose LIMIT keeps it apart: the reason is in DeliveredEvents.
 func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutcomeRow, error) {
 	row := q.db.QueryRow(ctx, JobOutcome,
 		arg.TenantID,
 		arg.JobID,
-		arg.Most,
+		arg.Limit,
 		arg.Since,
 		arg.Until,
 	)
@@ -625,7 +625,7 @@ type ListAttemptsParams struct {
 	DeliveryID id.UUID
 	Since      time.Time
 	Until      time.Time
-	Most       int32
+	Limit      int32
 }
 
 // Newest first. All lie between the delivery's creation and a while after it was settled.
@@ -635,7 +635,7 @@ func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]A
 		arg.DeliveryID,
 		arg.Since,
 		arg.Until,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ ORDER BY t.id LIMIT $2
 
 type SweptTenantsParams struct {
 	After id.UUID
-	Most  int32
+	Limit int32
 }
 
 type SweptTenantsRow struct {
@@ -124,7 +124,7 @@ type SweptTenantsRow struct {
 // The daily digest and the operators' alerts: reads of sweeps over all tenants. They run as the worker role.
 // The tenants that have endpoints, a page at a time.
 func (q *Queries) SweptTenants(ctx context.Context, arg SweptTenantsParams) ([]SweptTenantsRow, error) {
-	rows, err := q.db.Query(ctx, SweptTenants, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, SweptTenants, arg.After, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

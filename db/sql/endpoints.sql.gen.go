@@ -287,7 +287,7 @@ type ListEndpointsParams struct {
 	Newest   bool
 	After    id.UUID
 	Status   string
-	Most     int32
+	Limit    int32
 }
 
 // In either direction, beyond a row.
@@ -297,7 +297,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 		arg.Newest,
 		arg.After,
 		arg.Status,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ type EraseDeliveriesParams struct {
 	High     time.Time
 	TenantID id.UUID
 	Low      time.Time
-	Most     int32
+	Limit    int32
 	Since    time.Time
 }
 
@@ -141,7 +141,7 @@ func (q *Queries) EraseDeliveries(ctx context.Context, arg EraseDeliveriesParams
 		arg.High,
 		arg.TenantID,
 		arg.Low,
-		arg.Most,
+		arg.Limit,
 		arg.Since,
 	)
 	var i EraseDeliveriesRow
@@ -165,7 +165,7 @@ type EraseEventsParams struct {
 	High     time.Time
 	TenantID id.UUID
 	Low      time.Time
-	Most     int32
+	Limit    int32
 }
 
 type EraseEventsRow struct {
@@ -178,7 +178,7 @@ func (q *Queries) EraseEvents(ctx context.Context, arg EraseEventsParams) (Erase
 		arg.High,
 		arg.TenantID,
 		arg.Low,
-		arg.Most,
+		arg.Limit,
 	)
 	var i EraseEventsRow
 	err := row.Scan(&i.Events, &i.Next)
@@ -193,11 +193,11 @@ WHERE k.tenant_id = few.tenant_id AND k.key = few.key
 
 type EraseIdempotencyKeysParams struct {
 	TenantID id.UUID
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) EraseIdempotencyKeys(ctx context.Context, arg EraseIdempotencyKeysParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EraseIdempotencyKeys, arg.TenantID, arg.Most)
+	result, err := q.db.Exec(ctx, EraseIdempotencyKeys, arg.TenantID, arg.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -238,12 +238,12 @@ SELECT posthorn.erase_rest($1, $2::int)::bigint AS n
 
 type EraseRestParams struct {
 	TenantID id.UUID
-	Most     int32
+	Limit    int32
 }
 
 // Some rows of each of the other tables.
 func (q *Queries) EraseRest(ctx context.Context, arg EraseRestParams) (int64, error) {
-	row := q.db.QueryRow(ctx, EraseRest, arg.TenantID, arg.Most)
+	row := q.db.QueryRow(ctx, EraseRest, arg.TenantID, arg.Limit)
 	var n int64
 	err := row.Scan(&n)
 	return n, err

@@ -116,7 +116,7 @@ type ListEventTypesParams struct {
 	TenantID   id.UUID
 	After      string
 	Descending bool
-	Most       int32
+	Limit      int32
 }
 
 // Names are ASCII and compared as bytes, so that a page ends at the same name in any locale. A tenant has few types:
@@ -126,7 +126,7 @@ func (q *Queries) ListEventTypes(ctx context.Context, arg ListEventTypesParams) 
 		arg.TenantID,
 		arg.After,
 		arg.Descending,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ ORDER BY name COLLATE "C" LIMIT $2
 
 type VersionedEventTypesParams struct {
 	TenantID id.UUID
-	Most     int32
+	Limit    int32
 }
 
 type VersionedEventTypesRow struct {
@@ -223,7 +223,7 @@ type VersionedEventTypesRow struct {
 
 // Types whose data is checked.
 func (q *Queries) VersionedEventTypes(ctx context.Context, arg VersionedEventTypesParams) ([]VersionedEventTypesRow, error) {
-	rows, err := q.db.Query(ctx, VersionedEventTypes, arg.TenantID, arg.Most)
+	rows, err := q.db.Query(ctx, VersionedEventTypes, arg.TenantID, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ type EventsOfExternalIDParams struct {
 	Channel    string
 	TraceID    string
 	Newest     bool
-	Most       int32
+	Limit      int32
 }
 
 // The same for events with the producer's own id, which are few. Older days, which have no index for these ids, are
@@ -165,7 +165,7 @@ func (q *Queries) EventsOfExternalID(ctx context.Context, arg EventsOfExternalID
 		arg.Channel,
 		arg.TraceID,
 		arg.Newest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ type LatestEventsParams struct {
 	LowAt    time.Time
 	HighAt   time.Time
 	Scan     int32
-	Most     int32
+	Limit    int32
 }
 
 type LatestEventsRow struct {
@@ -308,7 +308,7 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 		arg.LowAt,
 		arg.HighAt,
 		arg.Scan,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -350,7 +350,7 @@ type RoutesOfEventParams struct {
 	RoutingVersion int64
 	EventAt        time.Time
 	DayBefore      time.Time
-	Most           int32
+	Limit          int32
 }
 
 type RoutesOfEventRow struct {
@@ -377,7 +377,7 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 		arg.RoutingVersion,
 		arg.EventAt,
 		arg.DayBefore,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -436,7 +436,7 @@ type ScanEventsParams struct {
 	Type     string
 	Channel  string
 	TraceID  string
-	Most     int32
+	Limit    int32
 	TenantID id.UUID
 	LowAt    time.Time
 	HighAt   time.Time
@@ -451,7 +451,7 @@ type ScanEventsRow struct {
 	Ids     []id.UUID
 }
 
-// The first @most matching events whose ids lie between low and high. A filter that matches rarely must not read
+// The first limit matching events whose ids lie between low and high. A filter that matches rarely must not read
 // months of events for one page: at most @scan rows are read; reached is the last of them.
 func (q *Queries) ScanEvents(ctx context.Context, arg ScanEventsParams) (ScanEventsRow, error) {
 	row := q.db.QueryRow(ctx, ScanEvents,
@@ -459,7 +459,7 @@ func (q *Queries) ScanEvents(ctx context.Context, arg ScanEventsParams) (ScanEve
 		arg.Type,
 		arg.Channel,
 		arg.TraceID,
-		arg.Most,
+		arg.Limit,
 		arg.TenantID,
 		arg.LowAt,
 		arg.HighAt,

@@ -87,7 +87,7 @@ type ExportDeliveriesParams struct {
 	HighAt   time.Time
 	Low      id.UUID
 	High     id.UUID
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesParams) ([]id.UUID, error) {
@@ -97,7 +97,7 @@ func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesPara
 		arg.HighAt,
 		arg.Low,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -139,13 +139,13 @@ type ExportEventsParams struct {
 	HighAt   time.Time
 	Low      id.UUID
 	High     id.UUID
-	Most     int32
+	Limit    int32
 	Bytes    int64
 }
 
 // The export of a tenant. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
 // interval that prunes partitions. Archived rows are exported too.
-// At most @most of them with at most @bytes of data together, but always one.
+// At most limit of them with at most @bytes of data together, but always one.
 func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]Event, error) {
 	rows, err := q.db.Query(ctx, ExportEvents,
 		arg.TenantID,
@@ -153,7 +153,7 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 		arg.HighAt,
 		arg.Low,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 		arg.Bytes,
 	)
 	if err != nil {
@@ -204,7 +204,7 @@ type ExportRejectedParams struct {
 	Bytes    int64
 	TenantID id.UUID
 	After    id.UUID
-	Most     int32
+	Limit    int32
 }
 
 type ExportRejectedRow struct {
@@ -227,7 +227,7 @@ func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) 
 		arg.Bytes,
 		arg.TenantID,
 		arg.After,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

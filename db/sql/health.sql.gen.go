@@ -80,7 +80,7 @@ FROM unnest($3::uuid[]) AS u(endpoint_id)
 
 type CountHeldParams struct {
 	TenantID  id.UUID
-	Most      int32
+	Limit     int32
 	Endpoints []id.UUID
 }
 
@@ -91,7 +91,7 @@ type CountHeldRow struct {
 
 // How many deliveries wait for each endpoint, counted up to a bound.
 func (q *Queries) CountHeld(ctx context.Context, arg CountHeldParams) ([]CountHeldRow, error) {
-	rows, err := q.db.Query(ctx, CountHeld, arg.TenantID, arg.Most, arg.Endpoints)
+	rows, err := q.db.Query(ctx, CountHeld, arg.TenantID, arg.Limit, arg.Endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ ORDER BY h.endpoint_id LIMIT $3
 type HealthToAssessParams struct {
 	After     id.UUID
 	Endpoints []id.UUID
-	Most      int32
+	Limit     int32
 }
 
 type HealthToAssessRow struct {
@@ -239,7 +239,7 @@ type HealthToAssessRow struct {
 // Active endpoints with an open decision, page by page, or those of a list: failures since the last success, warnings,
 // and long outages. One row an endpoint, so that no changing column needs an index.
 func (q *Queries) HealthToAssess(ctx context.Context, arg HealthToAssessParams) ([]HealthToAssessRow, error) {
-	rows, err := q.db.Query(ctx, HealthToAssess, arg.After, arg.Endpoints, arg.Most)
+	rows, err := q.db.Query(ctx, HealthToAssess, arg.After, arg.Endpoints, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ ORDER BY e.id LIMIT $2
 
 type HoldingEndpointsParams struct {
 	After id.UUID
-	Most  int32
+	Limit int32
 }
 
 type HoldingEndpointsRow struct {
@@ -306,7 +306,7 @@ type HoldingEndpointsRow struct {
 
 // Endpoints that receive nothing now, page by page, with how long their tenant keeps its events.
 func (q *Queries) HoldingEndpoints(ctx context.Context, arg HoldingEndpointsParams) ([]HoldingEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, HoldingEndpoints, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, HoldingEndpoints, arg.After, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -440,7 +440,7 @@ type TakeHeldRowsParams struct {
 	TenantID   id.UUID
 	Before     id.UUID
 	EndpointID id.UUID
-	Most       int32
+	Limit      int32
 }
 
 type TakeHeldRowsRow struct {
@@ -455,7 +455,7 @@ func (q *Queries) TakeHeldRows(ctx context.Context, arg TakeHeldRowsParams) ([]T
 		arg.TenantID,
 		arg.Before,
 		arg.EndpointID,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

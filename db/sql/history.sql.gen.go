@@ -57,13 +57,13 @@ ON CONFLICT DO NOTHING
 
 type BeginHistoryParams struct {
 	Before time.Time
-	Most   int32
+	Limit  int32
 }
 
 // Some closed days that are not stored yet: of tenants that do not move, within their retention, without waiting
 // deliveries.
 func (q *Queries) BeginHistory(ctx context.Context, arg BeginHistoryParams) (int64, error) {
-	result, err := q.db.Exec(ctx, BeginHistory, arg.Before, arg.Most)
+	result, err := q.db.Exec(ctx, BeginHistory, arg.Before, arg.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ type DaysInStorageParams struct {
 	TenantID id.UUID
 	Since    time.Time
 	Until    time.Time
-	Most     int32
+	Limit    int32
 }
 
 type DaysInStorageRow struct {
@@ -119,7 +119,7 @@ func (q *Queries) DaysInStorage(ctx context.Context, arg DaysInStorageParams) ([
 		arg.TenantID,
 		arg.Since,
 		arg.Until,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -197,8 +197,8 @@ type ExpiredHistoryRow struct {
 }
 
 // Stored days that are older than their tenant keeps anything.
-func (q *Queries) ExpiredHistory(ctx context.Context, most int32) ([]ExpiredHistoryRow, error) {
-	rows, err := q.db.Query(ctx, ExpiredHistory, most)
+func (q *Queries) ExpiredHistory(ctx context.Context, limit int32) ([]ExpiredHistoryRow, error) {
+	rows, err := q.db.Query(ctx, ExpiredHistory, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -489,7 +489,7 @@ SELECT min(x.at)::timestamptz AS ends FROM (
 
 type HistoryPartEndParams struct {
 	High     time.Time
-	Most     int32
+	Limit    int32
 	TenantID id.UUID
 	Low      time.Time
 	Bytes    int64
@@ -500,7 +500,7 @@ type HistoryPartEndParams struct {
 func (q *Queries) HistoryPartEnd(ctx context.Context, arg HistoryPartEndParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, HistoryPartEnd,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 		arg.TenantID,
 		arg.Low,
 		arg.Bytes,
@@ -666,12 +666,12 @@ SELECT tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, fail
 type ListHistoryParams struct {
 	TenantID id.UUID
 	Before   time.Time
-	Most     int32
+	Limit    int32
 }
 
 // The tenant's days, newest first.
 func (q *Queries) ListHistory(ctx context.Context, arg ListHistoryParams) ([]HistoryDay, error) {
-	rows, err := q.db.Query(ctx, ListHistory, arg.TenantID, arg.Before, arg.Most)
+	rows, err := q.db.Query(ctx, ListHistory, arg.TenantID, arg.Before, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

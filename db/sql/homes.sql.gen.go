@@ -18,14 +18,14 @@ ORDER BY id DESC LIMIT $3
 `
 
 type FindTenantsParams struct {
-	ID   id.UUID
-	Part string
-	Most int32
+	ID    id.UUID
+	Part  string
+	Limit int32
 }
 
 // Tenants of an id, of an external id, or with a part of their name, newest first.
 func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]Tenant, error) {
-	rows, err := q.db.Query(ctx, FindTenants, arg.ID, arg.Part, arg.Most)
+	rows, err := q.db.Query(ctx, FindTenants, arg.ID, arg.Part, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ type HomeCountsRow struct {
 	Waiting int64
 }
 
-// Waiting deliveries are counted up to @most.
-func (q *Queries) HomeCounts(ctx context.Context, most int32) (HomeCountsRow, error) {
-	row := q.db.QueryRow(ctx, HomeCounts, most)
+// Waiting deliveries are counted up to limit.
+func (q *Queries) HomeCounts(ctx context.Context, limit int32) (HomeCountsRow, error) {
+	row := q.db.QueryRow(ctx, HomeCounts, limit)
 	var i HomeCountsRow
 	err := row.Scan(&i.Tenants, &i.Waiting)
 	return i, err

@@ -209,7 +209,7 @@ type ListInboxRequestsParams struct {
 	TenantID    id.UUID
 	EndpointID  id.UUID
 	KeptSeconds float64
-	Most        int32
+	Limit       int32
 }
 
 type ListInboxRequestsRow struct {
@@ -235,7 +235,7 @@ func (q *Queries) ListInboxRequests(ctx context.Context, arg ListInboxRequestsPa
 		arg.TenantID,
 		arg.EndpointID,
 		arg.KeptSeconds,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

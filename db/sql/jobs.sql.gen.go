@@ -125,8 +125,8 @@ type DeletedLanesRow struct {
 	TenantID   id.UUID
 }
 
-func (q *Queries) DeletedLanes(ctx context.Context, most int32) ([]DeletedLanesRow, error) {
-	rows, err := q.db.Query(ctx, DeletedLanes, most)
+func (q *Queries) DeletedLanes(ctx context.Context, limit int32) ([]DeletedLanesRow, error) {
+	rows, err := q.db.Query(ctx, DeletedLanes, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -238,8 +238,8 @@ USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < no
 WHERE k.tenant_id = old.tenant_id AND k.key = old.key AND k.expires_at < now()
 `
 
-func (q *Queries) ExpireIdempotencyKeys(ctx context.Context, most int32) (int64, error) {
-	result, err := q.db.Exec(ctx, ExpireIdempotencyKeys, most)
+func (q *Queries) ExpireIdempotencyKeys(ctx context.Context, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, ExpireIdempotencyKeys, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -393,8 +393,8 @@ SELECT count(*) FROM taken
 
 // Moves entries of the ledger into the totals and the roll-ups of minutes. Readers add both, so the moment does not
 // matter. The arrays are unnested in the select list: ROWS FROM would set up each function again for every entry.
-func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
-	row := q.db.QueryRow(ctx, FoldLedger, most)
+func (q *Queries) FoldLedger(ctx context.Context, limit int32) (int64, error) {
+	row := q.db.QueryRow(ctx, FoldLedger, limit)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -416,8 +416,8 @@ SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM link
 
 // Expired sessions, links in mails, and counts of tries: some of each, and how many there were of the most. They open
 // nothing any more, but they name people.
-func (q *Queries) ForgetExpired(ctx context.Context, most int32) (int64, error) {
-	row := q.db.QueryRow(ctx, ForgetExpired, most)
+func (q *Queries) ForgetExpired(ctx context.Context, limit int32) (int64, error) {
+	row := q.db.QueryRow(ctx, ForgetExpired, limit)
 	var n int64
 	err := row.Scan(&n)
 	return n, err
@@ -584,8 +584,8 @@ type PendingVerificationsRow struct {
 }
 
 // Verifications that are due; the claim holds for a minute, so that a worker that dies gives it up.
-func (q *Queries) PendingVerifications(ctx context.Context, most int32) ([]PendingVerificationsRow, error) {
-	rows, err := q.db.Query(ctx, PendingVerifications, most)
+func (q *Queries) PendingVerifications(ctx context.Context, limit int32) ([]PendingVerificationsRow, error) {
+	rows, err := q.db.Query(ctx, PendingVerifications, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -656,7 +656,7 @@ RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts
 
 type TakeDeletedRowsParams struct {
 	Endpoint id.UUID
-	Most     int32
+	Limit    int32
 }
 
 type TakeDeletedRowsRow struct {
@@ -668,7 +668,7 @@ type TakeDeletedRowsRow struct {
 
 // Rows of a deleted endpoint, to be failed.
 func (q *Queries) TakeDeletedRows(ctx context.Context, arg TakeDeletedRowsParams) ([]TakeDeletedRowsRow, error) {
-	rows, err := q.db.Query(ctx, TakeDeletedRows, arg.Endpoint, arg.Most)
+	rows, err := q.db.Query(ctx, TakeDeletedRows, arg.Endpoint, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -703,7 +703,7 @@ RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts
 type TakeExpiringRowsParams struct {
 	Before  id.UUID
 	Overdue time.Time
-	Most    int32
+	Limit   int32
 }
 
 type TakeExpiringRowsRow struct {
@@ -715,7 +715,7 @@ type TakeExpiringRowsRow struct {
 
 // Rows whose delivery or event is of a day that will be dropped, and that could be sent since before @overdue.
 func (q *Queries) TakeExpiringRows(ctx context.Context, arg TakeExpiringRowsParams) ([]TakeExpiringRowsRow, error) {
-	rows, err := q.db.Query(ctx, TakeExpiringRows, arg.Before, arg.Overdue, arg.Most)
+	rows, err := q.db.Query(ctx, TakeExpiringRows, arg.Before, arg.Overdue, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ type ListKeysParams struct {
 	Low      id.UUID
 	High     id.UUID
 	Newest   bool
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) ListKeys(ctx context.Context, arg ListKeysParams) ([]APIKey, error) {
@@ -175,7 +175,7 @@ func (q *Queries) ListKeys(ctx context.Context, arg ListKeysParams) ([]APIKey, e
 		arg.Low,
 		arg.High,
 		arg.Newest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -212,8 +212,8 @@ ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DE
 `
 
 // The keys that can act for any tenant, the live ones first. There are few.
-func (q *Queries) ListPlatformKeys(ctx context.Context, most int32) ([]APIKey, error) {
-	rows, err := q.db.Query(ctx, ListPlatformKeys, most)
+func (q *Queries) ListPlatformKeys(ctx context.Context, limit int32) ([]APIKey, error) {
+	rows, err := q.db.Query(ctx, ListPlatformKeys, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_int
 
 type AbandonedListenersParams struct {
 	Seconds float64
-	Most    int32
+	Limit   int32
 }
 
 type AbandonedListenersRow struct {
@@ -28,7 +28,7 @@ type AbandonedListenersRow struct {
 }
 
 func (q *Queries) AbandonedListeners(ctx context.Context, arg AbandonedListenersParams) ([]AbandonedListenersRow, error) {
-	rows, err := q.db.Query(ctx, AbandonedListeners, arg.Seconds, arg.Most)
+	rows, err := q.db.Query(ctx, AbandonedListeners, arg.Seconds, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -393,7 +393,7 @@ ORDER BY q.seq LIMIT $3::int
 type NextToLeaseParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
-	Most       int32
+	Limit      int32
 }
 
 type NextToLeaseRow struct {
@@ -407,7 +407,7 @@ type NextToLeaseRow struct {
 
 // The head of the lane, without leased deliveries.
 func (q *Queries) NextToLease(ctx context.Context, arg NextToLeaseParams) ([]NextToLeaseRow, error) {
-	rows, err := q.db.Query(ctx, NextToLease, arg.TenantID, arg.EndpointID, arg.Most)
+	rows, err := q.db.Query(ctx, NextToLease, arg.TenantID, arg.EndpointID, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tri
 
 type ClaimMailsParams struct {
 	Seconds float64
-	Most    int32
+	Limit   int32
 }
 
 type ClaimMailsRow struct {
@@ -41,7 +41,7 @@ type ClaimMailsRow struct {
 // Mails that are due. The claim has an end, so that another worker can take the mails of one that died; tries counts
 // it.
 func (q *Queries) ClaimMails(ctx context.Context, arg ClaimMailsParams) ([]ClaimMailsRow, error) {
-	rows, err := q.db.Query(ctx, ClaimMails, arg.Seconds, arg.Most)
+	rows, err := q.db.Query(ctx, ClaimMails, arg.Seconds, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +138,12 @@ DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waitin
 
 type DropOldMailsParams struct {
 	Before id.UUID
-	Most   int32
+	Limit  int32
 }
 
 // Sent mails are kept for a while for the operators' mail log, and not longer, since they name people.
 func (q *Queries) DropOldMails(ctx context.Context, arg DropOldMailsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldMails, arg.Before, arg.Most)
+	result, err := q.db.Exec(ctx, DropOldMails, arg.Before, arg.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -217,8 +217,8 @@ const ListKeptMails = `-- name: ListKeptMails :many
 SELECT id, sealed FROM mailbox ORDER BY id DESC LIMIT $1
 `
 
-func (q *Queries) ListKeptMails(ctx context.Context, most int32) ([]Mailbox, error) {
-	rows, err := q.db.Query(ctx, ListKeptMails, most)
+func (q *Queries) ListKeptMails(ctx context.Context, limit int32) ([]Mailbox, error) {
+	rows, err := q.db.Query(ctx, ListKeptMails, limit)
 	if err != nil {
 		return nil, err
 	}

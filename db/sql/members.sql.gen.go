@@ -192,7 +192,7 @@ type ListInvitationsParams struct {
 	High         id.UUID
 	InvitationID *id.UUID
 	Newest       bool
-	Most         int32
+	Limit        int32
 }
 
 type ListInvitationsRow struct {
@@ -214,7 +214,7 @@ func (q *Queries) ListInvitations(ctx context.Context, arg ListInvitationsParams
 		arg.High,
 		arg.InvitationID,
 		arg.Newest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ type ListMembersParams struct {
 	High     id.UUID
 	MemberID *id.UUID
 	Newest   bool
-	Most     int32
+	Limit    int32
 }
 
 type ListMembersRow struct {
@@ -282,7 +282,7 @@ func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]Lis
 		arg.High,
 		arg.MemberID,
 		arg.Newest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -63,11 +63,11 @@ SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = $1 LIMIT
 
 type CountMoveChangesParams struct {
 	TenantID id.UUID
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) CountMoveChanges(ctx context.Context, arg CountMoveChangesParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CountMoveChanges, arg.TenantID, arg.Most)
+	row := q.db.QueryRow(ctx, CountMoveChanges, arg.TenantID, arg.Limit)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

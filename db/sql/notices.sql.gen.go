@@ -77,12 +77,12 @@ WHERE n.tenant_id = old.tenant_id AND n.id = old.id
 
 type DropOldNoticesParams struct {
 	Before id.UUID
-	Most   int32
+	Limit  int32
 }
 
 // Old notices, without those that still need a mail.
 func (q *Queries) DropOldNotices(ctx context.Context, arg DropOldNoticesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldNotices, arg.Before, arg.Most)
+	result, err := q.db.Exec(ctx, DropOldNotices, arg.Before, arg.Limit)
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ type ListNoticesParams struct {
 	Kinds      []string
 	EndpointID *id.UUID
 	Newest     bool
-	Most       int32
+	Limit      int32
 }
 
 // Of some kinds or of all, of one endpoint or of all.
@@ -150,7 +150,7 @@ func (q *Queries) ListNotices(ctx context.Context, arg ListNoticesParams) ([]Not
 		arg.Kinds,
 		arg.EndpointID,
 		arg.Newest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -396,8 +396,8 @@ type TakeUnmailedRow struct {
 
 // Notices whose mails are not in the outbox yet, with their tenant. The same transaction inserts the mails and marks
 // the notices. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
-func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedRow, error) {
-	rows, err := q.db.Query(ctx, TakeUnmailed, most)
+func (q *Queries) TakeUnmailed(ctx context.Context, limit int32) ([]TakeUnmailedRow, error) {
+	rows, err := q.db.Query(ctx, TakeUnmailed, limit)
 	if err != nil {
 		return nil, err
 	}

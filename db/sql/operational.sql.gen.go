@@ -127,8 +127,8 @@ WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id
 `
 
 // No endpoint subscribes to them.
-func (q *Queries) SkipUnannounced(ctx context.Context, most int32) (int64, error) {
-	result, err := q.db.Exec(ctx, SkipUnannounced, most)
+func (q *Queries) SkipUnannounced(ctx context.Context, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, SkipUnannounced, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -162,8 +162,8 @@ type TakeUnannouncedRow struct {
 }
 
 // Dead letters with the facts of their deliveries.
-func (q *Queries) TakeUnannounced(ctx context.Context, most int32) ([]TakeUnannouncedRow, error) {
-	rows, err := q.db.Query(ctx, TakeUnannounced, most)
+func (q *Queries) TakeUnannounced(ctx context.Context, limit int32) ([]TakeUnannouncedRow, error) {
+	rows, err := q.db.Query(ctx, TakeUnannounced, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +198,8 @@ const TakeUnrelayed = `-- name: TakeUnrelayed :many
 SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 `
 
-func (q *Queries) TakeUnrelayed(ctx context.Context, most int32) ([]NoticeRow, error) {
-	rows, err := q.db.Query(ctx, TakeUnrelayed, most)
+func (q *Queries) TakeUnrelayed(ctx context.Context, limit int32) ([]NoticeRow, error) {
+	rows, err := q.db.Query(ctx, TakeUnrelayed, limit)
 	if err != nil {
 		return nil, err
 	}

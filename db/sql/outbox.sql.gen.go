@@ -67,7 +67,7 @@ type ListRejectedParams struct {
 	Newest bool
 	After  id.UUID
 	Code   string
-	Most   int32
+	Limit  int32
 }
 
 type ListRejectedRow struct {
@@ -91,7 +91,7 @@ func (q *Queries) ListRejected(ctx context.Context, arg ListRejectedParams) ([]L
 		arg.Newest,
 		arg.After,
 		arg.Code,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -205,8 +205,8 @@ type RejectedByReasonRow struct {
 }
 
 // How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page always opens.
-func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedByReasonRow, error) {
-	rows, err := q.db.Query(ctx, RejectedByReason, most)
+func (q *Queries) RejectedByReason(ctx context.Context, limit int32) ([]RejectedByReasonRow, error) {
+	rows, err := q.db.Query(ctx, RejectedByReason, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -261,13 +261,13 @@ SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_a
 
 type TakeOutboxParams struct {
 	Without []id.UUID
-	Most    int32
+	Limit   int32
 }
 
 // Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
 // before their transactions commit, and a late one would be skipped. Rows of some tenants can be left out.
 func (q *Queries) TakeOutbox(ctx context.Context, arg TakeOutboxParams) ([]Outbox, error) {
-	rows, err := q.db.Query(ctx, TakeOutbox, arg.Without, arg.Most)
+	rows, err := q.db.Query(ctx, TakeOutbox, arg.Without, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ type ListPortalLinksParams struct {
 	TenantID id.UUID
 	Low      id.UUID
 	High     id.UUID
-	Most     int32
+	Limit    int32
 }
 
 func (q *Queries) ListPortalLinks(ctx context.Context, arg ListPortalLinksParams) ([]PortalLink, error) {
@@ -159,7 +159,7 @@ func (q *Queries) ListPortalLinks(ctx context.Context, arg ListPortalLinksParams
 		arg.TenantID,
 		arg.Low,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

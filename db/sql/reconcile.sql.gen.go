@@ -117,7 +117,7 @@ type ContradictedDeliveriesParams struct {
 	TenantID  id.UUID
 	Low       time.Time
 	High      time.Time
-	Most      int32
+	Limit     int32
 	First     id.UUID
 	Last      id.UUID
 	Attempted time.Time
@@ -136,7 +136,7 @@ func (q *Queries) ContradictedDeliveries(ctx context.Context, arg ContradictedDe
 		arg.TenantID,
 		arg.Low,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 		arg.First,
 		arg.Last,
 		arg.Attempted,
@@ -236,7 +236,7 @@ ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT $2
 
 type ListDiscrepanciesParams struct {
 	OpenAlone bool
-	Most      int32
+	Limit     int32
 }
 
 type ListDiscrepanciesRow struct {
@@ -258,7 +258,7 @@ type ListDiscrepanciesRow struct {
 
 // Open discrepancies first, then accepted ones, then past ones.
 func (q *Queries) ListDiscrepancies(ctx context.Context, arg ListDiscrepanciesParams) ([]ListDiscrepanciesRow, error) {
-	rows, err := q.db.Query(ctx, ListDiscrepancies, arg.OpenAlone, arg.Most)
+	rows, err := q.db.Query(ctx, ListDiscrepancies, arg.OpenAlone, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -330,7 +330,7 @@ FROM tenants t WHERE t.id > $2 AND t.state <> 'deleted' ORDER BY t.id LIMIT $3
 type NextPagesToReconcileParams struct {
 	Day   time.Time
 	After id.UUID
-	Most  int32
+	Limit int32
 }
 
 type NextPagesToReconcileRow struct {
@@ -341,7 +341,7 @@ type NextPagesToReconcileRow struct {
 // The tenants after one, without deleted ones, whose rows are being erased, with the expected number of deliveries of
 // their pages of a day.
 func (q *Queries) NextPagesToReconcile(ctx context.Context, arg NextPagesToReconcileParams) ([]NextPagesToReconcileRow, error) {
-	rows, err := q.db.Query(ctx, NextPagesToReconcile, arg.Day, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, NextPagesToReconcile, arg.Day, arg.After, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

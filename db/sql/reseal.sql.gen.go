@@ -147,8 +147,8 @@ WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> $1::byt
 `
 
 type StaleAlsoSecretsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleAlsoSecretsRow struct {
@@ -158,7 +158,7 @@ type StaleAlsoSecretsRow struct {
 }
 
 func (q *Queries) StaleAlsoSecrets(ctx context.Context, arg StaleAlsoSecretsParams) ([]StaleAlsoSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleAlsoSecrets, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleAlsoSecrets, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +183,8 @@ WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> $1:
 `
 
 type StaleClientSecretsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleClientSecretsRow struct {
@@ -193,7 +193,7 @@ type StaleClientSecretsRow struct {
 }
 
 func (q *Queries) StaleClientSecrets(ctx context.Context, arg StaleClientSecretsParams) ([]StaleClientSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleClientSecrets, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleClientSecrets, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +218,8 @@ WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> $1::bytea
 `
 
 type StaleConnectionsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleConnectionsRow struct {
@@ -229,7 +229,7 @@ type StaleConnectionsRow struct {
 }
 
 func (q *Queries) StaleConnections(ctx context.Context, arg StaleConnectionsParams) ([]StaleConnectionsRow, error) {
-	rows, err := q.db.Query(ctx, StaleConnections, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleConnections, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -254,8 +254,8 @@ WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> $
 `
 
 type StaleCustomHeadersParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleCustomHeadersRow struct {
@@ -265,7 +265,7 @@ type StaleCustomHeadersRow struct {
 }
 
 func (q *Queries) StaleCustomHeaders(ctx context.Context, arg StaleCustomHeadersParams) ([]StaleCustomHeadersRow, error) {
-	rows, err := q.db.Query(ctx, StaleCustomHeaders, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleCustomHeaders, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -291,8 +291,8 @@ WHERE substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDAT
 `
 
 type StaleEndpointSecretsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleEndpointSecretsRow struct {
@@ -306,7 +306,7 @@ type StaleEndpointSecretsRow struct {
 // starts with its version and the id of the key that sealed it, together @head (5 bytes). Values that start otherwise
 // are resealed. Rows are locked, so that a concurrent change waits and is not overwritten. Runs as the console role.
 func (q *Queries) StaleEndpointSecrets(ctx context.Context, arg StaleEndpointSecretsParams) ([]StaleEndpointSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleEndpointSecrets, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleEndpointSecrets, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -335,12 +335,12 @@ SELECT id, sealed FROM mailbox WHERE substring(sealed FROM 1 FOR 5) <> $1::bytea
 `
 
 type StaleMailboxParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 func (q *Queries) StaleMailbox(ctx context.Context, arg StaleMailboxParams) ([]Mailbox, error) {
-	rows, err := q.db.Query(ctx, StaleMailbox, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleMailbox, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -365,8 +365,8 @@ WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER B
 `
 
 type StaleMailsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleMailsRow struct {
@@ -376,7 +376,7 @@ type StaleMailsRow struct {
 }
 
 func (q *Queries) StaleMails(ctx context.Context, arg StaleMailsParams) ([]StaleMailsRow, error) {
-	rows, err := q.db.Query(ctx, StaleMails, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleMails, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -401,8 +401,8 @@ WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> $1::bytea ORDER BY id
 `
 
 type StaleOperatorSeedsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StaleOperatorSeedsRow struct {
@@ -411,7 +411,7 @@ type StaleOperatorSeedsRow struct {
 }
 
 func (q *Queries) StaleOperatorSeeds(ctx context.Context, arg StaleOperatorSeedsParams) ([]StaleOperatorSeedsRow, error) {
-	rows, err := q.db.Query(ctx, StaleOperatorSeeds, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StaleOperatorSeeds, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -436,8 +436,8 @@ WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> $1::bytea ORDER BY id
 `
 
 type StalePeopleSeedsParams struct {
-	Head []byte
-	Most int32
+	Head  []byte
+	Limit int32
 }
 
 type StalePeopleSeedsRow struct {
@@ -446,7 +446,7 @@ type StalePeopleSeedsRow struct {
 }
 
 func (q *Queries) StalePeopleSeeds(ctx context.Context, arg StalePeopleSeedsParams) ([]StalePeopleSeedsRow, error) {
-	rows, err := q.db.Query(ctx, StalePeopleSeeds, arg.Head, arg.Most)
+	rows, err := q.db.Query(ctx, StalePeopleSeeds, arg.Head, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ type ListTenantsParams struct {
 	Newest bool
 	Low    id.UUID
 	High   id.UUID
-	Most   int32
+	Limit  int32
 }
 
 func (q *Queries) ListTenants(ctx context.Context, arg ListTenantsParams) ([]Tenant, error) {
@@ -143,7 +143,7 @@ func (q *Queries) ListTenants(ctx context.Context, arg ListTenantsParams) ([]Ten
 		arg.Newest,
 		arg.Low,
 		arg.High,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -808,8 +808,8 @@ SELECT endpoint_id FROM lanes WHERE release_before IS NOT NULL ORDER BY endpoint
 `
 
 // Lanes with a backlog to release, each once in a round.
-func (q *Queries) LanesToRelease(ctx context.Context, most int32) ([]id.UUID, error) {
-	rows, err := q.db.Query(ctx, LanesToRelease, most)
+func (q *Queries) LanesToRelease(ctx context.Context, limit int32) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, LanesToRelease, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -979,7 +979,7 @@ ORDER BY seen.seq
 type MakeArrivalsReadyParams struct {
 	Endpoint id.UUID
 	Floor    int64
-	Most     int32
+	Limit    int32
 }
 
 type MakeArrivalsReadyRow struct {
@@ -989,7 +989,7 @@ type MakeArrivalsReadyRow struct {
 
 // New keyed rows of a lane, oldest first: rows without an earlier one of their key are ready.
 func (q *Queries) MakeArrivalsReady(ctx context.Context, arg MakeArrivalsReadyParams) ([]MakeArrivalsReadyRow, error) {
-	rows, err := q.db.Query(ctx, MakeArrivalsReady, arg.Endpoint, arg.Floor, arg.Most)
+	rows, err := q.db.Query(ctx, MakeArrivalsReady, arg.Endpoint, arg.Floor, arg.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -1028,7 +1028,7 @@ type MakeDueReadyParams struct {
 	Shifted  float64
 	Earliest time.Time
 	Latest   time.Time
-	Most     int32
+	Limit    int32
 }
 
 type MakeDueReadyRow struct {
@@ -1044,7 +1044,7 @@ func (q *Queries) MakeDueReady(ctx context.Context, arg MakeDueReadyParams) ([]M
 		arg.Shifted,
 		arg.Earliest,
 		arg.Latest,
-		arg.Most,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
@@ -1805,7 +1805,7 @@ ORDER BY heads.n
 type SweepKeysParams struct {
 	Endpoint id.UUID
 	After    string
-	Most     int32
+	Limit    int32
 }
 
 type SweepKeysRow struct {
@@ -1815,7 +1815,7 @@ type SweepKeysRow struct {
 
 // A new owner steps from key to key, not from row to row: the oldest row of each is ready, or waits for its retry.
 func (q *Queries) SweepKeys(ctx context.Context, arg SweepKeysParams) ([]SweepKeysRow, error) {
-	rows, err := q.db.Query(ctx, SweepKeys, arg.Endpoint, arg.After, arg.Most)
+	rows, err := q.db.Query(ctx, SweepKeys, arg.Endpoint, arg.After, arg.Limit)
 	if err != nil {
 		return nil, err
 	}

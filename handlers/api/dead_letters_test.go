@@ -75,7 +75,7 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 	for name, ask := range map[string]func(*db.Tx) (int64, error){
 		"the metric": func(q *db.Tx) (int64, error) { return q.CountDeadLetters(t.Context()) },
 		"the tenant's pages": func(q *db.Tx) (int64, error) {
-			return q.CountDeadLettersOf(t.Context(), sql.CountDeadLettersOfParams{TenantID: own, Most: 100})
+			return q.CountDeadLettersOf(t.Context(), sql.CountDeadLettersOfParams{TenantID: own, Limit: 100})
 		},
 	} {
 		if err := w.db.Worker(t.Context(), func(q *db.Tx) (err error) {

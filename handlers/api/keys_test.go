@@ -160,7 +160,7 @@ func TestKeyTextsAreNotStored(t *testing.T) {
 	}
 	var rows []sql.APIKey
 	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
-		rows, err = q.ListKeys(t.Context(), sql.ListKeysParams{TenantID: &acme.uuid, High: id.Last, Most: 10})
+		rows, err = q.ListKeys(t.Context(), sql.ListKeysParams{TenantID: &acme.uuid, High: id.Last, Limit: 10})
 		return err
 	})
 	if err != nil || len(rows) != 1 {

@@ -16,7 +16,7 @@ type ordering struct {
 	after    string              // last key of the sweep
 	arrived  bool                // rows were announced since the last check
 	arrivals int64               // blocked rows up to here have been checked
-	most     int32               // how many to check together
+	limit    int32               // how many to check together
 	recheck  map[string]struct{} // keys whose head has ended
 }
 
@@ -35,7 +35,7 @@ const (
 	maxArrivals   = 1 << 20
 )
 
-func newOrdering() *ordering { return &ordering{most: arrivalsChunk, recheck: map[string]struct{}{}} }
+func newOrdering() *ordering { return &ordering{limit: arrivalsChunk, recheck: map[string]struct{}{}} }
 
 func (o *ordering) pending() bool { return o.sweep != swept || o.arrived || len(o.recheck) > 0 }
 
@@ -136,7 +136,7 @@ func (d *Dispatcher) EndSweep(s Sweep, found int, last string) {
 // Arrivals is one check of new blocked rows.
 type Arrivals struct {
 	Floor int64 // above this number
-	Most  int32
+	Limit int32
 	lane  *Lane
 	order *ordering
 }
@@ -150,7 +150,7 @@ func (d *Dispatcher) BeginArrivals(l *Lane) (a Arrivals, ok bool) {
 		return Arrivals{}, false
 	}
 	o.arrived = false
-	return Arrivals{Floor: o.arrivals, Most: o.most, lane: l, order: o}, true
+	return Arrivals{Floor: o.arrivals, Limit: o.limit, lane: l, order: o}, true
 }
 
 // AbandonArrivals takes back a failed check.
@@ -169,16 +169,16 @@ func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, ready []int6
 	for _, seq := range ready {
 		d.lower(a.lane, seq)
 	}
-	if found == int(a.Most) {
+	if found == int(a.Limit) {
 		settled = min(settled, last)
 		if settled <= o.arrivals {
-			o.most = min(o.most*2, maxArrivals) // none of them is settled: check more rows, or the rest would starve
+			o.limit = min(o.limit*2, maxArrivals) // none of them is settled: check more rows, or the rest would starve
 		}
 		o.arrived = true
 		d.mark(a.lane)
 		d.signal()
 	} else {
-		o.most = arrivalsChunk
+		o.limit = arrivalsChunk
 	}
 	o.arrivals = max(o.arrivals, settled)
 }

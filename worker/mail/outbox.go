@@ -101,7 +101,7 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 	}
 	var due []sql.ClaimMailsRow
 	err := o.DB.Worker(ctx, func(q *sql.Queries) (err error) {
-		due, err = q.ClaimMails(ctx, sql.ClaimMailsParams{Seconds: claimTime.Seconds(), Most: claimMost})
+		due, err = q.ClaimMails(ctx, sql.ClaimMailsParams{Seconds: claimTime.Seconds(), Limit: claimMost})
 		return err
 	})
 	if err != nil {
@@ -243,7 +243,7 @@ func (o *Outbox) tidy(ctx context.Context) error {
 		}
 		_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
 			Before: id.FirstAt(time.Now().Add(-keepTime)),
-			Most:   tidyMost,
+			Limit:  tidyMost,
 		})
 		return err
 	})

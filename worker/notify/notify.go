@@ -158,7 +158,7 @@ func (n *Notifier) tidy(ctx context.Context) error {
 		before := time.Now().Add(-keepNotices)
 		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{
 			Before: id.FirstAt(before),
-			Most:   tidyMost,
+			Limit:  tidyMost,
 		}); err != nil {
 			return err
 		}
