@@ -233,8 +233,8 @@ var filters = map[Filter]func(r *pageReader, value string){
 	},
 	ByEventID: func(r *pageReader, value string) {
 		r.page.EventID = value
-		if event.CheckEventID(value) != nil {
-			r.refuse("event_id", event.CodeEventID, "event_id is the id that the producer gave the event: 1 to 256 visible ASCII characters without spaces, full stops, quotes and backslashes.")
+		if event.CheckUnsentID(value) != nil {
+			r.refuse("event_id", event.CodeEventID, "event_id is the id that the producer gave the event: 1 to 256 visible ASCII characters without spaces, quotes and backslashes.")
 		}
 	},
 	ByHost:   func(r *pageReader, value string) { r.page.Host = r.text("host", strings.ToLower(value)) },

@@ -44,7 +44,8 @@ ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT sqlc.arg('lim
 -- name: EventsByID :many
 -- Events by id, created between two moments; with data only if @with_data is true.
 SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
-	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id
+	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
+	e.content_type, e.external_id_unsent
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;

@@ -45,26 +45,28 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@keys::text[])) AS u(tenant_id,
 JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.key = u.key;
 
 -- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
 	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
-	unnest(@traceparents::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent);
+	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent);
 
 -- name: InsertEventsOnce :many
 -- The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
 -- the first transaction to end if it still runs.
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
 	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
-	unnest(@traceparents::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+	unnest(@traceparents::text[]), unnest(@content_types::text[]), unnest(@unsent::boolean[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -12,8 +12,8 @@ SELECT f.id::uuid AS id FROM (SELECT posthorn.find_tenant(@external_id) AS id) f
 SELECT * FROM tenants WHERE external_id = @external_id::text AND state <> 'deleted';
 
 -- name: InsertTenant :exec
-INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
-VALUES (@id, @name, @strict_types, @retention_days, @created_at, sqlc.narg('external_id'));
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id, settings)
+VALUES (@id, @name, @strict_types, @retention_days, @created_at, sqlc.narg('external_id'), @settings);
 
 -- name: InsertTenantOnce :execrows
 -- No row: another request created the tenant of this external id first.

@@ -107,6 +107,7 @@ CROSS JOIN LATERAL (
 -- cut; the first is never cut. An event that is missing from the result no longer exists. The LIMIT keeps this a
 -- look-up by key, even if the planner takes a partition for empty.
 SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
+	s.content_type, s.external_id_unsent,
 	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (

@@ -129,7 +129,9 @@ type NewTenant struct {
 	Name          string
 	ExternalID    string // the company's own id; empty: none
 	StrictTypes   bool
-	RetentionDays int // 0: the platform's setting
+	RetentionDays int               // 0: the platform's setting
+	Metadata      map[string]string // already checked
+	Rate          *int              // of new endpoints, already checked; nil: the platform's
 }
 
 // retention is how many days a new tenant's data is kept.
@@ -145,6 +147,11 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 // not stored.
 func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant show.Tenant, text string, err error) {
 	tenantID := db.NewID()
+	own := TenantChange{Metadata: &t.Metadata, Rate: &t.Rate}
+	settings, err := own.setOwn([]byte("{}"), map[string]any{})
+	if err != nil {
+		return tenant, "", err
+	}
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		days, err := retention(ctx, q, t.RetentionDays)
 		if err != nil {
@@ -157,6 +164,7 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 			RetentionDays: days,
 			CreatedAt:     tenantID.Time(),
 			ExternalID:    db.TextOrNull(t.ExternalID),
+			Settings:      settings,
 		})
 		if err = externalInUse(err); err != nil {
 			return err
@@ -305,11 +313,13 @@ type TenantChange struct {
 	Health        map[string]any // parts of the health policy by name; nil inherits the platform's value
 	// The new endpoints' retry policy, already checked; nil inherits the platform's.
 	Retries  **endpoint.Settings
-	Contacts *[]string         // as notice.Contacts returns them; whoever is new is asked to agree
-	Links    Links             // for the mails that ask; required with Contacts
-	Digest   *bool             // whether a daily digest is sent
-	Limits   map[string]string // settings.OfTenant by name; an empty text inherits the platform's value
-	Seen     string            // the version that the form was based on; empty for any
+	Metadata *map[string]string // already checked; replaces all entries
+	Rate     **int              // of new endpoints, already checked; nil inherits the platform's
+	Contacts *[]string          // as notice.Contacts returns them; whoever is new is asked to agree
+	Links    Links              // for the mails that ask; required with Contacts
+	Digest   *bool              // whether a daily digest is sent
+	Limits   map[string]string  // settings.OfTenant by name; an empty text inherits the platform's value
+	Seen     string             // the version that the form was based on; empty for any
 }
 
 // TenantVersion tells two versions of a tenant's settings apart.
@@ -437,7 +447,29 @@ func (change TenantChange) settings(to json.RawMessage, changed map[string]any) 
 	if to, err = change.setRetries(to, changed); err != nil {
 		return to, err
 	}
+	if to, err = change.setOwn(to, changed); err != nil {
+		return to, err
+	}
 	return change.lay(to, changed)
+}
+
+// setOwn changes the metadata and the rate of new endpoints within settings, and records old and new values.
+func (change TenantChange) setOwn(raw []byte, changed map[string]any) (_ []byte, err error) {
+	if to := change.Metadata; to != nil {
+		if was := account.Metadata(raw); !maps.Equal(was, *to) {
+			changed["metadata"] = []map[string]string{was, *to}
+			if raw, err = account.SetMetadata(raw, *to); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if to := change.Rate; to != nil {
+		if was := endpoint.OwnRate(raw); (was == nil) != (*to == nil) || was != nil && *was != **to {
+			changed["rate_limit"] = []*int{was, *to}
+			return endpoint.SetDefaultRate(raw, *to)
+		}
+	}
+	return raw, nil
 }
 
 // lay changes the settings of notices and limits, and records old and new values.

@@ -310,6 +310,12 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	if m.EventID != "" {
 		it.ExternalID = &m.EventID
 	}
+	if m.EventIDUnsent {
+		it.ExternalIDUnsent = &m.EventIDUnsent
+	}
+	if m.ContentType != "" {
+		it.ContentType = &m.ContentType
+	}
 	if m.Version != "" {
 		it.Version = &m.Version
 	}

@@ -174,7 +174,7 @@ const maxOfID = 10
 // ByID returns the events with a producer's id, newest first, and the event of an idempotency key, as long as the key
 // is kept.
 func ByID(ctx context.Context, q *sql.Queries, tenant id.UUID, text string, now time.Time) (out []show.FoundEvent, err error) {
-	if event.CheckEventID(text) == nil {
+	if event.CheckUnsentID(text) == nil {
 		own, err := List(ctx, q, tenant, Filter{ExternalID: text}, show.Range{Limit: maxOfID}, now)
 		if err != nil {
 			return nil, err

@@ -162,7 +162,7 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 		m.FirstID = id.Delivery.Format(*r.FirstID)
 	}
 	h.Body = signature.AppendBody(nil, signing.Format, m)
-	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{
+	h.Headers = signing.Headers(signature.FixedHeaders(m.BodyType(signing.Format)), m, h.Body, signature.Send{
 		At:       h.Attempt.Time(),
 		Attempt:  h.Attempts,
 		Replayed: h.Replayed,

@@ -49,6 +49,8 @@ type (
 		RoutingVersions []int64
 		ExternalIds     []string
 		Traceparents    []string
+		ContentTypes    []string
+		Unsent          []bool
 	}
 	// queueColumns are those of InsertQueue.
 	queueColumns struct {

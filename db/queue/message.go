@@ -23,8 +23,11 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 		OccurredAt: e.CreatedAt,
 		Data:       e.Data,
 	}
-	if e.ExternalID != nil {
+	if e.ExternalID != nil && e.ExternalIDUnsent == nil {
 		m.EventID = *e.ExternalID // the producer's own id, by which its receivers already deduplicate
+	}
+	if e.ContentType != nil {
+		m.ContentType = *e.ContentType
 	}
 	if e.Traceparent != nil {
 		m.Traceparent = *e.Traceparent
@@ -59,9 +62,9 @@ func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, at
 // SentHeaders are the headers of an attempt: those of every request, the endpoint's present custom headers with their
 // secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d show.Delivery, t show.Attempt) []signature.Header {
-	h := signature.FixedHeaders()
+	h := signature.FixedHeaders(m.BodyType(w.Format))
 	if s.Kind == endpoint.Kafka {
-		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
+		h = h[:1] // the content type
 	}
 	for _, name := range s.Headers.Names() {
 		value := s.Headers[name].Value

@@ -242,6 +242,8 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		RoutingVersions: make([]int64, n),
 		ExternalIds:     make([]string, n),
 		Traceparents:    make([]string, n),
+		ContentTypes:    make([]string, n),
+		Unsent:          make([]bool, n),
 	}
 	for i, e := range events {
 		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data
@@ -259,6 +261,10 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		if e.Traceparent != nil {
 			p.Traceparents[i] = *e.Traceparent
 		}
+		if e.ContentType != nil {
+			p.ContentTypes[i] = *e.ContentType
+		}
+		p.Unsent[i] = e.ExternalIDUnsent != nil
 		p.Occurred[i], p.Deliver[i] = e.OccurredAt, e.DeliverAt
 	}
 	return b.Queue(statement, db.Args(p)...)

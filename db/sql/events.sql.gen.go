@@ -53,7 +53,8 @@ func (q *Queries) EventOfIdempotencyKey(ctx context.Context, key string) (id.UUI
 
 const EventsByID = `-- name: EventsByID :many
 SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
-	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id
+	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
+	e.content_type, e.external_id_unsent
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
@@ -69,19 +70,21 @@ type EventsByIDParams struct {
 }
 
 type EventsByIDRow struct {
-	TenantID       id.UUID
-	CreatedAt      time.Time
-	ID             id.UUID
-	Type           string
-	Data           []byte
-	Key            *string
-	Channels       []string
-	Version        *string
-	OccurredAt     *time.Time
-	DeliverAt      *time.Time
-	RoutingVersion int64
-	Traceparent    *string
-	ExternalID     *string
+	TenantID         id.UUID
+	CreatedAt        time.Time
+	ID               id.UUID
+	Type             string
+	Data             []byte
+	Key              *string
+	Channels         []string
+	Version          *string
+	OccurredAt       *time.Time
+	DeliverAt        *time.Time
+	RoutingVersion   int64
+	Traceparent      *string
+	ExternalID       *string
+	ContentType      *string
+	ExternalIDUnsent *bool
 }
 
 // Events by id, created between two moments; with data only if @with_data is true.
@@ -115,6 +118,8 @@ func (q *Queries) EventsByID(ctx context.Context, arg EventsByIDParams) ([]Event
 			&i.RoutingVersion,
 			&i.Traceparent,
 			&i.ExternalID,
+			&i.ContentType,
+			&i.ExternalIDUnsent,
 		); err != nil {
 			return nil, err
 		}
@@ -238,7 +243,7 @@ func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliverie
 
 const GetEvent = `-- name: GetEvent :one
 
-SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
+SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
 `
 
 type GetEventParams struct {
@@ -266,6 +271,8 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 		&i.RoutingVersion,
 		&i.Traceparent,
 		&i.ExternalID,
+		&i.ContentType,
+		&i.ExternalIDUnsent,
 	)
 	return i, err
 }

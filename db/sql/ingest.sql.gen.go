@@ -177,14 +177,15 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 }
 
 const InsertEvents = `-- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
 	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
-	unnest($13::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 `
 
 type InsertEventsParams struct {
@@ -201,6 +202,8 @@ type InsertEventsParams struct {
 	RoutingVersions []int64
 	ExternalIds     []string
 	Traceparents    []string
+	ContentTypes    []string
+	Unsent          []bool
 }
 
 func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) error {
@@ -218,19 +221,22 @@ func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) erro
 		arg.RoutingVersions,
 		arg.ExternalIds,
 		arg.Traceparents,
+		arg.ContentTypes,
+		arg.Unsent,
 	)
 	return err
 }
 
 const InsertEventsOnce = `-- name: InsertEventsOnce :many
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, ''),
+	nullif(u.content_type, ''), nullif(u.external_id_unsent, false)
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
 	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
-	unnest($13::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
+	unnest($13::text[]), unnest($14::text[]), unnest($15::boolean[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent, content_type, external_id_unsent)
 ON CONFLICT DO NOTHING
 RETURNING id
 `
@@ -249,6 +255,8 @@ type InsertEventsOnceParams struct {
 	RoutingVersions []int64
 	ExternalIds     []string
 	Traceparents    []string
+	ContentTypes    []string
+	Unsent          []bool
 }
 
 // The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
@@ -268,6 +276,8 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 		arg.RoutingVersions,
 		arg.ExternalIds,
 		arg.Traceparents,
+		arg.ContentTypes,
+		arg.Unsent,
 	)
 	if err != nil {
 		return nil, err

@@ -330,19 +330,21 @@ type EndpointWarning struct {
 }
 
 type Event struct {
-	TenantID       id.UUID
-	CreatedAt      time.Time
-	ID             id.UUID
-	Type           string
-	Data           []byte
-	Key            *string
-	Channels       []string
-	Version        *string
-	OccurredAt     *time.Time
-	DeliverAt      *time.Time
-	RoutingVersion int64
-	Traceparent    *string
-	ExternalID     *string
+	TenantID         id.UUID
+	CreatedAt        time.Time
+	ID               id.UUID
+	Type             string
+	Data             []byte
+	Key              *string
+	Channels         []string
+	Version          *string
+	OccurredAt       *time.Time
+	DeliverAt        *time.Time
+	RoutingVersion   int64
+	Traceparent      *string
+	ExternalID       *string
+	ContentType      *string
+	ExternalIDUnsent *bool
 }
 
 type EventType struct {

@@ -66,8 +66,8 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 }
 
 const InsertTenant = `-- name: InsertTenant :exec
-INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id, settings)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 `
 
 type InsertTenantParams struct {
@@ -77,6 +77,7 @@ type InsertTenantParams struct {
 	RetentionDays int32
 	CreatedAt     time.Time
 	ExternalID    *string
+	Settings      json.RawMessage
 }
 
 func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) error {
@@ -87,6 +88,7 @@ func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) erro
 		arg.RetentionDays,
 		arg.CreatedAt,
 		arg.ExternalID,
+		arg.Settings,
 	)
 	return err
 }

@@ -1196,13 +1196,14 @@ func (q *Queries) QueueTop(ctx context.Context) (int64, error) {
 
 const ReadEvents = `-- name: ReadEvents :many
 SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
+	s.content_type, s.external_id_unsent,
 	(s.total > $1::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= $1::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
-	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, e.content_type, e.external_id_unsent, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
 	FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[]), unnest($4::uuid[])) WITH ORDINALITY AS u(tenant_id, created_at, id, n)
 	CROSS JOIN LATERAL (
-		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id FROM events v
+		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id, content_type, external_id_unsent FROM events v
 		WHERE v.tenant_id = u.tenant_id AND v.created_at = u.created_at AND v.id = u.id AND v.created_at BETWEEN $5 AND $6
 		LIMIT 1
 	) e
@@ -1219,20 +1220,22 @@ type ReadEventsParams struct {
 }
 
 type ReadEventsRow struct {
-	TenantID       id.UUID
-	CreatedAt      time.Time
-	ID             id.UUID
-	Type           string
-	Key            *string
-	Channels       []string
-	Version        *string
-	OccurredAt     *time.Time
-	DeliverAt      *time.Time
-	RoutingVersion int64
-	ExternalID     *string
-	Traceparent    *string
-	Cut            bool
-	Data           []byte
+	TenantID         id.UUID
+	CreatedAt        time.Time
+	ID               id.UUID
+	Type             string
+	Key              *string
+	Channels         []string
+	Version          *string
+	OccurredAt       *time.Time
+	DeliverAt        *time.Time
+	RoutingVersion   int64
+	ExternalID       *string
+	Traceparent      *string
+	ContentType      *string
+	ExternalIDUnsent *bool
+	Cut              bool
+	Data             []byte
 }
 
 // Payloads of events, each once, within their days. Beyond a budget of bytes rows come without their data, marked as
@@ -1267,6 +1270,8 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 			&i.RoutingVersion,
 			&i.ExternalID,
 			&i.Traceparent,
+			&i.ContentType,
+			&i.ExternalIDUnsent,
 			&i.Cut,
 			&i.Data,
 		); err != nil {

@@ -27,8 +27,10 @@ type Emission struct {
 	Version        string    // of the payload; empty: none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
 	// the producer's own id of the event, which receivers see instead of Posthorn's; empty: none
-	EventID      string
-	CreateTenant bool // a tenant that the request names by an unknown external id is created
+	EventID       string
+	EventIDUnsent bool   // EventID is for finding the event alone: receivers see Posthorn's id
+	ContentType   string // of a payload that is text, and the data a JSON string of it; empty: JSON
+	CreateTenant  bool   // a tenant that the request names by an unknown external id is created
 
 	keyField span // the field idempotency_key in the body, with a comma; empty where it is absent or null
 }
@@ -37,7 +39,7 @@ type Emission struct {
 type span struct{ from, to int }
 
 // Parse reads one emission, a JSON object of type, data and optionally key, channels, occurred_at, deliver_at, version,
-// idempotency_key, event_id and create_tenant (an optional field can be null). now bounds deliver_at. Emission.Data
+// idempotency_key, event_id, send_event_id, content_type and create_tenant (an optional field can be null). now bounds deliver_at. Emission.Data
 // aliases body, which must not change afterwards. Every refusal is a *fault.Error with one of the codes above and the
 // field.
 //
@@ -90,6 +92,8 @@ const (
 	fieldIdempotencyKey
 	fieldEventID
 	fieldCreateTenant
+	fieldSendEventID
+	fieldContentType
 )
 
 func (p *parser) emission() error {
@@ -139,6 +143,12 @@ func (p *parser) required() error {
 	if len(wrong) > 0 {
 		return fault.InvalidFields(wrong)
 	}
+	if p.out.ContentType != "" && p.out.Data[0] != '"' {
+		return fault.InvalidField("data", CodeContentType, "With a content_type the data must be a string: the text to send. Leave content_type out to send JSON.")
+	}
+	if p.out.EventID != "" && !p.out.EventIDUnsent {
+		return CheckEventID(p.out.EventID)
+	}
 	return nil
 }
 
@@ -173,7 +183,14 @@ func (p *parser) field() error {
 	case "idempotency_key":
 		return p.textField(fieldIdempotencyKey, "idempotency_key", &p.out.IdempotencyKey, CheckIdempotencyKey)
 	case "event_id":
-		return p.textField(fieldEventID, "event_id", &p.out.EventID, CheckEventID)
+		return p.textField(fieldEventID, "event_id", &p.out.EventID, CheckUnsentID)
+	case "send_event_id":
+		sent := true
+		err := p.boolField(fieldSendEventID, "send_event_id", &sent)
+		p.out.EventIDUnsent = !sent
+		return err
+	case "content_type":
+		return p.textField(fieldContentType, "content_type", &p.out.ContentType, checkContentType)
 	case "create_tenant":
 		return p.boolField(fieldCreateTenant, "create_tenant", &p.out.CreateTenant)
 	}
@@ -182,7 +199,7 @@ func (p *parser) field() error {
 		shown = strings.ToValidUTF8(shown[:64], "") + "..."
 	}
 	return fault.InvalidField(shown, CodeUnknownField, fmt.Sprintf(
-		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version, idempotency_key, event_id and create_tenant; everything else belongs into data.", shown))
+		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version, idempotency_key, event_id, send_event_id, content_type and create_tenant; everything else belongs into data.", shown))
 }
 
 // once refuses a second field of one name: parsers disagree on which of two wins.
@@ -233,6 +250,7 @@ func (p *parser) boolField(f fields, name string, into *bool) error {
 		*into = true
 		return p.literal("true")
 	case 'f':
+		*into = false
 		return p.literal("false")
 	case 'n':
 		return p.literal("null")

@@ -366,3 +366,44 @@ func TestNames(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAnIDThatNobodySeesCanHaveFullStops(t *testing.T) {
+	t.Parallel()
+	for body, unsent := range map[string]bool{
+		`{"type":"a","data":1,"event_id":"order-1"}`:                          false,
+		`{"type":"a","data":1,"event_id":"order-1","send_event_id":true}`:     false,
+		`{"type":"a","data":1,"event_id":"order-1","send_event_id":null}`:     false,
+		`{"type":"a","data":1,"event_id":"order.1","send_event_id":false}`:    true,
+		`{"send_event_id":false,"event_id":"order.1.2","type":"a","data":{}}`: true,
+	} {
+		if got, err := event.Parse([]byte(body), event.Limits{}, now); err != nil || got.EventIDUnsent != unsent {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+	for _, body := range []string{`{"type":"a","data":1,"event_id":"order.1"}`, `{"type":"a","data":1,"event_id":"a b","send_event_id":false}`} {
+		if _, err := event.Parse([]byte(body), event.Limits{}, now); !fault.Is(err, "event_id_malformed") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestAContentTypeIsForText(t *testing.T) {
+	t.Parallel()
+	for _, given := range []string{"application/xml", "text/plain; charset=utf-8", "application/vnd.acme+json"} {
+		body := fmt.Sprintf(`{"type":"a","content_type":%q,"data":"<a/>"}`, given)
+		if got, err := event.Parse([]byte(body), event.Limits{}, now); err != nil || got.ContentType != given || string(got.Data) != `"<a/>"` {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+	for _, body := range []string{
+		`{"type":"a","content_type":"text/plain","data":{}}`,
+		`{"type":"a","content_type":"text","data":"x"}`,
+		`{"type":"a","content_type":"text/plain\r\nx: y","data":"x"}`,
+		`{"type":"a","content_type":"text/plän","data":"x"}`,
+		`{"type":"a","content_type":"text/` + strings.Repeat("x", 255) + `","data":"x"}`,
+	} {
+		if _, err := event.Parse([]byte(body), event.Limits{}, now); !fault.Is(err, "content_type_malformed") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ const (
 	MaxName           = 128       // characters of a type or of a channel
 	maxChannels       = 10
 	MaxVersion        = 64
+	maxContentType    = 255 // characters of a content type
 	maxIdempotencyKey = 255
 	maxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at can be
 	// a deliver_at in the past by less is a clock that differs, and worth no warning
@@ -39,6 +40,7 @@ const (
 	CodeVersionMalformed  = "version_malformed"
 	CodeIdempotencyKey    = "idempotency_key_malformed"
 	CodeEventID           = "event_id_malformed"
+	CodeContentType       = "content_type_malformed"
 	CodeBatchCount        = "batch_count"
 )
 

@@ -1,7 +1,9 @@
 package event
 
 import (
+	"errors"
 	"fmt"
+	"mime"
 	"slices"
 	"strings"
 	"unicode"
@@ -75,21 +77,47 @@ func CheckIdempotencyKey(key string) error {
 // maxEventID is the length of the longest event id of a producer.
 const maxEventID = 256
 
-// CheckEventID says whether a producer can give an event this id: 1 to 256 visible ASCII characters. A full stop is
-// refused, since Standard Webhooks joins the parts of what it signs with it, and quotes and backslashes need no escapes
-// in a body without them.
+// CheckEventID says whether a producer can give an event this id, for receivers to see: 1 to 256 visible ASCII
+// characters. A full stop is refused, since Standard Webhooks joins the parts of what it signs with it, and quotes and
+// backslashes need no escapes in a body without them.
 func CheckEventID(text string) error {
+	if strings.Contains(text, ".") {
+		return errEventID
+	}
+	return CheckUnsentID(text)
+}
+
+// CheckUnsentID is CheckEventID for an id that no receiver sees: it can have full stops.
+func CheckUnsentID(text string) error {
 	ok := text != "" && len(text) <= maxEventID
 	for i := range len(text) {
 		c := text[i]
-		ok = ok && c > ' ' && c <= '~' && c != '.' && c != '"' && c != '\\'
+		ok = ok && c > ' ' && c <= '~' && c != '"' && c != '\\'
 	}
 	if ok {
 		return nil
 	}
-	return fault.InvalidField("event_id", CodeEventID, fmt.Sprintf(
-		"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", maxEventID))
+	return errEventID
 }
+
+var errEventID = fault.InvalidField("event_id", CodeEventID, fmt.Sprintf(
+	"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", maxEventID))
+
+// checkContentType accepts a media type, such as application/xml; charset=utf-8.
+func checkContentType(text string) error {
+	_, _, err := mime.ParseMediaType(text)
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			err = errControl
+		}
+	}
+	if err == nil && strings.Contains(text, "/") && len(text) <= maxContentType {
+		return nil
+	}
+	return fault.InvalidField("content_type", CodeContentType, "A content type is a media type of at most 255 ASCII characters, such as application/xml or text/plain; charset=utf-8.")
+}
+
+var errControl = errors.New("not visible ASCII")
 
 func (p *parser) checkType(name string) error {
 	switch {

@@ -12,19 +12,21 @@ import (
 
 // Event is an event as every surface shows it. Texts and times that it does not have are empty and zero.
 type Event struct {
-	ID         id.UUID
-	TenantID   id.UUID
-	Tenant     string // the name of its tenant, in lists of all tenants
-	Type       string
-	Key        string // its ordering key
-	Channels   []string
-	Version    string // of the payload
-	ExternalID string // the producer's own id
-	TraceID    string
-	CreatedAt  time.Time
-	OccurredAt time.Time
-	DeliverAt  time.Time
-	Data       []byte // as it was received; nil: expunged, or not read
+	ID          id.UUID
+	TenantID    id.UUID
+	Tenant      string // the name of its tenant, in lists of all tenants
+	Type        string
+	Key         string // its ordering key
+	Channels    []string
+	Version     string // of the payload
+	ExternalID  string // the producer's own id
+	Unsent      bool   // receivers see Posthorn's id instead of the producer's
+	ContentType string // of a payload that is text; empty: JSON
+	TraceID     string
+	CreatedAt   time.Time
+	OccurredAt  time.Time
+	DeliverAt   time.Time
+	Data        []byte // as it was received; nil: expunged, or not read
 }
 
 // Rejected is an event that was emitted in SQL and rejected.

@@ -6,6 +6,7 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -31,6 +32,12 @@ func (t Tenant) Notices() notice.Settings { return notice.ReadSettings(t.Setting
 
 // ViewersReadPayloads reports whether viewers see payloads and responses.
 func (t Tenant) ViewersReadPayloads() bool { return access.ViewersReadPayloads(t.Settings) }
+
+// Metadata is what the company keeps with the tenant.
+func (t Tenant) Metadata() map[string]string { return account.Metadata(t.Settings) }
+
+// RateLimit is the tenant's own requests per second of new endpoints; nil: the platform's.
+func (t Tenant) RateLimit() *int { return endpoint.OwnRate(t.Settings) }
 
 // TenantLine is a tenant in the operators' list.
 type TenantLine struct {

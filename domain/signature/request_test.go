@@ -42,7 +42,7 @@ func TestACommandSendsTheExactBytes(t *testing.T) {
 		t.Skip("no POSIX shell here")
 	}
 	body := `{"a":"it's $HOME` + "`id`" + ` \\n \"x\"","b":"@file"}` + "\n"
-	headers := append(FixedHeaders(), Header{"X-Odd", `a'b "c" $(id)`})
+	headers := append(FixedHeaders(ContentType), Header{"X-Odd", `a'b "c" $(id)`})
 	command := Curl("https://example.com/hook?a=***&b=1", headers, []byte(body))
 	out, err := exec.CommandContext(t.Context(), shell, "-c", strings.Replace(command, "curl ", "printf '%s\\0' ", 1)).Output()
 	if err != nil {

@@ -63,6 +63,14 @@ func conditionView(c condition.Condition) EndpointCondition {
 	return v
 }
 
+// orNullNumber is a number that can be missing.
+func orNullNumber(n *int) nullable.Nullable[int] {
+	if n == nil {
+		return nullable.NewNullNullable[int]()
+	}
+	return nullable.NewNullableWithValue(*n)
+}
+
 // orNullZero is null for 0.
 func orNullZero(n int) nullable.Nullable[int] {
 	if n == 0 {

@@ -247,16 +247,18 @@ func (a *api) listEvents(c *handlers.Call) error {
 
 func eventView(e show.Event) Event {
 	return Event{
-		ID:         id.Event.Format(e.ID),
-		Type:       e.Type,
-		CreatedAt:  Time(e.CreatedAt),
-		Key:        orNullText(e.Key),
-		Channels:   orEmpty(e.Channels),
-		Version:    orNullText(e.Version),
-		OccurredAt: orNullTime(e.OccurredAt),
-		DeliverAt:  orNullTime(e.DeliverAt),
-		EventID:    orNullText(e.ExternalID),
-		TraceID:    orNullText(e.TraceID),
+		ID:          id.Event.Format(e.ID),
+		Type:        e.Type,
+		CreatedAt:   Time(e.CreatedAt),
+		Key:         orNullText(e.Key),
+		Channels:    orEmpty(e.Channels),
+		Version:     orNullText(e.Version),
+		OccurredAt:  orNullTime(e.OccurredAt),
+		DeliverAt:   orNullTime(e.DeliverAt),
+		EventID:     orNullText(e.ExternalID),
+		TraceID:     orNullText(e.TraceID),
+		SendEventID: !e.Unsent,
+		ContentType: orNullText(e.ContentType),
 	}
 }
 

@@ -32,6 +32,15 @@ func (a *api) createTenant(c *handlers.Call) error {
 		a.checkRetention(&wrong, *in.RetentionDays)
 		t.RetentionDays = *in.RetentionDays
 	}
+	if rate, err := in.RateLimit.Get(); err == nil {
+		t.Rate = &rate
+	}
+	if in.Metadata != nil {
+		t.Metadata = *in.Metadata
+	}
+	if e := fault.As(endpoint.CheckTenant(t.Metadata, t.Rate)); e != nil {
+		wrong = append(wrong, e.Fields...)
+	}
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -53,6 +62,8 @@ func (a *api) createTenant(c *handlers.Call) error {
 		ViewersReadPayloads: v.ViewersReadPayloads,
 		HealthPolicy:        v.HealthPolicy,
 		RetryPolicy:         v.RetryPolicy,
+		RateLimit:           v.RateLimit,
+		Metadata:            v.Metadata,
 		Contacts:            v.Contacts,
 		Digest:              v.Digest,
 		CreatedAt:           v.CreatedAt,
@@ -186,6 +197,20 @@ func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 		}
 		change.Retries = &retries
 	}
+	var metadata map[string]string
+	if change.Metadata = in.Metadata; in.Metadata != nil {
+		metadata = *in.Metadata
+	}
+	var rate *int
+	if in.RateLimit.IsSpecified() {
+		if given, err := in.RateLimit.Get(); err == nil {
+			rate = &given
+		}
+		change.Rate = &rate
+	}
+	if e := fault.As(endpoint.CheckTenant(metadata, rate)); e != nil {
+		wrong = append(wrong, e.Fields...)
+	}
 	return change, wrong.err()
 }
 
@@ -256,6 +281,8 @@ func encodeTenant(t show.Tenant, platform []byte) Tenant {
 		ViewersReadPayloads: t.ViewersReadPayloads(),
 		HealthPolicy:        policyView(health.ReadPolicy(platform, t.Settings)),
 		RetryPolicy:         encodeRetries(endpoint.ReadDefaults(0, platform, t.Settings).Settings),
+		RateLimit:           orNullNumber(t.RateLimit()),
+		Metadata:            t.Metadata(),
 		Contacts:            views(notices.Contacts, account.Shown),
 		Digest:              !notices.NoDigest,
 		CreatedAt:           Time(t.CreatedAt),

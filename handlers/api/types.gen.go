@@ -2368,6 +2368,9 @@ type Emission struct {
 	// Channels Endpoints with channels receive the event only if they have one of these; endpoints without channels receive it too
 	Channels *[]string `json:"channels,omitempty"`
 
+	// ContentType Sends text that is not JSON: `data` is a string, and requests whose body is the data have that text as their body, under this `Content-Type`. Requests with an envelope have the string in it
+	ContentType nullable.Nullable[string] `json:"content_type,omitempty"`
+
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
 	CreateTenant nullable.Nullable[bool] `json:"create_tenant,omitempty"`
 
@@ -2388,6 +2391,9 @@ type Emission struct {
 
 	// OccurredAt When it happened; default now
 	OccurredAt *Time `json:"occurred_at,omitempty"`
+
+	// SendEventID `false`: receivers see Posthorn's id of the event, and `event_id` serves for finding the event. It can then have periods
+	SendEventID nullable.Nullable[bool] `json:"send_event_id,omitempty"`
 
 	// Type What happened, such as `order.completed`: segments joined by dots. Endpoints subscribe to it
 	Type string `json:"type"`
@@ -2871,15 +2877,21 @@ type EndpointWarningStage string
 
 // Event defines model for Event.
 type Event struct {
-	Channels  []string                `json:"channels"`
-	CreatedAt Time                    `json:"created_at"`
-	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
+	Channels []string `json:"channels"`
+
+	// ContentType Of `data` that is text and not JSON
+	ContentType nullable.Nullable[string] `json:"content_type"`
+	CreatedAt   Time                      `json:"created_at"`
+	DeliverAt   nullable.Nullable[Time]   `json:"deliver_at"`
 
 	// EventID The producer's own id of the event. Receivers see it instead of `id`
 	EventID    nullable.Nullable[string] `json:"event_id"`
 	ID         string                    `json:"id"`
 	Key        nullable.Nullable[string] `json:"key"`
 	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
+
+	// SendEventID `false`: receivers see `id`
+	SendEventID bool `json:"send_event_id"`
 
 	// TraceID The trace that the event belongs to: 32 hexadecimal digits
 	TraceID nullable.Nullable[string] `json:"trace_id"`
@@ -3077,8 +3089,11 @@ type EventTypeVersion struct {
 
 // EventWithData defines model for EventWithData.
 type EventWithData struct {
-	Channels  []string `json:"channels"`
-	CreatedAt Time     `json:"created_at"`
+	Channels []string `json:"channels"`
+
+	// ContentType Of `data` that is text and not JSON
+	ContentType nullable.Nullable[string] `json:"content_type"`
+	CreatedAt   Time                      `json:"created_at"`
 
 	// Data Byte for byte as received; null if expunged
 	Data      json.RawMessage         `json:"data"`
@@ -3090,6 +3105,9 @@ type EventWithData struct {
 	ID         string                    `json:"id"`
 	Key        nullable.Nullable[string] `json:"key"`
 	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
+
+	// SendEventID `false`: receivers see `id`
+	SendEventID bool `json:"send_event_id"`
 
 	// TraceID The trace that the event belongs to: 32 hexadecimal digits
 	TraceID nullable.Nullable[string] `json:"trace_id"`
@@ -4390,7 +4408,13 @@ type Tenant struct {
 	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 	ID           string       `json:"id"`
-	Name         string       `json:"name"`
+
+	// Metadata What you keep with the tenant
+	Metadata map[string]string `json:"metadata"`
+	Name     string            `json:"name"`
+
+	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
+	RateLimit nullable.Nullable[int] `json:"rate_limit"`
 
 	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
@@ -4425,7 +4449,13 @@ type TenantCreated struct {
 	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 	ID           string       `json:"id"`
-	Name         string       `json:"name"`
+
+	// Metadata What you keep with the tenant
+	Metadata map[string]string `json:"metadata"`
+	Name     string            `json:"name"`
+
+	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
+	RateLimit nullable.Nullable[int] `json:"rate_limit"`
 
 	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
@@ -4444,8 +4474,14 @@ type TenantInput struct {
 	// ExternalID Your own id of the tenant, unique among tenants
 	ExternalID *string `json:"external_id,omitempty"`
 
+	// Metadata What you keep with the tenant, such as its plan: at most 50 entries
+	Metadata *map[string]string `json:"metadata,omitempty"`
+
 	// Name The tenant's name on pages and in emails
 	Name string `json:"name"`
+
+	// RateLimit The default requests per second of new endpoints. Null for the platform's
+	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
 	// RetentionDays How long events and deliveries are kept
 	RetentionDays *int `json:"retention_days,omitempty"`
@@ -4497,8 +4533,14 @@ type TenantPatch struct {
 	// HealthPolicy The fields to change. Null restores the default.
 	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
 
+	// Metadata Replaces all entries
+	Metadata *map[string]string `json:"metadata,omitempty"`
+
 	// Name The tenant's name on pages and in emails
 	Name *string `json:"name,omitempty"`
+
+	// RateLimit The default requests per second of new endpoints. Null for the platform's
+	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
 	// RetentionDays How long events and deliveries are kept
 	RetentionDays *int `json:"retention_days,omitempty"`

@@ -116,12 +116,12 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 	var r delivery.Result
 	var answer http.Header
 	done := false
-	if h.small != nil {
+	if h.small != nil && p.contentType == signature.ContentType {
 		r, answer, done = h.small.exchange(ctx, t, p, a)
 	}
 	if !done {
 		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-			return post(ctx, t, p.body, p.headers)
+			return post(ctx, t, p.contentType, p.body, p.headers)
 		}, a)
 	}
 	if answer != nil {
@@ -176,12 +176,12 @@ func (p *phases) isStale(ctx context.Context, r delivery.Result) bool {
 const incompleteBody = "the response body was incomplete or timed out"
 
 // post builds a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
-func post(ctx context.Context, t *Destination, body []byte, headers []signature.Header) *http.Request {
+func post(ctx context.Context, t *Destination, contentType string, body []byte, headers []signature.Header) *http.Request {
 	h := make(http.Header, len(headers)+len(t.headers)+4)
 	for _, c := range t.headers {
 		h[c.Name] = []string{c.Value}
 	}
-	h["Content-Type"] = contentType
+	h["Content-Type"] = []string{contentType}
 	h["User-Agent"] = userAgent
 	h["Accept-Encoding"] = identity
 	for _, c := range headers {
@@ -209,9 +209,8 @@ func post(ctx context.Context, t *Destination, body []byte, headers []signature.
 }
 
 var (
-	contentType = []string{signature.ContentType}
-	userAgent   = []string{signature.UserAgent}
-	identity    = []string{signature.AcceptEncoding}
+	userAgent = []string{signature.UserAgent}
+	identity  = []string{signature.AcceptEncoding}
 )
 
 // usedConn is the connection that http.Transport chose for a request.

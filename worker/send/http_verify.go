@@ -20,7 +20,7 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 		if c.mode == "challenge_get" {
 			return getChallenge(ctx, t, c.text)
 		}
-		return post(ctx, t, p.body, p.headers)
+		return post(ctx, t, p.contentType, p.body, p.headers)
 	}, a)
 	switch {
 	case r.Failure != delivery.FailNone:

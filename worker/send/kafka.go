@@ -107,7 +107,7 @@ func kafkaRecord(t *Destination, p *request, topic string, at time.Time) *kgo.Re
 	for _, h := range t.headers {
 		add(h)
 	}
-	add(signature.Header{Name: "content-type", Value: signature.ContentType})
+	add(signature.Header{Name: "content-type", Value: p.contentType})
 	for _, h := range p.headers {
 		add(h)
 	}

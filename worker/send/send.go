@@ -66,7 +66,7 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	if to.traced && content.Traceparent != "" {
 		headers = queue.AppendTraceparent(headers, content.Traceparent, m.Delivery, m.Attempt)
 	}
-	r := &request{message: content, body: body, headers: headers}
+	r := &request{message: content, body: body, contentType: content.BodyType(signing.Format), headers: headers}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
 	}
@@ -95,7 +95,7 @@ func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql
 	}
 	body := signature.AppendBody(nil, signing.Format, m)
 	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)})
-	r := &request{message: m, body: body, headers: headers}
+	r := &request{message: m, body: body, contentType: m.BodyType(signing.Format), headers: headers}
 	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: mode, text: v.Challenge})
 }
 

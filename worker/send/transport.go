@@ -34,10 +34,11 @@ var transports = map[endpoint.Kind]func(*guard) transport{
 
 // request is a message rendered and signed, the same for every transport.
 type request struct {
-	message signature.Message
-	key     string // the event's ordering key; empty: none
-	body    []byte // read-only
-	headers []signature.Header
+	message     signature.Message
+	key         string // the event's ordering key; empty: none
+	body        []byte // read-only
+	contentType string
+	headers     []signature.Header
 }
 
 // challenge is the text that an endpoint has to echo to be verified.

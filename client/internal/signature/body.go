@@ -3,6 +3,7 @@
 package signature
 
 import (
+	"encoding/json"
 	"time"
 	"unicode/utf8"
 )
@@ -19,6 +20,9 @@ type Message struct {
 	CreatedAt  time.Time
 	Data       []byte // the exact bytes that were emitted; one JSON value
 	Version    string // of the payload, where the event type has versions; else empty
+	// ContentType is that of an event whose data is the text of a payload that is no JSON: a body that is the data
+	// alone is the text itself. Empty: the data is JSON.
+	ContentType string
 
 	TypeField TypeField // of the endpoint; XWebhook alone reads it
 	Bare      bool      // of the endpoint: the body is the data alone, in every format
@@ -49,13 +53,32 @@ func (m Message) dedupeID() string {
 	return m.DeliveryID
 }
 
+// alone reports whether a body in format f is the data alone.
+func (m Message) alone(f Format) bool { return f == Raw || m.Bare }
+
+// BodyType is the content type of the body in format f.
+func (m Message) BodyType(f Format) string {
+	if m.ContentType != "" && m.alone(f) {
+		return m.ContentType
+	}
+	return ContentType
+}
+
+// text is the body of an event whose data is the text of another content type.
+func (m Message) text(f Format) (text string, ok bool) {
+	return text, m.ContentType != "" && m.alone(f) && json.Unmarshal(m.Data, &text) == nil
+}
+
 // AppendBody appends the request body in format f to dst. It depends on m alone, so every attempt of an event has the
 // same bytes, and so has its replay. The data is copied byte for byte. Times are RFC 3339 in UTC with milliseconds,
 // cut, not rounded: "timestamp" is the producer's time if it gave one, else the event's creation; "created_at" is
 // always the creation. A payload version comes before the data, which is last so that a truncated copy still shows the
 // head.
 func AppendBody(dst []byte, f Format, m Message) []byte {
-	if f == Raw || m.Bare {
+	if text, ok := m.text(f); ok {
+		return append(dst, text...)
+	}
+	if m.alone(f) {
 		if len(m.Data) == 0 && m.Bare {
 			return append(dst, "null"...)
 		}

@@ -12,8 +12,8 @@ const (
 )
 
 // FixedHeaders are the headers that every request carries, beside its format's.
-func FixedHeaders() []Header {
-	return []Header{{"Content-Type", ContentType}, {"User-Agent", UserAgent}, {"Accept-Encoding", AcceptEncoding}}
+func FixedHeaders(contentType string) []Header {
+	return []Header{{"Content-Type", contentType}, {"User-Agent", UserAgent}, {"Accept-Encoding", AcceptEncoding}}
 }
 
 // Of finds the signature among the headers of a request, to be kept with the attempt.
