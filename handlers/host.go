@@ -38,13 +38,15 @@ func operatorsNeed(path string) bool {
 
 func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// onConsoleHost reports whether a request names the console's host. Its port counts if one is configured.
-func (k *Kit) onConsoleHost(r *http.Request) bool {
+func (k *Kit) onConsoleHost(r *http.Request) bool { return NamesHost(r, k.consoleHost) }
+
+// NamesHost reports whether a request names a configured host. Its port counts if one is configured.
+func NamesHost(r *http.Request, configured string) bool {
 	host := r.Host
-	if _, _, err := net.SplitHostPort(k.consoleHost); err != nil {
+	if _, _, err := net.SplitHostPort(configured); err != nil {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
 		}
 	}
-	return strings.EqualFold(host, k.consoleHost)
+	return strings.EqualFold(host, configured)
 }

@@ -69,6 +69,7 @@ type Config struct {
 	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for requests in flight"`
 	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"maximum MiB of request bodies in memory; requests beyond it get 503"`
 	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"maximum MiB of these for one tenant, platform key, or person"`
+	SvixHost          string        `env:"POSTHORN_SVIX_HOST" help:"separate host name at which the Svix API has no path of its own, such as svix.example.com, for libraries that drop the path"`
 	SvixAPI           string        `env:"POSTHORN_SVIX_API" envDefault:"on" help:"Svix's API at /svix/api/v1, for programs that use its libraries: on or off"`
 	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"URL for OpenTelemetry traces (OTLP over HTTP), such as http://collector:4318; default: no traces"`
 	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers of its requests, separated by commas: Authorization=Bearer abc"`
@@ -168,6 +169,14 @@ func (c *Config) checkAddresses(report reporter) {
 	}
 	if c.SvixAPI != "on" && c.SvixAPI != "off" {
 		report("POSTHORN_SVIX_API", "is %q. Write on or off.", c.SvixAPI)
+	}
+	c.checkHost("POSTHORN_SVIX_HOST", c.SvixHost, "svix.example.com", "the Svix API", report)
+	switch {
+	case c.SvixHost == "":
+	case c.SvixAPI == "off":
+		report("POSTHORN_SVIX_HOST", "names a host for the Svix API, which POSTHORN_SVIX_API turns off. Unset one of them.")
+	case strings.EqualFold(c.SvixHost, c.ConsoleHost):
+		report("POSTHORN_SVIX_HOST", "is the host of POSTHORN_CONSOLE_HOST. Give the Svix API a name of its own, or leave it unset.")
 	}
 	if c.MetricsAddr != "off" {
 		if why := addressFault(c.MetricsAddr); why != "" {
@@ -485,16 +494,7 @@ func (c *Config) bodies() handlers.Bodies {
 
 // checkConsole checks the host of the console, and the published addresses that deliveries come from.
 func (c *Config) checkConsole(report reporter) {
-	if host := c.ConsoleHost; host != "" {
-		base, _ := url.Parse(c.BaseURL)
-		u, err := url.Parse("https://" + host)
-		switch {
-		case err != nil, u.Host != host, u.Hostname() == "":
-			report("POSTHORN_CONSOLE_HOST", "is %q, which is no host name. Write ops.example.com, without https:// and without a path.", host)
-		case base != nil && strings.EqualFold(base.Host, host):
-			report("POSTHORN_CONSOLE_HOST", "is the host of POSTHORN_BASE_URL. Give the console a name of its own, or leave it unset.")
-		}
-	}
+	c.checkHost("POSTHORN_CONSOLE_HOST", c.ConsoleHost, "ops.example.com", "the console", report)
 	for _, text := range strings.FieldsFunc(c.EgressAddresses, func(r rune) bool { return r == ',' || r == ' ' }) {
 		p, err := netip.ParsePrefix(text)
 		if ip, single := netip.ParseAddr(text); single == nil {
@@ -505,6 +505,21 @@ func (c *Config) checkConsole(report reporter) {
 			continue
 		}
 		c.Published = append(c.Published, p)
+	}
+}
+
+// checkHost reads the name of a host that a part of the server has for itself.
+func (c *Config) checkHost(variable, host, example, part string, report reporter) {
+	if host == "" {
+		return
+	}
+	base, _ := url.Parse(c.BaseURL)
+	u, err := url.Parse("https://" + host)
+	switch {
+	case err != nil, u.Host != host, u.Hostname() == "":
+		report(variable, "is %q, which is no host name. Write %s, without https:// and without a path.", host, example)
+	case base != nil && strings.EqualFold(base.Host, host):
+		report(variable, "is the host of POSTHORN_BASE_URL. Give %s a name of its own, or leave it unset.", part)
 	}
 }
 

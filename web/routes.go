@@ -94,9 +94,9 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		homes:  fleet,
 	}))
 	if fleet == nil {
-		return engine
+		return svix.OnHost(p.Config.SvixHost, engine)
 	}
-	return fleet
+	return svix.OnHost(p.Config.SvixHost, fleet)
 }
 
 func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *seal.Ring) handlers.Config {

@@ -23,37 +23,35 @@ type application struct {
 	UpdatedAt    api.Time          `json:"updatedAt"`
 }
 
-func appView(t api.Tenant) (application, error) {
+func appView(t api.Tenant) application {
 	a := application{
 		ID:        t.ID,
 		Name:      t.Name,
-		Metadata:  map[string]string{},
+		Metadata:  t.Metadata,
 		CreatedAt: t.CreatedAt,
 		UpdatedAt: t.CreatedAt,
 	}
 	if uid, err := t.ExternalID.Get(); err == nil {
 		a.UID = &uid
 	}
-	return a, nil
+	if rate, err := t.RateLimit.Get(); err == nil {
+		a.RateLimit, a.ThrottleRate = &rate, &rate
+	}
+	return a
 }
 
-// appInput is the body of a request that creates or changes an application.
+// appInput is the body of a request that creates or changes an application. Except in a patch, a null field counts as
+// missing.
 type appInput struct {
-	Name         *string           `json:"name"`
-	UID          json.RawMessage   `json:"uid"` // a text, or null for none
-	RateLimit    *int              `json:"rateLimit"`
-	ThrottleRate *int              `json:"throttleRate"`
-	Metadata     map[string]string `json:"metadata"`
+	Name         *string         `json:"name"`
+	UID          json.RawMessage `json:"uid"` // a text, or null for none
+	RateLimit    json.RawMessage `json:"rateLimit"`
+	ThrottleRate json.RawMessage `json:"throttleRate"`
+	Metadata     json.RawMessage `json:"metadata"`
 }
 
-// change converts the input to a change of a tenant.
-func (in appInput) change() (map[string]any, error) {
-	if in.RateLimit != nil || in.ThrottleRate != nil {
-		return nil, notImplemented("An application has no rate of its own. Leave rateLimit and throttleRate out, and give them to its endpoints.")
-	}
-	if len(in.Metadata) > 0 {
-		return nil, notImplemented("An application has no metadata. Leave it out, and keep it under the application's uid.")
-	}
+// change converts the input to a change of a tenant. With whole, missing fields get their defaults.
+func (in appInput) change(whole bool) map[string]any {
 	out := map[string]any{}
 	if in.Name != nil {
 		out["name"] = *in.Name
@@ -61,26 +59,25 @@ func (in appInput) change() (map[string]any, error) {
 	if len(in.UID) > 0 {
 		out["external_id"] = in.UID
 	}
-	return out, nil
+	setGiven(out, whole, "rate_limit", either(in.ThrottleRate, in.RateLimit), nil)
+	setGiven(out, whole, "metadata", in.Metadata, map[string]string{})
+	return out
 }
 
 func (s *svix) listApps(c *handlers.Call) error {
-	return list(s, c, "/tenants", listQuery(c), appView)
-}
-
-func readApp(c *handlers.Call) (in appInput, change map[string]any, err error) {
-	if err := decode(c, &in); err != nil {
-		return in, nil, err
-	}
-	change, err = in.change()
-	return in, change, err
-}
-
-func (s *svix) createApp(c *handlers.Call) error {
-	in, body, err := readApp(c)
+	query, err := listQuery(c)
 	if err != nil {
 		return err
 	}
+	return list(s, c, "/tenants", query, each(appView))
+}
+
+func (s *svix) createApp(c *handlers.Call) error {
+	var in appInput
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	body := in.change(true)
 	if in.Name == nil {
 		return refuseField("name", "An application needs a name.")
 	}
@@ -88,7 +85,7 @@ func (s *svix) createApp(c *handlers.Call) error {
 		delete(body, "external_id")
 	}
 	var t api.Tenant
-	_, err = s.call(c, http.MethodPost, "/tenants", body, &t)
+	_, err := s.call(c, http.MethodPost, "/tenants", body, &t)
 	var r *refusal
 	if errors.As(err, &r) && r.code == "external_id_in_use" && c.Query("get_if_exists") == "true" {
 		var uid string
@@ -105,11 +102,7 @@ func (s *svix) createApp(c *handlers.Call) error {
 }
 
 func answerApp(c *handlers.Call, status int, t api.Tenant) error {
-	v, err := appView(t)
-	if err != nil {
-		return err
-	}
-	return c.Answer(status, v)
+	return answer(c, status, appView(t))
 }
 
 func (s *svix) getApp(c *handlers.Call) error {
@@ -122,19 +115,17 @@ func (s *svix) getApp(c *handlers.Call) error {
 
 // putApp changes the application, or creates it under the uid in the path.
 func (s *svix) putApp(c *handlers.Call) error {
-	_, body, err := readApp(c)
-	if err != nil {
+	var in appInput
+	if err := decode(c, &in); err != nil {
 		return err
 	}
-	var t api.Tenant
-	_, err = s.call(c, http.MethodPatch, tenantPath(c), body, &t)
+	body := in.change(true)
+	err := s.changeApp(c, body)
 	if !missing(err) {
-		if err != nil {
-			return err
-		}
-		return answerApp(c, http.StatusOK, t)
+		return err
 	}
 	body["external_id"] = c.Param(handlers.TenantParam)
+	var t api.Tenant
 	if _, err := s.call(c, http.MethodPost, "/tenants", body, &t); err != nil {
 		return err
 	}
@@ -142,15 +133,51 @@ func (s *svix) putApp(c *handlers.Call) error {
 }
 
 func (s *svix) patchApp(c *handlers.Call) error {
-	_, body, err := readApp(c)
-	if err != nil {
+	var in appInput
+	if err := decode(c, &in); err != nil {
 		return err
 	}
-	var t api.Tenant
+	return s.changeApp(c, in.change(false))
+}
+
+// changeApp changes the tenant. Endpoints that have the former rate of the application get the new one.
+func (s *svix) changeApp(c *handlers.Call, body map[string]any) error {
+	var was, t api.Tenant
+	if _, err := s.call(c, http.MethodGet, tenantPath(c), nil, &was); err != nil {
+		return err
+	}
 	if _, err := s.call(c, http.MethodPatch, tenantPath(c), body, &t); err != nil {
 		return err
 	}
+	former, err := was.RateLimit.Get()
+	if rate, none := t.RateLimit.Get(); err == nil && none == nil && rate != former {
+		if err := s.changeRates(c, t.ID, former, rate); err != nil {
+			return err
+		}
+	}
 	return answerApp(c, http.StatusOK, t)
+}
+
+func (s *svix) changeRates(c *handlers.Call, tenant string, from, to int) error {
+	path := "/tenants/" + tenant + "/endpoints"
+	for query := "?limit=250"; ; {
+		var rows own[api.Endpoint]
+		if _, err := s.call(c, http.MethodGet, path+query, nil, &rows); err != nil {
+			return err
+		}
+		for _, e := range rows.Data {
+			if rate, err := e.RateLimit.Get(); err != nil || rate != from {
+				continue
+			}
+			if _, err := s.call(c, http.MethodPatch, path+"/"+e.ID, map[string]int{"rate_limit": to}, nil); err != nil {
+				return err
+			}
+		}
+		if rows.NextCursor == nil {
+			return nil
+		}
+		query = "?limit=250&cursor=" + url.QueryEscape(*rows.NextCursor)
+	}
 }
 
 func (s *svix) deleteApp(c *handlers.Call) error {
@@ -190,5 +217,5 @@ func (s *svix) portalAccess(c *handlers.Call) error {
 	if u, err := url.Parse(link.URL); err == nil {
 		token = u.Query().Get("token")
 	}
-	return c.Answer(http.StatusOK, map[string]string{"url": link.URL, "token": token})
+	return answer(c, http.StatusOK, map[string]string{"url": link.URL, "token": token})
 }

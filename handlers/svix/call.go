@@ -73,12 +73,12 @@ func decode(c *handlers.Call, into any) error {
 	}
 	var wrong []fault.Field
 	for _, name := range misfits(body, reflect.TypeOf(into).Elem()) {
-		wrong = append(wrong, fault.Field{Name: name, Code: notShaped, Detail: "The value does not have the type that this operation takes."})
+		wrong = append(wrong, fault.Field{Name: name, Detail: "The value does not have the type that this operation takes."})
 	}
 	if wrong == nil {
-		wrong = []fault.Field{{Name: "", Code: notShaped, Detail: "The body does not have the shape of this operation. Send a JSON object."}}
+		wrong = []fault.Field{{Name: "", Detail: "The body does not have the shape of this operation. Send a JSON object."}}
 	}
-	return &refusal{status: http.StatusBadRequest, fields: wrong}
+	return &refusal{status: http.StatusBadRequest, kind: notShaped, fields: wrong}
 }
 
 // notShaped is Svix's code for it.

@@ -32,7 +32,7 @@ type endpointOut struct {
 	UpdatedAt    api.Time          `json:"updatedAt"`
 }
 
-func endpointView(e api.Endpoint) (endpointOut, error) {
+func endpointView(e api.Endpoint) endpointOut {
 	v := endpointOut{
 		ID:          e.ID,
 		URL:         e.URL,
@@ -55,7 +55,7 @@ func endpointView(e api.Endpoint) (endpointOut, error) {
 	if rate, err := e.RateLimit.Get(); err == nil {
 		v.RateLimit, v.ThrottleRate = &rate, &rate
 	}
-	return v, nil
+	return v
 }
 
 // endpointInput is the body of a request that creates or changes an endpoint. Except in a patch, a null field counts as
@@ -83,6 +83,16 @@ func either(a, b json.RawMessage) json.RawMessage {
 	return b
 }
 
+// setGiven sets a field to what was given. A null, and with whole a missing one, is none.
+func setGiven(out map[string]any, whole bool, name string, given json.RawMessage, none any) {
+	switch {
+	case len(given) > 0 && string(given) != "null":
+		out[name] = given
+	case len(given) > 0 || whole:
+		out[name] = none
+	}
+}
+
 // change converts the input to a change of an endpoint. With whole, missing fields get their defaults.
 func (in endpointInput) change(whole bool) map[string]any {
 	out := map[string]any{}
@@ -92,18 +102,10 @@ func (in endpointInput) change(whole bool) map[string]any {
 	if in.Description != nil {
 		out["description"] = *in.Description
 	}
-	set := func(name string, given json.RawMessage, none any) {
-		switch {
-		case len(given) > 0 && string(given) != "null":
-			out[name] = given
-		case len(given) > 0 || whole:
-			out[name] = none
-		}
-	}
-	set("event_types", either(in.EventTypes, in.FilterTypes), []string{"*"})
-	set("channels", in.Channels, []string{})
-	set("rate_limit", either(in.ThrottleRate, in.RateLimit), nil)
-	set("metadata", in.Metadata, map[string]string{})
+	setGiven(out, whole, "event_types", either(in.EventTypes, in.FilterTypes), []string{"*"})
+	setGiven(out, whole, "channels", in.Channels, []string{})
+	setGiven(out, whole, "rate_limit", either(in.ThrottleRate, in.RateLimit), nil)
+	setGiven(out, whole, "metadata", in.Metadata, map[string]string{})
 	if len(in.UID) > 0 {
 		out["external_id"] = in.UID
 	}
@@ -114,7 +116,11 @@ func (in endpointInput) change(whole bool) map[string]any {
 var retries = map[string]any{"name": "custom", "delays": []int{5, 300, 1800, 7200, 18000, 36000, 36000}}
 
 func (s *svix) listEndpoints(c *handlers.Call) error {
-	return list(s, c, tenantPath(c)+"/endpoints", listQuery(c), endpointView)
+	query, err := listQuery(c)
+	if err != nil {
+		return err
+	}
+	return list(s, c, tenantPath(c)+"/endpoints", query, each(endpointView))
 }
 
 func (s *svix) createEndpoint(c *handlers.Call) error {
@@ -131,6 +137,10 @@ func (s *svix) addEndpoint(c *handlers.Call, in endpointInput) error {
 	body := in.change(true)
 	body["preset"], body["verification"], body["assume_verified"] = "svix", "simple", true
 	body["retry_policy"], body["retry_client_errors"] = retries, true
+	body["when_held"] = endpoint.Drop // a disabled endpoint of Svix gets nothing later
+	if len(either(in.ThrottleRate, in.RateLimit)) == 0 {
+		delete(body, "rate_limit") // the application's
+	}
 	if string(in.UID) == "null" {
 		delete(body, "external_id")
 	}
@@ -151,7 +161,7 @@ func (s *svix) addEndpoint(c *handlers.Call, in endpointInput) error {
 	return answerEndpoint(c, http.StatusCreated, e)
 }
 
-// disable pauses or resumes an endpoint, as requested.
+// disable pauses or resumes an endpoint, as requested. What is sent while it is disabled is dropped.
 func (s *svix) disable(c *handlers.Call, e api.Endpoint, disabled *bool) (api.Endpoint, error) {
 	if disabled == nil || *disabled == (e.Status != "active") {
 		return e, nil
@@ -161,6 +171,11 @@ func (s *svix) disable(c *handlers.Call, e api.Endpoint, disabled *bool) (api.En
 		action = "/pause"
 	}
 	path := tenantPath(c) + "/endpoints/" + url.PathEscape(e.ID)
+	if *disabled && string(e.WhenHeld) != endpoint.Drop {
+		if _, err := s.call(c, http.MethodPatch, path, map[string]string{"when_held": endpoint.Drop}, nil); err != nil {
+			return e, err
+		}
+	}
 	if _, err := s.call(c, http.MethodPost, path+action, nil, nil); err != nil {
 		return e, err
 	}
@@ -169,11 +184,7 @@ func (s *svix) disable(c *handlers.Call, e api.Endpoint, disabled *bool) (api.En
 }
 
 func answerEndpoint(c *handlers.Call, status int, e api.Endpoint) error {
-	v, err := endpointView(e)
-	if err != nil {
-		return err
-	}
-	return c.Answer(status, v)
+	return answer(c, status, endpointView(e))
 }
 
 func (s *svix) getEndpoint(c *handlers.Call) error {
@@ -268,8 +279,7 @@ func (s *svix) rotateSecret(c *handlers.Call) error {
 	if _, err := s.call(c, http.MethodPost, endpointOf(c)+"/rotate-secret", body, &made); err != nil {
 		return err
 	}
-	// The first major line of the libraries reads no body; the second reads the new secret.
-	return c.Answer(http.StatusOK, map[string]string{"key": made.Secret})
+	return answerRotated(c, made.Secret)
 }
 
 func (s *svix) getHeaders(c *handlers.Call) error {
@@ -363,7 +373,7 @@ func (s *svix) endpointStats(c *handlers.Call) error {
 		out["success"] += row.Succeeded
 		out["fail"] += row.Failed
 	}
-	return c.Answer(http.StatusOK, out)
+	return answer(c, http.StatusOK, out)
 }
 
 func (s *svix) recoverEndpoint(c *handlers.Call) error {
@@ -379,8 +389,8 @@ type task struct {
 	ID        string         `json:"id"`
 	Status    string         `json:"status"`
 	Task      string         `json:"task"`
-	Data      map[string]any `json:"data"`
-	UpdatedAt api.Time       `json:"updatedAt"`
+	Data      map[string]any `json:"data,omitempty"`
+	UpdatedAt *api.Time      `json:"updatedAt,omitempty"`
 }
 
 func taskView(tenant, kind string, j api.BulkJob) task {
@@ -389,10 +399,10 @@ func taskView(tenant, kind string, j api.BulkJob) task {
 		Status:    "running",
 		Task:      kind,
 		Data:      map[string]any{"done": j.Done, "expected": j.Expected},
-		UpdatedAt: j.CreatedAt,
+		UpdatedAt: &j.CreatedAt,
 	}
 	if at, err := j.EndedAt.Get(); err == nil {
-		t.UpdatedAt, t.Status = at, "finished"
+		t.UpdatedAt, t.Status = &at, "finished"
 		if _, err := j.Failure.Get(); err == nil {
 			t.Status = "failed"
 		}
@@ -419,10 +429,14 @@ func (s *svix) startTask(c *handlers.Call, path, kind string) error {
 	if _, err := s.call(c, http.MethodPost, endpointOf(c)+path, body, &j); err != nil {
 		return err
 	}
-	return c.Answer(http.StatusAccepted, taskView(t.ID, kind, j))
+	started := taskView(t.ID, kind, j)
+	if started.Data = nil; strict(c) { // they are of a task that is read alone
+		started.UpdatedAt = nil
+	}
+	return answer(c, http.StatusAccepted, started)
 }
 
-// sendExample sends a test event to this endpoint alone.
+// sendExample sends a test event to this endpoint alone, with the example of the event type's schema if it has one.
 func (s *svix) sendExample(c *handlers.Call) error {
 	var in struct {
 		EventType string `json:"eventType"`
@@ -430,15 +444,43 @@ func (s *svix) sendExample(c *handlers.Call) error {
 	if err := decode(c, &in); err != nil {
 		return err
 	}
-	var made struct {
-		EventID string `json:"event_id"`
+	if in.EventType == "" {
+		return refuseField("eventType", "An example needs an event type.")
 	}
-	if _, err := s.call(c, http.MethodPost, endpointOf(c)+"/test", map[string]any{"type": in.EventType}, &made); err != nil {
+	body := map[string]any{"type": in.EventType}
+	var t api.EventType
+	switch _, err := s.call(c, http.MethodGet, typesPath+"/"+url.PathEscape(in.EventType), nil, &t); {
+	case err == nil:
+		if example := exampleOf(t); example != nil {
+			body["data"] = example
+		}
+	case !missing(err):
 		return err
 	}
-	m, err := s.readMessage(c, made.EventID, true)
+	var made api.TestAccepted
+	if _, err := s.call(c, http.MethodPost, endpointOf(c)+"/test", body, &made); err != nil {
+		return err
+	}
+	m, err := s.readMessage(c, made.ID, true)
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, m)
+	return answer(c, http.StatusOK, m)
+}
+
+// exampleOf is the example in the schema of an event type; nil: it has none.
+func exampleOf(t api.EventType) json.RawMessage {
+	schema, err := t.Schema.Get()
+	if err != nil {
+		return nil
+	}
+	var has struct {
+		Example  json.RawMessage   `json:"example"`
+		Examples []json.RawMessage `json:"examples"`
+	}
+	_ = json.Unmarshal(encode(schema), &has) // a schema of another shape has none
+	if len(has.Examples) > 0 {
+		return has.Examples[0]
+	}
+	return has.Example
 }

@@ -1,10 +1,13 @@
 package svix
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -16,30 +19,61 @@ type refusal struct {
 	code       string
 	detail     string
 	fields     []fault.Field
+	in         string // where the fields are: body or query; empty: body
+	kind       string // the type of the fields' errors; empty: value_error
 	retryAfter string
 }
 
 func (r *refusal) Error() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
 
-var errUnsupported = &refusal{status: http.StatusNotImplemented, code: "not_implemented", detail: "Posthorn has no equivalent of this operation. Its documentation says what to use instead."}
-
-func unsupported(*handlers.Call) error { return errUnsupported }
-
-// notImplemented is the error for a field without an equivalent.
-func notImplemented(detail string) error {
-	return &refusal{status: http.StatusNotImplemented, code: "not_implemented", detail: detail}
-}
-
 func (s *svix) nothing(c *handlers.Call) error { return c.AnswerNothing() }
 
-// answering converts errors to Svix's form.
-func answering(h handlers.Handler) handlers.Handler {
-	return func(c *handlers.Call) error {
-		if err := h(c); err != nil {
-			return refuse(c, err)
-		}
-		return nil
+// codes are Svix's for what Posthorn says in words of its own.
+var codes = map[int]string{
+	http.StatusUnauthorized:          "authentication_failed",
+	http.StatusNotFound:              "not_found",
+	http.StatusConflict:              "conflict",
+	http.StatusRequestEntityTooLarge: "payload_too_large",
+	http.StatusTooManyRequests:       "rate_limit",
+}
+
+// fieldNames are the caller's names of Posthorn's fields and parameters.
+var fieldNames = map[string]string{
+	"external_id":     "uid",
+	"event_id":        "eventId",
+	"type":            "eventType",
+	"data":            "payload",
+	"deliver_at":      "deliverAt",
+	"event_types":     "eventTypes",
+	"rate_limit":      "throttleRate",
+	"custom_headers":  "headers",
+	"overlap_seconds": "gracePeriodSeconds",
+	"session_seconds": "expiry",
+	"deprecated":      "archived",
+	"group":           "groupName",
+	"schema":          "schemas",
+	"content_type":    "transformationsParams.headers.content-type",
+	"send_event_id":   "eventId",
+	"cursor":          "iterator",
+}
+
+// inSentences are those names that are no words of English.
+var inSentences = regexp.MustCompile(`\b(external_id|event_id|deliver_at|event_types|rate_limit|custom_headers|overlap_seconds|session_seconds|content_type)\b`)
+
+// callersName is a field in the caller's words; below it are names of the caller's own.
+func callersName(name string) string {
+	first, rest, below := strings.Cut(name, ".")
+	if own := fieldNames[first]; own != "" {
+		first = own
 	}
+	if below {
+		return first + "." + rest
+	}
+	return first
+}
+
+func callersWords(text string) string {
+	return inSentences.ReplaceAllStringFunc(text, func(name string) string { return fieldNames[name] })
 }
 
 // refuse responds with an error in Svix's form.
@@ -58,14 +92,18 @@ func refuse(c *handlers.Call, err error) error {
 	if r.status == http.StatusBadRequest && len(r.fields) > 0 {
 		wrong := make([]invalid, len(r.fields))
 		for i, f := range r.fields {
-			wrong[i] = invalid{Loc: []string{"body", f.Name}, Msg: f.Detail, Type: f.Code}
+			wrong[i] = invalid{
+				Loc:  []string{cmp.Or(r.in, "body"), callersName(f.Name)},
+				Msg:  callersWords(f.Detail),
+				Type: cmp.Or(r.kind, "value_error"),
+			}
 		}
 		return c.Answer(http.StatusUnprocessableEntity, map[string]any{"detail": wrong})
 	}
-	if r.status == http.StatusUnauthorized {
-		r = &refusal{status: r.status, code: "authentication_failed", detail: r.detail}
-	}
-	return c.Answer(r.status, map[string]string{"code": r.code, "detail": r.detail})
+	return c.Answer(r.status, map[string]string{
+		"code":   cmp.Or(codes[r.status], r.code),
+		"detail": callersWords(r.detail),
+	})
 }
 
 type invalid struct {
@@ -94,7 +132,12 @@ func missing(err error) bool {
 	return errors.As(err, &r) && r.status == http.StatusNotFound
 }
 
-// refuseField is a validation error of one field.
+// refuseQuery is a validation error of one parameter.
+func refuseQuery(name, detail string) error {
+	return &refusal{status: http.StatusBadRequest, in: "query", fields: []fault.Field{{Name: name, Detail: detail}}}
+}
+
+// refuseField is a validation error of one field of the body.
 func refuseField(name, detail string) error {
-	return &refusal{status: http.StatusBadRequest, fields: []fault.Field{{Name: name, Code: "value_error", Detail: detail}}}
+	return &refusal{status: http.StatusBadRequest, fields: []fault.Field{{Name: name, Detail: detail}}}
 }

@@ -27,7 +27,7 @@ type eventType struct {
 	UpdatedAt   api.Time       `json:"updatedAt"`
 }
 
-func typeView(t api.EventType) (eventType, error) {
+func typeView(t api.EventType) eventType {
 	v := eventType{
 		Name:        t.Name,
 		Description: t.Description,
@@ -45,7 +45,7 @@ func typeView(t api.EventType) (eventType, error) {
 			v.Schemas = map[string]any{"1": text}
 		}
 	}
-	return v, nil
+	return v
 }
 
 type typeInput struct {
@@ -95,9 +95,12 @@ func (s *svix) listEventTypes(c *handlers.Call) error {
 	if err := s.ensureCatalogue(c); err != nil {
 		return err
 	}
-	query := listQuery(c)
+	query, err := listQuery(c)
+	if err != nil {
+		return err
+	}
 	query.Del("order") // by name
-	return list(s, c, typesPath, query, typeView)
+	return list(s, c, typesPath, query, each(typeView))
 }
 
 func (s *svix) createEventType(c *handlers.Call) error {
@@ -122,11 +125,7 @@ func (s *svix) addEventType(c *handlers.Call, in typeInput) error {
 }
 
 func answerType(c *handlers.Call, status int, t api.EventType) error {
-	v, err := typeView(t)
-	if err != nil {
-		return err
-	}
-	return c.Answer(status, v)
+	return answer(c, status, typeView(t))
 }
 
 func typePath(c *handlers.Call) string { return typesPath + "/" + url.PathEscape(c.Param("name")) }

@@ -1,9 +1,16 @@
 package svix
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"posthorn/domain/event"
@@ -35,7 +42,8 @@ func messageView(e api.EventWithData, withContent bool) message {
 	if at, err := e.DeliverAt.Get(); err == nil {
 		m.DeliverAt = &at
 	}
-	if withContent && len(e.Data) > 0 && string(e.Data) != "null" {
+	// The libraries read a payload as an object. One that was sent raw is another thing.
+	if withContent && len(e.Data) > 0 && e.Data[0] == '{' {
 		m.Payload = e.Data
 	}
 	return m
@@ -50,15 +58,62 @@ type messageInput struct {
 	DeliverAt *api.Time       `json:"deliverAt"`
 	App       *appInput       `json:"application"`
 
+	// The libraries for Java and Kotlin send every payload like this, and messageInRaw of the others does.
 	Transformations struct {
-		RawPayload *string `json:"rawPayload"`
+		RawPayload *string           `json:"rawPayload"`
+		Headers    map[string]string `json:"headers"`
 	} `json:"transformationsParams"`
 }
 
+// data is what the event has of the payload. A raw one that is no JSON, or has another content type, is a string, and
+// contentType is that of the requests.
+func (in messageInput) data() (data json.RawMessage, contentType string, err error) {
+	for name, value := range in.Transformations.Headers {
+		if !strings.EqualFold(name, "content-type") {
+			return nil, "", refuseField("transformationsParams.headers."+name, "Of the headers only content-type can be given. Give the others to the endpoint.")
+		}
+		contentType = value
+	}
+	text := string(in.Payload)
+	if in.Transformations.RawPayload != nil {
+		text = *in.Transformations.RawPayload
+	}
+	plain := contentType == "" || strings.EqualFold(contentType, "application/json")
+	if plain && json.Valid([]byte(text)) && text == strings.TrimSpace(text) {
+		return json.RawMessage(text), "", nil
+	}
+	var quoted bytes.Buffer
+	e := json.NewEncoder(&quoted)
+	e.SetEscapeHTML(false) // escapes count towards the largest payload
+	err = e.Encode(text)
+	return bytes.TrimSpace(quoted.Bytes()), cmp.Or(contentType, "application/json"), err
+}
+
+// svixMessageID is the form of an id that Svix gave a message.
+var svixMessageID = regexp.MustCompile(`^msg_[0-9A-Za-z]{27}$`)
+
+// idempotencyKey is what a repeated message is recognized by: as in Svix its event id, unless the caller chose a key.
+func (in messageInput) idempotencyKey(c *handlers.Call) string {
+	key := c.GetHeader("Idempotency-Key")
+	if in.EventID == nil || key != "" && !strings.HasPrefix(key, "auto_") {
+		return key
+	}
+	if key = "eventId:" + *in.EventID; !event.ValidIdempotencyKey(key) {
+		sum := sha256.Sum256([]byte(*in.EventID)) // too long
+		key = "eventId:" + hex.EncodeToString(sum[:])
+	}
+	return key
+}
+
 // emission converts the input to an event of Posthorn's own API. It builds the JSON itself, so that the payload does
-// not change.
-func (in messageInput) emission(idempotencyKey string) []byte {
-	out := make([]byte, 0, len(in.Payload)+256)
+// not change. Receivers see the message's own id, as from Svix. An eventId that is the id of a message of Svix is seen
+// instead: both senders send the message during a move (docs/migrate.md).
+func (in messageInput) emission(idempotencyKey string) ([]byte, error) {
+	data, contentType, err := in.data()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(data)+256)
 	field := func(name string, value any) {
 		out = append(append(append(out, `,"`...), name...), `":`...)
 		out = append(out, encode(value)...)
@@ -66,6 +121,12 @@ func (in messageInput) emission(idempotencyKey string) []byte {
 	out = append(append(out, `{"type":`...), encode(in.EventType)...)
 	if in.EventID != nil {
 		field("event_id", *in.EventID)
+		if !svixMessageID.MatchString(*in.EventID) {
+			field("send_event_id", false)
+		}
+	}
+	if contentType != "" {
+		field("content_type", contentType)
 	}
 	if len(in.Channels) > 0 {
 		field("channels", in.Channels)
@@ -79,8 +140,8 @@ func (in messageInput) emission(idempotencyKey string) []byte {
 	if idempotencyKey != "" {
 		field("idempotency_key", idempotencyKey)
 	}
-	out = append(append(out, `,"data":`...), in.Payload...)
-	return append(out, '}')
+	out = append(append(out, `,"data":`...), data...)
+	return append(out, '}'), nil
 }
 
 func (s *svix) createMessage(c *handlers.Call) error {
@@ -93,16 +154,13 @@ func (s *svix) createMessage(c *handlers.Call) error {
 		return refuseField("eventType", "A message needs an event type.")
 	case len(in.Payload) == 0:
 		return refuseField("payload", "A message needs a payload.")
-	case in.Transformations.RawPayload != nil:
-		return notImplemented("Payloads that are not JSON are not sent. Leave transformationsParams out.")
 	}
-	// Svix recognizes a repeated message by its event id, so the event id is the idempotency key.
-	key := c.GetHeader("Idempotency-Key")
-	if in.EventID != nil && (key == "" || strings.HasPrefix(key, "auto_")) {
-		key = "eventId:" + *in.EventID
+	body, err := in.emission(in.idempotencyKey(c))
+	if err != nil {
+		return err
 	}
 	var made api.Accepted
-	if _, err := s.call(c, http.MethodPost, tenantPath(c)+"/events", in.emission(key), &made); err != nil {
+	if _, err := s.call(c, http.MethodPost, tenantPath(c)+"/events", body, &made); err != nil {
 		return err
 	}
 	m := message{
@@ -117,7 +175,7 @@ func (s *svix) createMessage(c *handlers.Call) error {
 	if !withContent(c) {
 		m.Payload = json.RawMessage("{}")
 	}
-	return c.Answer(http.StatusAccepted, m)
+	return answer(c, http.StatusAccepted, m)
 }
 
 func withContent(c *handlers.Call) bool { return c.Query("with_content") != "false" }
@@ -137,7 +195,7 @@ func (s *svix) messageAt(c *handlers.Call, path string, content bool) (message, 
 // several it is the newest.
 func (s *svix) eventPath(c *handlers.Call) (string, error) {
 	given := c.Param("msg_id")
-	if _, err := id.Event.Parse(given); err != nil && event.CheckEventID(given) == nil {
+	if _, err := id.Event.Parse(given); err != nil && event.CheckUnsentID(given) == nil {
 		var found own[api.Event]
 		if _, err := s.call(c, http.MethodGet, tenantPath(c)+"/events?limit=1&event_id="+url.QueryEscape(given), nil, &found); err != nil {
 			return "", err
@@ -151,15 +209,18 @@ func (s *svix) eventPath(c *handlers.Call) (string, error) {
 
 // listMessages reads a page of events, with the payload of each if requested.
 func (s *svix) listMessages(c *handlers.Call) error {
-	query := listQuery(c)
-	if types := c.QueryArray("event_types"); len(types) == 1 {
-		query.Set("type", types[0])
-	} else if len(types) > 1 {
-		return notImplemented("Messages are listed by one event type or by all.")
+	query, err := listQuery(c)
+	if err != nil {
+		return err
 	}
-	return list(s, c, tenantPath(c)+"/events", query, func(e api.Event) (message, error) {
-		if withContent(c) {
-			return s.readMessage(c, e.ID, true)
+	asked := byType(c, query)
+	return list(s, c, tenantPath(c)+"/events", query, func(e api.Event) (m message, listed bool, err error) {
+		switch {
+		case !asked(e.Type):
+			return m, false, nil
+		case withContent(c):
+			m, err = s.readMessage(c, e.ID, true)
+			return m, !missing(err), unlessMissing(err)
 		}
 		return messageView(api.EventWithData{
 			ID:        e.ID,
@@ -168,7 +229,7 @@ func (s *svix) listMessages(c *handlers.Call) error {
 			Channels:  e.Channels,
 			EventID:   e.EventID,
 			DeliverAt: e.DeliverAt,
-		}, false), nil
+		}, false), true, nil
 	})
 }
 
@@ -181,7 +242,7 @@ func (s *svix) getMessage(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, m)
+	return answer(c, http.StatusOK, m)
 }
 
 func (s *svix) expungeMessage(c *handlers.Call) error {
@@ -197,12 +258,14 @@ func (s *svix) expungeMessage(c *handlers.Call) error {
 
 // The states of a delivery and of an attempt, in Svix's numbers.
 const (
-	statusSuccess = 0
-	statusPending = 1
-	statusFail    = 2
+	statusSuccess  = 0
+	statusPending  = 1
+	statusFail     = 2
+	statusSending  = 3 // tried, and tried again
+	statusCanceled = 4
 )
 
-var statusTexts = []string{"success", "pending", "fail"}
+var statusTexts = []string{"success", "pending", "fail", "sending", "canceled"}
 
 func statusOf(d api.Delivery) int {
 	switch d.Status {
@@ -210,8 +273,23 @@ func statusOf(d api.Delivery) int {
 		return statusSuccess
 	case "failed", "canceled":
 		return statusFail
+	case "retrying":
+		return statusSending
 	}
 	return statusPending
+}
+
+// statusAsked reads the filter by status; nil: none.
+func statusAsked(c *handlers.Call) (*int, error) {
+	text := c.Query("status")
+	if text == "" {
+		return nil, nil //nolint:nilnil // no filter is no error
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < statusSuccess || n > statusCanceled {
+		return nil, refuseQuery("status", "The status is 0 (success), 1 (pending), 2 (fail), 3 (sending) or 4 (canceled).")
+	}
+	return &n, nil
 }
 
 func nextAttempt(d api.Delivery) *api.Time {
@@ -221,34 +299,31 @@ func nextAttempt(d api.Delivery) *api.Time {
 	return nil
 }
 
-// deliveryQuery adds the filter by status to the parameters of lists.
-func deliveryQuery(c *handlers.Call) (url.Values, error) {
-	query := listQuery(c)
-	switch c.Query("status") {
-	case "":
-	case "0":
-		query.Set("status", "delivered")
-	case "1":
-		query.Set("status", "pending")
-	case "2":
-		query.Set("status", "failed")
-	default:
-		return nil, refuseField("status", "The status is 0 (success), 1 (pending) or 2 (fail).")
+// unlessMissing is the error, unless it says that something does not exist.
+func unlessMissing(err error) error {
+	if missing(err) {
+		return nil
 	}
-	if types := c.QueryArray("event_types"); len(types) == 1 {
-		query.Set("type", types[0])
-	} else if len(types) > 1 {
-		return nil, notImplemented("Lists are by one event type or by all.")
-	}
-	return query, nil
+	return err
 }
+
+// narrowed are Posthorn's words for the statuses that are one status there.
+var narrowed = map[int]string{statusSuccess: "delivered", statusSending: "retrying"}
 
 // listEndpointMessages lists the deliveries to an endpoint as messages.
 func (s *svix) listEndpointMessages(c *handlers.Call) error {
-	query, err := deliveryQuery(c)
+	query, err := listQuery(c)
 	if err != nil {
 		return err
 	}
+	status, err := statusAsked(c)
+	if err != nil {
+		return err
+	}
+	if status != nil && narrowed[*status] != "" {
+		query.Set("status", narrowed[*status])
+	}
+	asked := byType(c, query)
 	query.Set("endpoint", c.Param(handlers.EndpointParam))
 	type endpointMessage struct {
 		message
@@ -256,17 +331,21 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 		StatusText  string    `json:"statusText"`
 		NextAttempt *api.Time `json:"nextAttempt"`
 	}
-	return list(s, c, tenantPath(c)+"/deliveries", query, func(d api.Delivery) (endpointMessage, error) {
+	return list(s, c, tenantPath(c)+"/deliveries", query, func(d api.Delivery) (v endpointMessage, listed bool, err error) {
+		is := statusOf(d)
+		if !asked(d.EventType) || status != nil && *status != is {
+			return v, false, nil
+		}
 		m, err := s.readMessage(c, d.EventID, withContent(c))
 		if missing(err) {
 			m, err = message{ID: d.EventID, EventType: d.EventType, Payload: json.RawMessage("{}"), Timestamp: d.CreatedAt}, nil
 		}
 		return endpointMessage{
 			message:     m,
-			Status:      statusOf(d),
-			StatusText:  statusTexts[statusOf(d)],
+			Status:      is,
+			StatusText:  statusTexts[is],
 			NextAttempt: nextAttempt(d),
-		}, err
+		}, true, err
 	})
 }
 
@@ -274,39 +353,73 @@ func (s *svix) listEndpointMessages(c *handlers.Call) error {
 func (s *svix) listDestinations(c *handlers.Call) error {
 	type destination struct {
 		endpointOut
-		Status      int       `json:"status"`
-		StatusText  string    `json:"statusText"`
-		NextAttempt *api.Time `json:"nextAttempt"`
+		Metadata    map[string]string `json:"metadata,omitempty"` // Svix leaves it out here
+		Status      int               `json:"status"`
+		StatusText  string            `json:"statusText"`
+		NextAttempt *api.Time         `json:"nextAttempt"`
 	}
 	path, err := s.eventPath(c)
 	if err != nil {
 		return err
 	}
-	return list(s, c, path+"/deliveries", listQuery(c), func(d api.Delivery) (destination, error) {
+	query, err := listQuery(c)
+	if err != nil {
+		return err
+	}
+	return list(s, c, path+"/deliveries", query, func(d api.Delivery) (destination, bool, error) {
 		var e api.Endpoint
 		_, err := s.call(c, http.MethodGet, tenantPath(c)+"/endpoints/"+d.EndpointID, nil, &e)
 		if missing(err) {
 			// deleted
 			e, err = api.Endpoint{ID: d.EndpointID, Status: "disabled", CreatedAt: d.CreatedAt, UpdatedAt: d.CreatedAt}, nil
 		}
-		v, _ := endpointView(e) // never fails
 		return destination{
-			endpointOut: v,
+			endpointOut: endpointView(e),
 			Status:      statusOf(d),
 			StatusText:  statusTexts[statusOf(d)],
 			NextAttempt: nextAttempt(d),
-		}, err
+		}, true, err
 	})
 }
 
-// resend sends a message to one endpoint again.
+// resend sends a message to one endpoint again. If a delivery to it still waits, that one is the next attempt.
 func (s *svix) resend(c *handlers.Call) error {
 	path, err := s.eventPath(c)
 	if err != nil {
 		return err
 	}
-	if _, err := s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)}, nil); err != nil {
+	_, err = s.call(c, http.MethodPost, path+"/replay", map[string]string{"endpoint_id": c.Param(handlers.EndpointParam)}, nil)
+	var r *refusal
+	if errors.As(err, &r) && r.code == "delivery_waiting" {
+		err = s.hasten(c, path)
+	}
+	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusAccepted, struct{}{})
+	return answer(c, http.StatusAccepted, struct{}{})
+}
+
+// hasten makes the waiting delivery of an event to the path's endpoint due. One that has no attempt yet is due by
+// itself.
+func (s *svix) hasten(c *handlers.Call, path string) error {
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
+		return err
+	}
+	for query := "?limit=250"; ; {
+		var rows own[api.Delivery]
+		if _, err := s.call(c, http.MethodGet, path+"/deliveries"+query, nil, &rows); err != nil {
+			return err
+		}
+		for _, d := range rows.Data {
+			if d.EndpointID == e.ID && (d.Status == "retrying" || d.Status == "held") {
+				_, err := s.call(c, http.MethodPost, tenantPath(c)+"/deliveries/"+d.ID+"/retry-now", nil, nil)
+				return err
+			}
+		}
+		if rows.NextCursor == nil {
+			return nil
+		}
+		query = "?limit=250&cursor=" + url.QueryEscape(*rows.NextCursor)
+	}
 }

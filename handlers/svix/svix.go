@@ -20,15 +20,12 @@ type Deps struct {
 	Keys *seal.Ring
 }
 
-const root = "/svix/api/v1"
+const (
+	prefix = "/svix"
+	root   = prefix + "/api/v1"
+)
 
 type svix struct{ Deps }
-
-// Operation is a row of the table of operations, as docs/svix.md shows it.
-type Operation struct {
-	Method, Path string
-	Handler      handlers.Handler // nil: there is no equivalent
-}
 
 // Routes is the route table. The token must be a valid key before anything of a body is read. The call of Posthorn's
 // own API checks what the key can do; an operation that makes none names its access, or needs no token.
@@ -40,13 +37,13 @@ func Routes(d Deps) []handlers.Route {
 			Method:  o.Method,
 			Path:    root + o.Path,
 			Access:  handlers.Access{Key: true},
-			Handler: answering(o.Handler),
+			Handler: o.handler(),
 			MaxBody: maxBody,
 			Refuse:  refuse,
 		}
 		switch {
 		case o.Handler == nil:
-			r.Handler, r.Access = answering(unsupported), handlers.Access{Public: true}
+			r.Access = handlers.Access{Public: true}
 		case withoutToken[o.Path]:
 			r.Access = handlers.Access{Public: true}
 		case o.Path == endpointPath+"/secret" && o.Method == http.MethodGet:
