@@ -379,9 +379,9 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 		tenant    string
 		endpoints [2]string
 		verify    verifier
-		send      func(endpoint string) oldSender
+		send      func(endpoint string) oldSender // nil: the server itself
 	}{
-		"svix": {"customer-0", [2]string{"ep_0_0", "ep_0_1"}, svixVerifies, func(string) oldSender { return svixSends }},
+		"svix": {"customer-0", [2]string{"ep_0_0", "ep_0_1"}, svixVerifies, nil},
 		"outpost": {"tenant_0", [2]string{"des_0_0", "des_0_1"}, outpost, func(endpoint string) oldSender {
 			return func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 				return http.Header{
@@ -419,14 +419,20 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 			t.Cleanup(receiver.Close)
 			from.Receiver, from.Types = receiver.URL, []string{"order.completed"}
 			// both emits an event to both senders; the other one sends to the endpoints that are not disabled there.
+			var ids []string
 			both := func(id string) {
 				t.Helper()
-				for i, endpoint := range sender.endpoints {
-					if !from.Disabled(endpoint) {
-						m.old(sender.send(endpoint), fmt.Sprintf("%s/0/%d", receiver.URL, i), id, movetest.Secret(endpoint))
+				if sender.send == nil {
+					id = m.bothSvix(from.Server, sender.tenant, id)
+				} else {
+					for i, endpoint := range sender.endpoints {
+						if !from.Disabled(endpoint) {
+							m.old(sender.send(endpoint), fmt.Sprintf("%s/0/%d", receiver.URL, i), id, movetest.Secret(endpoint))
+						}
 					}
+					m.emit(id)
 				}
-				m.emit(id)
+				ids = append(ids, id)
 				for _, who := range receivers {
 					m.arrives(who, id, 1)
 				}
@@ -441,7 +447,7 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 			m.ok(nil, from.line+" --back")
 			both("back")
 			for _, who := range receivers {
-				who.check(t, "before", "beside", "after", "back")
+				who.check(t, slices.Clone(ids)...)
 				for _, id := range slices.Sorted(maps.Keys(who.arrivals)) {
 					if n := who.arrived(id); n != 1 {
 						t.Errorf("%s was sent %d times", id, n)
@@ -450,6 +456,61 @@ func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bothSvix sends a message to Svix, and to Posthorn's Svix API with the id that Svix gave it. It returns that id.
+func (m moving) bothSvix(from *movetest.Server, app, name string) string {
+	m.t.Helper()
+	message := func(eventID string) string {
+		return fmt.Sprintf(`{"eventType":"order.completed","eventId":%q,"payload":%s}`, eventID, dataOf(name))
+	}
+	var made struct{ ID string }
+	for made.ID == "" { // the server is busy at times
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/app/"+strings.Replace(app, "customer-", "app_", 1)+"/msg", strings.NewReader(message(name))).WithContext(m.t.Context())
+		r.Header.Set("Authorization", "Bearer "+movetest.Token)
+		from.ServeHTTP(w, r)
+		_ = json.Unmarshal(w.Body.Bytes(), &made)
+	}
+	if got := ask(m.t, "POST", m.url+"/svix/api/v1/app/"+app+"/msg", m.platformKey(), strings.Replace(message(made.ID), "{", `{"application":{"name":"Moved"},`, 1)); got.status != http.StatusAccepted {
+		m.t.Fatalf("the Svix API: %d %s", got.status, got.body)
+	}
+	return made.ID
+}
+
+// TestAReceiverSeesOneIDFromSvixAndFromPosthorn sends messages through both at the same time. Svix names each by its
+// own id, whatever its eventId is. A receiver that deduplicates handles a message once where Posthorn gets that id.
+func TestAReceiverSeesOneIDFromSvixAndFromPosthorn(t *testing.T) {
+	t.Parallel()
+	m := moving{newPlatformDesk(t), t, "customer-0"}
+	from := movers(t, 1)["svix"]
+	who := &customer{}
+	receiver := httptest.NewServer(who.handler(svixVerifies))
+	t.Cleanup(receiver.Close)
+	from.Receiver = receiver.URL
+	who.trust(movetest.Secret("ep_0_0"), movetest.Secret("ep_0_1"))
+	api := func(method, path, body string) answer {
+		t.Helper()
+		got := ask(t, method, m.url+"/svix/api/v1"+path, m.platformKey(), body)
+		if got.status/100 != 2 {
+			t.Fatalf("%s %s: %d %s", method, path, got.status, got.body)
+		}
+		return got
+	}
+	api("POST", "/app", `{"name":"C","uid":"customer-0"}`)
+	api("POST", "/app/customer-0/endpoint", fmt.Sprintf(`{"url":%q,"secret":%q}`, receiver.URL, movetest.Secret("ep_0_0")))
+
+	id := m.bothSvix(from.Server, "customer-0", "parallel")
+	m.arrives(who, id, 3) // Svix has two endpoints of this receiver
+	if got := api("GET", "/app/customer-0/msg/"+id, ""); !strings.Contains(got.body, id) {
+		t.Errorf("found by the id of Svix: %s", got.body)
+	}
+	var plain struct{ ID string }
+	if err := json.Unmarshal([]byte(api("POST", "/app/customer-0/msg", `{"eventType":"order.completed","eventId":"order.1","payload":{}}`).body), &plain); err != nil {
+		t.Fatal(err)
+	}
+	m.arrives(who, plain.ID, 1) // its own id, as from Svix
+	who.check(t, id, plain.ID)
 }
 
 // platformKey is the key of a desk that acts for any tenant.

@@ -33,6 +33,8 @@ func (s *Server) svix(w http.ResponseWriter, r *http.Request) {
 		page(int(s.Tenants), func(i int) any {
 			return map[string]any{"id": fmt.Sprintf("app_%d", i), "uid": fmt.Sprintf("customer-%d", i), "name": fmt.Sprintf("Customer %d", i)}
 		})
+	case r.Method == http.MethodPost && last == "msg":
+		s.svixMessage(w, r, number(parts[1]))
 	case len(parts) == 3:
 		app := number(parts[1])
 		page(PerTenant(app), func(i int) any { return s.svixEndpoint(app, i) })
