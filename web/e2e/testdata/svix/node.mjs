@@ -1,6 +1,6 @@
 // The scenario of svix_test.go with Svix's library for Node, of either major line, as it comes from npm.
 import { createServer } from "node:http";
-import { Svix, Webhook } from "svix";
+import { MessageStatus, Svix, Webhook, messageInRaw } from "svix";
 
 const { SVIX_URL, SVIX_TOKEN, SVIX_LINE, SVIX_MESSAGES } = process.env;
 const total = Number(SVIX_MESSAGES);
@@ -34,7 +34,8 @@ const until = async (what, yes) => {
 
 const svix = new Svix(SVIX_TOKEN, { serverUrl: SVIX_URL });
 const uid = "node-" + SVIX_LINE;
-const app = await svix.application.create({ name: "Node", uid });
+const app = await svix.application.create({ name: "Node", uid, metadata: { plan: "gold" }, [second ? "throttleRate" : "rateLimit"]: 900 });
+check(app.metadata.plan === "gold" && app[second ? "throttleRate" : "rateLimit"] === 900, "an application is kept");
 check((await svix.application.get(uid)).id === app.id, "an application is found by its uid");
 check((await svix.application.getOrCreate({ name: "Node", uid })).id === app.id, "getOrCreate finds it");
 const types = second ? { eventTypes: ["invoice.paid"] } : { filterTypes: ["invoice.paid"] };
@@ -74,6 +75,15 @@ check((await svix.message.get(uid, ids[0], { withContent: true })).payload.text 
 
 await svix.messageAttempt.resend(uid, ids[0], endpoint.id);
 await until("the message arrives again under its id", () => arrived.get(ids[0]).count >= 2);
+const failed = await svix.messageAttempt.listByEndpoint(uid, endpoint.id, { status: MessageStatus.Fail });
+check(failed.data.length === 0, "no attempt failed");
+const two = await svix.message.list(uid, { eventTypes: ["invoice.paid", "invoice.lost"], limit: 3 });
+check(two.data.length === 3, "messages of two types are listed");
+const raw = await svix.message.create(uid, messageInRaw("invoice.paid", '{"n" : 1.50, "text": "ü <&>"}'));
+await until("a raw payload arrives", () => arrived.has(raw.id));
+check(arrived.get(raw.id).body === '{"n" : 1.50, "text": "ü <&>"}', "byte for byte");
+const example = await svix.endpoint.sendExample(uid, endpoint.id, { eventType: "invoice.paid" });
+await until("an example arrives", () => arrived.has(example.id));
 const task = await svix.endpoint.recover(uid, endpoint.id, { since: new Date(Date.now() - 3600_000) });
 check(task.task === "endpoint.recover", "a task recovers");
 
