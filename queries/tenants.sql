@@ -13,7 +13,7 @@ SELECT * FROM tenants WHERE external_id = @external_id::text AND state <> 'delet
 
 -- name: InsertTenant :exec
 INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id, settings)
-VALUES (@id, @name, @strict_types, @retention_days, @created_at, sqlc.narg('external_id'), @settings);
+VALUES (@id, @name, @strict_types, @retention_days, @created_at, sqlc.narg('external_id'), coalesce(sqlc.narg('settings')::jsonb, '{}'));
 
 -- name: InsertTenantOnce :execrows
 -- No row: another request created the tenant of this external id first.

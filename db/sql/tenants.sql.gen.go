@@ -67,7 +67,7 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 
 const InsertTenant = `-- name: InsertTenant :exec
 INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id, settings)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::jsonb, '{}'))
 `
 
 type InsertTenantParams struct {
@@ -77,7 +77,7 @@ type InsertTenantParams struct {
 	RetentionDays int32
 	CreatedAt     time.Time
 	ExternalID    *string
-	Settings      json.RawMessage
+	Settings      []byte
 }
 
 func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) error {
