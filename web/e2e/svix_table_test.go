@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// svixReceiver receives for programs in every language. They ask it over HTTP: /ctl/status/CODE/PATH sets the response of
-// a path; /ctl/wait/PATH?has=TEXT is the first request there with a text, with its body and its svix headers; and
+// svixReceiver receives for programs in every language. They ask it over HTTP: /ctl/status/CODE/PATH sets the response
+// of a path; /ctl/wait/PATH?has=TEXT is the first request there with a text, with its body and its svix headers; and
 // /ctl/delivered/PATH waits for one that gets a 2xx.
 type svixReceiver struct {
 	mu     sync.Mutex
