@@ -23,6 +23,7 @@ var proofs = map[string]struct {
 	"docs/kafka.md json":        {1, "handlers/api/endpoint_kafka_test.go TestTheExampleOfTheKafkaPageMakesAnEndpoint"},
 	"docs/kafka.md go":          {1, "docs/snippets_test.go TestTheConsumerOfTheKafkaPageIsTheExamples"},
 	"docs/migrate.md json":      {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},
+	"docs/migrate.md python":    {1, "- two lines of a product's own code; TestAReceiverSeesOneIDFromSvixAndFromPosthorn makes these calls"},
 	"docs/migrate.md sh":        {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
 	"docs/outbox.md sh":         {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
 	"docs/outbox.md sql":        {3, "db/queue/outbox_page_test.go TestTheStatementsOfTheOutboxPageRun"},
