@@ -49,7 +49,6 @@ type Field struct {
 	Routes      bool   // it decides which events the endpoint receives
 	Unsent      bool   // it changes nothing about a delivery
 
-	at   func(*Settings) []any // pointers to what the row has in Settings, its value first
 	set  func(*Settings, json.RawMessage) error
 	show func(Settings) any // as JSON; nil: the value. A result of nothing is left out
 }
@@ -78,19 +77,24 @@ func FieldNamed(name string) Field {
 // Values are the values of a choice, the default first.
 func Values(name string) []string { return FieldNamed(name).Values() }
 
-func one[T any](at func(*Settings) *T) func(*Settings) []any {
-	return func(s *Settings) []any { return []any{at(s)} }
+// at are pointers to what the row has in Settings, its value first.
+func (f Field) at(s *Settings) (all []any) {
+	v := reflect.ValueOf(s).Elem()
+	for _, i := range tagged[f.Name] {
+		all = append(all, v.Field(i).Addr().Interface())
+	}
+	return all
 }
 
-// optional is a text for which null and the empty text are one value.
-func optional(at func(*Settings) *string) func(Settings) any {
-	return func(s Settings) any {
-		if text := *at(&s); text != "" {
-			return text
-		}
-		return nil
+// tagged are the fields of Settings by the name of their row.
+var tagged = func() map[string][]int {
+	by := map[string][]int{}
+	for i, t := 0, reflect.TypeFor[Settings](); i < t.NumField(); i++ {
+		name := t.Field(i).Tag.Get("row")
+		by[name] = append(by[name], i)
 	}
-}
+	return by
+}()
 
 // Patch changes the fields that are given as JSON. Check validates the result.
 func (s *Settings) Patch(given map[string]json.RawMessage) error {
@@ -129,6 +133,8 @@ func (f Field) value(s Settings) any {
 	}
 	v := reflect.ValueOf(f.at(&s)[0]).Elem()
 	switch {
+	case f.Optional && v.Kind() == reflect.String && v.IsZero():
+		return nil
 	case v.Kind() == reflect.Slice && v.IsNil():
 		return []string{}
 	case v.Kind() == reflect.Map && v.IsNil():
@@ -277,20 +283,17 @@ var fields = []Field{
 		Name:   "preset",
 		Type:   Special,
 		Unsent: true,
-		at:     func(*Settings) []any { return nil },
 		set:    setPreset,
 		show:   func(Settings) any { return nothing{} },
 	},
 	{
 		Name: "url",
 		Type: Special,
-		at:   one(func(s *Settings) *string { return &s.URL }),
 		set:  setURL,
 	},
 	{
 		Name: "kafka",
 		Type: Special,
-		at:   one(func(s *Settings) *Connection { return &s.Connection }),
 		set:  setKafka,
 		show: showKafka,
 	},
@@ -298,10 +301,8 @@ var fields = []Field{
 		Name:     "external_id",
 		Optional: true,
 		Unsent:   true,
-		at:       one(func(s *Settings) *string { return &s.ExternalID }),
 		set: setOptional(func(s *Settings) *string { return &s.ExternalID },
 			fault.InvalidField("external_id", "external_id_malformed", "An external id is not empty. Give null for none.")),
-		show: optional(func(s *Settings) *string { return &s.ExternalID }),
 	},
 	{
 		Name:        "description",
@@ -310,7 +311,6 @@ var fields = []Field{
 		Help:        "What it is for.",
 		EmptyIsNone: true,
 		Unsent:      true,
-		at:          one(func(s *Settings) *string { return &s.Description }),
 	},
 	{
 		Name:        "event_types",
@@ -318,7 +318,6 @@ var fields = []Field{
 		Placeholder: "TYPE",
 		Help:        "Event types: full names, patterns such as order.*, or *.",
 		Routes:      true,
-		at:          one(func(s *Settings) *[]string { return &s.EventTypes }),
 	},
 	{
 		Name:        "filter",
@@ -328,7 +327,6 @@ var fields = []Field{
 		Placeholder: "data.total > 100.0",
 		Help:        "A CEL expression over type, data and channels; none removes it.",
 		Routes:      true,
-		at:          one(func(s *Settings) *string { return &s.Filter }),
 		set: func(s *Settings, raw json.RawMessage) error {
 			if s.Filter = string(raw); s.Filter == "null" {
 				s.Filter = ""
@@ -351,14 +349,12 @@ var fields = []Field{
 		Help:        "Only events of these channels.",
 		EmptyIsNone: true,
 		Routes:      true,
-		at:          one(func(s *Settings) *[]string { return &s.Channels }),
 	},
 	{
 		Name:        "prefix",
 		Label:       "Header prefix",
 		Help:        "Prefix of the format's header names.",
 		EmptyIsNone: true,
-		at:          one(func(s *Settings) *string { return &s.Prefix }),
 	},
 	{
 		Name:        "format",
@@ -368,7 +364,6 @@ var fields = []Field{
 		Hint:        "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format.",
 		Placeholder: "FORMAT",
 		Help:        "Wire format: ${enum}.",
-		at:          one(func(s *Settings) *signature.Format { return &s.Format }),
 		set: func(s *Settings, raw json.RawMessage) error {
 			s.SetFormat(signature.Format(unquote(raw)))
 			return nil
@@ -386,7 +381,6 @@ var fields = []Field{
 		Hint:        "Choose event for receivers that read body.event.",
 		Placeholder: "NAME",
 		Help:        "Name of the event type in x-webhook bodies: ${enum}.",
-		at:          one(func(s *Settings) *signature.TypeField { return &s.TypeField }),
 	},
 	{
 		Name:     "rotation_signatures",
@@ -401,7 +395,6 @@ var fields = []Field{
 		Hint:        "By default, standard and t-v1 send one for each live secret; x-webhook sends one.",
 		Placeholder: "WHICH",
 		Help:        "Signatures while a secret is rotated: ${enum}.",
-		at:          one(func(s *Settings) *signature.Rotation { return &s.Rotation }),
 		set: func(s *Settings, raw json.RawMessage) error {
 			s.Rotation = signature.Rotation(unquote(raw)) // null: the format's default
 			return nil
@@ -411,14 +404,12 @@ var fields = []Field{
 	{
 		Name: "wire",
 		Type: Special,
-		at:   func(s *Settings) []any { return []any{&s.Shape, &s.AlsoSecret} },
 		set:  setWire,
 		show: func(s Settings) any { return s.Shape },
 	},
 	{
 		Name: "retry_policy",
 		Type: Special,
-		at:   func(s *Settings) []any { return []any{&s.RetryPolicy, &s.RetryDelays, &s.RetryJitter, &s.RetryFull} },
 		set:  setRetries,
 		show: func(s Settings) any { return s.Retries() },
 	},
@@ -428,7 +419,6 @@ var fields = []Field{
 		Label: "Retry 4xx responses too",
 		Hint:  "If off, a 400 or 422 fails the delivery immediately.",
 		Help:  "Whether every 4xx response is retried: ${enum}.",
-		at:    one(func(s *Settings) *bool { return &s.RetryClientErrors }),
 	},
 	{
 		Name:        "timeout_seconds",
@@ -441,7 +431,6 @@ var fields = []Field{
 		Flag:        "timeout",
 		Placeholder: "SECONDS",
 		Help:        "Timeout of a request, 1 to 30 seconds.",
-		at:          one(func(s *Settings) *int { return &s.TimeoutSeconds }),
 	},
 	{
 		Name:        "max_in_flight",
@@ -453,7 +442,6 @@ var fields = []Field{
 		Unit:        "requests",
 		Placeholder: "N",
 		Help:        "Concurrent requests, 1 to 100.",
-		at:          one(func(s *Settings) *int { return &s.MaxInFlight }),
 	},
 	{
 		Name:        "rate_limit",
@@ -467,7 +455,6 @@ var fields = []Field{
 		Unit:        "requests/s",
 		Placeholder: "N",
 		Help:        "Requests per second; none removes the limit.",
-		at:          one(func(s *Settings) **int { return &s.RateLimit }),
 	},
 	{
 		Name:     "burst",
@@ -480,7 +467,6 @@ var fields = []Field{
 		Hint:     "Empty: twice the rate.",
 		Help:     "Requests that can start at once after a quiet time; none is twice the rate.",
 		Unit:     "requests",
-		at:       one(func(s *Settings) **int { return &s.Burst }),
 		show: func(s Settings) any {
 			if n := s.EffectiveBurst(); n > 0 {
 				return n
@@ -500,7 +486,6 @@ var fields = []Field{
 		Placeholder: "ORDER",
 		Help:        "Order of delivery: ${enum}.",
 		Routes:      true,
-		at:          one(func(s *Settings) *string { return &s.Ordering }),
 	},
 	{
 		Name:     "payload_version",
@@ -508,10 +493,8 @@ var fields = []Field{
 		Label:    "Payload version",
 		Help:     "Only events of this version of their type; none is any.",
 		Routes:   true,
-		at:       one(func(s *Settings) *string { return &s.PayloadVersion }),
 		set: setOptional(func(s *Settings) *string { return &s.PayloadVersion },
 			fault.InvalidField("payload_version", "payload_version_malformed", "A payload version must not be empty. Use null for any version.")),
-		show: optional(func(s *Settings) *string { return &s.PayloadVersion }),
 	},
 	{
 		Name:  "accept_conflict",
@@ -519,7 +502,6 @@ var fields = []Field{
 		Label: "Treat 409 as delivered",
 		Hint:  "For receivers that reject duplicates with 409.",
 		Help:  "Whether a 409 counts as delivered: ${enum}.",
-		at:    one(func(s *Settings) *bool { return &s.AcceptConflict }),
 	},
 	{
 		Name:  "circuit_breaker",
@@ -527,7 +509,6 @@ var fields = []Field{
 		Label: "Circuit breaker",
 		Hint:  "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
 		Help:  "Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}.",
-		at:    one(func(s *Settings) *bool { return &s.CircuitBreaker }),
 	},
 	{
 		Name:  "send_traceparent",
@@ -535,7 +516,6 @@ var fields = []Field{
 		Label: "Send trace context",
 		Hint:  "Adds the W3C header traceparent to requests for events that are part of a trace.",
 		Help:  "Whether requests carry the event's trace context: ${enum}.",
-		at:    one(func(s *Settings) *bool { return &s.SendTraceparent }),
 	},
 	{
 		Name: "verification",
@@ -549,7 +529,6 @@ var fields = []Field{
 		Placeholder: "HOW",
 		Help:        "How the endpoint is verified: ${enum}.",
 		Unsent:      true,
-		at:          one(func(s *Settings) *string { return &s.Verification }),
 		set: func(s *Settings, raw json.RawMessage) error {
 			if s.Kind == Kafka && unquote(raw) != "simple" {
 				return fault.InvalidField("verification", "verification_unknown", "A kafka endpoint is verified by writing a record, not with a challenge. Leave verification out.")
@@ -569,7 +548,6 @@ var fields = []Field{
 		Placeholder: "WHAT",
 		Help:        "What becomes of events while the endpoint is not active: ${enum}.",
 		Routes:      true,
-		at:          one(func(s *Settings) *string { return &s.WhenHeld }),
 	},
 	{
 		Name:        "custom_headers",
@@ -580,7 +558,6 @@ var fields = []Field{
 		Flag:        "header",
 		Help:        "A custom header; repeat the flag for more. Replaces all existing headers.",
 		EmptyIsNone: true,
-		at:          one(func(s *Settings) *Headers { return &s.Headers }),
 		set:         func(*Settings, json.RawMessage) error { return nil }, // by patchHeaders, with the next one
 		show:        func(s Settings) any { return s.Headers.Shown() },
 	},
@@ -588,7 +565,6 @@ var fields = []Field{
 		Name:        "sensitive_headers",
 		Type:        List,
 		EmptyIsNone: true,
-		at:          func(*Settings) []any { return nil }, // a part of custom_headers
 		set:         func(*Settings, json.RawMessage) error { return nil },
 		show:        func(s Settings) any { return s.Headers.Marked() },
 	},
@@ -601,7 +577,6 @@ var fields = []Field{
 		Help:        "Custom metadata; repeat the flag for more. Replaces all existing entries.",
 		EmptyIsNone: true,
 		Unsent:      true,
-		at:          one(func(s *Settings) *map[string]string { return &s.Metadata }),
 		set: func(s *Settings, raw json.RawMessage) error {
 			s.Metadata = map[string]string{} // the new entries replace all
 			return json.Unmarshal(raw, &s.Metadata)

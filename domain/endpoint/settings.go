@@ -38,40 +38,41 @@ const Custom = "custom"
 // DefaultJitter spreads the waits of a custom schedule that does not say otherwise, as most named ones are spread.
 const DefaultJitter = 0.10
 
-// Settings is everything that a tenant sets for an endpoint. Check validates it.
+// Settings is everything that a tenant sets for an endpoint. Check validates it. A tag names the row of the table of
+// fields that reads and writes the field.
 type Settings struct {
 	Kind              Kind
-	ExternalID        string     // the company's own id; empty: none
-	URL               string     // of other kinds than HTTP: their connection as people see it
-	Connection        Connection // nil where the kind needs none
-	Description       string
-	EventTypes        []string
-	Filter            string // JSON as saved: a string is CEL, an object means equality on all; empty: none
-	Channels          []string
-	Format            signature.Format
-	Prefix            string
-	TypeField         signature.TypeField // of XWebhook bodies
-	Rotation          signature.Rotation  // empty is the format's default
-	Shape             *signature.Shape    // what it changes about the format; nil is nothing
-	AlsoSecret        string              // of the second signature; empty is the endpoint's own
-	RetryPolicy       string              // a named schedule, or Custom
-	RetryDelays       []int               // seconds; of a custom policy alone, where none is a single attempt
-	RetryJitter       *float64            // of a custom policy alone; nil is DefaultJitter
-	RetryFull         bool                // of a custom policy alone: waits are drawn from nothing up to the delay
-	RetryClientErrors bool
-	TimeoutSeconds    int
-	MaxInFlight       int
-	RateLimit         *int // requests a second; nil is unlimited
-	Burst             *int // nil is twice the rate
-	Ordering          string
-	PayloadVersion    string // empty is any
-	AcceptConflict    bool
-	SendTraceparent   bool // requests carry the context of the event's trace
-	CircuitBreaker    bool // off: deliveries keep to their schedules however the endpoint fails
-	Verification      string
-	WhenHeld          string
-	Headers           Headers
-	Metadata          map[string]string
+	ExternalID        string              `row:"external_id"` // the company's own id; empty: none
+	URL               string              `row:"url"`         // of other kinds than HTTP: their connection as people see it
+	Connection        Connection          `row:"kafka"`       // nil where the kind needs none
+	Description       string              `row:"description"`
+	EventTypes        []string            `row:"event_types"`
+	Filter            string              `row:"filter"` // JSON as saved: a string is CEL, an object means equality on all; empty: none
+	Channels          []string            `row:"channels"`
+	Format            signature.Format    `row:"format"`
+	Prefix            string              `row:"prefix"`
+	TypeField         signature.TypeField `row:"type_field"`          // of XWebhook bodies
+	Rotation          signature.Rotation  `row:"rotation_signatures"` // empty is the format's default
+	Shape             *signature.Shape    `row:"wire"`                // what it changes about the format; nil is nothing
+	AlsoSecret        string              `row:"wire"`                // of the second signature; empty is the endpoint's own
+	RetryPolicy       string              `row:"retry_policy"`        // a named schedule, or Custom
+	RetryDelays       []int               `row:"retry_policy"`        // seconds; of a custom policy alone, where none is a single attempt
+	RetryJitter       *float64            `row:"retry_policy"`        // of a custom policy alone; nil is DefaultJitter
+	RetryFull         bool                `row:"retry_policy"`        // of a custom policy alone: waits are drawn from nothing up to the delay
+	RetryClientErrors bool                `row:"retry_client_errors"`
+	TimeoutSeconds    int                 `row:"timeout_seconds"`
+	MaxInFlight       int                 `row:"max_in_flight"`
+	RateLimit         *int                `row:"rate_limit"` // requests a second; nil is unlimited
+	Burst             *int                `row:"burst"`      // nil is twice the rate
+	Ordering          string              `row:"ordering"`
+	PayloadVersion    string              `row:"payload_version"` // empty is any
+	AcceptConflict    bool                `row:"accept_conflict"`
+	SendTraceparent   bool                `row:"send_traceparent"` // requests carry the context of the event's trace
+	CircuitBreaker    bool                `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
+	Verification      string              `row:"verification"`
+	WhenHeld          string              `row:"when_held"`
+	Headers           Headers             `row:"custom_headers"`
+	Metadata          map[string]string   `row:"metadata"`
 }
 
 // Clone is a copy that shares nothing with s.
