@@ -13,7 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"posthorn/tools/dbtest"
 )
 
 // fetch gets a page.
@@ -113,15 +114,10 @@ func TestASecondServeSharesTheDataAndTakesOver(t *testing.T) {
 	}
 }
 
-// eventually repeats a check until it is true.
+// eventually is dbtest.Eventually within a time that nothing takes.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !yes(); {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to be that %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	dbtest.Eventually(t, patience, what, yes)
 }
 
 func TestAPortInUseIsOneClearLine(t *testing.T) {

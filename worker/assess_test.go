@@ -319,13 +319,7 @@ func TestAWorkerThatDiesDuringADecisionLeavesNoPartOfIt(t *testing.T) {
 func TestAnEndpointThatRefusesIsDisabledAndDeliversWhatWasHeldOnceItIsResumed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var well atomic.Bool
-	r := newReceiver(t, func(a arrival) int {
-		if well.Load() {
-			return http.StatusOK
-		}
-		return http.StatusUnauthorized
-	})
+	r, well := newFailing(t, http.StatusUnauthorized)
 	tenant := h.tenant()
 	h.settings(tenant, `{"health":{"auth_minutes":0}}`)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 1 })

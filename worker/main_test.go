@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,17 +259,7 @@ func item(typ, key string, n int) emit.Item {
 	return emit.Item{Emission: event.Emission{Type: typ, Key: key, Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
 }
 
-// eventually waits for a condition that depends on other goroutines.
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
+var eventually = dbtest.Eventually
 
 // arrival is one request at a receiver.
 type arrival struct {
@@ -330,6 +321,17 @@ func newReceiver(t testing.TB, answer func(arrival) int) *receiver {
 	}))
 	t.Cleanup(r.Close)
 	return r
+}
+
+// newFailing is a receiver that responds with a status until it is well.
+func newFailing(t testing.TB, status int) (r *receiver, well *atomic.Bool) {
+	well = &atomic.Bool{}
+	return newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return status
+	}), well
 }
 
 func (r *receiver) seen() []arrival {

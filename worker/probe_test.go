@@ -70,13 +70,7 @@ func TestANewOwnerReadsItsBreakerBackAndAProbeLetsTheBacklogThrough(t *testing.T
 func TestProbesUseUpNoScheduleAndEveryRequestCounts(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var well atomic.Bool
-	r := newReceiver(t, func(arrival) int {
-		if well.Load() {
-			return 200
-		}
-		return 500
-	})
+	r, well := newFailing(t, 500)
 	tenant := h.tenant()
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy = "quick" })
 	h.openBreaker(tenant, ep, 0)
@@ -212,13 +206,7 @@ func TestTwoWorkersSendOneProbeAtATime(t *testing.T) {
 func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var well atomic.Bool
-	r := newReceiver(t, func(arrival) int {
-		if well.Load() {
-			return 200
-		}
-		return 503
-	})
+	r, well := newFailing(t, 503)
 	tenant := h.tenant()
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy = "quick" })
 	h.openBreaker(tenant, ep, 0)
@@ -296,13 +284,7 @@ func TestEverythingBehindABreakerIsSentWhenItCloses(t *testing.T) {
 func TestAnEndpointThatRecoversGetsWhatHadFailedBefore(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var well atomic.Bool
-	r := newReceiver(t, func(arrival) int {
-		if well.Load() {
-			return 200
-		}
-		return 503
-	})
+	r, well := newFailing(t, 503)
 	tenant := h.tenant()
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
 		s.RetryPolicy, s.RetryDelays, s.MaxInFlight = "custom", []int{3600}, 2
@@ -326,13 +308,7 @@ func TestAnEndpointThatRecoversGetsWhatHadFailedBefore(t *testing.T) {
 func TestAMomentOfRefusalsDisablesNoEndpoint(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var well atomic.Bool
-	r := newReceiver(t, func(arrival) int {
-		if well.Load() {
-			return 200
-		}
-		return 404
-	})
+	r, well := newFailing(t, 404)
 	tenant, strict := h.tenant(), h.tenant()
 	h.settings(strict, `{"health":{"auth_minutes":0}}`)
 	one := func(s *endpoint.Settings) { s.MaxInFlight = 1 }

@@ -24,6 +24,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/tools/schematest"
 )
 
 // told is a database with recipients of notices.
@@ -38,7 +39,7 @@ type told struct {
 
 func newTold(t *testing.T) *told {
 	t.Helper()
-	d, owner, a, _ := two(t, 4)
+	d, owner, a, _ := schematest.Tenants(t, 4)
 	ring, err := seal.NewRing("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func (f *told) mail() int {
 // mails lists "kind recipient" of the outbox, sorted.
 func (f *told) mails() []string {
 	f.t.Helper()
-	return names(f.t, f.sql, "SELECT kind || ' ' || recipient FROM mails ORDER BY 1")
+	return schematest.Names(f.t, f.sql, "SELECT kind || ' ' || recipient FROM mails ORDER BY 1")
 }
 
 // confirm makes a contact one that has agreed to get notices.
@@ -195,7 +196,7 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	if got := f.mails(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	alert := names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
+	alert := schematest.Names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
 	for _, part := range []string{
 		`"ep_x"`, `"a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`,
 		health.Gone.Sentence(0, 0) + " (gone)", delivery.AnswerText(0, delivery.FailDNS),
@@ -361,10 +362,10 @@ func TestATenantGetsOneDigestADayHoweverTheClockIsPut(t *testing.T) {
 			t.Errorf("at %s: %v", step.at, got)
 		}
 	}
-	if n := names(t, f.sql, "SELECT n.key FROM notices n JOIN digests d ON d.notice_id = n.id"); len(n) != 1 {
+	if n := schematest.Names(t, f.sql, "SELECT n.key FROM notices n JOIN digests d ON d.notice_id = n.id"); len(n) != 1 {
 		t.Errorf("the day's row names the notices %q", n)
 	}
-	if n := names(t, f.sql, "SELECT key FROM notices WHERE kind = 'digest'"); len(n) != 1 || n[0] != "digest:"+day.Format(time.DateOnly) {
+	if n := schematest.Names(t, f.sql, "SELECT key FROM notices WHERE kind = 'digest'"); len(n) != 1 || n[0] != "digest:"+day.Format(time.DateOnly) {
 		t.Errorf("%q", n)
 	}
 	f.mail()
@@ -397,7 +398,7 @@ func TestSeveralWorkersPostOneDigest(t *testing.T) {
 			n++
 		}
 	}
-	if all := names(t, f.sql, "SELECT key FROM notices"); n != 1 || len(all) != 1 {
+	if all := schematest.Names(t, f.sql, "SELECT key FROM notices"); n != 1 || len(all) != 1 {
 		t.Errorf("%d workers posted %q", n, all)
 	}
 }

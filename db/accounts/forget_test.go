@@ -8,6 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 func TestWhatHasExpiredIsForgotten(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWhatHasExpiredIsForgotten(t *testing.T) {
 		if until == "" {
 			until = "expires_at"
 		}
-		if left := names(t, f.sql, "SELECT ("+until+" > now())::text FROM "+table); !slices.Equal(left, []string{"true", "true"}) {
+		if left := schematest.Names(t, f.sql, "SELECT ("+until+" > now())::text FROM "+table); !slices.Equal(left, []string{"true", "true"}) {
 			t.Errorf("%s: left are %q", table, left)
 		}
 	}
@@ -67,7 +68,7 @@ func TestTheWorkerReadsNoSecretOfPeopleAndOperators(t *testing.T) {
 			}
 		}
 	}
-	if to := names(t, f.sql, "SELECT email FROM posthorn.operators"); !slices.Equal(to, []string{"op@posthorn.example"}) {
+	if to := schematest.Names(t, f.sql, "SELECT email FROM posthorn.operators"); !slices.Equal(to, []string{"op@posthorn.example"}) {
 		t.Errorf("whom to alert: %q", to)
 	}
 	var operators []sql.AlertedOperatorsRow

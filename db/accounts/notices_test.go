@@ -13,11 +13,12 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/tools/schematest"
 )
 
 func TestANoticeIsPostedOnceByEveryRole(t *testing.T) {
 	t.Parallel()
-	d, _, a, b := two(t, 2)
+	d, _, a, b := schematest.Tenants(t, 2)
 	ctx := t.Context()
 	post := func(q *sql.Queries, tenant id.UUID, key string) bool {
 		t.Helper()
@@ -84,7 +85,7 @@ func TestANoticeIsPostedOnceByEveryRole(t *testing.T) {
 
 func TestAMailIsQueuedOnceForItsPurpose(t *testing.T) {
 	t.Parallel()
-	d, _, a, b := two(t, 2)
+	d, _, a, b := schematest.Tenants(t, 2)
 	ctx := t.Context()
 	queue := func(m accounts.Mail, want bool) func(*sql.Queries) error {
 		return func(q *sql.Queries) error {
@@ -123,7 +124,7 @@ func TestAMailIsQueuedOnceForItsPurpose(t *testing.T) {
 
 func TestAMailWithALinkIsSealed(t *testing.T) {
 	t.Parallel()
-	d, owner, a, _ := two(t, 2)
+	d, owner, a, _ := schematest.Tenants(t, 2)
 	ring, err := seal.NewRing("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
 	if err != nil {
 		t.Fatal(err)

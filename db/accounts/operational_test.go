@@ -12,6 +12,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/tools/schematest"
 )
 
 // relay relays all new notices and dead letters.
@@ -30,7 +31,7 @@ func (f *told) relay() {
 // emitted lists the types of the platform's events, sorted.
 func (f *told) emitted() []string {
 	f.t.Helper()
-	return names(f.t, f.sql, "SELECT type FROM outbox ORDER BY 1")
+	return schematest.Names(f.t, f.sql, "SELECT type FROM outbox ORDER BY 1")
 }
 
 func (f *told) platform() id.UUID {
@@ -50,7 +51,7 @@ func TestThePlatformHasOneTenantOfItsOwn(t *testing.T) {
 	if err != nil || again != first || key != "" {
 		t.Errorf("%v, %q, %v", again, key, err)
 	}
-	if n := names(t, f.sql, "SELECT kind FROM notices"); len(n) != 0 {
+	if n := schematest.Names(t, f.sql, "SELECT kind FROM notices"); len(n) != 0 {
 		t.Errorf("told of its first key: %q", n)
 	}
 }
@@ -107,7 +108,7 @@ func TestNoticesBecomeEventsOfThePlatformOnce(t *testing.T) {
 		!strings.HasPrefix(o.Notice, "ntc_") || !strings.Contains(string(o.Details), `"gone"`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	if left := names(t, f.sql, "SELECT key FROM notices WHERE relayed_at IS NULL"); len(left) != 0 {
+	if left := schematest.Names(t, f.sql, "SELECT key FROM notices WHERE relayed_at IS NULL"); len(left) != 0 {
 		t.Errorf("not marked: %q", left)
 	}
 }
@@ -134,7 +135,7 @@ func TestFailedDeliveriesAreAnnouncedWhereThePlatformSubscribesToThem(t *testing
 	if got := f.emitted(); !slices.Equal(got, []string{"delivery.failed"}) {
 		t.Errorf("%q", got)
 	}
-	if left := names(t, f.sql, "SELECT delivery_id::text FROM dead_letters WHERE NOT announced"); len(left) != 0 {
+	if left := schematest.Names(t, f.sql, "SELECT delivery_id::text FROM dead_letters WHERE NOT announced"); len(left) != 0 {
 		t.Errorf("not marked: %q", left)
 	}
 }
@@ -146,7 +147,7 @@ func TestASuspendedPlatformTenantBlocksNothing(t *testing.T) {
 	f.exec("UPDATE tenants SET state = 'suspended' WHERE id = $1", own.String())
 	f.post(notice.EndpointDisabled, "d", nil)
 	f.relay()
-	if left := names(t, f.sql, "SELECT key FROM notices WHERE relayed_at IS NULL"); len(left) != 0 || len(f.emitted()) != 0 {
+	if left := schematest.Names(t, f.sql, "SELECT key FROM notices WHERE relayed_at IS NULL"); len(left) != 0 || len(f.emitted()) != 0 {
 		t.Errorf("left %q, emitted %q", left, f.emitted())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 func masterKey(fill byte) string {
@@ -37,10 +38,10 @@ var shortLived = []string{"sessions.once"}
 
 func TestEverySealedColumnIsRotated(t *testing.T) {
 	t.Parallel()
-	_, owner, _, _ := two(t, 2)
+	_, owner, _, _ := schematest.Tenants(t, 2)
 	sealed := maintenance.SealedColumns()
 	found := 0
-	for _, column := range names(t, owner, `SELECT c.relname || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+	for _, column := range schematest.Names(t, owner, `SELECT c.relname || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 			AND a.atttypid = 'bytea'::regtype AND a.attnum > 0 AND NOT a.attisdropped`) {
 		switch {
@@ -57,7 +58,7 @@ func TestEverySealedColumnIsRotated(t *testing.T) {
 
 func TestARotationResealsEverythingAndCanBeInterrupted(t *testing.T) {
 	t.Parallel()
-	d, owner, tenant, other := two(t, 2)
+	d, owner, tenant, other := schematest.Tenants(t, 2)
 	was, now := newRing(t, masterKey('a')), newRing(t, masterKey('b'), masterKey('a'))
 	var objects []id.UUID
 	exec := func(sql string, args ...any) {
@@ -123,7 +124,7 @@ func TestARotationResealsEverythingAndCanBeInterrupted(t *testing.T) {
 
 func TestARotationNamesTheRowThatNoKeyOpens(t *testing.T) {
 	t.Parallel()
-	d, owner, tenant, _ := two(t, 2)
+	d, owner, tenant, _ := schematest.Tenants(t, 2)
 	lost, secret := newRing(t, masterKey('x')), db.NewID()
 	for _, sql := range []string{"SET ROLE posthorn_console", fmt.Sprintf(
 		`INSERT INTO posthorn.endpoint_secrets (tenant_id, id, endpoint_id, sealed, hint, created_at) VALUES ('%s', '%s', '%s', '\x%x', 'h', now())`,

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 // TestTheStatementsOfTheOutboxPageRun runs the SQL of docs/outbox.md unchanged.
 func TestTheStatementsOfTheOutboxPageRun(t *testing.T) {
 	t.Parallel()
-	_, owner, tenant, _ := two(t, 2)
+	_, owner, tenant, _ := schematest.Tenants(t, 2)
 	page, err := os.ReadFile("../../docs/outbox.md")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestTheStatementsOfTheOutboxPageRun(t *testing.T) {
 	run(`SET ROLE posthorn_console; INSERT INTO posthorn.outbox_rejected (id, tenant_id, type, data, code, detail)
 		VALUES (gen_random_uuid(), '` + tenant.String() + `', 'a', '1', 'a', 'a'); RESET ROLE`)
 	run(blocks[2][1])
-	if found := names(t, owner, "SELECT type FROM posthorn.outbox ORDER BY type"); strings.Join(found, " ") != "a order.placed" {
+	if found := schematest.Names(t, owner, "SELECT type FROM posthorn.outbox ORDER BY type"); strings.Join(found, " ") != "a order.placed" {
 		t.Errorf("the outbox holds %v", found)
 	}
 }

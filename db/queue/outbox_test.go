@@ -13,6 +13,7 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/tools/schematest"
 )
 
 // emitter is a product's connection with the rights of the role posthorn_emitter.
@@ -34,7 +35,7 @@ func emitter(t *testing.T, owner *pgx.Conn) *pgx.Conn {
 
 func TestIdsAreTheSameInSQL(t *testing.T) {
 	t.Parallel()
-	_, owner, _, _ := two(t, 2)
+	_, owner, _, _ := schematest.Tenants(t, 2)
 	if _, err := owner.Exec(t.Context(), "SET ROLE posthorn_lookup"); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestIdsAreTheSameInSQL(t *testing.T) {
 
 func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 	t.Parallel()
-	d, owner, a, _ := two(t, 2)
+	d, owner, a, _ := schematest.Tenants(t, 2)
 	c := emitter(t, owner)
 	inTx := func(end string) (event string) {
 		t.Helper()
@@ -112,7 +113,7 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 
 func TestEmitInSQLRejectsWhatTheAPIRejects(t *testing.T) {
 	t.Parallel()
-	d, owner, a, b := two(t, 2)
+	d, owner, a, b := schematest.Tenants(t, 2)
 	if _, err := accounts.SetTenantState(t.Context(), d, b, "suspended", "", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestEmitInSQLRejectsWhatTheAPIRejects(t *testing.T) {
 
 func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
 	t.Parallel()
-	_, owner, a, b := two(t, 4)
+	_, owner, a, b := schematest.Tenants(t, 4)
 	one, another := emitter(t, owner), emitter(t, owner)
 	emit := func(c *pgx.Conn, tenant id.UUID, rest string) (event string) {
 		t.Helper()
@@ -207,7 +208,7 @@ func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
 
 func TestAProductsRoleCanOnlyEmit(t *testing.T) {
 	t.Parallel()
-	_, owner, a, _ := two(t, 2)
+	_, owner, a, _ := schematest.Tenants(t, 2)
 	c := emitter(t, owner)
 	for _, statement := range []string{
 		"SELECT * FROM posthorn.outbox", "INSERT INTO posthorn.outbox (id) VALUES (gen_random_uuid())", "SELECT * FROM posthorn.tenants",
@@ -218,7 +219,7 @@ func TestAProductsRoleCanOnlyEmit(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if allowed := names(t, owner, `SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'posthorn'::regnamespace
+	if allowed := schematest.Names(t, owner, `SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'posthorn'::regnamespace
 		AND has_function_privilege('posthorn_emitter', p.oid, 'EXECUTE')`); len(allowed) != 1 || !strings.HasPrefix(allowed[0], "emit(") {
 		t.Errorf("it may call %q", allowed)
 	}

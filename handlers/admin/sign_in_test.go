@@ -1,7 +1,7 @@
 package admin_test
 
 import (
-	"log/slog"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,14 +15,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/seal"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
-	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/auth"
 	"posthorn/tools/dbtest"
-	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -31,6 +29,7 @@ const password = "correct horse battery staple"
 
 // world is the console with its own database, and one operator's browser.
 type world struct {
+	*webtest.World
 	t       *testing.T
 	db      *db.DB
 	engine  http.Handler
@@ -41,48 +40,30 @@ type world struct {
 
 func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	t.Helper()
-	w := &world{t: t, cookies: map[string]*http.Cookie{}}
-	var err error
-	if w.db, err = db.Open(t.Context(), schematest.Clone(t), db.Options{MaxConns: 4}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.db.Close)
-	ring, err := seal.NewRing(seal.Generate([32]byte{7}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := webtest.New(t)
+	w := &world{World: shared, t: t, db: shared.DB, cookies: map[string]*http.Cookie{}}
 	now := func() time.Time { return time.Now().Add(w.ahead) }
-	kit := handlers.New(handlers.Config{
-		Log:      slog.New(slog.DiscardHandler),
-		Now:      now,
-		DB:       w.db,
-		Sessions: handlers.NewSessions(w.db, base),
-		Keys:     ring,
-		BaseURL:  base,
-	})
-	engine := kit.NewEngine()
 	deps := admin.Deps{
 		DB:      w.db,
-		Keys:    ring,
+		Keys:    w.Ring,
 		Console: auth.Console{Development: strings.HasPrefix(base, "http://127.")},
-		Log:     slog.New(slog.DiscardHandler),
+		Log:     w.Logger,
 		Now:     now,
 	}
 	for _, c := range change {
 		c(&deps)
 	}
-	kit.Mount(engine, admin.Routes(deps))
-	w.engine = engine
-	err = w.db.Console(t.Context(), func(q *db.Tx) (err error) {
+	w.engine = webtest.Serve(w.Config(now, base), admin.Routes(deps))
+	w.Console(func(ctx context.Context, q *db.Tx) (err error) {
 		operatorID := db.NewID()
-		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{
+		if _, err := q.InsertOperator(ctx, sql.InsertOperatorParams{
 			ID:        operatorID,
 			Email:     "op@example.com",
 			CreatedAt: operatorID.Time(),
 		}); err != nil {
 			return err
 		}
-		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{
+		w.link, err = accounts.MakeLink(ctx, q, accounts.NewLink{
 			Purpose:  accounts.LinkOperator,
 			Operator: &operatorID,
 			Email:    "op@example.com",
@@ -90,9 +71,6 @@ func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 		})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return w
 }
 

@@ -61,8 +61,8 @@ func TestAnAttemptIsReadWithItsRequest(t *testing.T) {
 	}
 	w.do("GET", path, other.key, nil).want(http.StatusNotFound)
 
-	w.sql("UPDATE attempts SET failure = 1, status = 0 WHERE delivery_id = $1", w.uuid(id.Delivery, dlv))
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, event))
+	w.SQL("UPDATE attempts SET failure = 1, status = 0 WHERE delivery_id = $1", w.uuid(id.Delivery, dlv))
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, event))
 	gone := w.do("GET", path, tn.key, nil).want(http.StatusOK).get("request").(map[string]any)
 	if gone["sent"] != false || gone["body"] != nil {
 		t.Errorf("an attempt that sent nothing of an expunged event: %v", gone)

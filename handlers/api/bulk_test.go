@@ -38,7 +38,7 @@ func (w *world) work() {
 // step runs one chunk of each open job, without its rest.
 func (w *world) step() (more bool) {
 	w.t.Helper()
-	w.sql("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
+	w.SQL("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
 	due, err := deliveries.DueBulkJobs(w.t.Context(), w.db, 100)
 	if err != nil {
 		w.t.Fatal(err)
@@ -118,7 +118,7 @@ func TestADryRunSaysWhatTheRunThenDoes(t *testing.T) {
 	ep := w.active(tn, nil)
 	w.dead(tn, 3, nil)
 	expunged := w.dead(tn, 1, nil)[0]
-	w.sql("UPDATE events SET data = NULL WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, expunged))
+	w.SQL("UPDATE events SET data = NULL WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, expunged))
 	again := w.dead(tn, 1, nil)[0]
 	w.do("POST", "/api/v1/deliveries/"+again+"/replay", tn.key, nil).want(http.StatusAccepted)
 	w.onlyDelivery(tn, nil) // waits

@@ -21,7 +21,7 @@ func TestThePlatformShowsItsOwnCatalogueWhereOperatorsSaySo(t *testing.T) {
 	}
 	w.do("POST", "/api/v1/event-types", key, `{"name":"order.completed","description":"An order was paid","schema":{"type":"object"},"versions":{"2":{}}}`).want(http.StatusCreated)
 	w.do("GET", "/api/v1/catalogue", acme.key, nil).problem(http.StatusNotFound, "catalogue_off")
-	w.sql(`UPDATE platform SET settings = settings || '{"features":{"catalogue":"public"}}'`)
+	w.SQL(`UPDATE platform SET settings = settings || '{"features":{"catalogue":"public"}}'`)
 	for path, with := range map[string]string{"/api/v1/catalogue": acme.key, "/api/v1/tenants/" + id.Tenant.Format(own) + "/catalogue": w.platform} {
 		got := w.do("GET", path, with, nil).want(http.StatusOK)
 		if text := string(got.Body); !strings.Contains(text, `"order.completed"`) || strings.Contains(text, "acme.secret") ||

@@ -37,10 +37,10 @@ func (w *world) deadLetters(name string) deadLetters {
 	w.do("POST", "/api/v1/deliveries/"+failed()+"/archive", d.key, nil).want(http.StatusOK)
 	w.settle(w.onlyDelivery(d.tenant, nil), 2, 0)
 	listened := failed()
-	w.sql(`WITH e AS (INSERT INTO endpoints (tenant_id, id, url, event_types, kind, status, created_at)
+	w.SQL(`WITH e AS (INSERT INTO endpoints (tenant_id, id, url, event_types, kind, status, created_at)
 		SELECT tenant_id, gen_random_uuid(), 'listen', '{order.*}', 'listen', 'active', now() FROM endpoints WHERE id = $2 RETURNING id)
 		UPDATE deliveries SET endpoint_id = (SELECT id FROM e) WHERE id = $1`, w.uuid(id.Delivery, listened), w.uuid(id.Endpoint, d.endpoint))
-	w.sql("UPDATE dead_letters SET trial = true, endpoint_id = (SELECT endpoint_id FROM deliveries WHERE id = $1) WHERE delivery_id = $1", w.uuid(id.Delivery, listened))
+	w.SQL("UPDATE dead_letters SET trial = true, endpoint_id = (SELECT endpoint_id FROM deliveries WHERE id = $1) WHERE delivery_id = $1", w.uuid(id.Delivery, listened))
 	return d
 }
 

@@ -15,7 +15,7 @@ import (
 func TestADeletedTenantLooksUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.auth.Run)
+	w.Run(w.auth.Run)
 	a, b := w.tenant("A"), w.tenant("B")
 	ep := w.active(a, map[string]any{"url": "https://hooks.example.com/in"})
 	w.do("POST", "/api/v1/events", a.key, `{"type":"order.paid","data":1}`).want(202)
@@ -46,7 +46,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheTotalsStay(t *testing.T) {
 	database, s := newScene(t)
 	w := startWorld(t, t.Cleanup, database, database)
 	theirs := w.belongings(s.TenantA)
-	w.sql("INSERT INTO books (tenant_id, day, accepted, delivered) VALUES ($1, current_date - 1, 1, 1)", w.uuid(id.Tenant, s.TenantB))
+	w.SQL("INSERT INTO books (tenant_id, day, accepted, delivered) VALUES ($1, current_date - 1, 1, 1)", w.uuid(id.Tenant, s.TenantB))
 	old := w.backdate(tenant{key: s.B}, s.Theirs["event_id"][0], 48*time.Hour)
 	w.do("GET", "/api/v1/events/"+old, s.B, nil).want(200)
 	gone, err := id.Tenant.Parse(s.TenantB)
@@ -109,7 +109,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheTotalsStay(t *testing.T) {
 // lanesOf are the endpoints of a tenant that have lanes.
 func (w *world) lanesOf(tenant id.UUID) (out []id.UUID) {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		rows, err := c.Query(w.t.Context(), "SELECT endpoint_id FROM lanes WHERE tenant_id = $1", tenant.String())
 		if err != nil {
 			return err

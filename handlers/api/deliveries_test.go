@@ -37,7 +37,7 @@ func TestDeliveriesAreListedByEveryStatus(t *testing.T) {
 	for _, name := range []string{"canceled", "canceled after an attempt"} {
 		w.do("POST", "/api/v1/deliveries/"+d[name]+"/cancel", tn.key, nil).want(http.StatusOK)
 	}
-	w.worker()
+	w.Worker()
 	everything := "type=order.paid&endpoint=" + ep
 	for query, want := range map[string][]string{
 		"status=pending&endpoint=" + ep:              {d["pending"]},
@@ -373,8 +373,8 @@ func TestWhatIsGoneCannotBeReplayed(t *testing.T) {
 	for _, d := range []string{expunged, deleted, orphan} {
 		w.settle(d, 3, 1)
 	}
-	w.sql("UPDATE events SET data = NULL WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, expunged))
-	w.sql("DELETE FROM events WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, orphan))
+	w.SQL("UPDATE events SET data = NULL WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, expunged))
+	w.SQL("DELETE FROM events WHERE id = (SELECT event_id FROM deliveries WHERE id = $1)", w.uuid(id.Delivery, orphan))
 	w.do("POST", "/api/v1/deliveries/"+expunged+"/replay", tn.key, nil).problem(http.StatusConflict, "event_expired")
 	w.do("POST", "/api/v1/deliveries/"+orphan+"/replay", tn.key, nil).problem(http.StatusConflict, "event_expired")
 	w.do("DELETE", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusNoContent)
@@ -445,7 +445,7 @@ func TestADeliveryIsReadWithItsAttempts(t *testing.T) {
 	}
 	for n := 1; n <= 2; n++ {
 		at := id.New(deliveryID.Time().Add(time.Duration(n)*time.Second), [10]byte{byte(n)})
-		w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
+		w.SQL(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
 			tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
 			SELECT tenant_id, posthorn.created_at($1), $1, id, endpoint_id, $2, $3, $4, 1, 2, 3, 4, 5, 15, 'https://x.example.com/?a=***',
 			'standard', 'v1,abc', 'Content-Type: text/plain', $5, NULL FROM deliveries WHERE id = $6`,
@@ -475,13 +475,13 @@ func TestWhatIsOlderThanTheRetentionIsHidden(t *testing.T) {
 	}
 	old := id.New(deliveryID.Time().Add(-48*time.Hour), [10]byte{1})
 	w.partition(old.Time())
-	w.sql(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status)
+	w.SQL(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status)
 		SELECT tenant_id, posthorn.created_at($1), $1, event_id, endpoint_id, event_type, 2 FROM deliveries WHERE id = $2`, old.String(), deliveryID.String())
 	past := id.Delivery.Format(old)
 	if got := w.deliveries(tn, "order=asc"); !slices.Equal(got, []string{past, dlv}) {
 		t.Errorf("got %v", got)
 	}
-	w.sql("UPDATE tenants SET retention_days = 1")
+	w.SQL("UPDATE tenants SET retention_days = 1")
 	if got := w.deliveries(tn, ""); !slices.Equal(got, []string{dlv}) {
 		t.Errorf("got %v", got)
 	}
@@ -548,5 +548,5 @@ func TestForeignIDsOfEndpointsAndDeliveriesAnswerAsUnknownOnes(t *testing.T) {
 // partition creates the partitions of a day.
 func (w *world) partition(day time.Time) {
 	w.t.Helper()
-	w.owner("SELECT posthorn.make_partitions($1::date, $1::date)", day.Format(time.DateOnly))
+	w.Owner("SELECT posthorn.make_partitions($1::date, $1::date)", day.Format(time.DateOnly))
 }

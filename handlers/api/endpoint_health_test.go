@@ -131,7 +131,7 @@ func TestAnEndpointShowsItsHealthAndWhenItWillBeDisabled(t *testing.T) {
 		t.Errorf("an endpoint that is well: %s", a.Body)
 	}
 	since := time.Now().Add(-61 * time.Hour).Truncate(time.Second)
-	w.sql(`INSERT INTO endpoint_health (endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, first_failure_at,
+	w.SQL(`INSERT INTO endpoint_health (endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, first_failure_at,
 			last_failure_at, breaker_state, opened_at, next_probe_at)
 		SELECT id, tenant_id, 30, 2, $2, $2, now(), 1, $2, now() + interval '10 minutes' FROM endpoints WHERE id = $1`, u, since)
 	a = get()
@@ -147,12 +147,12 @@ func TestAnEndpointShowsItsHealthAndWhenItWillBeDisabled(t *testing.T) {
 	if len(warnings) != 1 || warnings[0].(map[string]any)["stage"] != "half_way" {
 		t.Errorf("warnings: %v", warnings)
 	}
-	w.sql("UPDATE endpoint_health SET next_probe_at = now() - interval '1 second' WHERE endpoint_id = $1", u)
+	w.SQL("UPDATE endpoint_health SET next_probe_at = now() - interval '1 second' WHERE endpoint_id = $1", u)
 	if a = get(); a.text("health.breaker.state") != "half_open" {
 		t.Errorf("its probe is due: %s", a.Body)
 	}
 	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(200)
-	w.sql(`INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) SELECT e.tenant_id, gen_random_uuid(), gen_random_uuid(), e.id
+	w.SQL(`INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) SELECT e.tenant_id, gen_random_uuid(), gen_random_uuid(), e.id
 		FROM endpoints e, generate_series(1, 1200) WHERE e.id = $1`, u)
 	if a = get(); a.get("health.held").(float64) != 1200 || a.get("health.held_exact") != true || a.get("health.disable_at") != nil {
 		t.Errorf("paused: %s", a.Body)

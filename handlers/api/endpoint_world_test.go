@@ -1,51 +1,16 @@
 package api_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
-	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/tools/webtest"
 )
 
-// worker stores a live worker, if there is none.
-func (w *world) worker() {
+func one[T any](w *world, query string, args ...any) T {
 	w.t.Helper()
-	w.sql("INSERT INTO workers (id, name) SELECT $1, 'a worker' WHERE NOT EXISTS (SELECT FROM workers)", db.NewID())
-}
-
-// sql runs a statement as a role that sees all tenants.
-func (w *world) sql(statement string, args ...any) {
-	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
-		_, err := c.Exec(w.t.Context(), statement, args...)
-		return err
-	})
-}
-
-// one reads a single value as that role.
-func one[T any](w *world, query string, args ...any) (v T) {
-	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error { return c.QueryRow(w.t.Context(), query, args...).Scan(&v) })
-	return v
-}
-
-func (w *world) connection(do func(*pgx.Conn) error) {
-	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), w.url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(w.t.Context(), "SET search_path = posthorn; SET ROLE posthorn_console"); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := do(conn); err != nil {
-		w.t.Fatal(err)
-	}
+	return webtest.One[T](w.World, query, args...)
 }
 
 const hook = "https://hooks.example.com/in"
@@ -65,16 +30,14 @@ func (w *world) active(tn tenant, fields map[string]any) string {
 	w.t.Helper()
 	ep := w.endpoint(tn, fields).text("id")
 	w.setStatus(ep, "active")
-	w.worker()
+	w.Worker()
 	return ep
 }
 
 // setStatus changes an endpoint's status as jobs do.
 func (w *world) setStatus(ep, status string) {
 	w.t.Helper()
-	u := w.uuid(id.Endpoint, ep)
-	w.sql("UPDATE endpoints SET status = $2, verified_at = now() WHERE id = $1", u, status)
-	w.sql("UPDATE lanes SET held = $2 <> 'active', rev = rev + 1 WHERE endpoint_id = $1", u, status)
+	w.SetStatus(w.uuid(id.Endpoint, ep), status)
 }
 
 func (w *world) uuid(kind id.Kind, text string) string {
@@ -123,10 +86,10 @@ func (w *world) onlyDelivery(tn tenant, body map[string]any) string {
 func (w *world) settle(dlv string, status, reason int) {
 	w.t.Helper()
 	u := w.uuid(id.Delivery, dlv)
-	w.sql("DELETE FROM queue WHERE delivery_id = $1", u)
-	w.sql("UPDATE deliveries SET status = $2, reason = $3, attempts = 1, last_status = 500, settled_at = now() WHERE id = $1", u, status, reason)
+	w.SQL("DELETE FROM queue WHERE delivery_id = $1", u)
+	w.SQL("UPDATE deliveries SET status = $2, reason = $3, attempts = 1, last_status = 500, settled_at = now() WHERE id = $1", u, status, reason)
 	if status == 3 {
-		w.sql(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+		w.SQL(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
 			SELECT tenant_id, id, endpoint_id, event_type, reason FROM deliveries WHERE id = $1`, u)
 	}
 }
@@ -135,13 +98,8 @@ func (w *world) settle(dlv string, status, reason int) {
 func (w *world) reschedule(dlv string) {
 	w.t.Helper()
 	u := w.uuid(id.Delivery, dlv)
-	w.sql("UPDATE queue SET state = 1, due_at = now() + interval '1 hour', attempts = attempts + 1 WHERE delivery_id = $1", u)
-	w.sql("UPDATE deliveries SET status = 1, attempts = attempts + 1 WHERE id = $1", u)
-}
-
-func (w *world) audited(tn tenant, action string) int {
-	w.t.Helper()
-	return one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = $2", tn.uuid.String(), action)
+	w.SQL("UPDATE queue SET state = 1, due_at = now() + interval '1 hour', attempts = attempts + 1 WHERE delivery_id = $1", u)
+	w.SQL("UPDATE deliveries SET status = 1, attempts = attempts + 1 WHERE id = $1", u)
 }
 
 // parallel runs n copies of something concurrently.
@@ -161,14 +119,7 @@ func parallel(t *testing.T, n int, do func(i int)) {
 	}
 }
 
-// owner runs a statement as the role that owns the schema.
-func (w *world) owner(statement string, args ...any) {
+func (w *world) audited(tn tenant, action string) int {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
-		if _, err := c.Exec(w.t.Context(), "RESET ROLE"); err != nil {
-			return err
-		}
-		_, err := c.Exec(w.t.Context(), statement, args...)
-		return err
-	})
+	return w.Audited(tn.uuid, action)
 }

@@ -134,7 +134,7 @@ func TestFiftyEndpointsAreTheMostHoweverManyAskAtOnce(t *testing.T) {
 	first := w.do("GET", "/api/v1/endpoints?limit=1", tn.key, nil).get("data").([]any)[0].(map[string]any)["id"].(string)
 	w.do("DELETE", "/api/v1/endpoints/"+first, tn.key, nil).want(http.StatusNoContent)
 	w.endpoint(tn, nil) // a deleted one makes room
-	w.sql(`UPDATE tenants SET settings = '{"endpoints":{"max":51}}' WHERE id = $1`, tn.uuid.String())
+	w.SQL(`UPDATE tenants SET settings = '{"endpoints":{"max":51}}' WHERE id = $1`, tn.uuid.String())
 	w.endpoint(tn, nil)
 	w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`).problem(http.StatusConflict, "endpoints_limit")
 }
@@ -332,7 +332,7 @@ func TestATestEventBehindAnOpenBreakerIsTheNextProbe(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("a")
 	ep := w.active(tn, nil)
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, breaker_state, opened_at, next_probe_at)
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, breaker_state, opened_at, next_probe_at)
 		VALUES ($1, $2, 30, 1, now(), now() + interval '1 hour')`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
 	w.onlyDelivery(tn, nil)
 	a := w.do("POST", "/api/v1/endpoints/"+ep+"/test", tn.key, nil).want(http.StatusAccepted)

@@ -150,11 +150,11 @@ func TestOneIdempotencyKeyMakesOneEvent(t *testing.T) {
 	if again := w.do("POST", "/api/v1/events", acme.key, field).want(202); again.text("id") != answers[0].text("id") || again.Header.Get("Idempotent-Replayed") == "" {
 		t.Errorf("the same key in the field is another one: %s", again.Body)
 	}
-	w.owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(field)) // as earlier versions kept it
+	w.Owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(field)) // as earlier versions kept it
 	if w.do("POST", "/api/v1/events", acme.key, field).want(202).text("id") != answers[0].text("id") {
 		t.Error("a key of an earlier version is not known")
 	}
-	w.owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(body))
+	w.Owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(body))
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":{"n":2}}`, "Idempotency-Key", "one").problem(409, "idempotency_conflict", "idempotency_key")
 	if said := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":{"n":2}}`, "Idempotency-Key", "one"); !strings.Contains(string(said.Body), "byte for byte") {
 		t.Errorf("nobody is told how bodies are compared: %s", said.Body)
@@ -374,7 +374,7 @@ func TestAPlatformKeyNamesTheTenant(t *testing.T) {
 	for _, unknown := range []string{"ten_01jd0000000000000000000000", "nonsense", strings.Replace(acme.id, "ten_", "evt_", 1)} {
 		w.do("POST", "/api/v1/tenants/"+unknown+"/events", w.platform, `{"type":"a","data":1}`).problem(404, "not_found")
 	}
-	narrow := w.makeKey(accounts.NewKey{Name: "narrow", Scopes: access.Scopes{access.EventsRead}})
+	narrow := w.MakeKey(accounts.NewKey{Name: "narrow", Scopes: access.Scopes{access.EventsRead}})
 	w.do("POST", "/api/v1/tenants/"+acme.id+"/events", narrow, `{"type":"a","data":1}`).problem(403, "scope_missing")
 }
 

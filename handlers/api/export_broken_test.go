@@ -40,7 +40,7 @@ func newExportWorld(t *testing.T) *exportWorld {
 	database := schematest.Clone(t)
 	l := newLine(t, database, func(sql string) string { return sql })
 	w := &exportWorld{world: startWorld(t, t.Cleanup, database, l.url), line: l}
-	w.platform = w.makeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+	w.platform = w.MakeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 	w.tenant = w.world.tenant("Acme")
 	w.events(exportedEvents, `'"' || n || b.big || '"'`)
 	w.server = httptest.NewUnstartedServer(w.engine)
@@ -66,7 +66,7 @@ func newExportWorld(t *testing.T) *exportWorld {
 // events stores events. Their data is an expression of n and b.big, a text that hardly compresses.
 func (w *exportWorld) events(n int, data string) {
 	w.t.Helper()
-	w.sql(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
+	w.SQL(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
 		SELECT $1, posthorn.created_at(x.u), x.u, 'a', convert_to(`+data+`, 'UTF8'), 1 FROM generate_series(1, $2::int) n, (SELECT string_agg(md5(m::text), '') AS big FROM generate_series(1, 30000) m) b,
 			LATERAL (SELECT overlay(posthorn.first_id(clock_timestamp())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid AS u) x`, w.tenant.uuid.String(), n)
 }
@@ -234,7 +234,7 @@ func TestAnExportThatCannotBeginIsRefused(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	w.active(acme, map[string]any{"custom_headers": map[string]string{"Authorization": "x"}, "sensitive_headers": []string{"Authorization"}})
-	w.sql("UPDATE endpoints SET custom_headers = '\\x00'")
+	w.SQL("UPDATE endpoints SET custom_headers = '\\x00'")
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/v1/tenants/"+acme.id+"/export", nil)
 	req.Header.Set("Authorization", "Bearer "+w.platform)
 	res := httptest.NewRecorder()

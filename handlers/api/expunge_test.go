@@ -22,15 +22,15 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 	u := w.uuid(id.Event, event)
 	first := one[string](w, "SELECT id::text FROM deliveries WHERE event_id = $1 AND endpoint_id = $2", u, w.uuid(id.Endpoint, sent))
 	second := one[string](w, "SELECT id::text FROM deliveries WHERE event_id = $1 AND endpoint_id = $2", u, w.uuid(id.Endpoint, waits))
-	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
+	w.SQL(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
 		tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt)
 		SELECT tenant_id, now(), gen_random_uuid(), id, endpoint_id, 1, 500, 0, 1, 1, 1, 1, 1, 5, 'https://x', 'standard', 'v1,x', 'X: ' || $2, convert_to($2, 'UTF8')
 		FROM deliveries WHERE id = $1`, first, secret)
-	w.sql("DELETE FROM queue WHERE delivery_id = $1", first)
-	w.sql("UPDATE deliveries SET status = 2, settled_at = now() WHERE id = $1", first)
-	w.sql("INSERT INTO endpoint_health (endpoint_id, tenant_id, last_excerpt) VALUES ($1, $2, $3) ON CONFLICT (endpoint_id) DO UPDATE SET last_excerpt = $3",
+	w.SQL("DELETE FROM queue WHERE delivery_id = $1", first)
+	w.SQL("UPDATE deliveries SET status = 2, settled_at = now() WHERE id = $1", first)
+	w.SQL("INSERT INTO endpoint_health (endpoint_id, tenant_id, last_excerpt) VALUES ($1, $2, $3) ON CONFLICT (endpoint_id) DO UPDATE SET last_excerpt = $3",
 		w.uuid(id.Endpoint, sent), tn.uuid.String(), secret)
-	w.sql("INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at) VALUES ($1, gen_random_uuid(), 'endpoint.warning', 'k', $2, jsonb_build_object('last_excerpt', $3::text, 'url', 'x'), now())",
+	w.SQL("INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at) VALUES ($1, gen_random_uuid(), 'endpoint.warning', 'k', $2, jsonb_build_object('last_excerpt', $3::text, 'url', 'x'), now())",
 		tn.uuid.String(), w.uuid(id.Endpoint, sent), secret)
 	hash := one[string](w, "SELECT encode(body_hash, 'hex') FROM idempotency_keys WHERE key = 'k'")
 
@@ -127,9 +127,9 @@ func TestWhatIsOlderThanTheRetentionIsHiddenAtOnce(t *testing.T) {
 	ep := w.active(tn, nil)
 	young := w.dead(tn, 1, nil)[0]
 	event := w.backdate(tn, w.emit(tn, nil), 20*24*time.Hour)
-	w.sql(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, settled_at)
+	w.SQL(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, settled_at)
 		SELECT tenant_id, created_at, id, id, $2, type, 3, 1, 1, created_at FROM events WHERE id = $1`, w.uuid(id.Event, event), w.uuid(id.Endpoint, ep))
-	w.sql("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) SELECT tenant_id, id, $2, type, 1 FROM events WHERE id = $1",
+	w.SQL("INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) SELECT tenant_id, id, $2, type, 1 FROM events WHERE id = $1",
 		w.uuid(id.Event, event), w.uuid(id.Endpoint, ep))
 	old := w.outer(id.Delivery, w.uuid(id.Event, event))
 	seen := func() string {

@@ -33,7 +33,7 @@ func TestADryRunShowsWhichPastEventsAFilterTakes(t *testing.T) {
 	apart := w.emit(tn, nil)
 	user := w.emit(tn, map[string]any{"type": "user.made"})
 	gone := w.emit(tn, map[string]any{"channels": []string{"eu"}})
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, gone))
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, gone))
 	w.emit(other, nil)
 
 	r, by := w.dryRun(tn, ep, nil)
@@ -90,7 +90,7 @@ func TestADryRunOverLargeEventsEndsInTime(t *testing.T) {
 	ep := w.active(tn, nil)
 	event := w.emit(tn, nil)
 	// 100 events of 240 KiB each: more than one dry run reads.
-	w.sql(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
+	w.SQL(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
 		SELECT tenant_id, posthorn.created_at(u.id), u.id, type, convert_to('{"list":[' || repeat('1234567,', 30000) || '1]}', 'UTF8'), 1
 		FROM events e, LATERAL (SELECT overlay(overlay(gen_random_uuid()::text placing left(e.id::text, 13) from 1) placing '7' from 15)::uuid AS id
 			FROM generate_series(1, 100)) u WHERE e.id = $1`, w.uuid(id.Event, event))

@@ -185,10 +185,10 @@ func (f *fuzzer) exists(t, other tenant) {
 	w.settle(f.ids["dlv"][1], 2, 0)
 	for i := range mostIDs {
 		eventID := db.NewID()
-		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'order.placed', '1', 'a', 'b')", eventID.String(), t.uuid.String())
+		w.SQL("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'order.placed', '1', 'a', 'b')", eventID.String(), t.uuid.String())
 		f.remember("rejected_id", id.Event.Format(eventID))
 		day := time.Date(2030, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
-		w.sql("INSERT INTO history_days (tenant_id, day, state) VALUES ($1, $2::text::date, 'stored')", t.uuid.String(), day)
+		w.SQL("INSERT INTO history_days (tenant_id, day, state) VALUES ($1, $2::text::date, 'stored')", t.uuid.String(), day)
 		f.remember("day", day)
 		if i < 5 {
 			f.remember("mem", w.member(t, fmt.Sprintf("%d@example.com", i), access.Developer))
@@ -197,7 +197,7 @@ func (f *fuzzer) exists(t, other tenant) {
 	box := w.do("POST", "/api/v1/inboxes", t.key, nil).want(http.StatusCreated).text("id")
 	f.remember("inbox", box)
 	received := db.NewID()
-	w.sql(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
+	w.SQL(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
 		SELECT tenant_id, endpoint_id, $2, 'POST', 'a: b', '1', 1, false, '200', true FROM inboxes WHERE endpoint_id = $1`, w.uuid(id.Endpoint, box), received.String())
 	f.remember("rcv", id.Received.Format(received))
 	f.remember("listener", w.do("POST", "/api/v1/listeners", t.key, `{}`).want(http.StatusCreated).text("id"))

@@ -23,7 +23,7 @@ type bucket struct {
 // rollUp stores what a fold leaves: n attempts of a kind.
 func (w *world) rollUp(tn tenant, ep string, b bucket, eventType string, kind, n int) {
 	w.t.Helper()
-	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+	w.SQL(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 		VALUES ($1, $2, $3, date_bin(make_interval(secs => $3::int), now() - $4 * interval '1 second', '2000-01-01Z'), $5, $6::int, $7::int, $7::int * 1000)`,
 		tn.uuid.String(), w.uuid(id.Endpoint, ep), b.width, b.ago.Seconds(), eventType, kind, n)
 	w.longActive(ep)
@@ -32,13 +32,13 @@ func (w *world) rollUp(tn tenant, ep string, b bucket, eventType string, kind, n
 // longActive makes an endpoint active for longer than any attempt is old.
 func (w *world) longActive(ep string) {
 	w.t.Helper()
-	w.sql("UPDATE endpoints SET status_at = now() - interval '3 days' WHERE id = $1", w.uuid(id.Endpoint, ep))
+	w.SQL("UPDATE endpoints SET status_at = now() - interval '3 days' WHERE id = $1", w.uuid(id.Endpoint, ep))
 }
 
 // unfolded stores what the recorder leaves in the ledger.
 func (w *world) unfolded(ep, eventType string, kind, n int) {
 	w.t.Helper()
-	w.sql(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+	w.SQL(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
 		VALUES (ARRAY[$1::uuid], ARRAY[$2], ARRAY[(extract(epoch FROM now()) / 60)::int - 1], ARRAY[$3::smallint], ARRAY[$4::int], ARRAY[1000])`,
 		w.uuid(id.Endpoint, ep), eventType, kind, n)
 	w.longActive(ep)
@@ -93,8 +93,8 @@ func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
 		t.Errorf("a digest that never was: %v", h.LastDigestAt)
 	}
 	for _, day := range []string{"2026-01-02", "2026-01-03"} {
-		w.sql("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date, gen_random_uuid(), $2::date + interval '9 hours')", tn.uuid.String(), day)
-		w.sql("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date + 7, gen_random_uuid(), now())", other.uuid.String(), day)
+		w.SQL("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date, gen_random_uuid(), $2::date + interval '9 hours')", tn.uuid.String(), day)
+		w.SQL("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date + 7, gen_random_uuid(), now())", other.uuid.String(), day)
 	}
 	if at, err := w.health(tn).LastDigestAt.Get(); err != nil || time.Time(at).Format(time.DateOnly) != "2026-01-03" {
 		t.Errorf("the last digest: %v, %v", at, err)
@@ -108,8 +108,8 @@ func TestHealthCountsWhatIsDueAndWhatWasDisabled(t *testing.T) {
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
 	waiting := w.onlyDelivery(tn, nil)
-	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
-	w.sql("UPDATE endpoints SET status_at = now() - interval '1 hour'")
+	w.SQL("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
+	w.SQL("UPDATE endpoints SET status_at = now() - interval '1 hour'")
 	if h := w.health(tn); h.Severity != "critical" || h.Findings[0].Code != "oldest_due" || h.OldestDueSeconds < 1200 ||
 		h.OldestDueSeconds > 1260 {
 		t.Errorf("due: %+v", h)
@@ -132,11 +132,11 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 	ep := w.active(tn, nil)
 	w.rollUp(tn, ep, bucket{60, time.Minute}, "order.paid", 2*16+6, 30)
 	w.failures(tn, ep, map[int]int{401: 30})
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, auth_streak, first_failure_at, last_failure_at, last_status,
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, auth_streak, first_failure_at, last_failure_at, last_status,
 		breaker_state, opened_at, next_probe_at) VALUES ($1, $2, 30, 6, now() - interval '1 day', now(), 401, 1, now(), now())`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
 	waiting := w.onlyDelivery(tn, nil)
-	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
-	w.sql("UPDATE endpoints SET status_at = now() - interval '1 hour'")
+	w.SQL("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
+	w.SQL("UPDATE endpoints SET status_at = now() - interval '1 hour'")
 	h := w.health(tn)
 	if p, _ := h.DominantProblem.Get(); p != "auth" || h.BreakersOpen != 1 || h.WarningsRunning != 1 ||
 		h.OldestDueSeconds != 0 {
@@ -148,9 +148,9 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 func (w *world) disabled(tn tenant, ep, reason string) {
 	w.t.Helper()
 	u := w.uuid(id.Endpoint, ep)
-	w.sql("UPDATE endpoints SET status = 'disabled', status_reason = $2, status_at = now() WHERE id = $1", u, reason)
+	w.SQL("UPDATE endpoints SET status = 'disabled', status_reason = $2, status_at = now() WHERE id = $1", u, reason)
 	n := db.NewID()
-	w.sql(`INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at)
+	w.SQL(`INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at)
 		VALUES ($1, $2::uuid, 'endpoint.disabled', $2::uuid::text, $3, jsonb_build_object('reason', $4::text), now())`, tn.uuid.String(), n.String(), u, reason)
 }
 
@@ -158,7 +158,7 @@ func (w *world) disabled(tn tenant, ep, reason string) {
 func (w *world) failures(tn tenant, ep string, codes map[int]int) {
 	w.t.Helper()
 	for code, n := range codes {
-		w.sql("INSERT INTO endpoint_failures (tenant_id, endpoint_id, bucket, code, n) VALUES ($1, $2, date_trunc('minute', now()) - interval '1 minute', $3, $4)",
+		w.SQL("INSERT INTO endpoint_failures (tenant_id, endpoint_id, bucket, code, n) VALUES ($1, $2, date_trunc('minute', now()) - interval '1 minute', $3, $4)",
 			tn.uuid.String(), w.uuid(id.Endpoint, ep), code, n)
 	}
 }
@@ -172,7 +172,7 @@ func TestTheDominantProblemIsCountedAttemptByAttempt(t *testing.T) {
 	w.rollUp(tn, shop, bucket{60, time.Minute}, "order.paid", 3*16+6, 8)
 	w.rollUp(tn, shop, bucket{60, time.Minute}, "order.paid", 2*16+6, 1)
 	w.failures(tn, shop, map[int]int{500: 8, 404: 1})
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, first_failure_at, last_failure_at, last_status)
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, first_failure_at, last_failure_at, last_status)
 		VALUES ($1, $2, 9, now() - interval '1 hour', now(), 404)`, tn.uuid.String(), w.uuid(id.Endpoint, shop))
 	w.rollUp(tn, billing, bucket{60, time.Minute}, "order.paid", 2*16+6, 5)
 	w.rollUp(tn, billing, bucket{60, time.Minute}, "order.paid", 6, 5)
@@ -230,15 +230,15 @@ func TestHealthSaysWhatStopsDeliveries(t *testing.T) {
 	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(http.StatusOK)
 	says("ok", "endpoint_paused", "1 endpoint is paused: Shop. 1 delivery waits. New events create no deliveries to it.")
 	w.setStatus(ep, "active")
-	w.sql(`INSERT INTO dispatch_pauses (id, scope, host, reason, actor_kind, created_at)
+	w.SQL(`INSERT INTO dispatch_pauses (id, scope, host, reason, actor_kind, created_at)
 		SELECT gen_random_uuid(), 'host', posthorn.url_host(url), 'test', 'operator', now() FROM endpoints WHERE id = $1`, w.uuid(id.Endpoint, ep))
 	if h := w.health(tn); h.Severity != "warning" || h.Findings[0].Code != "paused_by_operator" || !strings.HasPrefix(h.Reason, "The operator paused deliveries to ") {
 		t.Errorf("host paused: %s %+v", h.Severity, h.Findings)
 	}
-	w.sql("DELETE FROM dispatch_pauses")
-	w.sql("UPDATE workers SET dead = true")
+	w.SQL("DELETE FROM dispatch_pauses")
+	w.SQL("UPDATE workers SET dead = true")
 	says("critical", "no_worker", "1 endpoint is served by no live worker, so nothing is sent to it: Shop. 1 delivery waits.")
-	w.sql("UPDATE tenants SET state = 'suspended', state_at = now() WHERE id = $1", tn.uuid.String())
+	w.SQL("UPDATE tenants SET state = 'suspended', state_at = now() WHERE id = $1", tn.uuid.String())
 	says("critical", "suspended", "The operator of this platform suspended this tenant. Nothing is sent, and nothing is lost.")
 }
 
@@ -249,7 +249,7 @@ func TestHealthTellsOfARecoveryAsOver(t *testing.T) {
 	tn := w.tenant("A")
 	ep := w.active(tn, map[string]any{"description": "Shop"})
 	w.rollUp(tn, ep, bucket{60, time.Minute}, "order.paid", kindServer, 30)
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, last_failure_at, last_success_at, closed_at)
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, last_failure_at, last_success_at, closed_at)
 		VALUES ($1, $2, now() - interval '20 seconds', now(), now() - interval '10 seconds')`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
 	h := w.health(tn)
 	if h.Severity != "ok" || h.Action != "" || len(h.Alerts) != 0 || len(h.Recovered) != 1 ||
@@ -294,7 +294,7 @@ func TestPercentilesLieWithinWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
-	w.sql(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most)
+	w.SQL(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us, stat_least, stat_most)
 		VALUES (ARRAY[$1::uuid], ARRAY['order.paid'], ARRAY[(extract(epoch FROM now()) / 60)::int - 1], ARRAY[9::smallint], ARRAY[20], ARRAY[12000000], ARRAY[590000], ARRAY[610000])`,
 		w.uuid(id.Endpoint, ep))
 	if h := w.health(tn); h.P50Ms != 600 || h.P95Ms != 609 {

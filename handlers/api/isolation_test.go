@@ -22,6 +22,7 @@ import (
 	"posthorn/handlers/api"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 // canary is in every text of the victim's objects. The attacker must never see it.
@@ -146,7 +147,7 @@ func prepare(t *testing.T, url string) {
 		w.attempt(deliveries[3], ep, name)
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		box := w.do("POST", "/api/v1/inboxes", owner.key, nil).want(201).text("id")
-		w.sql(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
+		w.SQL(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
 			SELECT tenant_id, endpoint_id, gen_random_uuid(), 'POST', $2, $3, 1, false, '200', true FROM inboxes WHERE endpoint_id = $1`, w.uuid(id.Endpoint, box), name, []byte(name))
 		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
 		if owner == b {
@@ -167,13 +168,13 @@ func prepare(t *testing.T, url string) {
 		}
 		for range 2 {
 			eventID := db.NewID()
-			w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '1', 'a', $3)", eventID.String(), owner.uuid.String(), owner.id)
+			w.SQL("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '1', 'a', $3)", eventID.String(), owner.uuid.String(), owner.id)
 			if owner == b {
 				s.Theirs["rejected_id"] = append(s.Theirs["rejected_id"], id.Event.Format(eventID))
 			}
 		}
 		if owner == b {
-			w.sql("INSERT INTO history_days (tenant_id, day, state) VALUES ($1, '2020-02-02', 'stored')", owner.uuid.String())
+			w.SQL("INSERT INTO history_days (tenant_id, day, state) VALUES ($1, '2020-02-02', 'stored')", owner.uuid.String())
 			s.Theirs["day"] = []string{"2020-02-02"}
 			s.Theirs["member_id"] = people[:]
 			s.Theirs["invitation_id"] = ids(w.do("GET", "/api/v1/invitations", b.key, nil).want(200))
@@ -187,12 +188,12 @@ func prepare(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sql("UPDATE platform SET settings = $1", string(text))
+	w.SQL("UPDATE platform SET settings = $1", string(text))
 }
 
 // attempt writes one attempt of a delivery, as the recorder does.
 func (w *world) attempt(delivery, endpoint, text string) {
-	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
+	w.SQL(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
 		tls_us, wait_us, read_us, total_us, url, format, signature, response_excerpt)
 		SELECT tenant_id, now(), gen_random_uuid(), id, endpoint_id, 1, 500, 0, 1, 1, 1, 1, 1, 5, $2, 'standard', 'v1,x', $3
 		FROM deliveries WHERE id = $1`, w.uuid(id.Delivery, delivery), "https://hooks.example.com/"+text, []byte(text))
@@ -213,7 +214,7 @@ func newScene(t *testing.T) (url string, s scene) {
 		prepare(t, url)
 		return nil
 	})
-	w := &world{t: t, url: url}
+	w := &world{World: &webtest.World{T: t, URL: url}, t: t, url: url}
 	if err := json.Unmarshal([]byte(one[string](w, "SELECT settings::text FROM platform")), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func newScene(t *testing.T) (url string, s scene) {
 func (w *world) belongings(tenant string) map[string]string {
 	w.t.Helper()
 	u, out := w.uuid(id.Tenant, tenant), map[string]string{}
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		for _, table := range guarded(w.t, c) {
 			column := "tenant_id"
 			if table == "tenants" {

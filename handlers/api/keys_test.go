@@ -79,7 +79,7 @@ func TestBadKeysAreRefusedByName(t *testing.T) {
 func TestARevokedKeyStopsWithinASecond(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.auth.Run)
+	w.Run(w.auth.Run)
 	acme := w.tenant("Acme")
 	made := w.do("POST", "/api/v1/keys", acme.key, `{"name":"CI","scopes":["events:write"]}`).want(201)
 	emit := func() *answer { return w.do("POST", "/api/v1/events", made.text("api_key"), `{"type":"a","data":1}`) }
@@ -105,7 +105,7 @@ func TestWithoutAGoodKeyThereIsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	expired := w.makeKey(accounts.NewKey{
+	expired := w.MakeKey(accounts.NewKey{
 		Tenant:    &acme.uuid,
 		Name:      "old",
 		Scopes:    access.TenantScopes(),
@@ -140,7 +140,7 @@ func TestLastUseIsRemembered(t *testing.T) {
 		t.Errorf("new key: %s", made.Body)
 	}
 	t.Run("used", func(t *testing.T) { // the authenticator stops with the subtest and writes what it knows
-		w.on(t).run(w.auth.Run)
+		w.on(t).Run(w.auth.Run)
 		w.on(t).do("GET", "/api/v1/events", made.text("api_key"), nil).want(200)
 	})
 	read := w.do("GET", "/api/v1/keys/"+made.text("id"), acme.key, nil).want(200)

@@ -202,7 +202,7 @@ func TestAContactIsAskedWhenItsAddressIsSaved(t *testing.T) {
 	if again, first := asked("ops@xn--bcher-kva.example"), asked("new@acme.example"); again != 1 || first != 1 {
 		t.Errorf("the contact of before was asked %d times, and the new one %d times", again, first)
 	}
-	w.sql("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, 'ops@xn--bcher-kva.example', 'contact.confirmed', true)", a.uuid.String())
+	w.SQL("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) VALUES ($1, 'ops@xn--bcher-kva.example', 'contact.confirmed', true)", a.uuid.String())
 	if left := save(a, "ops@bücher.example", "new@acme.example"); left != "[new@acme.example]" {
 		t.Errorf("who agreed is listed with %s", left)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/tools/webtest"
 )
 
 // The mutation check of the isolation probe. A tenant is isolated twice: by a condition in every query and by
@@ -257,7 +258,7 @@ func mutant(t *testing.T, wanted func(string) bool, policies bool, below string)
 	t.Helper()
 	database, s := newScene(t)
 	if !policies {
-		(&world{t: t, url: database}).openPolicies()
+		(&world{World: &webtest.World{T: t, URL: database}, t: t, url: database}).openPolicies()
 	}
 	w := startWorld(t, t.Cleanup, database, newLine(t, database, withoutTenant(wanted)).url)
 	p := &prober{w: w, s: s, quick: true}

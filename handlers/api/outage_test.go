@@ -22,7 +22,7 @@ func TestWithoutADatabaseThereIs503UntilItRecovers(t *testing.T) {
 			database := schematest.Clone(t)
 			line := newLine(t, database, func(sql string) string { return sql })
 			w := startWorld(t, t.Cleanup, database, line.url)
-			w.run(w.auth.Run)
+			w.Run(w.auth.Run)
 			acme := w.tenant("Acme")
 			frozen := watchMachine(t)
 			calls := map[string]func() *answer{

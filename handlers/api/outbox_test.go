@@ -15,7 +15,7 @@ func TestWhatTheRelayRejectedIsListedTriedAgainAndDiscarded(t *testing.T) {
 	var rejected []string
 	for range 3 {
 		eventID := id.New(time.Now(), [10]byte{byte(len(rejected))})
-		w.sql(`INSERT INTO outbox_rejected (id, tenant_id, type, data, idempotency_key, code, detail) VALUES ($1, $2, 'order.placed', '{"n":1}', 'k', 'unknown_event_type', 'Add it first.')`,
+		w.SQL(`INSERT INTO outbox_rejected (id, tenant_id, type, data, idempotency_key, code, detail) VALUES ($1, $2, 'order.placed', '{"n":1}', 'k', 'unknown_event_type', 'Add it first.')`,
 			eventID.String(), acme.uuid.String())
 		rejected = append(rejected, id.Event.Format(eventID))
 	}

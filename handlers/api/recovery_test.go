@@ -15,7 +15,7 @@ import (
 // aged skips the seconds in which a job reads twice because of events that are stored late.
 func (w *world) aged(job string) {
 	w.t.Helper()
-	w.sql("UPDATE bulk_jobs SET created_at = created_at - interval '20 seconds' WHERE id = $1", w.uuid(id.Job, job))
+	w.SQL("UPDATE bulk_jobs SET created_at = created_at - interval '20 seconds' WHERE id = $1", w.uuid(id.Job, job))
 }
 
 // waitingFor are the events that wait for an endpoint, in the queue's order.
@@ -44,7 +44,7 @@ func TestMissingEventsAreThoseThatTheEndpointTakesNowAndNeverGot(t *testing.T) {
 	paid := w.emit(tn, map[string]any{"data": map[string]any{"amount": 200}})
 	w.emit(tn, map[string]any{"type": "order.canceled"})
 	expunged := w.emit(tn, map[string]any{"data": map[string]any{"amount": 300}})
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, expunged))
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, expunged))
 	w.do("POST", "/api/v1/endpoints/"+first+"/test", tn.key, nil).want(http.StatusAccepted)
 
 	narrow := w.active(tn, map[string]any{"event_types": []string{"order.paid", "endpoint.test"}, "filter": map[string]any{"amount": 200}})
@@ -97,7 +97,7 @@ func TestMissingEventsAskedForTwiceAtOnceAreSentOnce(t *testing.T) {
 		w.aged(w.start(tn, "/endpoints/"+ep+"/replay-missing", body))
 	}
 	for more := true; more; {
-		w.sql("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
+		w.SQL("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
 		due, err := deliveries.DueBulkJobs(t.Context(), w.db, 100)
 		if err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestOneEventIsReplayedToAllItsEndpointsOrToOne(t *testing.T) {
 	w.balanced()
 	w.do("POST", path, tn.key, `{"endpoint_id":"nonsense"}`).problem(http.StatusNotFound, "not_found")
 	w.do("POST", path, tn.key, `{"endpoint_id":"`+id.Endpoint.Format(db.NewID())+`"}`).problem(http.StatusNotFound, "not_found")
-	w.sql("UPDATE events SET data = NULL")
+	w.SQL("UPDATE events SET data = NULL")
 	w.do("POST", path, tn.key, nil).problem(http.StatusConflict, "event_expired")
 	w.do("POST", "/api/v1/events/"+id.Event.Format(db.NewID())+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 	w.do("POST", "/api/v1/events/"+w.backdate(tn, event, 100*24*time.Hour)+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")

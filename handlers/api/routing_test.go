@@ -96,7 +96,7 @@ func TestRoutingOfATestOfExpungedDataAndOfNobody(t *testing.T) {
 		t.Errorf("nobody: %+v", r)
 	}
 	event := w.emit(tn, nil)
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, event))
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", w.uuid(id.Event, event))
 	r, by := w.routing(tn, event)
 	for ep, v := range by {
 		if v.Matched != (ep == orders) || v.Unsure == v.Matched {

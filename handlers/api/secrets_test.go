@@ -63,7 +63,7 @@ func TestRotationKeepsTheOldSecretSigningForItsOverlap(t *testing.T) {
 	if got := shape(w.live(tn, ep)); got != "signs, signs until its end, signs until its end" {
 		t.Errorf("after another: %s", got)
 	}
-	w.sql("UPDATE endpoint_secrets SET expires_at = now() - interval '1 second' WHERE id = (SELECT id FROM endpoint_secrets ORDER BY id LIMIT 1)")
+	w.SQL("UPDATE endpoint_secrets SET expires_at = now() - interval '1 second' WHERE id = (SELECT id FROM endpoint_secrets ORDER BY id LIMIT 1)")
 	if got := shape(w.live(tn, ep)); got != "signs, signs until its end" {
 		t.Errorf("when an overlap has ended: %s", got)
 	}
@@ -123,7 +123,7 @@ func TestAFormatWithOneSlotSwitchesOnRequest(t *testing.T) {
 				t.Error("the switch is audited, and only what it changed")
 			}
 			third := w.do("POST", path+"/rotate-secret", tn.key, `{"overlap_seconds":60}`).want(http.StatusCreated)
-			w.sql("UPDATE endpoint_secrets SET expires_at = now() WHERE expires_at IS NOT NULL")
+			w.SQL("UPDATE endpoint_secrets SET expires_at = now() WHERE expires_at IS NOT NULL")
 			live := w.live(tn, ep)
 			if shape(live) != "signs" || live[0]["id"] != third.text("id") {
 				t.Errorf("when the overlap has ended the new one signs: %v", live)
@@ -177,7 +177,7 @@ func TestKeyPairsShowTheirPublicHalf(t *testing.T) {
 func (w *world) dump() string {
 	w.t.Helper()
 	var out strings.Builder
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		rows, err := c.Query(w.t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE n.nspname = 'posthorn' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'goose_db_version'`)
 		if err != nil {

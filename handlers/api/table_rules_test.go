@@ -76,7 +76,7 @@ func TestEachTableOfTenantsIsExportedOrSaysWhyNot(t *testing.T) {
 	files := unpacked(t, w.do("POST", "/api/v1/tenants/"+s.TenantB+"/export", s.Platform, nil).want(200).Body)
 	held := w.belongings(s.TenantB)
 	var tables []string
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		tables = guarded(t, c)
 		return nil
 	})

@@ -86,7 +86,7 @@ func TestBadTenantSettingsAreRefusedByName(t *testing.T) {
 func TestASuspendedTenantCanOnlyRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.auth.Run)
+	w.Run(w.auth.Run)
 	acme, other := w.tenant("Acme"), w.tenant("Other")
 	emit := func(key, prefix string) *answer {
 		return w.do("POST", "/api/v1"+prefix+"/events", key, `{"type":"a","data":1}`)
@@ -290,7 +290,7 @@ func TestATenantReadsItsLimitsAndGets429Beyond(t *testing.T) {
 	if fresh.get("events_this_month") != 0.0 || fresh.get("limits.events_per_month") != nil || fresh.get("limits.endpoints") != 50.0 || fresh.get("limits.payload_bytes") != 262144.0 {
 		t.Errorf("%s", fresh.Body)
 	}
-	w.sql(`UPDATE tenants SET settings = '{"limits":{"events_per_month":2,"max_payload":1024},"endpoints":{"max":1}}', routing_version = routing_version + 1 WHERE id = $1`, w.uuid(id.Tenant, acme.id))
+	w.SQL(`UPDATE tenants SET settings = '{"limits":{"events_per_month":2,"max_payload":1024},"endpoints":{"max":1}}', routing_version = routing_version + 1 WHERE id = $1`, w.uuid(id.Tenant, acme.id))
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":"`+strings.Repeat("x", 1024)+`"}`).problem(413, "payload_too_large", "data")
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"k"}`).want(202)
 	batch := w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":2},{"type":"a","data":3}]}`).want(207)
@@ -333,7 +333,7 @@ func TestAPlatformKeySetsATenantsLimits(t *testing.T) {
 	emit().want(202)
 	emit().problem(429, "events_per_month_limit")
 	// An absent field stays, 0 is unlimited, and null is the platform's default.
-	w.sql(`UPDATE platform SET settings = '{"limits":{"events_per_month":3}}'`)
+	w.SQL(`UPDATE platform SET settings = '{"limits":{"events_per_month":3}}'`)
 	free := w.do("PATCH", at, w.platform, `{"events_per_month":0,"endpoints":null}`).want(200)
 	if free.get("limits.events_per_month") != nil || free.get("own.events_per_month") != 0.0 || free.get("limits.endpoints") != 50.0 || free.get("own.payload_bytes") != 2048.0 {
 		t.Errorf("%s", free.Body)

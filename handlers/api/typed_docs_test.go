@@ -56,7 +56,7 @@ func TestTheCommandsOfTheGuidesCanBeTyped(t *testing.T) {
 			method = http.MethodGet
 		}
 		eventID := id.New(time.Now(), [10]byte{1})
-		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'a', '1', 'a', 'a')", eventID.String(), acme.uuid.String())
+		w.SQL("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'a', '1', 'a', 'a')", eventID.String(), acme.uuid.String())
 		if a := w.do(method, strings.Replace(m[2], "evt_...", id.Event.Format(eventID), 1), acme.key, body); a.Status/100 != 2 {
 			t.Errorf("%s: %d %s", line, a.Status, a.Body)
 		}

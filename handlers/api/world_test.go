@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,45 +16,27 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
-	"posthorn/db/emit"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
-	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/openid"
 	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 // world is a Posthorn API with its own database.
 type world struct {
+	*webtest.World
 	t        *testing.T
-	cleanup  func(func()) // the test's, or that of a fixture which outlives the test
 	url      string
 	db       *db.DB
 	ring     *seal.Ring
 	auth     *handlers.Authenticator
 	engine   http.Handler
 	platform string // a platform key with every scope
-	log      *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+	log      *webtest.Log
 }
 
 // localOnly reaches what tests start, and no other provider.
@@ -79,44 +59,28 @@ func newWorld(t *testing.T, change ...func(*api.Deps)) *world {
 // startWorld starts a world that reaches the database through another address, and stops it in cleanup.
 func startWorld(t *testing.T, cleanup func(func()), url, through string, change ...func(*api.Deps)) *world {
 	t.Helper()
-	w := &world{t: t, cleanup: cleanup, log: &lockedBuffer{}, url: url}
-	d, err := db.Open(t.Context(), through, db.Options{MaxConns: 6, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.db = d
-	cleanup(d.Close)
-	if w.ring, err = seal.NewRing(seal.Generate([32]byte{7})); err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	committer := emit.New(emit.Config{DB: d, Log: logger})
-	w.run(committer.Run)
-	allow, err := egress.ParseAllow("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := webtest.Start(t, cleanup, url, through)
+	w := &world{World: base, t: t, url: url, db: base.DB, ring: base.Ring, log: base.Log}
 	local := &http.Client{Transport: localOnly{}}
 	deps := api.Deps{
 		OpenID:  openid.New(local, time.Now),
-		DB:      d,
-		Emitter: committer,
-		Egress:  allow,
+		DB:      w.db,
+		Emitter: w.Committer(),
+		Egress:  w.Egress,
 		Keys:    w.ring,
 		BaseURL: "https://hooks.example.com",
-		Log:     logger,
+		Log:     w.Logger,
 		Now:     time.Now,
 	}
 	for _, c := range change {
 		c(&deps)
 	}
-	w.auth = handlers.NewAuthenticator(accounts.Keys{DB: d}, logger, deps.Now)
-	kit := handlers.New(handlers.Config{DB: deps.DB, Authenticator: w.auth, Log: logger, Now: deps.Now})
-	engine := kit.NewEngine()
-	kit.Mount(engine, api.Routes(deps))
-	w.engine = engine
+	config := w.Config(deps.Now, "")
+	config.DB, config.Sessions, config.Keys = deps.DB, nil, nil
+	w.auth = config.Authenticator
+	w.engine = webtest.Serve(config, api.Routes(deps))
 	if url == through {
-		w.platform = w.makeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+		w.platform = w.MakeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 	}
 	return w
 }
@@ -124,7 +88,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 // on is the same world for a subtest.
 func (w *world) on(t *testing.T) *world {
 	sub := *w
-	sub.t, sub.cleanup = t, t.Cleanup
+	sub.t, sub.World = t, w.On(t)
 	return &sub
 }
 
@@ -157,32 +121,6 @@ func (w *world) backdate(t tenant, event string, age time.Duration) string {
 	return id.Event.Format(past)
 }
 
-// run runs a part of the program until the test's end.
-func (w *world) run(part func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = part(ctx)
-	}()
-	w.cleanup(func() {
-		cancel()
-		<-done
-	})
-}
-
-func (w *world) makeKey(k accounts.NewKey) (text string) {
-	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *db.Tx) (err error) {
-		_, text, err = accounts.MakeKey(w.t.Context(), q, k)
-		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return text
-}
-
 // tenant is one tenant of a world with a key that has every scope.
 type tenant struct {
 	uuid id.UUID
@@ -192,16 +130,13 @@ type tenant struct {
 
 func (w *world) tenant(name string) tenant {
 	w.t.Helper()
-	row, text, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return tenant{uuid: row.ID, id: id.Tenant.Format(row.ID), key: text}
+	uuid, key := w.Tenant(name)
+	return tenant{uuid: uuid, id: id.Tenant.Format(uuid), key: key}
 }
 
 // scoped creates a key of a tenant with some scopes.
 func (w *world) scoped(t tenant, scopes ...access.Scope) string {
-	return w.makeKey(accounts.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
+	return w.MakeKey(accounts.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
 }
 
 // answer is a response.

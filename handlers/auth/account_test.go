@@ -38,7 +38,7 @@ func TestAResetSetsThePasswordAndEndsEverySession(t *testing.T) {
 	b.post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {"quite another thing"}}).to("/")
 	b.post("/reset", url.Values{"email": {"a@example.com"}}).to("/reset/sent")
 	late := w.lastMail("a@example.com", "reset_password")
-	w.sql("UPDATE one_time_links SET expires_at = now()")
+	w.SQL("UPDATE one_time_links SET expires_at = now()")
 	b.get("/reset/new?token=" + late.Token).want(410)
 }
 
@@ -125,7 +125,7 @@ func TestPagesTakeAsLongWithAndWithoutAnAccount(t *testing.T) {
 				rand.Shuffle(2, func(i, j int) { emails[i], emails[j] = emails[j], emails[i] })
 				took := map[string]time.Duration{}
 				for _, email := range emails {
-					w.sql("DELETE FROM account_limits")
+					w.SQL("DELETE FROM account_limits")
 					b := w.browser()
 					began := time.Now()
 					b.post(path, form(email))

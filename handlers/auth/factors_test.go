@@ -22,7 +22,7 @@ func TestARequiredPasskeyIsAskedForAfterThePassword(t *testing.T) {
 	b := w.signedIn("a@example.com")
 	b.post("/account/passkeys/require", nil).want(http.StatusConflict, "Add a passkey first")
 
-	w.sql("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, 'mine', '{}', 'Mine', now())", db.NewID(), me)
+	w.SQL("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, 'mine', '{}', 'Mine', now())", db.NewID(), me)
 	b.get("/account").want(200, "Your password alone still signs you in", "Require a passkey")
 	w.browser().post("/sign-in", form).to(path + "/")
 
@@ -65,7 +65,7 @@ func TestTheLastPasskeyTakesTheRequirementWithIt(t *testing.T) {
 	form := url.Values{"email": {"a@example.com"}, "password": {goodPassword}, "next": {path + "/"}}
 	b := w.signedIn("a@example.com")
 	for _, name := range []string{"one", "two"} {
-		w.sql("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, $3, '{}', 'Mine', now())", db.NewID(), me, []byte(name))
+		w.SQL("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, $3, '{}', 'Mine', now())", db.NewID(), me, []byte(name))
 	}
 	b.post("/account/passkeys/require", nil).to("/account/recovery-codes")
 	b.enrol()

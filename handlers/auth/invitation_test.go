@@ -62,7 +62,7 @@ func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
 	first := invite("late@example.com", "viewer")
 	second := invite("late@example.com", "viewer")
 	w.browser().get("/invitations/accept?token=" + first).want(410)
-	w.sql("UPDATE invitations SET expires_at = now()")
+	w.SQL("UPDATE invitations SET expires_at = now()")
 	w.browser().get("/invitations/accept?token=" + second).want(410)
 	third := invite("late@example.com", "viewer")
 	inv := regexp.MustCompile(`inv_[0-9a-z]{26}`).FindString(owner.get(path+"/members").want(200, "late@example.com").Body)

@@ -125,7 +125,7 @@ func TestPeopleAndOperatorsSignInByTheSameSteps(t *testing.T) {
 				ceremony.post(k.root+"/sign-in/passkey", form).want(400, want)
 			}
 			again.post(page+"/passkeys", url.Values{"token": {"none"}}).want(400, "started in another browser")
-			w.sql("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
+			w.SQL("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
 			confirm := again.post(page+"/passkeys", url.Values{"token": {"none"}}, "Referer", base+page).to(k.root + "/")
 			again.get(confirm).want(200, `type="password"`)
 
@@ -136,8 +136,8 @@ func TestPeopleAndOperatorsSignInByTheSameSteps(t *testing.T) {
 			if limited := w.browser().post(signIn, right).want(429, "Too many attempts"); limited.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
-			w.sql("DELETE FROM account_limits")
-			w.sql("UPDATE " + k.table + " SET disabled_at = now()")
+			w.SQL("DELETE FROM account_limits")
+			w.SQL("UPDATE " + k.table + " SET disabled_at = now()")
 			again.get(page).to(signIn)
 			w.browser().post(signIn, right).want(400, "is incorrect")
 

@@ -37,7 +37,7 @@ func TestWhoHasAnAccountCreatesAFurtherTenantSignedIn(t *testing.T) {
 		t.Errorf("a member of %d tenants", n)
 	}
 	w.browser().post("/tenants/new", url.Values{"name": {"X"}}).to("/sign-in")
-	w.sql(`UPDATE platform SET settings = '{"sign_up":"invite"}'`)
+	w.SQL(`UPDATE platform SET settings = '{"sign_up":"invite"}'`)
 	b.post("/tenants/new", url.Values{"name": {"Third"}}).want(http.StatusForbidden, "Sign-up is closed")
 }
 

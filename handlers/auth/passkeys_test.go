@@ -60,7 +60,7 @@ func TestPasskeysAreChangedAfterARecentSignInAndByTheirOwnerAlone(t *testing.T) 
 	w := newWorld(t)
 	w.person("a@example.com")
 	victim := w.person("b@example.com")
-	w.sql("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, 'theirs', '{}', 'Theirs', now())", db.NewID(), victim)
+	w.SQL("INSERT INTO passkeys (id, person_id, credential_id, credential, name, created_at) VALUES ($1, $2, 'theirs', '{}', 'Theirs', now())", db.NewID(), victim)
 	theirs := url.Values{"passkey": {(&account.Passkey{Credential: []byte("theirs")}).FormID()}, "name": {"Mine"}}
 	paths := []string{"/account/passkeys", "/account/passkeys/rename", "/account/passkeys/remove"}
 	for _, path := range paths {
@@ -75,7 +75,7 @@ func TestPasskeysAreChangedAfterARecentSignInAndByTheirOwnerAlone(t *testing.T) 
 	if got := one[string](w, "SELECT string_agg(name, ',') FROM passkeys"); got != "Theirs" {
 		t.Errorf("the passkeys are called %q", got)
 	}
-	w.sql("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
+	w.SQL("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
 	for _, path := range paths {
 		a.post(path, theirs).to("/account/confirm")
 	}

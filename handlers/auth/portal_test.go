@@ -49,11 +49,11 @@ func TestAPortalLinkOpensOneTenantOnceWithItsRole(t *testing.T) {
 	if life := one[float64](w, "SELECT extract(epoch FROM expires_at - created_at) FROM sessions"); life != 3600 {
 		t.Errorf("the session lives %v s", life)
 	}
-	w.sql("UPDATE portal_links SET revoked_at = now() WHERE id = $1", link)
+	w.SQL("UPDATE portal_links SET revoked_at = now() WHERE id = $1", link)
 	b.get(path).to("/sign-in")
 
 	_, late := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer})
-	w.sql("UPDATE portal_links SET open_until = now() WHERE opened_at IS NULL")
+	w.SQL("UPDATE portal_links SET open_until = now() WHERE opened_at IS NULL")
 	w.browser().get("/portal/open?token=" + late).want(410)
 	owner := w.signedIn("owner@example.com")
 	if csp := owner.get(path).Header.Get("Content-Security-Policy"); !strings.Contains(csp, "frame-ancestors 'none'") {

@@ -179,7 +179,7 @@ func (p prober) ask(t *testing.T, r handlers.Route, path, form, canary string) s
 func (w *world) belongings(tenant id.UUID) string {
 	w.t.Helper()
 	var out strings.Builder
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		for _, table := range []string{"tenants", "memberships", "invitations", "portal_links", "api_keys", "endpoints", "audit_log", "mails"} {
 			column := "tenant_id"
 			if slices.Contains([]string{"tenants"}, table) {

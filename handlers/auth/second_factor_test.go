@@ -93,7 +93,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 	}
 	w.clock.pass(30 * time.Second)
 	again.post("/sign-in/code", url.Values{"code": {app.code()}}).want(429, "Too many attempts")
-	w.sql("UPDATE account_limits SET until = now()")
+	w.SQL("UPDATE account_limits SET until = now()")
 	again.post("/sign-in/code", url.Values{"code": {app.code()}}).to("/")
 
 	first.post("/account/totp/off", nil).to("/account")
@@ -111,7 +111,7 @@ func TestChangesOfTheSignInNeedAFreshSignIn(t *testing.T) {
 	w := newWorld(t)
 	w.tenant("A", w.person("a@example.com"))
 	b := w.signedIn("a@example.com")
-	w.sql("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
+	w.SQL("UPDATE sessions SET fresh_at = now() - interval '11 minutes'")
 	for _, path := range []string{"/account/email", "/account/password", "/account/totp/start", "/account/totp", "/account/totp/off", "/account/recovery-codes", "/account/delete"} {
 		b.post(path, url.Values{"email": {"b@example.com"}, "password": {"another good one"}}, "Referer", base+"/account").to("/account/confirm?next=%2Faccount")
 	}

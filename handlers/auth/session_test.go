@@ -55,7 +55,7 @@ func TestSessionsEndUnusedAndAtTheirAge(t *testing.T) {
 		"at its end":              {"expires_at = now()", false},
 	} {
 		b := w.signedIn("a@example.com")
-		w.sql("UPDATE sessions SET " + c.change)
+		w.SQL("UPDATE sessions SET " + c.change)
 		got := b.get(path + "/")
 		if (got.Status == 200) != c.alive {
 			t.Errorf("%s: %d", what, got.Status)
@@ -63,19 +63,19 @@ func TestSessionsEndUnusedAndAtTheirAge(t *testing.T) {
 		if n := one[int](w, "SELECT count(*) FROM sessions"); !c.alive && n != 0 {
 			t.Errorf("%s: the session could be revived", what)
 		}
-		w.sql("DELETE FROM sessions")
+		w.SQL("DELETE FROM sessions")
 	}
 	b := w.signedIn("a@example.com")
 	if life := one[float64](w, "SELECT extract(epoch FROM expires_at - created_at) FROM sessions"); life != 14*24*3600 {
 		t.Errorf("it lives %v s", life)
 	}
-	w.sql("UPDATE sessions SET seen_at = now() - interval '2 minutes'")
+	w.SQL("UPDATE sessions SET seen_at = now() - interval '2 minutes'")
 	b.get(path + "/").want(200)
 	if ago := one[float64](w, "SELECT extract(epoch FROM now() - seen_at) FROM sessions"); ago > 60 {
 		t.Errorf("use %v s ago was not written down", ago)
 	}
 	w.clock.pass(-30 * 24 * time.Hour) // the web server's clock steps back: the database's clock decides
-	w.sql("UPDATE sessions SET expires_at = now()")
+	w.SQL("UPDATE sessions SET expires_at = now()")
 	b.get(path + "/").to("/sign-in")
 }
 
@@ -86,10 +86,10 @@ func TestADisabledPersonIsSignedOutImmediately(t *testing.T) {
 	_, path := w.tenant("A", person)
 	b := w.signedIn("a@example.com")
 	b.get(path + "/").want(200)
-	w.sql("UPDATE people SET disabled_at = now() WHERE id = $1", person)
+	w.SQL("UPDATE people SET disabled_at = now() WHERE id = $1", person)
 	b.get(path + "/").to("/sign-in")
 	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400, "is incorrect")
-	w.sql("UPDATE people SET disabled_at = NULL WHERE id = $1", person)
+	w.SQL("UPDATE people SET disabled_at = NULL WHERE id = $1", person)
 	b.get(path + "/").to("/sign-in") // the session is deleted, not inactive
 }
 
@@ -100,7 +100,7 @@ func TestARemovedMemberLosesAccessImmediately(t *testing.T) {
 	tenant, path := w.tenant("A", person)
 	b := w.signedIn("a@example.com")
 	b.get("/").to("/t/" + id.Tenant.Format(tenant))
-	w.sql("DELETE FROM memberships WHERE person_id = $1", person)
+	w.SQL("DELETE FROM memberships WHERE person_id = $1", person)
 	b.get(path + "/").want(404)
 	b.get("/").to("/tenants")
 	b.get("/tenants").want(200, "You aren&#39;t a member of any tenant")

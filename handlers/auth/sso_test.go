@@ -58,7 +58,7 @@ func (w *world) company(name, domain string, change ...func(*accounts.NewSSO)) *
 	c.op = optest.New(w.t, base+handlers.SSOPath(c.tenant)+"/callback")
 	c.configure(change...)
 	if domain != "" {
-		w.sql("INSERT INTO sso_domains (tenant_id, domain, proof, created_at, verified_at) VALUES ($1, $2, 'proof', now(), now())", c.tenant, domain)
+		w.SQL("INSERT INTO sso_domains (tenant_id, domain, proof, created_at, verified_at) VALUES ($1, $2, 'proof', now(), now())", c.tenant, domain)
 	}
 	return c
 }
@@ -260,7 +260,7 @@ func TestACodeAndAStateWorkOnceAndInOneBrowser(t *testing.T) {
 	victim.get(own.Path + "?" + q.Encode()).want(http.StatusForbidden)
 	// A state that has expired.
 	late := c.op.Follow(b.departs(handlers.SSOPath(c.tenant)))
-	w.sql("UPDATE one_time_links SET expires_at = now() - interval '1 second' WHERE purpose = 'sso'")
+	w.SQL("UPDATE one_time_links SET expires_at = now() - interval '1 second' WHERE purpose = 'sso'")
 	b.get(late.RequestURI()).want(http.StatusGone)
 	// A state of one tenant at the callback of another.
 	other := w.company("Other", "other.test")
@@ -440,7 +440,7 @@ func TestSessionsEndWhenTheProviderSaysSo(t *testing.T) {
 	if n := one[int](w, "SELECT count(*) FROM sessions WHERE expires_at > now() + interval '61 minutes'"); n != 0 {
 		t.Errorf("%d sessions outlive the tenant's limit", n)
 	}
-	w.sql("UPDATE sessions SET expires_at = now() - interval '1 second' WHERE sso_tenant IS NOT NULL")
+	w.SQL("UPDATE sessions SET expires_at = now() - interval '1 second' WHERE sso_tenant IS NOT NULL")
 	laptop.get(c.path).to("/sign-in")
 	phone.get(c.path).to("/sign-in")
 }
@@ -461,7 +461,7 @@ func TestARemovedMemberDoesNotComeBackByTheProvider(t *testing.T) {
 	if got := c.role("ada@acme.test"); got != "admin" {
 		t.Errorf("the invited member is a %q", got)
 	}
-	w.sql("UPDATE people SET disabled_at = now() WHERE email = 'ada@acme.test'")
+	w.SQL("UPDATE people SET disabled_at = now() WHERE email = 'ada@acme.test'")
 	c.signIn(w.browser(), ada).want(http.StatusForbidden, "disabled")
 }
 

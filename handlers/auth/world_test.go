@@ -1,10 +1,8 @@
 package auth_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,7 +24,7 @@ import (
 	"posthorn/handlers/credential"
 	"posthorn/handlers/dashboard"
 	"posthorn/tools/dbtest"
-	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -51,66 +49,36 @@ func (c *clock) pass(d time.Duration) {
 
 // world is the pages of Posthorn with their own database.
 type world struct {
+	*webtest.World
 	t      *testing.T
 	url    string
 	db     *db.DB
 	ring   *seal.Ring
 	clock  *clock
 	engine http.Handler
-	log    *bytes.Buffer
+	log    *webtest.Log
 }
 
-const base = "http://127.0.0.1:8080"
+const base = webtest.Base
 
 func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{}, log: &bytes.Buffer{}, url: schematest.Clone(t)}
-	var err error
-	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.db.Close)
-	if w.ring, err = seal.NewRing(seal.Generate([32]byte{7})); err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
-	cfg := handlers.Config{
-		DB:            w.db,
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now),
-		Log:           logger,
-		Now:           w.clock.now,
-		BaseURL:       base,
-		Keys:          w.ring,
-	}
-	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
+	shared := webtest.New(t)
+	w := &world{World: shared, t: t, url: shared.URL, db: shared.DB, ring: shared.Ring, log: shared.Log, clock: &clock{}}
+	config := w.Config(w.clock.now, base)
+	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: w.Logger, Now: w.clock.now}
 	for _, c := range change {
-		c(&cfg, &deps)
+		c(&config, &deps)
 	}
-	cfg.Sessions = handlers.NewSessions(w.db, cfg.BaseURL)
-	kit := handlers.New(cfg)
-	engine := kit.NewEngine()
-	kit.Mount(engine, auth.Routes(deps))
-	kit.Mount(engine, auth.ConsoleRoutes(deps, auth.Console{}))
-	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
+	config.Sessions = handlers.NewSessions(w.db, config.BaseURL)
+	w.engine = webtest.Serve(config, auth.Routes(deps), auth.ConsoleRoutes(deps, auth.Console{}), dashboard.Routes(dashboard.Deps{
 		DB:      w.db,
 		Keys:    w.ring,
-		BaseURL: cfg.BaseURL,
-		Log:     logger,
+		BaseURL: config.BaseURL,
+		Log:     w.Logger,
 		Now:     w.clock.now,
 	}))
-	w.engine = engine
 	return w
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  *bytes.Buffer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }
 
 // browser keeps cookies, as a person's does.
@@ -204,36 +172,9 @@ func (p *page) to(prefix string) string {
 	return p.Location
 }
 
-// sql runs a statement as the console role.
-func (w *world) sql(statement string, args ...any) {
+func one[T any](w *world, query string, args ...any) T {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
-		_, err := c.Exec(w.t.Context(), statement, args...)
-		return err
-	})
-}
-
-func (w *world) connection(fn func(*pgx.Conn) error) {
-	w.t.Helper()
-	c, err := pgx.Connect(w.t.Context(), w.url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	for _, s := range []string{"SET search_path = posthorn", "SET ROLE posthorn_console"} {
-		if _, err := c.Exec(w.t.Context(), s); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	if err := fn(c); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func one[T any](w *world, query string, args ...any) (v T) {
-	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error { return c.QueryRow(w.t.Context(), query, args...).Scan(&v) })
-	return v
+	return webtest.One[T](w.World, query, args...)
 }
 
 // letter is a mail as its template gets it.
@@ -242,7 +183,7 @@ type letter struct{ Kind, Link, Token, Data string }
 // mails are the mails to an address, oldest first.
 func (w *world) mails(to string) (found []letter) {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		rows, err := c.Query(w.t.Context(), "SELECT id, tenant_id, kind, sealed, data FROM mails WHERE recipient = $1 ORDER BY id", to)
 		if err != nil {
 			return err
@@ -317,12 +258,9 @@ func (w *world) person(email string) (person id.UUID) {
 // tenant creates a tenant with an owner.
 func (w *world) tenant(name string, owner id.UUID) (tenant id.UUID, path string) {
 	w.t.Helper()
-	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.join(row.ID, owner, access.Owner)
-	return row.ID, "/t/" + id.Tenant.Format(row.ID)
+	tenant, _ = w.Tenant(name)
+	w.join(tenant, owner, access.Owner)
+	return tenant, "/t/" + id.Tenant.Format(tenant)
 }
 
 func (w *world) join(tenant, person id.UUID, role access.Role) (member id.UUID) {

@@ -60,7 +60,7 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	if kind := one[string](w, "SELECT kind FROM bulk_jobs"); kind != string(bulk.Replay) || w.audited(tn, "bulk_job.start") != 1 {
 		t.Errorf("the job is of %s, and audited %d times", kind, w.audited(tn, "bulk_job.start"))
 	}
-	w.sql("UPDATE bulk_jobs SET state = 'running', done = 2, skipped = '{\"held\": 1}'")
+	w.SQL("UPDATE bulk_jobs SET state = 'running', done = 2, skipped = '{\"held\": 1}'")
 	dev.get(job+"/live", "HX-Request", "true").want(200, "2 of 3", "1 held").lacks("<html")
 	dev.post(job+"/cancel", nil).to(job)
 	dev.get(job).want(200, "canceled", "What it did stays done").lacks("hx-get")
@@ -100,7 +100,7 @@ func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
 	if n := strings.Count(dev.get(path).want(200).Body, "Recover since ..."); n != 1 {
 		t.Errorf("the page of a healthy endpoint offers a recovery %d times, want once, in its menu", n)
 	}
-	w.sql("UPDATE endpoints SET status = 'disabled', status_reason = 'failing', status_at = now()")
+	w.SQL("UPDATE endpoints SET status = 'disabled', status_reason = 'failing', status_at = now()")
 	for _, offer := range []string{"Recover since ...", "Replay missing ..."} {
 		if n := strings.Count(dev.get(path).want(200).Body, offer); n != 2 {
 			t.Errorf("the page of a disabled endpoint offers %q %d times, want twice, in its menu and in its alert", offer, n)

@@ -28,9 +28,9 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	owner.get(tn.path+"/settings").want(200, "Delete tenant").keep("settings")
 
 	// A person who has not just signed in signs in first, and comes back.
-	w.sql("UPDATE sessions SET fresh_at = now() - interval '1 day'")
+	w.SQL("UPDATE sessions SET fresh_at = now() - interval '1 day'")
 	owner.get(page).to("/account/confirm?next=" + url.QueryEscape(page))
-	w.sql("UPDATE sessions SET fresh_at = now()")
+	w.SQL("UPDATE sessions SET fresh_at = now()")
 	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key stops working", "1 endpoint is", "1 waiting delivery fails").keep("tenant-delete")
 	owner.post(page, url.Values{"name": {"acme"}, "reason": {"we <b>move</b>"}}).want(http.StatusBadRequest, "This isn&#39;t the tenant&#39;s name", `value="acme"`, "we &lt;b&gt;move").keep("tenant-delete-refused")
 	if n := one[int](w, "SELECT count(*)::int FROM memberships WHERE tenant_id = $1", tn.id.String()); n != 4 {
@@ -74,9 +74,9 @@ func TestNobodyIsAMemberOfADeletedTenant(t *testing.T) {
 	if err := maintenance.DeleteTenant(t.Context(), w.db, tn.id, "", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
-	w.sql("DELETE FROM people")
+	w.SQL("DELETE FROM people")
 	late := w.member(tn, access.Owner)
-	w.sql("UPDATE portal_links SET revoked_at = NULL")
+	w.SQL("UPDATE portal_links SET revoked_at = NULL")
 	late.get(tn.path + "/").want(http.StatusNotFound)
 	late.post(tn.path+"/endpoints", newForm()).want(http.StatusNotFound)
 	link.get(tn.path + "/").to("/sign-in")
@@ -86,7 +86,7 @@ func TestThePlatformsOwnTenantCantBeDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("Posthorn")
-	w.sql("UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb($1::text))", strings.TrimPrefix(tn.path, "/t/"))
+	w.SQL("UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb($1::text))", strings.TrimPrefix(tn.path, "/t/"))
 	tn.of[access.Owner].post(tn.path+"/settings/delete", url.Values{"name": {"Posthorn"}}).want(http.StatusConflict, "platform&#39;s own tenant", `value="Posthorn"`)
 	tn.of[access.Owner].get(tn.path + "/").want(200)
 }

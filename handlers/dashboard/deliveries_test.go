@@ -44,7 +44,7 @@ func TestADeliveryShowsWhatWasSentWhatWasAnsweredAndWhatToDo(t *testing.T) {
 	if !strings.HasSuffix(file.Body, `"data":{"name":"<script>alert(1)</script>", "a":1.0}}`) || !strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the file is %s: %v", file.Body, file.Header)
 	}
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", ev.String())
 	dev.get(path).want(200, "has been deleted")
 	dev.get(path + "/body").want(http.StatusConflict)
 }

@@ -71,7 +71,7 @@ func (d *desk) activate(path string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.setStatus(endpointID, "active")
+	d.SetStatus(endpointID.String(), "active")
 }
 
 // keep writes a page to the folder that POSTHORN_PAGES names, for people to view.
@@ -102,7 +102,7 @@ func TestAListMarksInboxesAndListeners(t *testing.T) {
 	ep := w.endpoint(w.tn, "http://localhost:3000/hook")
 	owner.get(w.root+"/endpoints").want(200, "localhost:3000").lacks(words["listen"], words["inbox"])
 	for kind, word := range words {
-		w.sql("UPDATE endpoints SET kind = $2 WHERE id = $1", ep.String(), kind)
+		w.SQL("UPDATE endpoints SET kind = $2 WHERE id = $1", ep.String(), kind)
 		owner.get(w.root+"/endpoints").want(200, ">"+word+"<").keep("endpoints-" + kind)
 	}
 }
@@ -122,11 +122,11 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 			}
 		}
 	}
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at, last_status, last_error,
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at, last_status, last_error,
 		breaker_state, opened_at, next_probe_at)
 		VALUES ($1, $2, 12, now() - interval '3 days', now() - interval '3 days', now(), 503, 'The server said 503.', 1, now(), now() + interval '40 seconds')`,
 		w.tn.id.String(), bad.String())
-	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
+	w.SQL(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
 		SELECT $1, e.id, 'order.completed', 3600, date_trunc('hour', now()) - make_interval(hours => h), CASE WHEN e.id = $3 AND h < 6 THEN 3 * 16 + 9 ELSE 6 END,
 			(200 + 120 * sin(h / 3.0))::int, 20000000
 		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
@@ -187,10 +187,10 @@ func TestANewEndpointIsVerifiedWhenItsReceiverKnowsTheSecret(t *testing.T) {
 	if !strings.Contains(part.Body, `hx-get="`+path+`/verification"`) {
 		t.Errorf("the part does not renew itself: %s", part.Body)
 	}
-	w.sql("UPDATE verifications SET tries = 2, last_status = 401, last_detail = '401 Unauthorized instead of a 2xx.', due_at = now() + interval '10 seconds'")
+	w.SQL("UPDATE verifications SET tries = 2, last_status = 401, last_detail = '401 Unauthorized instead of a 2xx.', due_at = now() + interval '10 seconds'")
 	owner.get(path+"/verification", "HX-Request", "true").want(200, "401 Unauthorized", "check that it has this endpoint&#39;s signing secret", "Next try", "Try now")
 	owner.get(path).want(200).keep("endpoint-verifying")
-	w.sql("UPDATE verifications SET state = 'failed', done_at = now(), last_status = 500, last_detail = '500 instead of a 2xx.'")
+	w.SQL("UPDATE verifications SET state = 'failed', done_at = now(), last_status = 500, last_detail = '500 instead of a 2xx.'")
 	owner.get(path).want(200, "Verify again", "500 instead").lacks("Next try", "signing secret.").keep("endpoint-unverifiable")
 }
 
@@ -203,8 +203,8 @@ func TestAddingAnEndpointEndsWithAnEventThatIsDelivered(t *testing.T) {
 	here := []string{"HX-Request", "true", "HX-Current-URL", base + path + "/created"}
 	owner.post(path+"/verify", url.Values{}, here...).want(200, "Available once", `hx-swap-oob="true"`)
 	owner.post(path+"/verify", url.Values{"first": {"true"}}).to(path + "/created") // without a script
-	w.setStatus(one[id.UUID](w.world, "SELECT id FROM endpoints ORDER BY id DESC LIMIT 1"), "active")
-	w.sql("UPDATE verifications SET state = 'succeeded', done_at = now()")
+	w.SetStatus(one[id.UUID](w.world, "SELECT id FROM endpoints ORDER BY id DESC LIMIT 1").String(), "active")
+	w.SQL("UPDATE verifications SET state = 'succeeded', done_at = now()")
 	owner.get(path+"/verification", here...).want(200, "Send test event", `action="`+path+`/test"`)
 	// the endpoint's own page has a button already
 	owner.get(path+"/verification", "HX-Request", "true").want(200).lacks("Send test event")

@@ -53,8 +53,8 @@ func TestAnEventTypeShowsWhatWasSentOfItAndItsVersions(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
-	w.sql(`INSERT INTO event_types (tenant_id, name, versions) VALUES ($1, 'order.paid', '{"2":{"schema":{"type":"object"},"example":{"a":"<2>"}},"10":{}}'), ($1, 'cart.left', NULL)`, tn.id.String())
-	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
+	w.SQL(`INSERT INTO event_types (tenant_id, name, versions) VALUES ($1, 'order.paid', '{"2":{"schema":{"type":"object"},"example":{"a":"<2>"}},"10":{}}'), ($1, 'cart.left', NULL)`, tn.id.String())
+	w.SQL(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
 		SELECT $1, $2, t, 3600, date_trunc('hour', now()) - make_interval(days => 3), 0, n, 1000 FROM (VALUES ('order.paid', 4217), ('cart.left', 66)) x(t, n)`, tn.id.String(), ep.String())
 	viewer := tn.of[access.Viewer]
 	viewer.get(tn.path+"/event-types/order.paid").want(200, "4,217", "Version 2", "&lt;2&gt;", "no example or schema").keep("event-type").lacks("No attempts in these days")

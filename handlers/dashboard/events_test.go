@@ -39,7 +39,7 @@ func TestAnEventShowsItsRouting(t *testing.T) {
 		t.Errorf("the replay is audited %d times", n)
 	}
 	dev.post(path+"/replay", url.Values{"endpoint": {"ep_nonsense"}}).want(http.StatusNotFound)
-	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
+	w.SQL("UPDATE events SET data = NULL WHERE id = $1", ev.String())
 	dev.get(path).want(200, "has been deleted").lacks(">Replay<")
 	dev.get(path + "/data").want(http.StatusConflict)
 }
@@ -50,7 +50,7 @@ func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
 	tn := w.tenant("A")
 	w.endpoint(tn, "https://hooks.example.com/in")
 	box, boxEndpoint := w.inboxOf(tn)
-	w.setStatus(boxEndpoint, "active")
+	w.SetStatus(boxEndpoint.String(), "active")
 	ev := w.emit(tn, "order.paid", `{"card":"canary-card"}`)
 	w.receive(tn, boxEndpoint, listen.InboxRequest{Header: http.Header{}, Body: []byte(`{"card":"canary-card"}`)})
 	path := tn.path + "/events/" + id.Event.Format(ev)

@@ -101,7 +101,7 @@ func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
 		case "/settings/transfer":
 			form = url.Values{"member": {id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'admin'", tn.id.String())))}, "confirm": {"Acme"}}
 		case "/leave":
-			w.sql("UPDATE memberships SET role = 'owner' WHERE tenant_id = $1", tn.id.String())
+			w.SQL("UPDATE memberships SET role = 'owner' WHERE tenant_id = $1", tn.id.String())
 		}
 		got := tn.of[access.Owner].post(path, form)
 		switch {

@@ -16,7 +16,7 @@ func daysAgo(n int) time.Time { return time.Now().UTC().Truncate(24*time.Hour).A
 // stored is a tenant's day in a state of being stored or restored, with some events and one delivery more.
 func (w *world) stored(tn tenant, day time.Time, state string, events int) {
 	w.t.Helper()
-	w.sql(`INSERT INTO history_days (tenant_id, day, state, counts) VALUES ($1, $2::date, $3, jsonb_build_object('events', $4::int, 'deliveries', $4::int + 1))`,
+	w.SQL(`INSERT INTO history_days (tenant_id, day, state, counts) VALUES ($1, $2::date, $3, jsonb_build_object('events', $4::int, 'deliveries', $4::int + 1))`,
 		tn.id.String(), day, state, events)
 }
 
@@ -53,7 +53,7 @@ func TestListsSayWhichDaysAreInStorageAndBringThemBack(t *testing.T) {
 		t.Errorf("the day is %s, and the audit log has %d entries", w.stateOf(w.tn, day), w.audited(w.tn, "history.restored"))
 	}
 	developer.get(w.root+"/events").want(200, name, "being brought back", "The history of "+name+" is being brought back").lacks("/restore")
-	w.sql("UPDATE history_days SET failed_at = now(), failure = 'the store is down' WHERE tenant_id = $1", w.tn.id.String())
+	w.SQL("UPDATE history_days SET failed_at = now(), failure = 'the store is down' WHERE tenant_id = $1", w.tn.id.String())
 	developer.get(w.root+"/deliveries").want(200, "The last try failed. It is repeated every ten minutes.").lacks("the store is down")
 	for _, wrong := range []string{"2020-01-01", "2020-13-01", "yesterday"} {
 		developer.post(w.root+"/history/"+wrong+"/restore", url.Values{}).want(404)
@@ -95,7 +95,7 @@ func TestAPageOfAStoredDayOffersToBringItBack(t *testing.T) {
 	w := newDesk(t)
 	day := daysAgo(20)
 	w.stored(w.tn, day, "stored", 1)
-	w.sql(`INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone)
+	w.SQL(`INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone)
 		VALUES ($1, $2::date, $2::date, $2::date + 1, 'x', '', '', 1, 1, 1, '{}', '{}', true)`, w.tn.id.String(), day)
 	u := id.New(day.Add(time.Hour), [10]byte{1})
 	name, owner := day.Format("2 January 2006"), w.as(access.Owner)

@@ -48,7 +48,7 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	viewer.get(tn.path + "/endpoints").want(200).lacks("Create test inbox")
 	path, ep := w.inboxOf(tn)
 	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", base+"/inbox/", "Send the challenge")
-	w.setStatus(ep, "active")
+	w.SetStatus(ep.String(), "active")
 	w.receive(tn, ep, listen.InboxRequest{
 		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}},
 		Body:   []byte(`{"card":"<i>unmistakable</i>"}`),
@@ -74,7 +74,7 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 		t.Errorf("%d requests are kept", n)
 	}
 	dev.get(path).want(200).lacks("unmistakable")
-	w.sql("UPDATE inbox_requests SET received_at = now() - interval '25 hours'")
+	w.SQL("UPDATE inbox_requests SET received_at = now() - interval '25 hours'")
 	dev.get(path).want(200, "Nothing has arrived yet")
 	dev.post(path+"/clear", nil).to(path)
 	for action, n := range map[string]int{"endpoint.create": 1, "endpoint.inbox_answer": 1, "endpoint.inbox_empty": 1} {

@@ -18,7 +18,7 @@ func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
 	dev := tn.of[access.Developer]
 	tn.of[access.Viewer].get(tn.path + "/keys").want(http.StatusForbidden)
 	// the one that the tenant started with
-	w.sql("UPDATE api_keys SET revoked_at = now() WHERE tenant_id = $1", tn.id.String())
+	w.SQL("UPDATE api_keys SET revoked_at = now() WHERE tenant_id = $1", tn.id.String())
 	dev.get(tn.path+"/keys/new").want(200, `value="events:write" checked`, "Emit events")
 	dev.post(tn.path+"/keys", url.Values{"name": {" "}, "expires_at": {"2020-01-01T00:00"}}).want(400, "A key needs at least one scope", "in the past", `value="2020-01-01T00:00"`)
 	dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"tenants:write"}}).want(400, "Only platform keys can have the scope", `value="Shop"`)

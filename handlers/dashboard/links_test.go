@@ -45,6 +45,6 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 	if _, _, err := accounts.OpenPortalLink(t.Context(), w.db, token, "192.0.2.1", "test"); err == nil {
 		t.Error("a revoked link opens")
 	}
-	w.sql(`UPDATE platform SET settings = '{"features":{"portal":false}}'`)
+	w.SQL(`UPDATE platform SET settings = '{"features":{"portal":false}}'`)
 	admin.post(page, form).want(http.StatusForbidden, "turned off on this server", `value="Shop &lt;b&gt;"`)
 }

@@ -40,7 +40,7 @@ func TestChartsShowTheRangeOfTheAddress(t *testing.T) {
 	tn := w.tenant("A")
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
 	for _, ago := range []string{"5 minutes", "3 hours", "3 days"} {
-		w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+		w.SQL(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 			SELECT $1, $2, x.width, to_timestamp(floor(extract(epoch FROM now() - $3::interval) / x.width) * x.width), 'order.paid', 6, 100, 1000 FROM (VALUES (60), (3600)) x(width)`,
 			tn.id.String(), ep.String(), ago)
 	}

@@ -15,8 +15,8 @@ func TestAShorterRetentionAsksBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)
-	w.sql("UPDATE tenants SET retention_days = 90")
-	w.sql("INSERT INTO books (tenant_id, day, events) VALUES ($1, current_date - 50, 1234), ($1, current_date - 3, 7), ($1, current_date - 200, 5)", w.tn.id.String())
+	w.SQL("UPDATE tenants SET retention_days = 90")
+	w.SQL("INSERT INTO books (tenant_id, day, events) VALUES ($1, current_date - 50, 1234), ($1, current_date - 3, 7), ($1, current_date - 200, 5)", w.tn.id.String())
 	form := url.Values{"name": {"Typed"}, "retention_days": {"30"}}
 	owner.post(w.root+"/settings", form).want(http.StatusConflict, "Not saved yet", "1,234 events are older than 30 days", `name="delete_beyond"`, `value="30"`, `value="Typed"`).keep("settings-beyond")
 	days := func() int {
@@ -79,6 +79,6 @@ func TestSettingsSayWhichContactsHaveNotAgreed(t *testing.T) {
 	if to := one[string](w.world, "SELECT string_agg(recipient, ' ' ORDER BY recipient) FROM mails WHERE kind = 'confirm_contact'"); to != "night@xn--bcher-kva.example ops@example.com" {
 		t.Errorf("asked were %q", to)
 	}
-	w.sql("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT id, c, 'contact.confirmed', true FROM tenants, unnest(ARRAY['ops@example.com', 'night@xn--bcher-kva.example']) c WHERE id = $1", w.tn.id.String())
+	w.SQL("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT id, c, 'contact.confirmed', true FROM tenants, unnest(ARRAY['ops@example.com', 'night@xn--bcher-kva.example']) c WHERE id = $1", w.tn.id.String())
 	owner.get(w.root + "/settings").want(200).lacks("Not confirmed yet")
 }

@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,12 +11,12 @@ import (
 
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
-	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/openid"
 	"posthorn/tools/optest"
+	"posthorn/tools/webtest"
 	"posthorn/worker/send"
 )
 
@@ -25,27 +24,14 @@ import (
 func ssoWorld(t *testing.T, records map[string][]string) *world {
 	t.Helper()
 	w := newWorld(t)
-	policy, err := egress.ParseAllow("127.0.0.0/8")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kit := handlers.New(handlers.Config{
-		DB:       w.db,
-		Log:      slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
-		Now:      time.Now,
-		BaseURL:  base,
-		Sessions: handlers.NewSessions(w.db, base),
-		Keys:     w.ring,
-	})
-	engine := kit.NewEngine()
-	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
+	w.engine = webtest.Serve(w.Config(time.Now, base), dashboard.Routes(dashboard.Deps{
 		DB:      w.db,
 		Keys:    w.ring,
 		BaseURL: base,
-		Log:     slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil)),
+		Log:     w.Logger,
 		Now:     time.Now,
-		Egress:  policy,
-		OpenID:  openid.New(send.NewClient(policy), time.Now),
+		Egress:  w.Egress,
+		OpenID:  openid.New(send.NewClient(w.Egress), time.Now),
 		LookupTXT: func(_ context.Context, name string) ([]string, error) {
 			if texts, ok := records[name]; ok {
 				return texts, nil
@@ -53,7 +39,6 @@ func ssoWorld(t *testing.T, records map[string][]string) *world {
 			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 		},
 	}))
-	w.engine = engine
 	return w
 }
 
@@ -107,7 +92,7 @@ func TestAnOwnerSetsUpSingleSignOn(t *testing.T) {
 	if n := one[int](w, "SELECT count(*) FROM sso_connections"); n != 0 {
 		t.Fatalf("%d connections are stored", n)
 	}
-	w.sql("UPDATE people SET password = 'a hash' WHERE id IN (SELECT person_id FROM memberships WHERE role = 'owner')")
+	w.SQL("UPDATE people SET password = 'a hash' WHERE id IN (SELECT person_id FROM memberships WHERE role = 'owner')")
 	member := id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'owner'", tn.id.String())))
 	owner.post(root, form("sso_only", "true", "break_glass", member)).to(root)
 	owner.get(root).want(200, "A secret is stored", "eng = developer", `value="1.5"`).lacks(op.Secret)
@@ -125,7 +110,7 @@ func TestAnOwnerSetsUpSingleSignOn(t *testing.T) {
 		t.Error("another provider got the secret of the first")
 	}
 	// The stored accounts are deleted when the client changes.
-	w.sql("INSERT INTO sso_identities (tenant_id, subject, person_id, created_at, seen_at) SELECT tenant_id, 'x', person_id, now(), now() FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
+	w.SQL("INSERT INTO sso_identities (tenant_id, subject, person_id, created_at, seen_at) SELECT tenant_id, 'x', person_id, now(), now() FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
 	owner.post(root, form("client_id", "b", "issuer", other.URL)).to(root)
 	if n := one[int](w, "SELECT count(*) FROM sso_identities"); n != 0 {
 		t.Error("the accounts of another client are still known")
@@ -184,7 +169,7 @@ func TestADomainIsVerifiedByItsRecord(t *testing.T) {
 	if _, err := accounts.TenantOfDomain(t.Context(), w.db, "acme.test"); err == nil {
 		t.Error("a tenant without a provider was found")
 	}
-	w.sql("INSERT INTO sso_connections (tenant_id, issuer, client_id, session_seconds, created_at, updated_at) VALUES ($1, 'https://a.example', 'x', 3600, now(), now())", other.id.String())
+	w.SQL("INSERT INTO sso_connections (tenant_id, issuer, client_id, session_seconds, created_at, updated_at) VALUES ($1, 'https://a.example', 'x', 3600, now(), now())", other.id.String())
 	if got, err := accounts.TenantOfDomain(t.Context(), w.db, "acme.test"); err != nil || got != other.id {
 		t.Errorf("found %s, %v", got, err)
 	}

@@ -19,8 +19,8 @@ func TestAnEndpointDisabledFor401sCountsThem(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
-	w.sql("UPDATE endpoints SET status = 'disabled', status_reason = 'auth', status_at = now() WHERE id = $1", ep.String())
-	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, auth_streak, last_status, last_failure_at, first_failure_at)
+	w.SQL("UPDATE endpoints SET status = 'disabled', status_reason = 'auth', status_at = now() WHERE id = $1", ep.String())
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, auth_streak, last_status, last_failure_at, first_failure_at)
 		VALUES ($1, $2, 10, 401, now(), now() - interval '1 hour')`, tn.id.String(), ep.String())
 	page := tn.of[access.Owner].get(tn.path+"/endpoints/"+id.Endpoint.Format(ep)).want(http.StatusOK, "Endpoint disabled").lacks("breaker is closed")
 	_, failures, _ := strings.Cut(page.Body, "Failures in a row")
@@ -39,9 +39,9 @@ func TestAnEventHidesEndpointsDeletedLongBefore(t *testing.T) {
 		w.endpoint(tn, "https://hooks.example.com/in", func(s *endpoint.Settings) { s.Description, s.EventTypes = name, []string{"cart.*"} })
 	}
 	ev := w.emit(tn, "order.paid", `{}`)
-	w.sql("UPDATE endpoints SET deleted_at = now() - interval '1 hour' WHERE description IN ('deleted an hour before', 'ended listener')")
-	w.sql("UPDATE endpoints SET kind = 'listen' WHERE description = 'ended listener'")
-	w.sql("UPDATE endpoints SET deleted_at = now() - interval '2 days' WHERE description = 'deleted long before'")
+	w.SQL("UPDATE endpoints SET deleted_at = now() - interval '1 hour' WHERE description IN ('deleted an hour before', 'ended listener')")
+	w.SQL("UPDATE endpoints SET kind = 'listen' WHERE description = 'ended listener'")
+	w.SQL("UPDATE endpoints SET deleted_at = now() - interval '2 days' WHERE description = 'deleted long before'")
 	tn.of[access.Owner].get(tn.path+"/events/"+id.Event.Format(ev)).want(http.StatusOK, "present endpoint", "deleted an hour before").
 		lacks("deleted long before", "ended listener")
 }
@@ -54,7 +54,7 @@ func TestAnOpenPageOfARemovedMemberIsLoadedAgain(t *testing.T) {
 	tn := w.tenant("A")
 	viewer := tn.of[access.Viewer]
 	viewer.get(tn.path+"/live", "HX-Request", "true").want(http.StatusOK)
-	w.sql("DELETE FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
+	w.SQL("DELETE FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String())
 	viewer.get(tn.path+"/live", "HX-Request", "true").want(http.StatusNotFound)
 	viewer.get(tn.path+"/").want(http.StatusNotFound, "<main", "doesn&#39;t exist, was deleted, or belongs to another tenant")
 	script, err := os.ReadFile(filepath.Join("..", "..", "static", "js", "app.js"))

@@ -29,7 +29,7 @@ type operator struct {
 func (w *world) operator() operator {
 	w.t.Helper()
 	o := operator{id: db.NewID()}
-	w.sql("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", o.id.String(), o.id.String()+"@example.com")
+	w.SQL("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", o.id.String(), o.id.String()+"@example.com")
 	o.browser = w.signedIn(accounts.NewSession{Operator: &o.id, Life: time.Hour})
 	o.cookie.Name = handlers.NewSessions(w.db, base).Cookie(account.Operator)
 	o.session = id.UUID(one[[16]byte](w, "SELECT id FROM sessions WHERE operator_id = $1", o.id.String()))
@@ -168,7 +168,7 @@ func TestAVisitEndsAndIsLimitedToOneTenant(t *testing.T) {
 	if w.audited(mine, "view_as.ended") != 1 {
 		t.Error("the look at the first tenant did not end with the second")
 	}
-	w.sql("UPDATE operator_views SET began_at = began_at - interval '61 minutes', expires_at = expires_at - interval '61 minutes'")
+	w.SQL("UPDATE operator_views SET began_at = began_at - interval '61 minutes', expires_at = expires_at - interval '61 minutes'")
 	closed(other)
 	o.looksAt(other)
 	if _, err := accounts.EndView(t.Context(), w.db, o.session, o.author()); err != nil {
@@ -176,7 +176,7 @@ func TestAVisitEndsAndIsLimitedToOneTenant(t *testing.T) {
 	}
 	closed(other)
 	o.looksAt(other)
-	w.sql("DELETE FROM sessions WHERE id = $1", o.session.String())
+	w.SQL("DELETE FROM sessions WHERE id = $1", o.session.String())
 	if got := o.get(other.path + "/deliveries"); got.Status != http.StatusSeeOther {
 		t.Errorf("a look outlives its session: %d", got.Status)
 	}

@@ -1,17 +1,13 @@
 package dashboard_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,15 +28,16 @@ import (
 	"posthorn/handlers/dashboard"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/pagetest"
-	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-const base = "http://127.0.0.1:8080"
+const base = webtest.Base
 
 // world is the dashboard with its own database. No worker runs: tests write by hand what one does to a delivery.
 type world struct {
+	*webtest.World
 	t      *testing.T
 	url    string
 	db     *db.DB
@@ -48,62 +45,24 @@ type world struct {
 	commit *emit.Committer
 	engine http.Handler
 	routes []handlers.Route
-	log    *bytes.Buffer
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  *bytes.Buffer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
+	log    *webtest.Log
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, log: &bytes.Buffer{}, url: schematest.Clone(t)}
-	var err error
-	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.db.Close)
-	if w.ring, err = seal.NewRing(seal.Generate([32]byte{7})); err != nil {
-		t.Fatal(err)
-	}
-	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
-	w.commit = emit.New(emit.Config{DB: w.db, Log: logger})
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = w.commit.Run(ctx)
-	}()
-	t.Cleanup(func() { stop(); <-done })
-	kit := handlers.New(handlers.Config{
-		DB:            w.db,
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now),
-		Log:           logger,
-		Now:           time.Now,
-		BaseURL:       base,
-		Sessions:      handlers.NewSessions(w.db, base),
-		Keys:          w.ring,
-	})
+	shared := webtest.New(t)
+	w := &world{World: shared, t: t, url: shared.URL, db: shared.DB, ring: shared.Ring, log: shared.Log, commit: shared.Committer()}
 	w.routes = dashboard.Routes(dashboard.Deps{
 		DB:      w.db,
 		Keys:    w.ring,
 		BaseURL: base,
-		Log:     logger,
+		Log:     w.Logger,
 		Now:     time.Now,
 		Emitter: w.commit,
 		Export:  api.NewExporter(api.Deps{DB: w.db, Keys: w.ring, Now: time.Now}),
 	})
-	engine := kit.NewEngine()
-	kit.Mount(engine, w.routes)
-	w.engine = engine
-	w.sql("INSERT INTO workers (id, name) VALUES ($1, 'a worker')", db.NewID())
+	w.engine = webtest.Serve(w.Config(time.Now, base), w.routes)
+	w.Worker()
 	return w
 }
 
@@ -116,11 +75,8 @@ type tenant struct {
 
 func (w *world) tenant(name string) tenant {
 	w.t.Helper()
-	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	tn := tenant{id: row.ID, path: "/t/" + id.Tenant.Format(row.ID), of: map[access.Role]*browser{}}
+	uuid, _ := w.Tenant(name)
+	tn := tenant{id: uuid, path: "/t/" + id.Tenant.Format(uuid), of: map[access.Role]*browser{}}
 	for _, role := range access.Roles() {
 		tn.of[role] = w.member(tn, role)
 	}
@@ -273,39 +229,14 @@ func (b *browser) next(path string, form url.Values) *page {
 	return b.get(b.post(path, form).to("/"))
 }
 
-// sql runs a statement as a role that sees all tenants.
-func (w *world) sql(statement string, args ...any) {
+func one[T any](w *world, query string, args ...any) T {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
-		_, err := c.Exec(w.t.Context(), statement, args...)
-		return err
-	})
-}
-
-func one[T any](w *world, query string, args ...any) (v T) {
-	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error { return c.QueryRow(w.t.Context(), query, args...).Scan(&v) })
-	return v
-}
-
-func (w *world) connection(do func(*pgx.Conn) error) {
-	w.t.Helper()
-	c, err := pgx.Connect(w.t.Context(), w.url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() { _ = c.Close(context.Background()) }()
-	if _, err := c.Exec(w.t.Context(), "SET search_path = posthorn; SET ROLE posthorn_console"); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := do(c); err != nil {
-		w.t.Fatal(err)
-	}
+	return webtest.One[T](w.World, query, args...)
 }
 
 func (w *world) audited(tn tenant, action string) int {
 	w.t.Helper()
-	return one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = $2", tn.id.String(), action)
+	return w.Audited(tn.id, action)
 }
 
 // endpoint creates an active endpoint.
@@ -332,15 +263,8 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.setStatus(ep, "active")
+	w.SetStatus(ep.String(), "active")
 	return ep
-}
-
-// setStatus changes a status as jobs and members do.
-func (w *world) setStatus(ep id.UUID, status string) {
-	w.t.Helper()
-	w.sql("UPDATE endpoints SET status = $2, verified_at = now() WHERE id = $1", ep.String(), status)
-	w.sql("UPDATE lanes SET held = $2 <> 'active', rev = rev + 1 WHERE endpoint_id = $1", ep.String(), status)
 }
 
 // emit stores an event and returns its id.
@@ -356,7 +280,7 @@ func (w *world) emit(tn tenant, kind, data string) id.UUID {
 // delivery is the newest delivery of an event.
 func (w *world) delivery(ev id.UUID) (uuid id.UUID) {
 	w.t.Helper()
-	w.connection(func(c *pgx.Conn) error {
+	w.Connection(func(c *pgx.Conn) error {
 		return c.QueryRow(w.t.Context(), "SELECT id FROM deliveries WHERE event_id = $1 ORDER BY id DESC LIMIT 1", ev.String()).Scan((*[16]byte)(&uuid))
 	})
 	return uuid
@@ -377,20 +301,20 @@ type tried struct {
 func (w *world) attempt(dlv id.UUID, a tried) {
 	w.t.Helper()
 	uuid := db.NewID()
-	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us,
+	w.SQL(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us,
 		read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
 		SELECT tenant_id, $2, $3, id, endpoint_id, attempts + 1, $4, $5, 1200, 8000, 21000, 40000, 300, 70500,
 			'https://hooks.example.com/in?key=***', 'standard', 'v1,c2lnbmVk', nullif($6, ''), nullif($7, '')::bytea, nullif($8, '')
 		FROM deliveries WHERE id = $1`, dlv.String(), uuid.Time(), uuid.String(), a.status, a.failure, a.headers, a.answer, a.error)
-	w.sql(`UPDATE deliveries SET attempts = attempts + 1, last_status = $2, last_failure = $3, status = CASE WHEN $4 = 0 THEN 1 ELSE $4 END, reason = $5,
+	w.SQL(`UPDATE deliveries SET attempts = attempts + 1, last_status = $2, last_failure = $3, status = CASE WHEN $4 = 0 THEN 1 ELSE $4 END, reason = $5,
 		settled_at = CASE WHEN $4 = 0 THEN NULL ELSE now() END WHERE id = $1`, dlv.String(), a.status, a.failure, a.terminal, a.reason)
 	if a.terminal == 0 {
-		w.sql("UPDATE queue SET state = 1, due_at = now() + interval '1 hour', attempts = attempts + 1 WHERE delivery_id = $1", dlv.String())
+		w.SQL("UPDATE queue SET state = 1, due_at = now() + interval '1 hour', attempts = attempts + 1 WHERE delivery_id = $1", dlv.String())
 		return
 	}
-	w.sql("DELETE FROM queue WHERE delivery_id = $1", dlv.String())
+	w.SQL("DELETE FROM queue WHERE delivery_id = $1", dlv.String())
 	if a.terminal == 3 {
-		w.sql(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+		w.SQL(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
 			SELECT tenant_id, id, endpoint_id, event_type, reason FROM deliveries WHERE id = $1`, dlv.String())
 	}
 }
@@ -402,5 +326,5 @@ func (w *world) setting(tn tenant, name string, value any) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.sql("UPDATE tenants SET settings = settings || $2::jsonb WHERE id = $1", tn.id.String(), string(text))
+	w.SQL("UPDATE tenants SET settings = settings || $2::jsonb WHERE id = $1", tn.id.String(), string(text))
 }

@@ -2,7 +2,6 @@ package mailbox_test
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,19 +13,18 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
-	"posthorn/db/seal"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/show"
-	"posthorn/handlers"
 	"posthorn/handlers/mailbox"
 	"posthorn/tools/dbtest"
-	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 type world struct {
+	*webtest.World
 	t      *testing.T
 	db     *db.DB
 	links  accounts.Links
@@ -38,32 +36,11 @@ const cronSecret = "canary-cron-secret-0123456789"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	d, err := db.Open(t.Context(), schematest.Clone(t), db.Options{MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Close)
-	ring, err := seal.NewRing("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
-	kit := handlers.New(handlers.Config{
-		DB:            d,
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now),
-		Sessions:      handlers.NewSessions(d, base),
-		BaseURL:       base,
-		Log:           log,
-		Now:           time.Now,
-	})
-	engine := kit.NewEngine()
-	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
-	tenant, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, db: d, links: accounts.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
+	shared := webtest.New(t)
+	w := &world{World: shared, t: t, db: shared.DB, links: accounts.Links{BaseURL: base, Keys: shared.Ring}}
+	w.engine = webtest.Serve(w.Config(time.Now, base), mailbox.Routes(mailbox.Deps{DB: w.db, Keys: w.Ring, CronSecret: cronSecret}))
+	w.tenant, _ = w.Tenant("Acme")
 	if status, _ := w.ask("POST", w.link(notice.Digest), url.Values{"confirm": {"1"}}); status != http.StatusOK {
 		t.Fatalf("the contact could not agree: %d", status)
 	}

@@ -1,9 +1,7 @@
 package cli_test
 
 import (
-	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,15 +12,11 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/emit"
-	"posthorn/db/seal"
-	"posthorn/db/sql"
 	"posthorn/domain/access"
-	"posthorn/domain/egress"
 	"posthorn/domain/id"
-	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/tools/dbtest"
-	"posthorn/tools/schematest"
+	"posthorn/tools/webtest"
 	"posthorn/worker"
 )
 
@@ -33,6 +27,7 @@ const patience = time.Minute
 
 // world is a Posthorn with its worker and its own database, reached over HTTP.
 type world struct {
+	*webtest.World
 	t      *testing.T
 	db     *db.DB
 	url    string
@@ -42,57 +37,35 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	url := schematest.Clone(t)
-	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 8, Name: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Close)
-	ring, err := seal.NewRing(seal.Generate([32]byte{7}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	allow, err := egress.ParseAllow("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	quiet := slog.New(slog.DiscardHandler)
-	w := &world{t: t, db: d}
+	shared := webtest.New(t)
+	w := &world{World: shared, t: t, db: shared.DB}
 	delivering := worker.New(worker.Config{
-		DB:        d,
-		ListenURL: url,
-		Log:       quiet,
-		Egress:    allow,
-		Keys:      ring,
+		DB:        w.db,
+		ListenURL: w.URL,
+		Log:       w.Logger,
+		Egress:    w.Egress,
+		Keys:      w.Ring,
 		Name:      t.Name(),
 	})
-	w.run(delivering.Run)
+	w.Run(delivering.Run)
 	committer := emit.New(emit.Config{
-		DB:           d,
-		Log:          quiet,
+		DB:           w.db,
+		Log:          w.Logger,
 		OnCommit:     delivering.Committed,
 		BeforeCommit: delivering.BeforeCommit,
 	})
-	w.run(committer.Run)
-	kit := handlers.New(handlers.Config{
-		DB:            d,
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet, time.Now),
-		Log:           quiet,
-		Now:           time.Now,
-	})
-	engine := kit.NewEngine()
-	kit.Mount(engine, api.Routes(api.Deps{
-		DB:      d,
+	w.Run(committer.Run)
+	w.engine = webtest.Serve(w.Config(time.Now, ""), api.Routes(api.Deps{
+		DB:      w.db,
 		Emitter: committer,
-		Egress:  allow,
-		Keys:    ring,
-		Log:     quiet,
+		Egress:  w.Egress,
+		Keys:    w.Ring,
+		Log:     w.Logger,
 		Now:     time.Now,
 	}))
-	w.engine = engine
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.before == nil || !w.before(rw, r) {
-			engine.ServeHTTP(rw, r)
+			w.engine.ServeHTTP(rw, r)
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -100,40 +73,16 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) run(part func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = part(ctx)
-	}()
-	w.t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-}
-
 // tenant makes a tenant and a client with its key.
 func (w *world) tenant(options ...client.Option) (*client.Client, string) {
 	w.t.Helper()
-	row, key, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return w.client(key, options...), id.Tenant.Format(row.ID)
+	tenant, key := w.Tenant("Acme")
+	return w.client(key, options...), id.Tenant.Format(tenant)
 }
 
 func (w *world) platform() *client.Client {
 	w.t.Helper()
-	var key string
-	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
-		_, key, err = accounts.MakeKey(w.t.Context(), q, accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
-		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return w.client(key)
+	return w.client(w.MakeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()}))
 }
 
 func (w *world) client(key string, options ...client.Option) *client.Client {
@@ -156,14 +105,10 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// eventually polls until the result is true.
+// eventually is dbtest.Eventually within a time that nothing takes.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !yes(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to be that %s", what)
-		}
-	}
+	dbtest.Eventually(t, patience, what, yes)
 }
 
 // receiver verifies requests and sends them on.
