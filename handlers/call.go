@@ -59,6 +59,46 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	return id.UUID{}, fault.ErrNotFound
 }
 
+// pathKinds are the objects that path parameters name.
+var pathKinds = map[string]id.Kind{
+	"attempt_id":       id.Attempt,
+	"delivery_id":      id.Delivery,
+	EndpointParam:      id.Endpoint,
+	"event_id":         id.Event,
+	"rejected_id":      id.Event,
+	"invitation_id":    id.Invitation,
+	"job_id":           id.Job,
+	"key_id":           id.Key,
+	"mail_id":          id.Mail,
+	"member_id":        id.Member,
+	"pause_id":         id.Pause,
+	"portal_link_id":   id.PortalLink,
+	"inbox_request_id": id.Received,
+	"session_id":       id.Session,
+	TenantParam:        id.Tenant,
+}
+
+// checkIDs returns ErrNotFound if a path has a text in the place of an id, except in the API: see ID.
+func (c *Call) checkIDs() error {
+	for _, p := range c.Params {
+		if kind, known := pathKinds[p.Key]; known {
+			if _, err := c.ID(kind, p.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PathID is the id in a path parameter, as ID reads it. A handler runs only with readable ids.
+func (c *Call) PathID(param string) id.UUID {
+	uuid, err := c.ID(pathKinds[param], param)
+	if err != nil {
+		return id.None
+	}
+	return uuid
+}
+
 // FindEndpoint finds the endpoint of the call's tenant that a request names by Posthorn's id or by its external id. Any
 // other text is id.None, which selects nothing.
 func (c *Call) FindEndpoint(text string) (id.UUID, error) {

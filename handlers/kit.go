@@ -302,6 +302,9 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		}
 		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), requestID(c)
 		err := k.letIn(call, r.Access)
+		if err == nil {
+			err = call.checkIDs()
+		}
 		var body *countedBody
 		if err == nil {
 			body, err = k.count(call)

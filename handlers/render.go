@@ -55,6 +55,12 @@ func (c *Call) Redirect(path string) error {
 	return nil
 }
 
+// Done redirects to a page that says once what was done.
+func (c *Call) Done(path, text string) error {
+	c.Flash(text)
+	return c.Redirect(path)
+}
+
 // Form reads the fields of a form, up to the route's limit. It rejects any other body.
 func (c *Call) Form() (url.Values, error) {
 	body, err := c.Body()

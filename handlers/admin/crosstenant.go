@@ -105,16 +105,10 @@ const attemptsShown = 50
 // showDelivery shows the history of a delivery. Requests and responses belong to the tenant. They are shown only in its
 // dashboard, where the audit log records the visit.
 func (a *admin) showDelivery(c *handlers.Call) error {
-	tenant, err := c.ID(id.Tenant, tenantParam)
-	if err != nil {
-		return err
-	}
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
+	tenant := c.PathID(tenantParam)
+	deliveryID := c.PathID("delivery_id")
 	var v console.DeliveryView
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		v.DeliveryDetail, err = deliveries.ReadDetail(c.Ctx(), q, tenant, deliveryID, attemptsShown)
 		return err
 	})
@@ -171,16 +165,10 @@ func filterStatus(wrong map[string]string) int {
 
 // showEvent shows the deliveries of an event, without its data.
 func (a *admin) showEvent(c *handlers.Call) error {
-	tenant, err := c.ID(id.Tenant, tenantParam)
-	if err != nil {
-		return err
-	}
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	tenant := c.PathID(tenantParam)
+	eventID := c.PathID("event_id")
 	var v console.EventView
-	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Event, err = deliveries.ReadEventOfTenant(c.Ctx(), q, tenant, eventID); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -113,10 +112,7 @@ func (a *admin) createKey(c *handlers.Call) error {
 
 // revokeKey revokes a platform key. If two operators revoke it together, one does, and both see that it is revoked.
 func (a *admin) revokeKey(c *handlers.Call) error {
-	keyID, err := c.ID(id.Key, "key_id")
-	if err != nil {
-		return err
-	}
+	keyID := c.PathID("key_id")
 	key, err := accounts.EndPlatformKey(c.Ctx(), a.DB, keyID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "Platform key not found.")
@@ -124,6 +120,5 @@ func (a *admin) revokeKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Revoked: " + key.Name + ".")
-	return c.Redirect(Root + "/keys")
+	return c.Done(Root+"/keys", "Revoked: "+key.Name+".")
 }

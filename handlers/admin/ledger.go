@@ -91,13 +91,11 @@ func (a *admin) acceptDiscrepancy(c *handlers.Call) error {
 	case err != nil:
 		return gone(err)
 	}
-	c.Flash("Discrepancy accepted. It stays on record and raises no alert unless something else differs.")
-	return c.Redirect(ledgerPath)
+	return c.Done(ledgerPath, "Discrepancy accepted. It stays on record and raises no alert unless something else differs.")
 }
 
 func differenceChanged(c *handlers.Call) error {
-	c.Flash(maintenance.ErrDiscrepancyChanged.Error())
-	return c.Redirect(ledgerPath)
+	return c.Done(ledgerPath, maintenance.ErrDiscrepancyChanged.Error())
 }
 
 // refuseAcceptance shows the page again with what is wrong with the reason.

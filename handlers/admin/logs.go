@@ -87,15 +87,11 @@ func tenantOrNone(p handlers.Page) *id.UUID {
 
 // sendMailAgain starts a new series of tries for a mail that failed permanently.
 func (a *admin) sendMailAgain(c *handlers.Call) error {
-	mailID, err := c.ID(id.Mail, "mail_id")
-	if err != nil {
-		return err
-	}
+	mailID := c.PathID("mail_id")
 	if err := accounts.ResendMail(c.Ctx(), a.DB, mailID, c.Author()); err != nil {
 		return err
 	}
-	c.Flash("The email will be sent again.")
-	return c.Redirect(Root + "/mail")
+	return c.Done(Root+"/mail", "The email will be sent again.")
 }
 
 // doer names an actor: an operator's name, or else the kind of the actor and its id.

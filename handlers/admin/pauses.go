@@ -196,10 +196,7 @@ func readPause(scope, of string) (p pause.Pause, err error) {
 }
 
 func (a *admin) resumeDispatch(c *handlers.Call) error {
-	pauseID, err := c.ID(id.Pause, "pause_id")
-	if err != nil {
-		return accounts.ErrPauseEnded
-	}
+	pauseID := c.PathID("pause_id")
 	w, err := readAdminForm(c, 0)
 	if err != nil {
 		return err
@@ -213,13 +210,11 @@ func (a *admin) resumeDispatch(c *handlers.Call) error {
 		}
 		return err
 	}
-	c.Flash("The pause has ended. Waiting deliveries are sent at their endpoints' own rates.")
-	return c.Redirect(pausesPath)
+	return c.Done(pausesPath, "The pause has ended. Waiting deliveries are sent at their endpoints' own rates.")
 }
 
 func pauseEnded(c *handlers.Call) error {
-	c.Flash("This pause has already ended.")
-	return c.Redirect(pausesPath)
+	return c.Done(pausesPath, "This pause has already ended.")
 }
 
 // refuseResume shows the pauses with what is wrong with the reason for resuming.

@@ -123,8 +123,7 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 		Texts: settingTexts(form, settings.Fields()),
 	}, c.Author())
 	if err == nil {
-		c.Flash("Settings saved.")
-		return c.Redirect(Root + "/settings")
+		return c.Done(Root+"/settings", "Settings saved.")
 	}
 	if not := handlers.NotInput(err); not != nil {
 		return not
@@ -202,8 +201,7 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 		})
 	}
 	if err == nil {
-		c.Flash("Settings saved.")
-		return c.Redirect(tenantPath(w.tenant))
+		return c.Done(tenantPath(w.tenant), "Settings saved.")
 	}
 	if not := handlers.NotInput(err); not != nil {
 		return gone(not)

@@ -126,10 +126,7 @@ func TestTheProviderNamesOperators(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := q.SetOperatorPassword(t.Context(), sql.SetOperatorPasswordParams{
-				ID:       row.ID,
-				Password: &hash,
-			}); err != nil {
+			if err := q.SetOperatorPassword(t.Context(), &hash, row.ID); err != nil {
 				return err
 			}
 		}

@@ -67,6 +67,5 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 			v.End.Reason.Value, v.End.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	c.Flash(t.Name + " is deleted. Its data is erased within minutes.")
-	return c.Redirect(Root + "/tenants")
+	return c.Done(Root+"/tenants", t.Name+" is deleted. Its data is erased within minutes.")
 }

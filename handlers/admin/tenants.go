@@ -119,10 +119,7 @@ const (
 )
 
 func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
-	tenantID, err := c.ID(id.Tenant, tenantParam)
-	if err != nil {
-		return v, err
-	}
+	tenantID := c.PathID(tenantParam)
 	var t show.Tenant
 	var found []show.PlatformEndpoint
 	var books []show.Books
@@ -235,6 +232,5 @@ func (a *admin) setState(c *handlers.Call, state account.TenantState, done strin
 	if err != nil {
 		return gone(err)
 	}
-	c.Flash(t.Name + " is " + done + ".")
-	return c.Redirect(tenantPath(w.tenant))
+	return c.Done(tenantPath(w.tenant), t.Name+" is "+done+".")
 }

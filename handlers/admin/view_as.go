@@ -88,14 +88,12 @@ func (a *admin) actInView(c *handlers.Call) error {
 	}
 	err = accounts.ActInView(c.Ctx(), a.DB, c.Actor.Session.ID, tenantID, w.reason, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		c.Flash("Your view of this tenant has ended. Start again with a reason.")
-		return c.Redirect(tenantPath(tenantID))
+		return c.Done(tenantPath(tenantID), "Your view of this tenant has ended. Start again with a reason.")
 	}
 	if err != nil {
 		return err
 	}
-	c.Flash("You can make changes now. Each change is recorded in the tenant's audit log under your name.")
-	return c.Redirect("/t/" + id.Tenant.Format(tenantID) + "/")
+	return c.Done("/t/"+id.Tenant.Format(tenantID)+"/", "You can make changes now. Each change is recorded in the tenant's audit log under your name.")
 }
 
 // refuseAct shows the form again with the reason's error.
@@ -126,12 +124,10 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 func (a *admin) endView(c *handlers.Call) error {
 	tenantID, err := accounts.EndView(c.Ctx(), a.DB, c.Actor.Session.ID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		c.Flash("You aren't viewing a tenant.")
-		return c.Redirect(Root + "/tenants")
+		return c.Done(Root+"/tenants", "You aren't viewing a tenant.")
 	}
 	if err != nil {
 		return err
 	}
-	c.Flash("You've stopped viewing the tenant.")
-	return c.Redirect(tenantPath(tenantID))
+	return c.Done(tenantPath(tenantID), "You've stopped viewing the tenant.")
 }

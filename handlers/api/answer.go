@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"unicode/utf8"
@@ -46,23 +47,66 @@ type page[V any] struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// respond responds with what a transaction of the caller's tenant returns.
+func respond[T, V any](c *handlers.Call, status int, fn func(*db.Tx) (T, error), encode func(T) V) error {
+	var found T
+	err := c.Tx(func(q *db.Tx) (err error) {
+		found, err = fn(q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(status, encode(found))
+}
+
+// get responds with the object of the caller's tenant that a path names.
+func get[T, V any](
+	c *handlers.Call,
+	param string,
+	read func(ctx context.Context, q *db.Tx, tenant, object id.UUID) (T, error),
+	encode func(T) V,
+) error {
+	object := c.PathID(param)
+	return respond(c, http.StatusOK, func(q *db.Tx) (T, error) {
+		return read(c.Ctx(), q, c.Actor.Tenant, object)
+	}, encode)
+}
+
+// end does something to the object that a path names, and responds without a body.
+func end(c *handlers.Call, param string, do func(q *db.Tx, object id.UUID) error) error {
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	if err := c.Tx(func(q *db.Tx) error { return do(q, c.PathID(param)) }); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+// ranged reads a list of the caller's tenant that has no filters.
+func ranged[T any](
+	c *handlers.Call,
+	read func(ctx context.Context, q *db.Tx, tenant id.UUID, r show.Range) (show.Page[T], error),
+) func(*db.Tx, handlers.Page) (show.Page[T], error) {
+	return func(q *db.Tx, p handlers.Page) (show.Page[T], error) {
+		return read(c.Ctx(), q, c.Actor.Tenant, p.Range)
+	}
+}
+
 // list responds with a page of a list of the caller's tenant.
 func list[T, V any](c *handlers.Call, l handlers.List, read func(*db.Tx, handlers.Page) (show.Page[T], error), encode func(T) V) error {
 	p, err := c.Page(l)
 	if err != nil {
 		return err
 	}
-	var found show.Page[T]
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = read(q, p)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, page[V]{
-		Data:       views(found.Rows, encode),
-		NextCursor: cursorOrNull(p.Cursor(found.Next)),
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Page[T], error) {
+		return read(q, p)
+	}, func(found show.Page[T]) page[V] {
+		return page[V]{
+			Data:       views(found.Rows, encode),
+			NextCursor: cursorOrNull(p.Cursor(found.Next)),
+		}
 	})
 }
 

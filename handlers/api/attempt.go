@@ -6,24 +6,17 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/access"
-	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
 // getAttempt responds with one attempt and the request that it sent.
 func (a *api) getAttempt(c *handlers.Call) error {
-	of, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
-	attemptID, err := c.ID(id.Attempt, "attempt_id")
-	if err != nil {
-		return err
-	}
+	of := c.PathID("delivery_id")
+	attemptID := c.PathID("attempt_id")
 	var t show.Attempt
 	var r show.Request
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) error {
 		d, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, of)
 		if err != nil {
 			return err

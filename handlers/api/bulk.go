@@ -145,58 +145,22 @@ func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) 
 }
 
 func (a *api) listBulkJobs(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "bulk-jobs"})
-	if err != nil {
-		return err
-	}
-	var found show.Page[show.Job]
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = deliveries.BulkJobs(c.Ctx(), q, c.Actor.Tenant, p.Range)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, BulkJobPage{
-		Data:       views(found.Rows, bulkJobView),
-		NextCursor: cursorOrNull(p.Cursor(found.Next)),
-	})
+	return list(c, handlers.List{Name: "bulk-jobs"}, ranged(c, deliveries.BulkJobs), bulkJobView)
 }
 
 func (a *api) getBulkJob(c *handlers.Call) error {
-	jobID, err := c.ID(id.Job, "job_id")
-	if err != nil {
-		return err
-	}
-	var job show.Job
-	err = c.Tx(func(q *db.Tx) error {
-		job, err = deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, bulkJobView(job))
+	return get(c, "job_id", deliveries.ReadBulkJob, bulkJobView)
 }
 
 func (a *api) cancelBulkJob(c *handlers.Call) error {
-	jobID, err := c.ID(id.Job, "job_id")
-	if err != nil {
-		return err
-	}
+	jobID := c.PathID("job_id")
 	reason, err := readReason(c)
 	if err != nil {
 		return err
 	}
-	var job show.Job
-	err = c.Tx(func(q *db.Tx) error {
-		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, bulkJobView(job))
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Job, error) {
+		return deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
+	}, bulkJobView)
 }
 
 func bulkJobView(j show.Job) BulkJob {

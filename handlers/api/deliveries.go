@@ -27,10 +27,7 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 
 // listEventDeliveries lists the deliveries of an event. It leaves out archived ones, as every list does.
 func (a *api) listEventDeliveries(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	p, err := c.Page(handlers.List{Name: "event-deliveries"})
 	if err != nil {
 		return err
@@ -63,14 +60,11 @@ func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliverie
 const attemptsShown = 250
 
 func (a *api) getDelivery(c *handlers.Call) error {
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
+	deliveryID := c.PathID("delivery_id")
 	var d show.Delivery
 	var attempts []show.Attempt
 	var expunged bool
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}

@@ -28,10 +28,7 @@ func (a *api) unarchiveDelivery(c *handlers.Call) error {
 
 // act does an action without parameters to one delivery.
 func (a *api) act(c *handlers.Call, act deliveries.Act, status int) error {
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
+	deliveryID := c.PathID("delivery_id")
 	if err := c.NoBody(); err != nil {
 		return err
 	}
@@ -40,10 +37,7 @@ func (a *api) act(c *handlers.Call, act deliveries.Act, status int) error {
 
 // replayDelivery responds with the new delivery. The audit log records who asked and why, for the original.
 func (a *api) replayDelivery(c *handlers.Call) error {
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
+	deliveryID := c.PathID("delivery_id")
 	var in ReplayInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err

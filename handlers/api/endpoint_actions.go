@@ -46,10 +46,7 @@ func (a *api) pauseEndpoint(c *handlers.Call) error {
 // resumeEndpoint responds with 202 if a verification has to succeed first. Held deliveries are sent, or dropped by a
 // job that the response names.
 func (a *api) resumeEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in ResumeInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
@@ -64,7 +61,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var job show.Job
-	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *db.Tx) error {
+	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *db.Tx) (err error) {
 		if drop {
 			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), reason)
 		}
@@ -104,20 +101,14 @@ func (a *api) setState(
 
 // endpointOf reads the endpoint's id for an action without a body.
 func (a *api) endpointOf(c *handlers.Call) (id.UUID, error) {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return endpointID, err
-	}
+	endpointID := c.PathID("endpoint_id")
 	return endpointID, c.NoBody()
 }
 
 // testEndpoint emits an event to one endpoint. The event goes through every step of a normal one, so a delivered test
 // proves that all of them work.
 func (a *api) testEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in TestInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err

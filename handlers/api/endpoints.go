@@ -9,7 +9,6 @@ import (
 	"posthorn/db/listen"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 )
@@ -115,57 +114,36 @@ func endpointStatuses() []string {
 }
 
 func (a *api) getEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
-	var e show.Endpoint
-	err = c.Tx(func(q *db.Tx) error {
-		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, encodeEndpoint(e))
+	endpointID := c.PathID("endpoint_id")
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		return endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
+	}, encodeEndpoint)
 }
 
 // updateEndpoint changes the given fields. A change without effect is not audited.
 func (a *api) updateEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in EndpointPatch
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var after show.Endpoint
-	err = c.Tx(func(q *db.Tx) error {
-		after, err = a.editor(c).Edit(
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		return a.editor(c).Edit(
 			c.Ctx(),
 			q,
 			c.Actor.Tenant,
 			endpointID,
 			func(s endpoint.Settings) (endpoint.Settings, error) { return in.apply(s, a.Egress) },
 		)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, encodeEndpoint(after))
+	}, encodeEndpoint)
 }
 
 func (a *api) deleteEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *db.Tx) error { return a.editor(c).Remove(c.Ctx(), q, c.Actor.Tenant, endpointID) })
+	err := c.Tx(func(q *db.Tx) error { return a.editor(c).Remove(c.Ctx(), q, c.Actor.Tenant, endpointID) })
 	if err != nil {
 		return err
 	}

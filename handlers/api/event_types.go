@@ -7,7 +7,6 @@ import (
 	"posthorn/db/events"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
-	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -36,22 +35,7 @@ func (a *api) catalogue(c *handlers.Call) events.Catalogue {
 }
 
 func (a *api) listEventTypes(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "event-types", Ascending: true})
-	if err != nil {
-		return err
-	}
-	var found show.Page[catalogue.Entry]
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = events.Types(c.Ctx(), q, c.Actor.Tenant, p.Range)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, EventTypePage{
-		Data:       views(found.Rows, eventTypeView),
-		NextCursor: cursorOrNull(p.Cursor(found.Next)),
-	})
+	return list(c, handlers.List{Name: "event-types", Ascending: true}, ranged(c, events.Types), eventTypeView)
 }
 
 // typeName reads the event type in the path. A malformed name becomes a name that no type has: whatever else is wrong
@@ -66,15 +50,9 @@ func typeName(c *handlers.Call) string {
 
 func (a *api) getEventType(c *handlers.Call) error {
 	name := typeName(c)
-	var e catalogue.Entry
-	err := c.Tx(func(q *db.Tx) (err error) {
-		e, err = events.ReadType(c.Ctx(), q, c.Actor.Tenant, name)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, eventTypeView(e))
+	return respond(c, http.StatusOK, func(q *db.Tx) (catalogue.Entry, error) {
+		return events.ReadType(c.Ctx(), q, c.Actor.Tenant, name)
+	}, eventTypeView)
 }
 
 func (a *api) updateEventType(c *handlers.Call) error {

@@ -222,27 +222,14 @@ var eventList = handlers.List{
 }
 
 func (a *api) listEvents(c *handlers.Call) error {
-	p, err := c.Page(eventList)
-	if err != nil {
-		return err
-	}
-	var found show.Page[show.Event]
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = events.List(c.Ctx(), q, c.Actor.Tenant, events.Filter{
+	return list(c, eventList, func(q *db.Tx, p handlers.Page) (show.Page[show.Event], error) {
+		return events.List(c.Ctx(), q, c.Actor.Tenant, events.Filter{
 			Type:       p.Type,
 			Channel:    p.Channel,
 			TraceID:    p.TraceID,
 			ExternalID: p.EventID,
 		}, p.Range, a.Now())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, EventPage{
-		Data:       views(found.Rows, eventView),
-		NextCursor: cursorOrNull(p.Cursor(found.Next)),
-	})
+	}, eventView)
 }
 
 func eventView(e show.Event) Event {
@@ -264,12 +251,9 @@ func eventView(e show.Event) Event {
 
 // getEvent responds with the event's data as it was received.
 func (a *api) getEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	var e show.Event
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		e, err = events.Read(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})

@@ -68,10 +68,7 @@ func NewExporter(d Deps) Exporter {
 }
 
 func (a *api) exportTenant(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	reason, err := readReason(c)
 	if err != nil {
 		return err

@@ -15,10 +15,7 @@ import (
 
 // expungeEvent destroys the data of one event before it responds. The response and the audit log prove it.
 func (a *api) expungeEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	var in ExpungeEventInput
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -29,7 +26,7 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 		return err
 	}
 	var done deliveries.Expunged
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, eventID, reason, c.Author())
 		return err
 	})

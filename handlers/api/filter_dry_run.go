@@ -22,10 +22,7 @@ const dryRunTime = 2 * time.Second
 // dryRunFilter shows which of the tenant's past events a subscription matches, the saved one or a tried one. It
 // changes nothing.
 func (a *api) dryRunFilter(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in DryRunInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err

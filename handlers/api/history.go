@@ -36,15 +36,9 @@ func (a *api) restoreHistory(c *handlers.Call) error {
 	if malformed != nil {
 		return fault.ErrNotFound
 	}
-	var day history.Day
-	err := c.Tx(func(q *db.Tx) (err error) {
-		day, err = days.Ask(c.Ctx(), q, c.Actor.Tenant, at, c.Author())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusAccepted, historyView(day))
+	return respond(c, http.StatusAccepted, func(q *db.Tx) (history.Day, error) {
+		return days.Ask(c.Ctx(), q, c.Actor.Tenant, at, c.Author())
+	}, historyView)
 }
 
 func historyView(d history.Day) HistoryDay {

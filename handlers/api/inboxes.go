@@ -47,10 +47,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 }
 
 func (a *api) getInbox(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	return a.showInbox(c, endpointID)
 }
 
@@ -67,10 +64,7 @@ func (a *api) showInbox(c *handlers.Call, endpointID id.UUID) error {
 }
 
 func (a *api) updateInbox(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in InboxPatch
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -89,15 +83,12 @@ func (a *api) updateInbox(c *handlers.Call) error {
 }
 
 func (a *api) listInboxRequests(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	if _, err := c.Page(handlers.List{Name: "inbox requests", Whole: true}); err != nil {
 		return err
 	}
 	var received []inbox.Received
-	err = c.Tx(func(q *db.Tx) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		_, received, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
@@ -108,12 +99,9 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 }
 
 func (a *api) getInboxRequest(c *handlers.Call) error {
-	requestID, err := c.ID(id.Received, "inbox_request_id")
-	if err != nil {
-		return err
-	}
+	requestID := c.PathID("inbox_request_id")
 	var r inbox.Received
-	err = c.Tx(func(q *db.Tx) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		r, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, requestID)
 		return err
 	})
@@ -128,20 +116,9 @@ func (a *api) getInboxRequest(c *handlers.Call) error {
 }
 
 func (a *api) emptyInbox(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
-	if err := c.NoBody(); err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	return end(c, "endpoint_id", func(q *db.Tx, endpointID id.UUID) error {
 		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
-	if err != nil {
-		return err
-	}
-	return c.AnswerNothing()
 }
 
 func inboxRequestView(r inbox.Received) InboxRequest {

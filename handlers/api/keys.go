@@ -80,44 +80,19 @@ func (a *api) checkKey(c *handlers.Call, in KeyInput) (accounts.NewKey, error) {
 }
 
 func (a *api) listKeys(c *handlers.Call) error {
-	return list(c, handlers.List{Name: "keys"}, func(q *db.Tx, p handlers.Page) (show.Page[show.Key], error) {
-		return accounts.ListKeys(c.Ctx(), q, c.Actor.Tenant, p.Range)
-	}, encodeKey)
+	return list(c, handlers.List{Name: "keys"}, ranged(c, accounts.ListKeys), encodeKey)
 }
 
 func (a *api) getKey(c *handlers.Call) error {
-	keyID, err := c.ID(id.Key, "key_id")
-	if err != nil {
-		return err
-	}
-	var key show.Key
-	err = c.Tx(func(q *db.Tx) error {
-		key, err = accounts.ReadKey(c.Ctx(), q, c.Actor.Tenant, keyID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, encodeKey(key))
+	return get(c, "key_id", accounts.ReadKey, encodeKey)
 }
 
 // revokeKey revokes a key. Every node drops what it caches about keys within a second.
 func (a *api) revokeKey(c *handlers.Call) error {
-	keyID, err := c.ID(id.Key, "key_id")
-	if err != nil {
-		return err
-	}
-	if err := c.NoBody(); err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	return end(c, "key_id", func(q *db.Tx, keyID id.UUID) error {
 		_, err := accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.AnswerNothing()
 }
 
 func encodeKey(k show.Key) Key {

@@ -10,7 +10,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -53,13 +52,10 @@ func (in TenantLimitsPatch) all() []givenLimit {
 
 // tenantLimits changes a tenant's limits if any are given, and responds with the limits in effect.
 func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	var t show.Tenant
 	var used accounts.Usage
-	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) error {
+	err := a.DB.Tenant(c.Ctx(), tenantID, func(q *db.Tx) (err error) {
 		if len(change) > 0 {
 			t, err = accounts.ChangeTenant(c.Ctx(), q, tenantID, accounts.TenantChange{Limits: change}, c.Author())
 		} else {

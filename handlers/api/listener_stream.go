@@ -25,12 +25,10 @@ var (
 // streamListener sends a listener's deliveries until its client disconnects, the listener is deleted, another stream
 // of it starts, or this process stops.
 func (a *api) streamListener(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	seen := int64(0)
 	if last := c.Request.Header.Get("Last-Event-ID"); last != "" {
+		var err error
 		if seen, err = strconv.ParseInt(last, 10, 64); err != nil || seen < 0 {
 			return errPlace
 		}

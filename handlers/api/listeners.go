@@ -56,10 +56,7 @@ func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error)
 
 // answerDelivery records how a listener's program responded to a delivery.
 func (a *api) answerDelivery(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in ListenerAnswer
 	if err := c.Decode(&in); err != nil {
 		return err

@@ -23,32 +23,15 @@ func maySetRole(c *handlers.Call) func(from, to access.Role) bool {
 
 func (a *api) listMembers(c *handlers.Call) error {
 	l := handlers.List{Name: "members", Ascending: true}
-	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Member], error) {
-		return accounts.ListMembers(c.Ctx(), q, c.Actor.Tenant, p.Range)
-	}, encodeMember)
+	return list(c, l, ranged(c, accounts.ListMembers), encodeMember)
 }
 
 func (a *api) getMember(c *handlers.Call) error {
-	memberID, err := c.ID(id.Member, "member_id")
-	if err != nil {
-		return err
-	}
-	var m show.Member
-	err = c.Tx(func(q *db.Tx) error {
-		m, err = accounts.ReadMember(c.Ctx(), q, c.Actor.Tenant, memberID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, encodeMember(m))
+	return get(c, "member_id", accounts.ReadMember, encodeMember)
 }
 
 func (a *api) updateMember(c *handlers.Call) error {
-	memberID, err := c.ID(id.Member, "member_id")
-	if err != nil {
-		return err
-	}
+	memberID := c.PathID("member_id")
 	var in MemberPatch
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -65,10 +48,7 @@ func (a *api) updateMember(c *handlers.Call) error {
 }
 
 func (a *api) removeMember(c *handlers.Call) error {
-	memberID, err := c.ID(id.Member, "member_id")
-	if err != nil {
-		return err
-	}
+	memberID := c.PathID("member_id")
 	if err := c.NoBody(); err != nil {
 		return err
 	}
@@ -122,9 +102,8 @@ func (a *api) createInvitation(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var invited show.Invitation
-	err = c.Tx(func(q *db.Tx) error {
-		invited, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
+	return respond(c, http.StatusCreated, func(q *db.Tx) (show.Invitation, error) {
+		return accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant:  c.Actor.Tenant,
 			Email:   email,
 			Role:    role,
@@ -133,36 +112,18 @@ func (a *api) createInvitation(c *handlers.Call) error {
 			BaseURL: a.BaseURL,
 			Keys:    a.Keys,
 		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusCreated, encodeInvitation(invited))
+	}, encodeInvitation)
 }
 
 func (a *api) listInvitations(c *handlers.Call) error {
 	l := handlers.List{Name: "invitations", Ascending: true}
-	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Invitation], error) {
-		return accounts.ListInvitations(c.Ctx(), q, c.Actor.Tenant, p.Range)
-	}, encodeInvitation)
+	return list(c, l, ranged(c, accounts.ListInvitations), encodeInvitation)
 }
 
 func (a *api) revokeInvitation(c *handlers.Call) error {
-	invitationID, err := c.ID(id.Invitation, "invitation_id")
-	if err != nil {
-		return err
-	}
-	if err := c.NoBody(); err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	return end(c, "invitation_id", func(q *db.Tx, invitationID id.UUID) error {
 		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
-	if err != nil {
-		return err
-	}
-	return c.AnswerNothing()
 }
 
 func encodeInvitation(i show.Invitation) Invitation {

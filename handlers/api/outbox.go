@@ -13,22 +13,9 @@ import (
 
 // listRejected lists events that were emitted in SQL and rejected.
 func (a *api) listRejected(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "outbox-rejected"})
-	if err != nil {
-		return err
-	}
-	var found show.Page[show.Rejected]
-	err = c.Tx(func(q *db.Tx) error {
-		found, err = deliveries.ListRejected(c.Ctx(), q, deliveries.RejectedFilter{Tenant: c.Actor.Tenant}, p.Range)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, RejectedEventPage{
-		Data:       views(found.Rows, rejectedView),
-		NextCursor: cursorOrNull(p.Cursor(found.Next)),
-	})
+	return list(c, handlers.List{Name: "outbox-rejected"}, func(q *db.Tx, p handlers.Page) (show.Page[show.Rejected], error) {
+		return deliveries.ListRejected(c.Ctx(), q, deliveries.RejectedFilter{Tenant: c.Actor.Tenant}, p.Range)
+	}, rejectedView)
 }
 
 func rejectedView(r show.Rejected) RejectedEvent {
@@ -65,10 +52,7 @@ func (a *api) settleRejected(
 	c *handlers.Call,
 	settle func(ctx context.Context, q *db.Tx, tenant, uuid id.UUID, by db.Author) error,
 ) (id.UUID, error) {
-	eventID, err := c.ID(id.Event, "rejected_id")
-	if err != nil {
-		return eventID, err
-	}
+	eventID := c.PathID("rejected_id")
 	if err := c.NoBody(); err != nil {
 		return eventID, err
 	}

@@ -93,10 +93,7 @@ func (w *wrongFields) pause(in PauseInput) (p pause.Pause) {
 func (in PauseInput) scope() string { return string(in.Scope) }
 
 func (a *api) resumeDispatch(c *handlers.Call) error {
-	pauseID, err := c.ID(id.Pause, "pause_id")
-	if err != nil {
-		return err
-	}
+	pauseID := c.PathID("pause_id")
 	reason, err := readReason(c)
 	if err != nil {
 		return err

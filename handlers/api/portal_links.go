@@ -81,27 +81,14 @@ func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error
 
 func (a *api) listPortalLinks(c *handlers.Call) error {
 	l := handlers.List{Name: "portal-links"}
-	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.PortalLink], error) {
-		return accounts.ListPortalLinks(c.Ctx(), q, c.Actor.Tenant, p.Range)
-	}, encodePortalLink)
+	return list(c, l, ranged(c, accounts.ListPortalLinks), encodePortalLink)
 }
 
 // revokePortalLink ends a link and its session.
 func (a *api) revokePortalLink(c *handlers.Call) error {
-	portalLinkID, err := c.ID(id.PortalLink, "portal_link_id")
-	if err != nil {
-		return err
-	}
-	if err := c.NoBody(); err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	return end(c, "portal_link_id", func(q *db.Tx, portalLinkID id.UUID) error {
 		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
-	if err != nil {
-		return err
-	}
-	return c.AnswerNothing()
 }
 
 func encodePortalLink(l show.PortalLink) PortalLink {

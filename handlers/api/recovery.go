@@ -22,10 +22,7 @@ func (a *api) replayMissing(c *handlers.Call) error {
 }
 
 func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in RecoverInput
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -57,10 +54,7 @@ func (w *wrongFields) since(given time.Time) *time.Time {
 
 // replayEvent sends one event again, now.
 func (a *api) replayEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	var in EventReplayInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
@@ -79,7 +73,7 @@ func (a *api) replayEvent(c *handlers.Call) error {
 		return err
 	}
 	var made deliveries.EventReplay
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author().Because(reason))
 		return err
 	})

@@ -14,12 +14,9 @@ import (
 
 // explainEvent responds for each endpoint whether it matched the event and why, at the time of the event.
 func (a *api) explainEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	var r show.Routed
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		r, err = events.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})

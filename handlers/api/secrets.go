@@ -13,12 +13,9 @@ import (
 )
 
 func (a *api) listSecrets(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var live []show.Secret
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
@@ -30,10 +27,7 @@ func (a *api) listSecrets(c *handlers.Call) error {
 
 // rotateSecret shows the new secret once.
 func (a *api) rotateSecret(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var in RotateInput
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
@@ -42,7 +36,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	set(&overlap, in.OverlapSeconds)
 	var added show.Secret
 	var secret endpoint.Secret
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		added, secret, err = a.editor(c).Rotate(c.Ctx(), q, c.Actor.Tenant, endpointID, overlap, secretRequest(in.SecretType, in.Secret))
 		return err
 	})
@@ -77,15 +71,9 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var newest show.Secret
-	err = c.Tx(func(q *db.Tx) error {
-		newest, err = a.editor(c).Switch(c.Ctx(), q, c.Actor.Tenant, endpointID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, encodeSecret(newest))
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Secret, error) {
+		return a.editor(c).Switch(c.Ctx(), q, c.Actor.Tenant, endpointID)
+	}, encodeSecret)
 }
 
 // encodeSecret is the part of a secret that can be shown.

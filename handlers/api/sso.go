@@ -22,10 +22,7 @@ import (
 )
 
 func (a *api) getTenantSSO(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	return a.showTenantSSO(c, tenantID)
 }
 
@@ -94,10 +91,7 @@ func (a *api) showTenantSSO(c *handlers.Call, tenant id.UUID) error {
 
 // updateTenantSSO lays the given fields over the connection, or over the defaults of a new one.
 func (a *api) updateTenantSSO(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	var in SSOPatch
 	if err := c.Decode(&in); err != nil {
 		return err
@@ -232,10 +226,7 @@ func ssoFault(err error) error {
 }
 
 func (a *api) removeTenantSSO(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	if err := c.NoBody(); err != nil {
 		return err
 	}

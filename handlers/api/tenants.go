@@ -98,10 +98,7 @@ func (a *api) listTenants(c *handlers.Call) error {
 }
 
 func (a *api) getTenant(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	return a.showTenant(c, tenantID)
 }
 
@@ -126,10 +123,7 @@ func (a *api) readTenant(c *handlers.Call, tenantID id.UUID) (v Tenant, err erro
 }
 
 func (a *api) updateTenant(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	return a.changeTenant(c, tenantID)
 }
 
@@ -232,10 +226,7 @@ func (p TenantPatch) defaultRetries() (*endpoint.Settings, error) {
 }
 
 func (a *api) deleteTenant(c *handlers.Call) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	if err := c.NoBody(); err != nil {
 		return err
 	}
@@ -254,10 +245,7 @@ func (a *api) resumeTenant(c *handlers.Call) error {
 }
 
 func (a *api) setTenantState(c *handlers.Call, state account.TenantState) error {
-	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
-	if err != nil {
-		return err
-	}
+	tenantID := c.PathID(handlers.TenantParam)
 	reason, err := readReason(c)
 	if err != nil {
 		return err

@@ -15,15 +15,9 @@ func (a *api) getUsage(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "usage", Whole: true}); err != nil {
 		return err
 	}
-	var u accounts.Usage
-	err := c.Tx(func(q *db.Tx) (err error) {
-		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, usageView(u))
+	return respond(c, http.StatusOK, func(q *db.Tx) (accounts.Usage, error) {
+		return accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+	}, usageView)
 }
 
 func usageView(u accounts.Usage) Usage {

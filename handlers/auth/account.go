@@ -97,8 +97,7 @@ func (a *auth) rename(c *handlers.Call) error {
 	if err := accounts.RenamePerson(c.Ctx(), a.DB, c.Actor.Person.ID, name); err != nil {
 		return err
 	}
-	c.Flash("Name saved.")
-	return c.Redirect("/account")
+	return c.Done("/account", "Name saved.")
 }
 
 // changeEmail sends a link to the new address. The address of another account gets no link, and the page says the
@@ -147,8 +146,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("If " + email + " is available, we've emailed it a link. Your address changes when you open the link.")
-	return c.Redirect("/account")
+	return c.Done("/account", "If "+email+" is available, we've emailed it a link. Your address changes when you open the link.")
 }
 
 // alertRequested tells the old address about the request, whether the new one is available or not.
@@ -239,15 +237,11 @@ func (a *auth) setPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Password changed. All other sessions were signed out.")
-	return c.Redirect("/account")
+	return c.Done("/account", "Password changed. All other sessions were signed out.")
 }
 
 func (a *auth) endSession(c *handlers.Call) error {
-	sessionID, err := c.ID(id.Session, "session_id")
-	if err != nil {
-		return err
-	}
+	sessionID := c.PathID("session_id")
 	return ended(c, accounts.EndSessionOf(c.Ctx(), a.DB, a.me(c), sessionID))
 }
 
@@ -259,8 +253,7 @@ func ended(c *handlers.Call, err error) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Session signed out.")
-	return c.Redirect("/account#sessions")
+	return c.Done("/account#sessions", "Session signed out.")
 }
 
 func (a *auth) deleteAccount(c *handlers.Call) error {

@@ -75,6 +75,5 @@ func (a *auth) createTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash(name + " created. You're its owner.")
-	return c.Redirect("/t/" + id.Tenant.Format(tenant) + "/")
+	return c.Done("/t/"+id.Tenant.Format(tenant)+"/", name+" created. You're its owner.")
 }

@@ -153,8 +153,7 @@ func (a *auth) addPasskey(c *handlers.Call) error {
 }
 
 func (a *auth) passkeysChanged(c *handlers.Call, text string) error {
-	c.Flash(text)
-	return c.Redirect(a.root + "/account#passkeys")
+	return c.Done(a.root+"/account#passkeys", text)
 }
 
 func (a *auth) refusePasskey(c *handlers.Call, err error, typed string) error {

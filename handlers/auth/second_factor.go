@@ -339,6 +339,5 @@ func (a *auth) stopFactor(c *handlers.Call, stop stopping, next string) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Second factor turned off.")
-	return c.Redirect(next)
+	return c.Done(next, "Second factor turned off.")
 }

@@ -83,12 +83,9 @@ var errPayloads = fault.New(fault.Forbidden, "role_missing", "Your role in this 
 
 // downloadBody sends the exact bytes that each attempt sends.
 func (a *dashboard) downloadBody(c *handlers.Call) error {
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return err
-	}
+	deliveryID := c.PathID("delivery_id")
 	var body []byte
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) error {
 		d, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID)
 		if err != nil {
 			return err

@@ -306,10 +306,7 @@ func askers(c *handlers.Call, q *db.Tx, jobs ...show.Job) (named []pages.BulkJob
 }
 
 func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err error) {
-	jobID, err := c.ID(id.Job, "job_id")
-	if err != nil {
-		return v, err
-	}
+	jobID := c.PathID("job_id")
 	err = c.Tx(func(q *db.Tx) error {
 		job, err := deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID)
 		if err != nil {
@@ -349,11 +346,8 @@ func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
 
 // cancelBulkJob ends a job. A job that has ended by then is shown as it is.
 func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
-	jobID, err := c.ID(id.Job, "job_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	jobID := c.PathID("job_id")
+	err := c.Tx(func(q *db.Tx) error {
 		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author())
 		return err
 	})
@@ -369,6 +363,5 @@ func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Job canceled.")
-	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(jobID)))
+	return c.Done(path(c, "/bulk-jobs/"+id.Job.Format(jobID)), "Job canceled.")
 }

@@ -61,8 +61,7 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 	if wrong == "" && matches {
 		err := maintenance.DeleteTenant(c.Ctx(), a.DB, c.Actor.Tenant, reason, c.Author())
 		if err == nil {
-			c.Flash(c.Actor.TenantName + " was deleted.")
-			return c.Redirect("/tenants")
+			return c.Done("/tenants", c.Actor.TenantName+" was deleted.")
 		}
 		if e := fault.As(err); e == nil || e.Kind != fault.Conflict {
 			return err

@@ -44,10 +44,7 @@ func (a *dashboard) showDelivery(c *handlers.Call) error {
 
 // deliveryView is the page of a delivery. It shows the newest attempt in full, or the one that the address asks for.
 func (a *dashboard) deliveryView(c *handlers.Call) (v pages.DeliveryView, err error) {
-	deliveryID, err := c.ID(id.Delivery, "delivery_id")
-	if err != nil {
-		return v, err
-	}
+	deliveryID := c.PathID("delivery_id")
 	v.Root, v.Acts = path(c, ""), c.Actor.May(access.ActOnDeliveries)
 	var payloads bool
 	var sent deliveries.Sent
@@ -136,10 +133,7 @@ func (a *dashboard) refreshDelivery(c *handlers.Call) error {
 // state no longer permits the action is shown as it is now.
 func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.Handler {
 	return func(c *handlers.Call) error {
-		deliveryID, err := c.ID(id.Delivery, "delivery_id")
-		if err != nil {
-			return err
-		}
+		deliveryID := c.PathID("delivery_id")
 		form, err := c.Form()
 		if err != nil {
 			return err

@@ -14,7 +14,6 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
-	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -23,16 +22,13 @@ import (
 
 // showEndpoint shows the first page of an endpoint.
 func (a *dashboard) showEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	now := a.Now()
 	var e show.Endpoint
 	chosen := readSpan(c, endpointID.Time(), now)
 	var last *span
 	var feed []show.Delivery
-	err = c.Tx(func(q *db.Tx) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -88,12 +84,9 @@ func lastError(e show.Endpoint) string {
 
 // liveEndpoint shows the newest deliveries of an endpoint, for its page to refresh.
 func (a *dashboard) liveEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var feed []show.Delivery
-	err = c.Tx(func(q *db.Tx) (err error) {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if _, err := endpoints.Status(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
@@ -132,10 +125,7 @@ func (a *dashboard) showVerification(c *handlers.Call) error {
 
 // read is the endpoint that the path names.
 func (a *dashboard) read(c *handlers.Call) (e show.Endpoint, err error) {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return e, err
-	}
+	endpointID := c.PathID("endpoint_id")
 	err = c.Tx(func(q *db.Tx) error {
 		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 		return err

@@ -39,11 +39,8 @@ func (a *dashboard) setState(
 	rule func(endpoint.Status) (endpoint.Change, error),
 	also func(*db.Tx, id.UUID) error,
 ) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	endpointID := c.PathID("endpoint_id")
+	err := c.Tx(func(q *db.Tx) error {
 		_, _, changed, err := a.editor(c).SetState(c.Ctx(), q, c.Actor.Tenant, endpointID, action, rule)
 		if err != nil || !changed || also == nil {
 			return err
@@ -53,16 +50,12 @@ func (a *dashboard) setState(
 	if err != nil {
 		return err
 	}
-	c.Flash(done)
-	return c.Redirect(endpointPath(c, endpointID))
+	return c.Done(endpointPath(c, endpointID), done)
 }
 
 // verifyEndpoint sends a verification. Without a script it redirects back to the page of the new endpoint.
 func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	form, err := c.Form()
 	if err != nil {
 		return err
@@ -85,16 +78,12 @@ func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 }
 
 func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID := c.PathID("endpoint_id")
+	err := c.Tx(func(q *db.Tx) error { return a.editor(c).Remove(c.Ctx(), q, c.Actor.Tenant, endpointID) })
 	if err != nil {
 		return err
 	}
-	err = c.Tx(func(q *db.Tx) error { return a.editor(c).Remove(c.Ctx(), q, c.Actor.Tenant, endpointID) })
-	if err != nil {
-		return err
-	}
-	c.Flash("Endpoint deleted. Its waiting deliveries fail permanently.")
-	return c.Redirect(root(c) + "/endpoints")
+	return c.Done(root(c)+"/endpoints", "Endpoint deleted. Its waiting deliveries fail permanently.")
 }
 
 // showEndpointSettings shows the form of an endpoint's settings. Members who can't change them read them there, with
@@ -117,10 +106,7 @@ func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 
 // saveEndpointSettings changes an endpoint. A change without effect is not audited.
 func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	in, err := c.Form()
 	if err != nil {
 		return err
@@ -133,8 +119,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		return s.Check(a.Egress)
 	})
 	if err == nil {
-		c.Flash("Settings saved.")
-		return c.Redirect(endpointPath(c, endpointID) + "/settings")
+		return c.Done(endpointPath(c, endpointID)+"/settings", "Settings saved.")
 	}
 	cause := err
 	e, err := a.read(c)

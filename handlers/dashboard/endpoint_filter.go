@@ -48,10 +48,7 @@ func (a *dashboard) filterView(c *handlers.Call, e show.Endpoint, s endpoint.Set
 }
 
 func (a *dashboard) saveFilter(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	in, err := c.Form()
 	if err != nil {
 		return err
@@ -63,8 +60,7 @@ func (a *dashboard) saveFilter(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseFilter(c, in, err)
 	}
-	c.Flash("Filter saved. It applies to events emitted from now on.")
-	return c.Redirect(endpointPath(c, endpointID) + "/filter")
+	return c.Done(endpointPath(c, endpointID)+"/filter", "Filter saved. It applies to events emitted from now on.")
 }
 
 func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) error {

@@ -9,7 +9,6 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -70,10 +69,7 @@ func (a *dashboard) mayRotate(c *handlers.Call) error {
 
 // secretsView reads an endpoint's live secrets.
 func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err error) {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return v, err
-	}
+	endpointID := c.PathID("endpoint_id")
 	var e show.Endpoint
 	var live []show.Secret
 	err = c.Tx(func(q *db.Tx) error {
@@ -93,10 +89,7 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 
 // rotateSecret creates a new secret. The next page shows it once.
 func (a *dashboard) rotateSecret(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	if err := a.mayRotate(c); err != nil {
 		return err
 	}
@@ -132,20 +125,16 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 }
 
 func (a *dashboard) switchSecret(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	if err := a.mayRotate(c); err != nil {
 		return err
 	}
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) error {
 		_, err := a.editor(c).Switch(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Deliveries are now signed with the newest secret.")
-	return c.Redirect(endpointPath(c, endpointID) + "/secrets")
+	return c.Done(endpointPath(c, endpointID)+"/secrets", "Deliveries are now signed with the newest secret.")
 }

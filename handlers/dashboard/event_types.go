@@ -208,8 +208,7 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 	if of == "" {
 		of = e.Name
 	}
-	c.Flash("Saved.")
-	return c.Redirect(path(c, "/event-types/"+of))
+	return c.Done(path(c, "/event-types/"+of), "Saved.")
 }
 
 // given is JSON in a form; empty is nil.
@@ -261,6 +260,5 @@ func (a *dashboard) deleteEventType(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Deleted: " + name + ".")
-	return c.Redirect(path(c, "/event-types"))
+	return c.Done(path(c, "/event-types"), "Deleted: "+name+".")
 }

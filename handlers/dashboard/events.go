@@ -97,10 +97,7 @@ func (a *dashboard) showEvent(c *handlers.Call) error {
 }
 
 func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return v, err
-	}
+	eventID := c.PathID("event_id")
 	v = pages.EventView{
 		Root:     path(c, ""),
 		Acts:     c.Actor.May(access.ActOnDeliveries),
@@ -152,13 +149,10 @@ func pretty(data []byte) pages.Excerpt {
 
 // downloadData sends an event's data as it was received.
 func (a *dashboard) downloadData(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	var e show.Event
 	payloads := false
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		if e, err = events.Read(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
@@ -196,10 +190,7 @@ func (a *dashboard) expunged(c *handlers.Call, q *db.Tx, eventID id.UUID) (strin
 
 // expungeEvent destroys the data of one event.
 func (a *dashboard) expungeEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	form, err := c.Form()
 	if err != nil {
 		return err
@@ -234,10 +225,7 @@ func (a *dashboard) refuseOnEvent(c *handlers.Call, r pages.Refused) error {
 
 // replayEvent sends an event again: to one endpoint, or to each that it went to.
 func (a *dashboard) replayEvent(c *handlers.Call) error {
-	eventID, err := c.ID(id.Event, "event_id")
-	if err != nil {
-		return err
-	}
+	eventID := c.PathID("event_id")
 	form, err := c.Form()
 	if err != nil {
 		return err
@@ -273,6 +261,5 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash(components.Many(int64(len(made.Deliveries)), "new delivery sends it again.", "new deliveries send it again."))
-	return c.Redirect(path(c, "/events/"+id.Event.Format(eventID)))
+	return c.Done(path(c, "/events/"+id.Event.Format(eventID)), components.Many(int64(len(made.Deliveries)), "new delivery sends it again.", "new deliveries send it again."))
 }

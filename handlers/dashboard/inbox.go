@@ -46,8 +46,7 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("This is your test inbox. It's being verified now. Then send it a test event.")
-	return c.Redirect(endpointPath(c, e.ID) + "/inbox")
+	return c.Done(endpointPath(c, e.ID)+"/inbox", "This is your test inbox. It's being verified now. Then send it a test event.")
 }
 
 func (a *dashboard) showInbox(c *handlers.Call) error {
@@ -62,10 +61,7 @@ func (a *dashboard) showInbox(c *handlers.Call) error {
 }
 
 func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return v, err
-	}
+	endpointID := c.PathID("endpoint_id")
 	asked, _ := id.Received.Parse(c.Query("request")) // an invalid choice counts as none
 	var e show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
@@ -120,10 +116,7 @@ func chooseRequest(c *handlers.Call, q *db.Tx, asked id.UUID, v *pages.InboxView
 }
 
 func (a *dashboard) answerInbox(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
+	endpointID := c.PathID("endpoint_id")
 	in, err := c.Form()
 	if err != nil {
 		return err
@@ -143,21 +136,16 @@ func (a *dashboard) answerInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Saved.")
-	return c.Redirect(endpointPath(c, endpointID) + "/inbox")
+	return c.Done(endpointPath(c, endpointID)+"/inbox", "Saved.")
 }
 
 func (a *dashboard) clearInbox(c *handlers.Call) error {
-	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	endpointID := c.PathID("endpoint_id")
+	err := c.Tx(func(q *db.Tx) error {
 		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Inbox cleared.")
-	return c.Redirect(endpointPath(c, endpointID) + "/inbox")
+	return c.Done(endpointPath(c, endpointID)+"/inbox", "Inbox cleared.")
 }

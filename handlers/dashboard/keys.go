@@ -143,11 +143,8 @@ type newKeyText struct{ Name, Text string }
 
 // showNewKey shows a new key once. Later there is only the list.
 func (a *dashboard) showNewKey(c *handlers.Call) error {
-	keyID, err := c.ID(id.Key, "key_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	keyID := c.PathID("key_id")
+	err := c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ReadKey(c.Ctx(), q, c.Actor.Tenant, keyID)
 		return err
 	})
@@ -169,18 +166,14 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 
 // revokeKey revokes a key.
 func (a *dashboard) revokeKey(c *handlers.Call) error {
-	keyID, err := c.ID(id.Key, "key_id")
-	if err != nil {
-		return err
-	}
+	keyID := c.PathID("key_id")
 	var key show.Key
-	err = c.Tx(func(q *db.Tx) error {
+	err := c.Tx(func(q *db.Tx) (err error) {
 		key, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Revoked: " + key.Name + ".")
-	return c.Redirect(path(c, "/keys"))
+	return c.Done(path(c, "/keys"), "Revoked: "+key.Name+".")
 }

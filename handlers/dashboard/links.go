@@ -118,16 +118,12 @@ func (a *dashboard) refuseLink(c *handlers.Call, form url.Values, cause error) e
 }
 
 func (a *dashboard) revokeLink(c *handlers.Call) error {
-	portalLinkID, err := c.ID(id.PortalLink, "portal_link_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	portalLinkID := c.PathID("portal_link_id")
+	err := c.Tx(func(q *db.Tx) error {
 		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Link revoked. Whoever opened it is signed out.")
-	return c.Redirect(path(c, "/sign-in-links"))
+	return c.Done(path(c, "/sign-in-links"), "Link revoked. Whoever opened it is signed out.")
 }

@@ -138,8 +138,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
 	}
-	c.Flash("Invitation sent to " + account.Shown(email) + ".")
-	return c.Redirect(path(c, "/members"))
+	return c.Done(path(c, "/members"), "Invitation sent to "+account.Shown(email)+".")
 }
 
 func (a *dashboard) changeRole(c *handlers.Call) error {
@@ -157,11 +156,8 @@ func (a *dashboard) changeRole(c *handlers.Call) error {
 func (a *dashboard) removeMember(c *handlers.Call) error { return a.change(c, "", "Removed.") }
 
 func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error {
-	memberID, err := c.ID(id.Member, "member_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	memberID := c.PathID("member_id")
+	err := c.Tx(func(q *db.Tx) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant,
 			Member: memberID,
@@ -174,8 +170,7 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 	if err != nil {
 		return a.refuseMembers(c, err, "", "")
 	}
-	c.Flash(done)
-	return c.Redirect(path(c, "/members"))
+	return c.Done(path(c, "/members"), done)
 }
 
 // leave removes the caller, whatever their role.
@@ -196,21 +191,16 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, "", "")
 	}
-	c.Flash("You've left " + c.Actor.TenantName + ".")
-	return c.Redirect("/")
+	return c.Done("/", "You've left "+c.Actor.TenantName+".")
 }
 
 func (a *dashboard) revokeInvitation(c *handlers.Call) error {
-	invitationID, err := c.ID(id.Invitation, "invitation_id")
-	if err != nil {
-		return err
-	}
-	err = c.Tx(func(q *db.Tx) error {
+	invitationID := c.PathID("invitation_id")
+	err := c.Tx(func(q *db.Tx) error {
 		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("Invitation revoked.")
-	return c.Redirect(path(c, "/members"))
+	return c.Done(path(c, "/members"), "Invitation revoked.")
 }

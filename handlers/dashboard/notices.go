@@ -125,6 +125,5 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 			return err
 		}
 	}
-	c.Flash("Saved.")
-	return c.Redirect(path(c, "/notices"))
+	return c.Done(path(c, "/notices"), "Saved.")
 }

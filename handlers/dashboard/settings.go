@@ -174,8 +174,7 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 		v.Beyond = pages.BeyondView{Days: days, Events: lost, Text: handlers.BeyondText(lost, days)}
 		return c.Render(http.StatusConflict, pages.Settings(v))
 	}
-	c.Flash("Saved.")
-	return c.Redirect(path(c, "/settings"))
+	return c.Done(path(c, "/settings"), "Saved.")
 }
 
 func checkRetries(form url.Values) error {
@@ -239,8 +238,7 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Saved.")
-	return c.Redirect(path(c, "/settings"))
+	return c.Done(path(c, "/settings"), "Saved.")
 }
 
 // transfer makes another member the owner, and the former owner an admin.
@@ -291,8 +289,7 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("The tenant has a new owner. You're now an admin.")
-	return c.Redirect(path(c, "/members"))
+	return c.Done(path(c, "/members"), "The tenant has a new owner. You're now an admin.")
 }
 
 func shownAll(emails []string) []string {

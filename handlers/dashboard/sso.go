@@ -173,8 +173,7 @@ func (a *dashboard) changeSSO(c *handlers.Call) error {
 		v.Session.Value = form.Get("session_hours")
 		return a.refuseSSO(c, v, err)
 	}
-	c.Flash("Saved. Test it in another browser before you close this one.")
-	return c.Redirect(v.Root)
+	return c.Done(v.Root, "Saved. Test it in another browser before you close this one.")
 }
 
 // refuseSSO shows the page again with errors.
@@ -229,8 +228,7 @@ func (a *dashboard) removeSSO(c *handlers.Call) error {
 	if only := c.Actor.Session.Only; only != nil {
 		return c.Redirect("/sign-in") // this session ended too
 	}
-	c.Flash("Single sign-on removed.")
-	return c.Redirect(path(c, "/settings"))
+	return c.Done(path(c, "/settings"), "Single sign-on removed.")
 }
 
 // domainForm reads the domain in a form.
@@ -255,8 +253,7 @@ func (a *dashboard) addDomain(c *handlers.Call) error {
 
 func (a *dashboard) domainDone(c *handlers.Call, typed string, err error, done string) error {
 	if err == nil {
-		c.Flash(done)
-		return c.Redirect(path(c, "/settings/sso#domains"))
+		return c.Done(path(c, "/settings/sso#domains"), done)
 	}
 	v, _, failed := a.ssoView(c)
 	if failed != nil {

@@ -108,10 +108,7 @@ func (a *mailbox) kept(c *handlers.Call) (m mail.Kept, err error) {
 	if err := onlyHere(c); err != nil {
 		return m, err
 	}
-	mailID, err := c.ID(id.Mail, "mail_id")
-	if err != nil {
-		return m, err
-	}
+	mailID := c.PathID("mail_id")
 	return accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
 }
 
