@@ -3,17 +3,12 @@ package admin
 import (
 	"net/http"
 	"net/url"
-	"slices"
-
-	"github.com/a-h/templ"
 
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
-	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
-	"posthorn/views/components"
 	"posthorn/views/console"
 	"posthorn/views/pages"
 )
@@ -23,37 +18,8 @@ const maxPlatformKeys = 200
 
 func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]string) (v console.KeysView, err error) {
 	v = console.KeysView{
-		Now: a.Now(),
-		Name: components.FieldProps{
-			Name:        "name",
-			Label:       "Name",
-			Value:       form.Get("name"),
-			Error:       wrong["name"],
-			Required:    true,
-			MaxLength:   account.MaxName,
-			Placeholder: "Billing service",
-			Hint:        "What will use this key? Helps you know which one to revoke.",
-		},
-		Expires: components.FieldProps{
-			Name:     "expires_at",
-			Label:    "Expires (UTC)",
-			Type:     "datetime-local",
-			Attrs:    templ.Attributes{"data-utc": true},
-			Value:    form.Get("expires_at"),
-			Error:    wrong["expires_at"],
-			Optional: true,
-			Width:    "medium",
-			Hint:     "Leave empty for a key that never expires.",
-		},
-		Wrong: wrong["scopes"],
-	}
-	for _, s := range access.PlatformScopes() {
-		v.Scopes = append(v.Scopes, components.Option{
-			Value:    string(s),
-			Label:    string(s),
-			Hint:     pages.ScopeHints[s],
-			Selected: slices.Contains(form["scopes"], string(s)),
-		})
+		Now:       a.Now(),
+		KeyFields: pages.NewKeyFields(form, wrong, "Billing service", access.PlatformScopes()),
 	}
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		v.Keys, err = accounts.PlatformKeys(c.Ctx(), q, maxPlatformKeys)

@@ -6,17 +6,13 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/a-h/templ"
-
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/access"
-	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
-	"posthorn/views/components"
 	"posthorn/views/pages"
 )
 
@@ -54,42 +50,11 @@ func (a *dashboard) newKey(c *handlers.Call) error {
 }
 
 func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
+	scopes := slices.DeleteFunc(access.TenantScopes(), func(s access.Scope) bool { return !c.Actor.May(access.GrantNeeds(s)) })
 	v := pages.KeyFormView{
-		Root:   path(c, ""),
-		Wrong:  wrong,
-		Closed: !c.Actor.May(access.ManageKeys),
-		Name: components.FieldProps{
-			Name:        "name",
-			Label:       "Name",
-			Value:       form.Get("name"),
-			Error:       wrong["name"],
-			Required:    true,
-			MaxLength:   account.MaxName,
-			Placeholder: "Production",
-			Hint:        "What will use this key? Helps you know which one to revoke.",
-		},
-		Expires: components.FieldProps{
-			Name:     "expires_at",
-			Label:    "Expires (UTC)",
-			Type:     "datetime-local",
-			Attrs:    templ.Attributes{"data-utc": true},
-			Value:    form.Get("expires_at"),
-			Error:    wrong["expires_at"],
-			Optional: true,
-			Width:    "medium",
-			Hint:     "Leave empty for a key that never expires.",
-		},
-	}
-	for _, s := range access.TenantScopes() {
-		if !c.Actor.May(access.GrantNeeds(s)) {
-			continue
-		}
-		v.Scopes = append(v.Scopes, components.Option{
-			Value:    string(s),
-			Label:    string(s),
-			Hint:     pages.ScopeHints[s],
-			Selected: slices.Contains(form["scopes"], string(s)),
-		})
+		Root:      path(c, ""),
+		Closed:    !c.Actor.May(access.ManageKeys),
+		KeyFields: pages.NewKeyFields(form, wrong, "Production", scopes),
 	}
 	v.Shell = c.Shell("Create API key", "keys")
 	return c.Render(status, pages.KeyForm(v))

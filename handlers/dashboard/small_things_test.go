@@ -22,9 +22,9 @@ func TestPagesSayWhatPeopleNeed(t *testing.T) {
 	owner.get(w.root+"/members").want(200, `value="viewer" selected`)
 	owner.get(w.root+"/").want(200, `href="/docs"`)
 	owner.get(w.root+"/nothing").want(404, "There&#39;s no page at this address").lacks("API reference")
-	for _, s := range access.PlatformScopes() {
-		if pages.ScopeHints[s] == "" {
-			t.Errorf("the form of keys does not explain %s", s)
+	for _, o := range pages.NewKeyFields(nil, nil, "", access.PlatformScopes()).Scopes {
+		if o.Hint == "" {
+			t.Errorf("the form of keys does not explain %s", o.Value)
 		}
 	}
 }

@@ -282,23 +282,23 @@ func alerts() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "This endpoint will be disabled in 1 d 4 h", Text: "Nothing but failures since 19 Nov 08:12 UTC: 412 time-outs. One success ends the countdown."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Bad, "This endpoint will be disabled in 1 d 4 h", "Nothing but failures since 19 Nov 08:12 UTC: 412 time-outs. One success ends the countdown.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Title: "Only 97.8 % of the last 24 hours' attempts succeeded", Text: "Most failures are 503: look at your server's log."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Warning, "Only 97.8 % of the last 24 hours' attempts succeeded", "Most failures are 503: look at your server's log.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Text: "A rotated secret signs along until 22 Nov 09:00 UTC."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Info, "", "A rotated secret signs along until 22 Nov 09:00 UTC.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Text: "The endpoint echoed the challenge. It is active."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Good, "", "The endpoint echoed the challenge. It is active.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Text: "You may read here. Ask an admin to change something."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Neutral, "", "You may read here. Ask an admin to change something.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -545,7 +545,7 @@ func lists() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.FilterBar(components.FilterProps{Label: "Endpoints", Action: "#list", Clear: "#all"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.FilterBar("Endpoints", "#list", true).Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -609,7 +609,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var16 string
 							templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(r.url)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 132, Col: 14}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 129, Col: 14}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 							if templ_7745c5c3_Err != nil {
@@ -627,7 +627,7 @@ func lists() templ.Component {
 								var templ_7745c5c3_Var17 string
 								templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(r.about)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 135, Col: 38}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 132, Col: 38}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 								if templ_7745c5c3_Err != nil {
@@ -681,7 +681,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var20 string
 							templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(r.rate)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 142, Col: 15}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 139, Col: 15}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 							if templ_7745c5c3_Err != nil {
@@ -708,7 +708,7 @@ func lists() templ.Component {
 							var templ_7745c5c3_Var22 string
 							templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(components.Count(r.volume))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 145, Col: 35}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `tools/gallery/gallery.templ`, Line: 142, Col: 35}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 							if templ_7745c5c3_Err != nil {
@@ -773,10 +773,7 @@ func lists() templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Endpoints", Columns: []components.Column{
-					{Label: "Choose", HideLabel: true}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Success, 24 h", Number: true}, {Label: "Deliveries", Number: true},
-					{Label: "Last attempt"}, {Label: "Actions", HideLabel: true},
-				}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table("Endpoints", "Endpoint").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -790,7 +787,7 @@ func lists() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: "#newer", Next: "#older", Note: "50 a page"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Pagination("#newer", "#older", "50 a page").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -838,7 +835,7 @@ func lists() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Book, Title: "No event types yet", Text: "An event type names what happened and shows an example. Endpoints choose from them."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Empty(icons.Book, "No event types yet", "An event type names what happened and shows an example. Endpoints choose from them.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var26), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1112,7 +1109,7 @@ func forms() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "secret", Label: "Signing secret", Value: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", Hint: "Shown this once."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField("secret", "Signing secret", "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", "Shown this once.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1319,9 +1316,8 @@ func attempts() templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 4 * time.Millisecond, Connect: 12 * time.Millisecond,
-						TLS: 21 * time.Millisecond, Wait: 94 * time.Millisecond, Read: 2 * time.Millisecond,
-						Scale: 400 * time.Millisecond, Legend: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.PhaseBar(show.Phases{DNS: 4 * time.Millisecond, Connect: 12 * time.Millisecond, TLS: 21 * time.Millisecond,
+						Wait: 94 * time.Millisecond, Read: 2 * time.Millisecond}, 0).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1348,9 +1344,8 @@ func attempts() templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.PhaseBar(components.PhaseProps{DNS: 40 * time.Millisecond, Connect: 32 * time.Millisecond,
-						TLS: 61 * time.Millisecond, Wait: 240 * time.Millisecond, Read: 12 * time.Millisecond,
-						Scale: 400 * time.Millisecond}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.PhaseBar(show.Phases{DNS: 40 * time.Millisecond, Connect: 32 * time.Millisecond, TLS: 61 * time.Millisecond,
+						Wait: 240 * time.Millisecond, Read: 12 * time.Millisecond}, 400*time.Millisecond).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -71,7 +71,7 @@ func TestWhatPeopleTypedShowsAsText(t *testing.T) {
 		components.Input(components.FieldProps{Name: "x", Label: evil, Value: evil, Error: evil, Hint: evil}),
 		components.Code(components.CodeProps{ID: "c", Label: evil, Text: evil}),
 		components.PageHeader(components.HeaderProps{Title: evil, Crumbs: []components.Crumb{{Label: evil, Href: "javascript:alert(1)"}}}),
-		components.CopyField(components.CopyProps{ID: "d", Label: evil, Value: evil}),
+		components.CopyField("d", evil, evil, ""),
 	)
 	html := render(t, layout.Page(shell, content))
 	if strings.Contains(html, "<script>alert") || strings.Contains(html, "javascript:") {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/domain/show"
 )
 
 func TestTimesAreWrittenAsPeopleSayThem(t *testing.T) {
@@ -75,19 +77,18 @@ func TestDurationsSizesAndCountsAreShort(t *testing.T) {
 
 func TestPhasesFillTheirBarAndSayWhatItShows(t *testing.T) {
 	t.Parallel()
-	p := PhaseProps{DNS: time.Millisecond, Connect: 9 * time.Millisecond, Wait: 90 * time.Millisecond}
-	got := p.pieces()
+	p := show.Phases{DNS: time.Millisecond, Connect: 9 * time.Millisecond, Wait: 90 * time.Millisecond}
+	got := pieces(p, 0)
 	if len(got) != 3 || got[0].x != "0" || got[0].width != "10" || got[2].x != "100" || got[2].width != "900" {
 		t.Errorf("%+v", got)
 	}
-	if text := p.text(); text != "100 ms: DNS 1 ms, connect 9 ms, wait 90 ms" {
+	if text := phasesText(p); text != "100 ms: DNS 1 ms, connect 9 ms, wait 90 ms" {
 		t.Error(text)
 	}
-	p.Scale = time.Second
-	if got := p.pieces(); got[0].width != "4" || got[2].width != "90" {
+	if got := pieces(p, time.Second); got[0].width != "4" || got[2].width != "90" {
 		t.Errorf("on a longer scale: %+v", got)
 	}
-	if none := (PhaseProps{}); len(none.pieces()) != 0 || !strings.HasPrefix(none.text(), "No time") {
+	if none := (show.Phases{}); len(pieces(none, 0)) != 0 || !strings.HasPrefix(phasesText(none), "No time") {
 		t.Error("No data shows something")
 	}
 }

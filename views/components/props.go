@@ -230,16 +230,6 @@ type Column struct {
 	Shrink    bool // as narrow as its content
 }
 
-// TableProps describe a table. Caption says what it lists, for assistive technology.
-type TableProps struct {
-	ID      string
-	Caption string
-	Lead    string   // the label of the first column; the other cells have their own
-	Columns []Column // instead of the cells' labels
-	Brief   bool     // a row has two lines on a narrow screen: the lead and the status, then the rest without labels
-	Attrs   templ.Attributes
-}
-
 func (c Column) class() string {
 	switch {
 	case c.Number:
@@ -278,26 +268,6 @@ type CardProps struct {
 	Actions templ.Component // beside the title
 	Danger  bool
 	Attrs   templ.Attributes
-}
-
-// EmptyProps say what is missing, and what to do next.
-type EmptyProps struct {
-	Icon  icons.Name
-	Title string
-	Text  string
-}
-
-// PageProps describe the pages of a list: links, empty if there is no such page.
-type PageProps struct {
-	Previous, Next string
-	Note           string // "50 of many"
-}
-
-// AlertProps describe a permanent message on the page.
-type AlertProps struct {
-	Tone  Tone
-	Title string
-	Text  string
 }
 
 // DialogProps describe a dialog; a Button with Opens opens it.
@@ -374,14 +344,6 @@ type CodeProps struct {
 	Note  string // "first 16 KiB of 2 MiB"
 }
 
-// CopyProps describe a value with a button that copies it.
-type CopyProps struct {
-	ID    string
-	Label string
-	Value string
-	Hint  string
-}
-
 // StatProps describe an important number.
 type StatProps struct {
 	Label string
@@ -451,14 +413,6 @@ type MenuItem struct {
 	Opens  string // the id of a dialog
 	Danger bool
 	Active bool
-}
-
-// FilterProps describe a form that filters a list; the address holds the whole filter.
-type FilterProps struct {
-	Label  string // what it filters, for assistive technology
-	Action string
-	Clear  string // the address without a filter; empty if no filter is set
-	Attrs  templ.Attributes
 }
 
 // BulkProps describe a list with selectable rows.

@@ -8,21 +8,27 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Table is a list of rows, which are its children, made of cells. The cells of the first row name the columns. On a
-// narrow screen each row is a card.
-func Table(p TableProps) templ.Component {
+// Table is a list of rows, which are its children, made of cells. The cells of the first row name the columns; lead is
+// the name of the first. caption says what the table lists, for assistive technology. On a narrow screen each row is a
+// card.
+func Table(caption, lead string) templ.Component { return tableOf(caption, lead, "table") }
+
+// BriefTable is a Table whose rows have two lines on a narrow screen: the lead and the status, then the rest without
+// labels.
+func BriefTable(caption, lead string) templ.Component {
+	return tableOf(caption, lead, "table table-brief")
+}
+
+func tableOf(caption, lead, class string) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		rows := templ.GetChildren(ctx)
 		ctx = templ.ClearChildren(ctx)
 		var text strings.Builder
-		head := &tableHead{lead: p.Lead}
+		head := &tableHead{lead: lead}
 		if err := rows.Render(context.WithValue(ctx, tableKey{}, head), &text); err != nil {
 			return err
 		}
-		if p.Columns != nil {
-			head.columns = p.Columns
-		}
-		return table(p, head.columns, text.String()).Render(ctx, w)
+		return table(caption, class, head.columns, text.String()).Render(ctx, w)
 	})
 }
 

@@ -25,7 +25,7 @@ func TestTheCellsOfTheFirstRowNameTheColumns(t *testing.T) {
 	})
 	var out strings.Builder
 	ctx := templ.WithChildren(t.Context(), rows)
-	if err := Table(TableProps{Caption: "All", Lead: "Name"}).Render(ctx, &out); err != nil {
+	if err := Table("All", "Name").Render(ctx, &out); err != nil {
 		t.Fatal(err)
 	}
 	var heads []string

@@ -6,6 +6,7 @@ import (
 	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
+	"posthorn/views/pages"
 )
 
 // SettingsView is the page of the platform's settings.
@@ -40,13 +41,11 @@ type LimitsForm struct {
 
 // KeysView lists the platform's keys, with the form of a new one.
 type KeysView struct {
-	Shell         layout.Shell
-	Keys          []show.Key
-	Now           time.Time
-	Name, Expires components.FieldProps
-	Scopes        []components.Option
-	Wrong         string // about the scopes
-	New, NewName  string // the text of a new key, shown once
+	Shell layout.Shell
+	Keys  []show.Key
+	Now   time.Time
+	pages.KeyFields
+	New, NewName string // the text of a new key, shown once
 }
 
 // wrongSettings are the errors in the fields of some groups.

@@ -72,7 +72,7 @@ func insideSettings(v SettingsView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Wrong != "" {
-			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Nothing saved", Text: v.Wrong}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.Bad, "Nothing saved", v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -219,7 +219,7 @@ func limits(path string, f LimitsForm) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if f.Wrong != "" {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Nothing saved", Text: f.Wrong}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.Bad, "Nothing saved", f.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -229,9 +229,9 @@ func limits(path string, f LimitsForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 templ.SafeURL
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(path + "/limits"))
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(path + "/limits")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 53, Col: 72}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/settings.templ`, Line: 53, Col: 61}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
@@ -265,7 +265,7 @@ func limits(path string, f LimitsForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Beyond > 0 {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Title: "Not saved yet: this deletes data", Text: f.Lost}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.Warning, "Not saved yet: this deletes data", f.Lost).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -394,7 +394,7 @@ func insideKeys(v KeysView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-key", Label: "API key", Value: v.New}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CopyField("new-key", "API key", v.New, "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -406,7 +406,7 @@ func insideKeys(v KeysView) templ.Component {
 			}
 		}
 		if len(v.Keys) == 0 {
-			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Key, Title: "No platform keys", Text: "Services that act for many tenants need one. Create it below."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Empty(icons.Key, "No platform keys", "Services that act for many tenants need one. Create it below.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -436,7 +436,7 @@ func insideKeys(v KeysView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Checks(components.FieldProps{Name: "scopes", Label: "Scopes", Error: v.Wrong}, v.Scopes).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Checks(components.FieldProps{Name: "scopes", Label: "Scopes", Error: v.Wrong["scopes"]}, v.Scopes).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

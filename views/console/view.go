@@ -415,11 +415,3 @@ func (v AuditView) author(e show.AuditEntry) string {
 func number(n int64) string { return components.Count(n) }
 
 func times(n int) string { return strconv.Itoa(n) }
-
-// cleared is the address of a list without a filter; empty if no filter is set.
-func cleared(narrowed bool, path string) string {
-	if !narrowed {
-		return ""
-	}
-	return path
-}

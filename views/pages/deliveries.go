@@ -87,24 +87,6 @@ func (t DeliveryTable) path(d show.Delivery, of id.UUID) string {
 	return t.root(d) + "/deliveries/" + id.Delivery.Format(of)
 }
 
-func (t DeliveryTable) columns() []components.Column {
-	var c []components.Column
-	if t.Select {
-		c = append(c, components.Column{Label: "Select", HideLabel: true, Shrink: true})
-	}
-	c = append(c, components.Column{Label: "Delivery"}, components.Column{Label: "Status"})
-	if t.Tenants {
-		c = append(c, components.Column{Label: "Tenant"})
-	}
-	return append(c,
-		components.Column{Label: "Endpoint"},
-		components.Column{Label: "Attempts", Number: true},
-		components.Column{Label: "Last response"},
-		components.Column{Label: "Next attempt"},
-		components.Column{Label: "Created"},
-	)
-}
-
 func (l DeliveryListView) news() string {
 	if l.Many {
 		return strconv.Itoa(l.News) + "+ new deliveries"

@@ -206,11 +206,6 @@ func longest(attempts []show.Attempt) (scale time.Duration) {
 	return scale
 }
 
-// Phases are the phases of an attempt at a scale; 0: its own.
-func Phases(p show.Phases, scale time.Duration) components.PhaseProps {
-	return components.PhaseProps{DNS: p.DNS, Connect: p.Connect, TLS: p.TLS, Wait: p.Wait, Read: p.Read, Scale: scale}
-}
-
 // headerText writes headers as in a request.
 func headerText(headers []signature.Header) string {
 	var b []byte
@@ -218,11 +213,4 @@ func headerText(headers []signature.Header) string {
 		b = append(append(append(append(b, h.Name...), ": "...), h.Value...), '\n')
 	}
 	return string(b)
-}
-
-// legend is a bar that names its phases, at its own scale.
-func legend(p show.Phases) components.PhaseProps {
-	bar := Phases(p, 0)
-	bar.Legend = true
-	return bar
 }

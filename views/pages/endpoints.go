@@ -82,13 +82,6 @@ func kindBadge(k endpoint.Kind) string {
 	return ""
 }
 
-func (v EndpointsView) clear() string {
-	if v.Query == "" && v.Status == "" {
-		return ""
-	}
-	return v.at()
-}
-
 func stateOptions() []components.Option {
 	out := []components.Option{{Label: "All states"}}
 	for _, s := range condition.States() {

@@ -113,9 +113,9 @@ func inboxPage(v InboxView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var5 templ.SafeURL
-				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Href + "/inbox/answer"))
+				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(v.Href + "/inbox/answer")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 26, Col: 82}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 26, Col: 71}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {
@@ -176,7 +176,7 @@ func inboxPage(v InboxView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "inbox-url", Label: "URL", Value: v.Endpoint.Settings.URL, Hint: "Anyone with this URL can send to the inbox, but can't read it."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CopyField("inbox-url", "URL", v.Endpoint.Settings.URL, "Anyone with this URL can send to the inbox, but can't read it.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -190,9 +190,9 @@ func inboxPage(v InboxView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var7 templ.SafeURL
-					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Href + "/inbox/clear"))
+					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(v.Href + "/inbox/clear")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 43, Col: 70}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 43, Col: 59}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 					if templ_7745c5c3_Err != nil {
@@ -331,7 +331,7 @@ func InboxParts(v InboxView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Inbox, Title: "Nothing has arrived yet", Text: "Send a test event, or emit one. Deliveries appear here with their headers, body, and signature."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(icons.Inbox, "Nothing has arrived yet", "Send a test event, or emit one. Deliveries appear here with their headers, body, and signature.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -447,9 +447,9 @@ func inboxTable(v InboxView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var17 templ.SafeURL
-					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Href + "/inbox?request=" + id.Received.Format(r.ID) + "#request"))
+					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(v.Href + "/inbox?request=" + id.Received.Format(r.ID) + "#request")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 98, Col: 90}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 98, Col: 79}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 					if templ_7745c5c3_Err != nil {
@@ -608,7 +608,7 @@ func inboxTable(v InboxView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Received requests", Brief: true, Lead: "Request"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.BriefTable("Received requests", "Request").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -654,12 +654,12 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Good {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "Valid signature", Text: "Verified over the exact bytes of the body with the secret ending in " + d.SecretHint + "."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.Good, "Valid signature", "Verified over the exact bytes of the body with the secret ending in "+d.SecretHint+".").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Invalid signature", Text: d.Detail}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.Bad, "Invalid signature", d.Detail).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -823,9 +823,9 @@ func InboxForm(action string, small bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var33 templ.SafeURL
-		templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(action))
+		templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinURLErrs(action)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 160, Col: 47}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/inbox.templ`, Line: 160, Col: 36}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 		if templ_7745c5c3_Err != nil {

@@ -1,9 +1,14 @@
 package pages
 
 import (
+	"net/url"
+	"slices"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/layout"
@@ -21,13 +26,54 @@ type KeysView struct {
 
 // KeyFormView is the form of a new key.
 type KeyFormView struct {
-	Shell   layout.Shell
-	Root    string
-	Wrong   map[string]string
-	Closed  bool // operators who act for a tenant create no keys
-	Name    components.FieldProps
-	Expires components.FieldProps
-	Scopes  []components.Option
+	Shell  layout.Shell
+	Root   string
+	Closed bool // operators who act for a tenant create no keys
+	KeyFields
+}
+
+// KeyFields are the fields of a new key of a tenant or of the platform.
+type KeyFields struct {
+	Name, Expires components.FieldProps
+	Scopes        []components.Option
+	Wrong         map[string]string
+}
+
+// NewKeyFields are the fields as they were sent, with what is wrong with them. scopes are those to choose from.
+func NewKeyFields(form url.Values, wrong map[string]string, placeholder string, scopes []access.Scope) KeyFields {
+	f := KeyFields{
+		Wrong: wrong,
+		Name: components.FieldProps{
+			Name:        "name",
+			Label:       "Name",
+			Value:       form.Get("name"),
+			Error:       wrong["name"],
+			Required:    true,
+			MaxLength:   account.MaxName,
+			Placeholder: placeholder,
+			Hint:        "What will use this key? Helps you know which one to revoke.",
+		},
+		Expires: components.FieldProps{
+			Name:     "expires_at",
+			Label:    "Expires (UTC)",
+			Type:     "datetime-local",
+			Attrs:    templ.Attributes{"data-utc": true},
+			Value:    form.Get("expires_at"),
+			Error:    wrong["expires_at"],
+			Optional: true,
+			Width:    "medium",
+			Hint:     "Leave empty for a key that never expires.",
+		},
+	}
+	for _, s := range scopes {
+		f.Scopes = append(f.Scopes, components.Option{
+			Value:    string(s),
+			Label:    string(s),
+			Hint:     scopeHints[s],
+			Selected: slices.Contains(form["scopes"], string(s)),
+		})
+	}
+	return f
 }
 
 // KeyMadeView shows a new key, once.
@@ -38,8 +84,8 @@ type KeyMadeView struct {
 	Text  string
 }
 
-// ScopeHints say what each scope permits.
-var ScopeHints = map[access.Scope]string{
+// scopeHints say what each scope permits.
+var scopeHints = map[access.Scope]string{
 	access.EventsWrite:   "Emit events. This is all most products need.",
 	access.EventsRead:    "Read events and their data.",
 	access.WebhooksRead:  "Read endpoints, deliveries, and attempts.",

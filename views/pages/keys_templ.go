@@ -125,7 +125,7 @@ func keys(v KeysView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Key, Title: "No keys yet", Text: "Create a key with the scope events:write to emit the first event from your product."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(icons.Key, "No keys yet", "Create a key with the scope events:write to emit the first event from your product.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -139,7 +139,7 @@ func keys(v KeysView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Pagination(v.Newer, v.Older, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -407,7 +407,7 @@ func KeyTable(caption string, keys []show.Key, root string, revokes bool, now ti
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: caption, Brief: true, Lead: "Key"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.BriefTable(caption, "Key").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -498,9 +498,9 @@ func keyForm(v KeyFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 templ.SafeURL
-				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/keys"))
+				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root + "/keys")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 92, Col: 72}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/keys.templ`, Line: 92, Col: 61}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -608,7 +608,7 @@ func keyMade(v KeyMadeView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Title: "Shown only once", Text: "Posthorn stores only a hash. Save the key where your product keeps its secrets. If you lose it, create a new key and revoke this one."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.Warning, "Shown only once", "Posthorn stores only a hash. Save the key where your product keeps its secrets. If you lose it, create a new key and revoke this one.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -628,7 +628,7 @@ func keyMade(v KeyMadeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-key", Label: v.Name, Value: v.Text, Hint: "Send it as Authorization: Bearer …"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField("new-key", v.Name, v.Text, "Send it as Authorization: Bearer …").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

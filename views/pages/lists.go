@@ -9,15 +9,6 @@ import (
 // invalidFilter is what a list says in place of its rows.
 const invalidFilter = "Nothing is listed. Correct the filter, or clear it."
 
-// filterProps describe a list's filter bar; if a filter is set, they have the link that clears it.
-func filterProps(label, path string, empty bool) components.FilterProps {
-	p := components.FilterProps{Label: label, Action: path}
-	if !empty {
-		p.Clear = path
-	}
-	return p
-}
-
 // PageNote says how many rows a page shows.
 func PageNote(n int, short bool) string {
 	switch {

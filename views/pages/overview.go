@@ -182,11 +182,3 @@ func findingTone(s health.Severity) components.Tone {
 	}
 	return components.SeverityTone(s)
 }
-
-func (v FeedView) columns() []components.Column {
-	all := []components.Column{{Label: "Event type"}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Last response"}, {Label: "Created"}}
-	if v.One {
-		return slices.Delete(all, 1, 2)
-	}
-	return all
-}

@@ -95,12 +95,12 @@ func signaturePage(v SignatureView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if v.Good {
-					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "Valid signature", Text: "A receiver that verifies it this way should respond with a 2xx."}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Alert(components.Good, "Valid signature", "A receiver that verifies it this way should respond with a 2xx.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Invalid signature"}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Alert(components.Bad, "Invalid signature", "").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -163,9 +163,9 @@ func signaturePage(v SignatureView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 templ.SafeURL
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/signature"))
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root + "/signature")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/signature.templ`, Line: 38, Col: 87}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/signature.templ`, Line: 38, Col: 76}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {

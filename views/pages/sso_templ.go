@@ -94,15 +94,15 @@ func ssoSettings(v SSOView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "sso-callback", Label: "Redirect URI", Value: v.Callback}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField("sso-callback", "Redirect URI", v.Callback, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "sso-logout", Label: "Back-channel logout URI", Value: v.Logout}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField("sso-logout", "Back-channel logout URI", v.Logout, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "sso-start", Label: "Sign-in link for your members", Value: v.SignIn}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField("sso-start", "Sign-in link for your members", v.SignIn, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -133,9 +133,9 @@ func ssoSettings(v SSOView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var5 templ.SafeURL
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root))
+			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 27, Col: 61}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 27, Col: 50}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 			if templ_7745c5c3_Err != nil {
@@ -373,9 +373,9 @@ func ssoSettings(v SSOView) templ.Component {
 										return templ_7745c5c3_Err
 									}
 									var templ_7745c5c3_Var14 templ.SafeURL
-									templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/domains/verify"))
+									templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root + "/domains/verify")
 									if templ_7745c5c3_Err != nil {
-										return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 74, Col: 76}
+										return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 74, Col: 65}
 									}
 									_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 									if templ_7745c5c3_Err != nil {
@@ -412,9 +412,9 @@ func ssoSettings(v SSOView) templ.Component {
 									return templ_7745c5c3_Err
 								}
 								var templ_7745c5c3_Var16 templ.SafeURL
-								templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/domains/remove"))
+								templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root + "/domains/remove")
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 79, Col: 75}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 79, Col: 64}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 								if templ_7745c5c3_Err != nil {
@@ -459,7 +459,7 @@ func ssoSettings(v SSOView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Email domains", Lead: "Domain"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table("Email domains", "Domain").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -492,9 +492,9 @@ func ssoSettings(v SSOView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var20 templ.SafeURL
-				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root + "/domains"))
+				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(v.Root + "/domains")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 92, Col: 76}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/sso.templ`, Line: 92, Col: 65}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 				if templ_7745c5c3_Err != nil {

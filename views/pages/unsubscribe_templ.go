@@ -76,7 +76,7 @@ func unsubscribe(v UnsubscribeView) templ.Component {
 			}
 		}
 		if v.Done != "" {
-			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Text: v.Done}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.Good, "", v.Done).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
