@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
@@ -54,17 +55,10 @@ func (c *Cell) Add(a Count) {
 	})
 	c.us += a.Us
 	if class == health.ClassOK {
-		c.LastOK = later(c.LastOK, a.Last)
+		c.LastOK = delivery.Latest(c.LastOK, a.Last)
 	} else {
-		c.LastFailed = later(c.LastFailed, a.Last)
+		c.LastFailed = delivery.Latest(c.LastFailed, a.Last)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // Merge adds another cell's attempts.
@@ -75,8 +69,8 @@ func (c *Cell) Merge(o Cell) {
 	for i, s := range o.Latency {
 		c.Latency[i].Add(s)
 	}
-	c.LastOK = later(c.LastOK, o.LastOK)
-	c.LastFailed = later(c.LastFailed, o.LastFailed)
+	c.LastOK = delivery.Latest(c.LastOK, o.LastOK)
+	c.LastFailed = delivery.Latest(c.LastFailed, o.LastFailed)
 	c.Retries += o.Retries
 	c.us += o.us
 }

@@ -33,7 +33,7 @@ func (c Counters) Since(t time.Time) Counters {
 // together can be out of order.
 func (c Counters) After(class Class, r Result, at time.Time) Counters {
 	if class == Success {
-		return Counters{LastSuccessAt: latest(c.LastSuccessAt, at)}
+		return Counters{LastSuccessAt: Latest(c.LastSuccessAt, at)}
 	}
 	switch class {
 	case Unhealthy:
@@ -46,7 +46,7 @@ func (c Counters) After(class Class, r Result, at time.Time) Counters {
 	// A 410 adds to no streak, but it can disable the endpoint, and people ask when it came.
 	if class == Unhealthy || class == Auth || class == Neutral && r.Failure == FailNone && r.Status == 410 {
 		c.FirstFailureAt = earliest(c.FirstFailureAt, at)
-		c.LastFailureAt = latest(c.LastFailureAt, at)
+		c.LastFailureAt = Latest(c.LastFailureAt, at)
 	}
 	switch r.Failure {
 	case FailTLS:
@@ -75,7 +75,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-func latest(a, b time.Time) time.Time {
+// Latest is the later of two times.
+func Latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
