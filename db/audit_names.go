@@ -34,7 +34,7 @@ var auditKinds = map[string]id.Kind{
 // URL, an event's type, a person's name and address. A bulk job's name is its kind. Unknown ids are left out.
 func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[string]string, error) {
 	names, texts := map[string]string{}, map[id.UUID]string{}
-	var named sql.AuditNamesParams
+	var tenants, ids []id.UUID
 	var typed sql.AuditEventTypesParams
 	for _, r := range refs {
 		kind, known := auditKinds[r.Kind]
@@ -47,16 +47,16 @@ func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[strin
 		}
 		texts[u] = r.ID
 		if kind != id.Event && kind != id.Delivery {
-			named.Tenants = append(named.Tenants, r.Tenant)
-			named.Ids = append(named.Ids, u)
+			tenants = append(tenants, r.Tenant)
+			ids = append(ids, u)
 			continue
 		}
 		typed.Tenants = append(typed.Tenants, r.Tenant)
 		typed.Ids = append(typed.Ids, u)
 		typed.Created = append(typed.Created, u.Time())
 	}
-	if len(named.Ids) > 0 {
-		found, err := q.AuditNames(ctx, named)
+	if len(ids) > 0 {
+		found, err := q.AuditNames(ctx, tenants, ids)
 		if err != nil {
 			return nil, err
 		}

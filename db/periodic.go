@@ -17,7 +17,7 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 		if err := q.InsertPeriodic(ctx, name); err != nil {
 			return err
 		}
-		_, err := q.ClaimSweep(ctx, sql.ClaimSweepParams{Name: name, Seconds: every.Seconds()})
+		_, err := q.ClaimSweep(ctx, name, every.Seconds())
 		due = err == nil
 		if IsNoRows(err) {
 			return nil
@@ -32,7 +32,7 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 	for {
 		var rows []sql.SweptTenantsRow
 		if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
-			rows, err = q.SweptTenants(ctx, sql.SweptTenantsParams{After: after, Limit: page})
+			rows, err = q.SweptTenants(ctx, after, page)
 			return err
 		}); err != nil {
 			return true, err
@@ -56,7 +56,7 @@ func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn 
 		if err := q.InsertPeriodic(ctx, name); err != nil {
 			return err
 		}
-		if _, err := q.ClaimPeriodic(ctx, sql.ClaimPeriodicParams{Chore: name, Seconds: every.Seconds()}); err != nil {
+		if _, err := q.ClaimPeriodic(ctx, name, every.Seconds()); err != nil {
 			if IsNotFound(Translate(err)) {
 				return nil
 			}

@@ -208,10 +208,10 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 		}); err != nil {
 			return err
 		}
-		if err := q.SetPersonTOTP(t.Context(), sql.SetPersonTOTPParams{ID: personID, Totp: []byte("sealed")}); err != nil {
+		if err := q.SetPersonTOTP(t.Context(), []byte("sealed"), personID); err != nil {
 			return err
 		}
-		_, err := q.ConfirmPersonTOTP(t.Context(), sql.ConfirmPersonTOTPParams{ID: personID, Step: 1})
+		_, err := q.ConfirmPersonTOTP(t.Context(), 1, personID)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func newLinked(t *testing.T, h *someHome) *linked {
 		}); err != nil {
 			return err
 		}
-		_, err := q.VerifyDomain(t.Context(), sql.VerifyDomainParams{TenantID: l.tenant, Domain: "example.com"})
+		_, err := q.VerifyDomain(t.Context(), l.tenant, "example.com")
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func (h *house) bulk(tenant id.UUID, n deliveries.NewBulkJob) (job sql.BulkJob) 
 func (h *house) job(of sql.BulkJob) (job sql.BulkJob) {
 	h.t.Helper()
 	h.as(of.TenantID, func(q *sql.Queries) (err error) {
-		job, err = q.GetBulkJob(h.t.Context(), sql.GetBulkJobParams{TenantID: of.TenantID, ID: of.ID})
+		job, err = q.GetBulkJob(h.t.Context(), of.TenantID, of.ID)
 		return err
 	})
 	return job

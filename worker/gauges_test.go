@@ -93,10 +93,7 @@ func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 				return err
 			}
 			// The tenant's health and the alert to operators query one tenant, lane by lane.
-			own, err := q.OldestDue(t.Context(), sql.OldestDueParams{
-				TenantID:      tenant,
-				SilentSeconds: incidents.Silent.Seconds(),
-			})
+			own, err := q.OldestDue(t.Context(), tenant, incidents.Silent.Seconds())
 			if math.Abs(own-worst) > 0.001 {
 				t.Errorf("of one tenant %v s, of all %v s", own, worst)
 			}
@@ -119,7 +116,7 @@ func TestTimeHeldByTheOwnerOrByLimitsIsNotLateness(t *testing.T) {
 	h.exec("UPDATE endpoints SET status_at = now() WHERE id = $1", resumed)
 	h.exec("UPDATE lanes SET limited_until = NULL WHERE endpoint_id = $1", slow)
 	h.as(tenant, func(q *sql.Queries) error {
-		_, err := q.CloseBreaker(t.Context(), sql.CloseBreakerParams{TenantID: tenant, EndpointID: slow})
+		_, err := q.CloseBreaker(t.Context(), tenant, slow)
 		return err
 	})
 	if got := lag(); got > 30 {

@@ -65,7 +65,7 @@ func (w *Worker) register(ctx context.Context) error {
 		began := time.Now()
 		workerID := db.NewID()
 		err := w.db.Worker(ctx, func(q *sql.Queries) error {
-			return q.RegisterWorker(ctx, sql.RegisterWorkerParams{ID: workerID, Name: w.name})
+			return q.RegisterWorker(ctx, workerID, w.name)
 		})
 		if err == nil {
 			w.member.mu.Lock()

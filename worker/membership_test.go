@@ -60,10 +60,10 @@ func TestOperatorsSeeWhoDiedAndSinceWhenALaneIsHeld(t *testing.T) {
 		if err := q.ForgetDeadWorkers(t.Context()); err != nil {
 			return err
 		}
-		if err := q.RegisterWorker(t.Context(), sql.RegisterWorkerParams{ID: me, Name: "me"}); err != nil {
+		if err := q.RegisterWorker(t.Context(), me, "me"); err != nil {
 			return err
 		}
-		leased, err := q.LeaseLanes(t.Context(), sql.LeaseLanesParams{Worker: me, Endpoints: []id.UUID{ep}})
+		leased, err := q.LeaseLanes(t.Context(), me, []id.UUID{ep})
 		if len(leased) != 1 {
 			t.Errorf("%d lanes are leased", len(leased))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"posthorn/db/sql"
+	"posthorn/domain/id"
 	"posthorn/worker/lanes"
 )
 
@@ -31,14 +32,15 @@ func (w *Worker) readyOrdered(ctx context.Context) error {
 
 // recheckKeys makes the oldest row of a key ready after the key's head has ended.
 func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
-	var p sql.MakeKeysReadyParams
+	var endpoints []id.UUID
+	var orderKeys []string
 	for _, k := range keys {
-		p.Endpoints = append(p.Endpoints, k.Endpoint)
-		p.Keys = append(p.Keys, k.Key)
+		endpoints = append(endpoints, k.Endpoint)
+		orderKeys = append(orderKeys, k.Key)
 	}
 	var rows []sql.MakeKeysReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.MakeKeysReady(ctx, p)
+		rows, err = q.MakeKeysReady(ctx, endpoints, orderKeys)
 		return err
 	}); err != nil {
 		w.dispatch.RecheckLater(keys)

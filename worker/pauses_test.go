@@ -169,10 +169,7 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 	}
 	var scope string
 	h.as(tenant, func(q *sql.Queries) error {
-		late, err := q.OldestDue(t.Context(), sql.OldestDueParams{
-			TenantID:      tenant,
-			SilentSeconds: incidents.Silent.Seconds(),
-		})
+		late, err := q.OldestDue(t.Context(), tenant, incidents.Silent.Seconds())
 		if err != nil || late != 0 {
 			t.Errorf("what waits for a suspended tenant is late by %v: %v", late, err)
 		}

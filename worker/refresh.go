@@ -56,7 +56,7 @@ func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
 	behind := w.dispatch.Behind()
 	var rows []sql.LaneRevsOfRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.LaneRevsOf(ctx, sql.LaneRevsOfParams{Worker: w.id(), Endpoints: endpoints})
+		rows, err = q.LaneRevsOf(ctx, w.id(), endpoints)
 		return err
 	}); err != nil {
 		return err

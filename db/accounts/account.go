@@ -89,7 +89,7 @@ func (s Self) auditOperator(ctx context.Context, q *sql.Queries, what db.Audited
 // RenamePerson sets a person's name.
 func RenamePerson(ctx context.Context, d *db.DB, person id.UUID, name string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.SetPersonName(ctx, sql.SetPersonNameParams{ID: person, Name: name})
+		return q.SetPersonName(ctx, name, person)
 	})
 }
 
@@ -104,7 +104,7 @@ type Link struct {
 // or has expired is fault.ErrNotFound.
 func PeekLink(ctx context.Context, d *db.DB, purpose, token string) (l Link, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		row, err := q.PeekLink(ctx, sql.PeekLinkParams{Hash: HashToken(token), Purpose: purpose})
+		row, err := q.PeekLink(ctx, HashToken(token), purpose)
 		l = linkOf(row)
 		return err
 	})
@@ -129,14 +129,14 @@ func ownerOf(person, operator *id.UUID) *id.UUID {
 
 // DropLinks invalidates the one-time links of an account that have one purpose, in the caller's transaction.
 func DropLinks(ctx context.Context, q *sql.Queries, owner id.UUID, purpose string) error {
-	return q.DeleteLinksOf(ctx, sql.DeleteLinksOfParams{OwnerID: &owner, Purpose: purpose})
+	return q.DeleteLinksOf(ctx, &owner, purpose)
 }
 
 // ChangeEmail uses up a link of LinkEmail and gives its person the link's address. It deletes links that reset the
 // password, since they went to the old address. It returns the person before the change, and the new address. A link
 // that was used or has expired is fault.ErrNotFound; an address of another account is already_exists.
 func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (was account.Account, email string, err error) {
-	link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: LinkEmail})
+	link, err := q.UseLink(ctx, HashToken(token), LinkEmail)
 	if err != nil {
 		return was, "", err
 	}
@@ -144,7 +144,7 @@ func ChangeEmail(ctx context.Context, q *sql.Queries, token, address string) (wa
 	if was, err = self.lock(ctx, q); err != nil {
 		return was, "", err
 	}
-	if err := q.SetPersonEmail(ctx, sql.SetPersonEmailParams{ID: was.ID, Email: link.Email}); err != nil {
+	if err := q.SetPersonEmail(ctx, link.Email, was.ID); err != nil {
 		return was, "", err
 	}
 	if err := DropLinks(ctx, q, was.ID, LinkReset); err != nil {
@@ -170,14 +170,14 @@ func ChangePassword(ctx context.Context, q *sql.Queries, self Self, hash string,
 		return a, err
 	}
 	if self.Kind == account.Operator {
-		err = q.SetOperatorPassword(ctx, sql.SetOperatorPasswordParams{ID: a.ID, Password: &hash})
+		err = q.SetOperatorPassword(ctx, &hash, a.ID)
 	} else {
-		err = q.SetPersonPassword(ctx, sql.SetPersonPasswordParams{ID: a.ID, Password: hash})
+		err = q.SetPersonPassword(ctx, hash, a.ID)
 	}
 	if err != nil {
 		return a, err
 	}
-	if _, err := q.EndSessionsOf(ctx, sql.EndSessionsOfParams{OwnerID: &a.ID, But: keep}); err != nil {
+	if _, err := q.EndSessionsOf(ctx, &a.ID, keep); err != nil {
 		return a, err
 	}
 	if err := DropLinks(ctx, q, a.ID, PasswordLink(self.Kind)); err != nil {
@@ -193,7 +193,7 @@ func ChangePassword(ctx context.Context, q *sql.Queries, self Self, hash string,
 // for it on the command line, also turns off the second factor. A link that was used or has expired is
 // fault.ErrNotFound.
 func ResetPassword(ctx context.Context, q *sql.Queries, self Self, token, hash string) (account.Account, error) {
-	row, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: PasswordLink(self.Kind)})
+	row, err := q.UseLink(ctx, HashToken(token), PasswordLink(self.Kind))
 	if err != nil {
 		return account.Account{}, err
 	}

@@ -150,7 +150,7 @@ func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err
 // Try counts one more try against a limit. key names who tries. It returns how many seconds to wait; 0 means that the
 // try is allowed.
 func Try(ctx context.Context, q *sql.Queries, l account.Limit, what, whose string) (wait int, err error) {
-	row, err := q.CountTry(ctx, sql.CountTryParams{Key: limitKey(what, whose), Seconds: int32(l.Window / time.Second)})
+	row, err := q.CountTry(ctx, limitKey(what, whose), int32(l.Window/time.Second))
 	if err != nil || int(row.N) <= l.Tries {
 		return 0, err
 	}

@@ -67,10 +67,7 @@ func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int,
 			if err := mailNotice(ctx, q, links, r); err != nil {
 				return err
 			}
-			if err := q.MarkMailed(ctx, sql.MarkMailedParams{
-				TenantID: r.NoticeRow.TenantID,
-				ID:       r.NoticeRow.ID,
-			}); err != nil {
+			if err := q.MarkMailed(ctx, r.NoticeRow.TenantID, r.NoticeRow.ID); err != nil {
 				return err
 			}
 		}
@@ -90,7 +87,7 @@ type NoticeRecipient struct {
 // NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
 // contacts, who see what an owner sees. No address is listed twice.
 func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
-	rows, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{TenantID: tenant, Kind: kind})
+	rows, err := q.NoticePreferences(ctx, tenant, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +99,7 @@ func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind 
 	if err != nil {
 		return nil, err
 	}
-	agreed, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{
-		TenantID: tenant,
-		Kind:     notice.ContactConfirmed,
-	})
+	agreed, err := q.NoticePreferences(ctx, tenant, notice.ContactConfirmed)
 	if err != nil {
 		return nil, err
 	}

@@ -287,7 +287,7 @@ func TestAMailOfANoticeHoldsAnUnsubscribeLinkThatWorks(t *testing.T) {
 	f.mail()
 	var rows []sql.ClaimMailsRow
 	if err := f.db.Worker(t.Context(), func(q *sql.Queries) (err error) {
-		rows, err = q.ClaimMails(t.Context(), sql.ClaimMailsParams{Seconds: 60, Limit: 10})
+		rows, err = q.ClaimMails(t.Context(), 60, 10)
 		return err
 	}); err != nil || len(rows) != 1 {
 		t.Fatal(len(rows), err)

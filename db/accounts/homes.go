@@ -56,7 +56,7 @@ func ReadHome(ctx context.Context, d *db.DB, now time.Time, counts bool) (worker
 			return err
 		}
 		all.Tenants, all.Waiting = row.Tenants, row.Waiting
-		oldest, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{SilentSeconds: incidents.Silent.Seconds(), Limit: 1})
+		oldest, err := q.ConsoleOldestDue(ctx, incidents.Silent.Seconds(), 1)
 		for _, o := range oldest {
 			all.Oldest, all.OldestDue = o.Name, max(now.Sub(o.ReadyAt), 0)
 		}

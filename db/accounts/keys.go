@@ -161,7 +161,7 @@ func PlatformKeys(ctx context.Context, q *sql.Queries, limit int) ([]show.Key, e
 
 // ReadKey reads a key of a tenant.
 func ReadKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID) (show.Key, error) {
-	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
+	row, err := q.GetKey(ctx, &tenant, keyID)
 	return keyOf(row), err
 }
 
@@ -246,10 +246,7 @@ func (d Keys) FindTenant(ctx context.Context, external string) (id.UUID, error) 
 // FindEndpoint finds a tenant's endpoint with an external id.
 func (d Keys) FindEndpoint(ctx context.Context, tenant id.UUID, external string) (endpoint id.UUID, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		endpoint, err = q.EndpointOfExternalID(ctx, sql.EndpointOfExternalIDParams{
-			TenantID:   tenant,
-			ExternalID: external,
-		})
+		endpoint, err = q.EndpointOfExternalID(ctx, tenant, external)
 		return err
 	})
 	return endpoint, err
@@ -268,11 +265,11 @@ func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
 // EndKey revokes a key of a tenant, and audits it unless the key was revoked before. Every process drops its cached
 // keys within a second.
 func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Author) (show.Key, error) {
-	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
+	row, err := q.GetKey(ctx, &tenant, keyID)
 	if err != nil {
 		return show.Key{}, err
 	}
-	n, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: keyID})
+	n, err := q.RevokeKey(ctx, &tenant, keyID)
 	if err != nil {
 		return show.Key{}, err
 	}

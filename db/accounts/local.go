@@ -37,7 +37,7 @@ type LocalSignIn struct {
 // fault.ErrNotFound.
 func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: l.Link, Purpose: linkSignIn}); err != nil {
+		if _, err := q.UseLink(ctx, l.Link, linkSignIn); err != nil {
 			return err
 		}
 		person, err := localPerson(ctx, q)
@@ -116,7 +116,7 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 		if err != nil {
 			return err
 		}
-		if err := q.SetLastTenant(ctx, sql.SetLastTenantParams{PersonID: person, TenantID: &tenant}); err != nil {
+		if err := q.SetLastTenant(ctx, &tenant, person); err != nil {
 			return err
 		}
 	}

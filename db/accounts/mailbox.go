@@ -21,7 +21,7 @@ func KeepMail(ctx context.Context, d *db.DB, ring *seal.Ring, m mail.Kept) error
 		return err
 	}
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		if err := q.KeepMail(ctx, sql.KeepMailParams{ID: m.ID, Sealed: ring.Seal(text, id.UUID{}, m.ID)}); err != nil {
+		if err := q.KeepMail(ctx, m.ID, ring.Seal(text, id.UUID{}, m.ID)); err != nil {
 			return err
 		}
 		return q.DropKeptMails(ctx, keptMails)

@@ -62,7 +62,7 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 // means that the mail is allowed.
 func tryMail(ctx context.Context, q *sql.Queries, l account.Limit, what string, whose ...string) (wait int, err error) {
 	key := limitKey("mail:"+what, strings.Join(whose, "\x00"))
-	row, err := q.CountMail(ctx, sql.CountMailParams{Key: key, Seconds: int32(l.Window / time.Second)})
+	row, err := q.CountMail(ctx, key, int32(l.Window/time.Second))
 	if err != nil || int(row.N) <= l.Tries {
 		return 0, err
 	}

@@ -77,7 +77,7 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (invited show.Inv
 	if !i.May("", i.Role) {
 		return invited, errRoleBeyond
 	}
-	member, err := q.HasMemberWithEmail(ctx, sql.HasMemberWithEmailParams{TenantID: i.Tenant, Email: i.Email})
+	member, err := q.HasMemberWithEmail(ctx, i.Tenant, i.Email)
 	if err == nil && member {
 		err = errMemberAlready
 	}
@@ -145,7 +145,7 @@ func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID 
 	if err != nil {
 		return err
 	}
-	if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{TenantID: tenant, ID: invitationID}); err != nil {
+	if _, err := q.DeleteInvitation(ctx, tenant, invitationID); err != nil {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
@@ -280,7 +280,7 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (show.Me
 	}
 	if change.To == "" {
 		what.Action = "member.removed"
-		_, err = q.DeleteMember(ctx, sql.DeleteMemberParams{TenantID: change.Tenant, ID: m.ID})
+		_, err = q.DeleteMember(ctx, change.Tenant, m.ID)
 	} else {
 		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{
 			TenantID: change.Tenant,
@@ -338,7 +338,7 @@ type Acceptance struct {
 // the person's is invitation_other_address, and stays valid.
 func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		i, err := q.TakeInvitation(ctx, sql.TakeInvitationParams{TenantID: a.Tenant, Hash: a.Hash})
+		i, err := q.TakeInvitation(ctx, a.Tenant, a.Hash)
 		if err != nil {
 			return err
 		}

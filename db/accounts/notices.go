@@ -70,7 +70,7 @@ type NoticeList struct {
 func ListNotices(ctx context.Context, q *sql.Queries, tenant id.UUID, l NoticeList, r show.Range) (page show.Page[show.Notice], err error) {
 	seen := id.Last
 	if !l.Member.IsZero() {
-		if seen, err = q.NoticesSeen(ctx, sql.NoticesSeenParams{TenantID: tenant, MemberID: l.Member}); err != nil {
+		if seen, err = q.NoticesSeen(ctx, tenant, l.Member); err != nil {
 			return page, err
 		}
 	}
@@ -115,7 +115,7 @@ func CountUnread(ctx context.Context, d *db.DB, tenant, member id.UUID, role acc
 
 // Preferences says which of some kinds of notices a recipient gets by mail.
 func Preferences(ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, kinds []notice.Kind) (map[notice.Kind]bool, error) {
-	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: tenant, Recipient: recipient})
+	rows, err := q.PreferencesOf(ctx, tenant, recipient)
 	wanted := map[notice.Kind]bool{}
 	for _, k := range kinds {
 		wanted[k] = k.MailedByDefault()
@@ -137,7 +137,7 @@ func SeeNotices(ctx context.Context, d *db.DB, tenant, member, newest id.UUID) e
 
 // RoleOf is a person's role in a tenant. Somebody who is no member is fault.ErrNotFound.
 func RoleOf(ctx context.Context, q *sql.Queries, tenant, person id.UUID) (access.Role, error) {
-	role, err := q.RecipientRole(ctx, sql.RecipientRoleParams{TenantID: tenant, PersonID: person})
+	role, err := q.RecipientRole(ctx, tenant, person)
 	return access.Role(role), err
 }
 

@@ -178,7 +178,7 @@ func TestAMailThatIsBeingSentIsOnItsWay(t *testing.T) {
 	}
 	err := f.db.Console(t.Context(), func(page *sql.Queries) error { // its time is before the claim
 		if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
-			claimed, err := q.ClaimMails(t.Context(), sql.ClaimMailsParams{Seconds: 300, Limit: 10})
+			claimed, err := q.ClaimMails(t.Context(), 300, 10)
 			if err == nil && len(claimed) != 1 {
 				t.Errorf("%d mails are due", len(claimed))
 			}

@@ -90,10 +90,10 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 		if err != nil {
 			return err
 		}
-		mark := sql.MarkRelayedParams{}
+		var tenants, ids []id.UUID
 		for _, r := range rows {
-			mark.Tenants = append(mark.Tenants, r.TenantID)
-			mark.Ids = append(mark.Ids, r.ID)
+			tenants = append(tenants, r.TenantID)
+			ids = append(ids, r.ID)
 			// The platform's own endpoints get no events about themselves: an endpoint that fails would get an endless
 			// series of events about its failures.
 			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
@@ -110,7 +110,7 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 				return err
 			}
 		}
-		return q.MarkRelayed(ctx, mark)
+		return q.MarkRelayed(ctx, tenants, ids)
 	})
 	return n, err
 }
@@ -171,10 +171,10 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 		if n = len(rows); err != nil || n == 0 {
 			return err
 		}
-		mark := sql.MarkAnnouncedParams{}
+		var tenants, deliveries []id.UUID
 		for _, r := range rows {
-			mark.Tenants = append(mark.Tenants, r.TenantID)
-			mark.Deliveries = append(mark.Deliveries, r.DeliveryID)
+			tenants = append(tenants, r.TenantID)
+			deliveries = append(deliveries, r.DeliveryID)
 			if r.TenantID == to {
 				continue
 			}
@@ -182,7 +182,7 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 				return err
 			}
 		}
-		return q.MarkAnnounced(ctx, mark)
+		return q.MarkAnnounced(ctx, tenants, deliveries)
 	})
 	return n, err
 }

@@ -33,7 +33,7 @@ func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (string, err
 // browser, or is for another kind of account is fault.ErrNotFound.
 func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: linkPasskey})
+		link, err := q.UseLink(ctx, HashToken(token), linkPasskey)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func FindPasskey(ctx context.Context, d *db.DB, credential []byte, kind account.
 // UsePasskey stores the state of a passkey after a sign-in.
 func UsePasskey(ctx context.Context, d *db.DB, passkey id.UUID, state json.RawMessage) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.UsePasskey(ctx, sql.UsePasskeyParams{ID: passkey, Credential: state})
+		return q.UsePasskey(ctx, state, passkey)
 	})
 }
 
@@ -156,7 +156,7 @@ func RemovePasskey(ctx context.Context, q *sql.Queries, self Self, credential []
 	if err != nil {
 		return a, err
 	}
-	err = foundOne(q.DeletePasskey(ctx, sql.DeletePasskeyParams{OwnerID: &a.ID, CredentialID: credential}))
+	err = foundOne(q.DeletePasskey(ctx, credential, &a.ID))
 	if err != nil {
 		return a, err
 	}

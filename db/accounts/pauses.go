@@ -106,8 +106,7 @@ func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason strin
 		}
 		// An operator who resumes one endpoint or one host means it, whatever the endpoints asked for before.
 		if was.Scope == pause.Endpoint || was.Scope == pause.Host {
-			of := sql.EndWaitsPausedByParams{EndpointID: row.EndpointID, Host: row.Host}
-			if err := q.EndWaitsPausedBy(ctx, of); err != nil {
+			if err := q.EndWaitsPausedBy(ctx, row.EndpointID, row.Host); err != nil {
 				return err
 			}
 		}
@@ -175,7 +174,7 @@ func ListPauses(ctx context.Context, q *sql.Queries) ([]show.Pause, error) {
 
 // Suspension is who suspended a tenant, why, and when, as in the audit log. It is zero if that is not known.
 func Suspension(ctx context.Context, q *sql.Queries, tenant id.UUID) (show.Halt, error) {
-	row, err := q.LastOfTenant(ctx, sql.LastOfTenantParams{TenantID: &tenant, Action: string(notice.TenantSuspended)})
+	row, err := q.LastOfTenant(ctx, &tenant, string(notice.TenantSuspended))
 	if db.IsMissing(err) {
 		err = nil
 	}

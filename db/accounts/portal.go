@@ -181,10 +181,10 @@ func FindPortal(ctx context.Context, d *db.DB, link id.UUID) (l account.PortalAc
 
 // EndPortalLink revokes a link and ends the session that it started. If the link was revoked before, nothing changes.
 func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.UUID, by db.Author) error {
-	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: portalLinkID}); err != nil {
+	if _, err := q.GetPortalLink(ctx, tenant, portalLinkID); err != nil {
 		return err
 	}
-	n, err := q.RevokePortalLink(ctx, sql.RevokePortalLinkParams{TenantID: tenant, ID: portalLinkID})
+	n, err := q.RevokePortalLink(ctx, tenant, portalLinkID)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -26,7 +26,7 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 			return err
 		}
 		n = 1
-		if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: p.ID}); err != nil {
+		if _, err := q.RequirePasskey(ctx, false, p.ID); err != nil {
 			return err
 		}
 		p.PasskeyRequired = false
@@ -89,9 +89,9 @@ func StartTOTP(ctx context.Context, d *db.DB, user account.User, sealed []byte) 
 // setTOTP stores a seed that was shown and is to be confirmed, or none.
 func setTOTP(ctx context.Context, q *sql.Queries, user account.User, sealed []byte) error {
 	if user.Kind == account.Operator {
-		return q.SetOperatorTOTP(ctx, sql.SetOperatorTOTPParams{ID: user.ID, Totp: sealed})
+		return q.SetOperatorTOTP(ctx, sealed, user.ID)
 	}
-	return q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: user.ID, Totp: sealed})
+	return q.SetPersonTOTP(ctx, sealed, user.ID)
 }
 
 // ConfirmTOTP turns on an authenticator app that StartTOTP stored, in the caller's transaction, and audits it. step is
@@ -100,9 +100,9 @@ func setTOTP(ctx context.Context, q *sql.Queries, user account.User, sealed []by
 func ConfirmTOTP(ctx context.Context, q *sql.Queries, self Self, step int64, codes []string) (err error) {
 	var n int64
 	if self.Kind == account.Operator {
-		n, err = q.ConfirmOperatorTOTP(ctx, sql.ConfirmOperatorTOTPParams{ID: self.ID, Step: step})
+		n, err = q.ConfirmOperatorTOTP(ctx, step, self.ID)
 	} else {
-		n, err = q.ConfirmPersonTOTP(ctx, sql.ConfirmPersonTOTPParams{ID: self.ID, Step: step})
+		n, err = q.ConfirmPersonTOTP(ctx, step, self.ID)
 	}
 	if err == nil && n == 0 {
 		err = ErrNoSetup
@@ -172,7 +172,7 @@ func RequirePasskey(ctx context.Context, q *sql.Queries, self Self, codes []stri
 	if err != nil {
 		return a, err
 	}
-	if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: a.ID, Required: true}); err != nil {
+	if _, err := q.RequirePasskey(ctx, true, a.ID); err != nil {
 		return a, err
 	}
 	if err := replaceRecoveryCodes(ctx, q, a.ID, codes); err != nil {
@@ -186,7 +186,7 @@ func StopRequiringPasskey(ctx context.Context, q *sql.Queries, self Self) (a acc
 	if a, err = self.lock(ctx, q); err != nil {
 		return a, false, err
 	}
-	n, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: a.ID})
+	n, err := q.RequirePasskey(ctx, false, a.ID)
 	if err != nil || n == 0 {
 		return a, false, err
 	}
@@ -216,13 +216,13 @@ func replaceRecoveryCodes(ctx context.Context, q *sql.Queries, owner id.UUID, co
 	if err := q.DeleteRecoveryCodes(ctx, owner); err != nil {
 		return err
 	}
-	return q.InsertRecoveryCodes(ctx, sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
+	return q.InsertRecoveryCodes(ctx, owner, hashes)
 }
 
 // UseRecoveryCode uses up a recovery code, in the caller's transaction, and audits it. It returns false if the account
 // has no such code.
 func UseRecoveryCode(ctx context.Context, q *sql.Queries, self Self, code string) (bool, error) {
-	n, err := q.UseRecoveryCode(ctx, sql.UseRecoveryCodeParams{OwnerID: self.ID, Hash: HashToken(code)})
+	n, err := q.UseRecoveryCode(ctx, self.ID, HashToken(code))
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -234,9 +234,9 @@ func UseRecoveryCode(ctx context.Context, q *sql.Queries, self Self, code string
 func UseCode(ctx context.Context, q *sql.Queries, self Self, step int64) (used bool, err error) {
 	var n int64
 	if self.Kind == account.Operator {
-		n, err = q.UseOperatorCode(ctx, sql.UseOperatorCodeParams{ID: self.ID, Step: step})
+		n, err = q.UseOperatorCode(ctx, step, self.ID)
 	} else {
-		n, err = q.UsePersonCode(ctx, sql.UsePersonCodeParams{ID: self.ID, Step: step})
+		n, err = q.UsePersonCode(ctx, step, self.ID)
 	}
 	return n > 0, err
 }

@@ -56,10 +56,7 @@ func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string)
 
 // Sessions lists the sessions that a person can end, the last used first, in the caller's transaction.
 func Sessions(ctx context.Context, q *sql.Queries, person id.UUID) ([]account.Session, error) {
-	rows, err := q.ListSessionsOfPerson(ctx, sql.ListSessionsOfPersonParams{
-		PersonID: &person,
-		Idle:     int32(account.Person.Idle().Seconds()),
-	})
+	rows, err := q.ListSessionsOfPerson(ctx, &person, int32(account.Person.Idle().Seconds()))
 	all := make([]account.Session, len(rows))
 	for i, r := range rows {
 		all[i] = account.Session{ID: r.ID, Created: r.CreatedAt, Seen: r.SeenAt, Address: r.Address, Agent: r.Agent}
@@ -70,7 +67,7 @@ func Sessions(ctx context.Context, q *sql.Queries, person id.UUID) ([]account.Se
 // KnowsBrowser reports whether a person has a session in a browser of this description, or no session at all, in the
 // caller's transaction.
 func KnowsBrowser(ctx context.Context, q *sql.Queries, person id.UUID, agent string) (bool, error) {
-	known, err := q.KnownBrowser(ctx, sql.KnownBrowserParams{PersonID: &person, Agent: storedAgent(agent)})
+	known, err := q.KnownBrowser(ctx, storedAgent(agent), &person)
 	return known.Own || known.Others == 0, err
 }
 
@@ -85,21 +82,21 @@ func DeleteSession(ctx context.Context, d *db.DB, session id.UUID) error {
 // SaveSessionData stores the data that a session keeps between pages.
 func SaveSessionData(ctx context.Context, d *db.DB, session id.UUID, data json.RawMessage) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.SetSessionData(ctx, sql.SetSessionDataParams{ID: session, Data: data})
+		return q.SetSessionData(ctx, data, session)
 	})
 }
 
 // KeepOnce stores a sealed value that one page of a session shows once. It replaces the value before it.
 func KeepOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.SetSessionOnce(ctx, sql.SetSessionOnceParams{ID: session, Once: sealed})
+		return q.SetSessionOnce(ctx, sealed, session)
 	})
 }
 
 // TakeOnce deletes a value that KeepOnce stored. It returns true to one caller only.
 func TakeOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) (taken bool, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		n, err := q.TakeSessionOnce(ctx, sql.TakeSessionOnceParams{ID: session, Once: sealed})
+		n, err := q.TakeSessionOnce(ctx, session, sealed)
 		taken = n > 0
 		return err
 	})
@@ -109,7 +106,7 @@ func TakeOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) (ta
 // TouchSession records that a session is in use, and from where.
 func TouchSession(ctx context.Context, d *db.DB, session id.UUID, address string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		return q.TouchSession(ctx, sql.TouchSessionParams{ID: session, Address: address})
+		return q.TouchSession(ctx, address, session)
 	})
 }
 
@@ -128,14 +125,14 @@ func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, sessi
 // EndSessionOf ends one session of a person and audits it. A session that is not the person's is fault.ErrNotFound.
 func EndSessionOf(ctx context.Context, d *db.DB, self Self, session id.UUID) error {
 	return self.endSessions(ctx, d, func(q *sql.Queries) error {
-		return foundOne(q.EndSessionOfPerson(ctx, sql.EndSessionOfPersonParams{PersonID: &self.ID, ID: session}))
+		return foundOne(q.EndSessionOfPerson(ctx, &self.ID, session))
 	})
 }
 
 // EndOtherSessions ends all sessions of a user but one, and audits it.
 func EndOtherSessions(ctx context.Context, d *db.DB, self Self, keep id.UUID) error {
 	return self.endSessions(ctx, d, func(q *sql.Queries) error {
-		_, err := q.EndSessionsOf(ctx, sql.EndSessionsOfParams{OwnerID: &self.ID, But: keep})
+		_, err := q.EndSessionsOf(ctx, &self.ID, keep)
 		return err
 	})
 }
@@ -191,7 +188,7 @@ func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id
 				if t.SSORequired && only == nil {
 					return ErrSSORequired
 				}
-				return q.SetLastTenant(ctx, sql.SetLastTenantParams{PersonID: person, TenantID: &tenant})
+				return q.SetLastTenant(ctx, &tenant, person)
 			}
 		}
 		return fault.ErrNotFound

@@ -27,7 +27,7 @@ type Registration struct {
 // cases nothing is created.
 func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: s.Link, Purpose: LinkSignUp}); err != nil {
+		if _, err := q.UseLink(ctx, s.Link, LinkSignUp); err != nil {
 			return err
 		}
 		person, err := AddPerson(ctx, q, s.Email, s.Name, s.Password)
@@ -120,7 +120,7 @@ func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role
 		err = errMemberAlready
 	}
 	if err == nil {
-		_, err = q.DeleteIdentity(ctx, sql.DeleteIdentityParams{TenantID: tenant, PersonID: person})
+		_, err = q.DeleteIdentity(ctx, tenant, person)
 	}
 	return memberID, err
 }

@@ -264,7 +264,7 @@ func auditDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, action, do
 
 // RemoveDomain deletes a domain of a tenant. A domain that the tenant does not have is fault.ErrNotFound.
 func RemoveDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain string, by db.Author) error {
-	if err := foundOne(q.DeleteDomain(ctx, sql.DeleteDomainParams{TenantID: tenant, Domain: domain})); err != nil {
+	if err := foundOne(q.DeleteDomain(ctx, tenant, domain)); err != nil {
 		return err
 	}
 	return auditDomain(ctx, q, tenant, "sso.domain_removed", domain, by)
@@ -323,17 +323,14 @@ func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, 
 		case sso.HasRecord(texts, holder.Proof):
 			return errDomainHeld
 		default:
-			if err := q.UnverifyDomain(ctx, sql.UnverifyDomainParams{
-				TenantID: holder.TenantID,
-				Domain:   domain,
-			}); err != nil {
+			if err := q.UnverifyDomain(ctx, holder.TenantID, domain); err != nil {
 				return err
 			}
 			if err := auditDomain(ctx, q, holder.TenantID, "sso.domain_lost", domain, db.Author{Kind: "system"}); err != nil {
 				return err
 			}
 		}
-		if err := foundOne(q.VerifyDomain(ctx, sql.VerifyDomainParams{TenantID: tenant, Domain: domain})); err != nil {
+		if err := foundOne(q.VerifyDomain(ctx, tenant, domain)); err != nil {
 			return err
 		}
 		return auditDomain(ctx, q, tenant, "sso.domain_verified", domain, by)
@@ -373,7 +370,7 @@ func StartSSO(ctx context.Context, d *db.DB, f SSOFlow) (string, error) {
 // expired, or comes from another browser is fault.ErrNotFound. A request from another browser does not use up a state.
 func TakeSSO(ctx context.Context, d *db.DB, state, browser string) (f SSOFlow, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		link, err := q.PeekLink(ctx, sql.PeekLinkParams{Hash: HashToken(state), Purpose: linkSSO})
+		link, err := q.PeekLink(ctx, HashToken(state), linkSSO)
 		if err != nil {
 			return err
 		}
@@ -383,7 +380,7 @@ func TakeSSO(ctx context.Context, d *db.DB, state, browser string) (f SSOFlow, e
 		if browser == "" || string(f.Browser) != string(HashToken(browser)) {
 			return fault.ErrNotFound
 		}
-		_, err = q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(state), Purpose: linkSSO})
+		_, err = q.UseLink(ctx, HashToken(state), linkSSO)
 		return err
 	})
 	return f, err
@@ -485,7 +482,7 @@ func (w *signer) object() string {
 // verified.
 func findBySSO(ctx context.Context, q *sql.Queries, c Connection, claims sso.Claims) (w signer, err error) {
 	w.email = c.VerifiedEmail(claims)
-	identity, err := q.FindIdentity(ctx, sql.FindIdentityParams{TenantID: c.Tenant, Subject: claims.Subject})
+	identity, err := q.FindIdentity(ctx, c.Tenant, claims.Subject)
 	switch {
 	case err == nil:
 		w.facts.Linked, w.facts.Disabled = true, identity.Disabled
@@ -502,10 +499,7 @@ func findBySSO(ctx context.Context, q *sql.Queries, c Connection, claims sso.Cla
 		w.person, w.facts.Disabled = p.ID, p.DisabledAt != nil
 	}
 	w.facts.EmailKnown = true
-	if w.facts.ByDomain, err = q.DomainIsVerified(ctx, sql.DomainIsVerifiedParams{
-		TenantID: c.Tenant,
-		Domain:   sso.DomainOf(w.email),
-	}); err != nil {
+	if w.facts.ByDomain, err = q.DomainIsVerified(ctx, c.Tenant, sso.DomainOf(w.email)); err != nil {
 		return w, err
 	}
 	return w, w.findMember(ctx, q, c.Tenant)
@@ -513,21 +507,18 @@ func findBySSO(ctx context.Context, q *sql.Queries, c Connection, claims sso.Cla
 
 func (w *signer) findMember(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
 	if !w.person.IsZero() {
-		m, err := q.MemberOfPerson(ctx, sql.MemberOfPersonParams{TenantID: tenant, PersonID: w.person})
+		m, err := q.MemberOfPerson(ctx, tenant, w.person)
 		if err != nil && !db.IsMissing(err) {
 			return err
 		}
 		w.member, w.facts.Role, w.memberBefore = m.ID, access.Role(m.Role), access.Role(m.Role)
 		if !w.facts.Linked {
-			if w.facts.Otherwise, err = q.HasIdentity(ctx, sql.HasIdentityParams{
-				TenantID: tenant,
-				PersonID: w.person,
-			}); err != nil {
+			if w.facts.Otherwise, err = q.HasIdentity(ctx, tenant, w.person); err != nil {
 				return err
 			}
 		}
 	}
-	i, err := q.InvitedAs(ctx, sql.InvitedAsParams{TenantID: tenant, Email: w.email})
+	i, err := q.InvitedAs(ctx, tenant, w.email)
 	if err != nil && !db.IsMissing(err) {
 		return err
 	}
@@ -584,10 +575,7 @@ func (w *signer) join(ctx context.Context, q *sql.Queries, s SSOSignIn, role acc
 		return err
 	}
 	if !w.invitation.IsZero() {
-		if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{
-			TenantID: s.Tenant,
-			ID:       w.invitation,
-		}); err != nil {
+		if _, err := q.DeleteInvitation(ctx, s.Tenant, w.invitation); err != nil {
 			return err
 		}
 	}
@@ -708,10 +696,7 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 }
 
 func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID, err error) {
-	row, err := q.FindOperatorBySubject(ctx, sql.FindOperatorBySubjectParams{
-		Issuer:  &s.Issuer,
-		Subject: &s.Claims.Subject,
-	})
+	row, err := q.FindOperatorBySubject(ctx, &s.Issuer, &s.Claims.Subject)
 	if db.IsMissing(err) {
 		if s.Claims.Gap != "" {
 			return operator, s.Claims.Gap.Refusal()

@@ -262,7 +262,7 @@ func SetTenantState(
 		if is = tenantOf(row); err != nil || row.State == state {
 			return err
 		}
-		if row, err = q.SetTenantState(ctx, sql.SetTenantStateParams{TenantID: tenant, State: state}); err != nil {
+		if row, err = q.SetTenantState(ctx, state, tenant); err != nil {
 			return err
 		}
 		is = tenantOf(row)
@@ -335,7 +335,7 @@ func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int,
 		return 0, err
 	}
 	since := func(days int) (int64, error) {
-		return q.EventsSince(ctx, sql.EventsSinceParams{TenantID: tenant, Since: now.UTC().AddDate(0, 0, -days)})
+		return q.EventsSince(ctx, tenant, now.UTC().AddDate(0, 0, -days))
 	}
 	held, err := since(int(row.RetentionDays))
 	if err != nil {

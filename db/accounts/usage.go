@@ -37,7 +37,7 @@ func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payloa
 	if u.Limits.MaxPayload == 0 || u.Limits.MaxPayload > payload {
 		u.Limits.MaxPayload = payload
 	}
-	if u.Events, err = q.EventsSince(ctx, sql.EventsSinceParams{TenantID: tenant, Since: u.Month}); err != nil {
+	if u.Events, err = q.EventsSince(ctx, tenant, u.Month); err != nil {
 		return u, err
 	}
 	u.Endpoints, err = q.CountEndpoints(ctx, tenant)
@@ -52,10 +52,7 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 			return err
 		}
 		month := quota.Month(now)
-		rows, err := q.MonthsEvents(ctx, sql.MonthsEventsParams{
-			Since:     month,
-			Everybody: quota.Read(platform, nil).EventsPerMonth > 0,
-		})
+		rows, err := q.MonthsEvents(ctx, month, quota.Read(platform, nil).EventsPerMonth > 0)
 		if err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators hav
 // fault.ErrNotFound.
 func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
-		if _, err := q.FindView(ctx, sql.FindViewParams{SessionID: session, TenantID: tenant}); err != nil {
+		if _, err := q.FindView(ctx, session, tenant); err != nil {
 			return err
 		}
 		if platform, err := q.PlatformSettings(ctx); err != nil {
@@ -128,7 +128,7 @@ func pageOfPart(path string) string {
 // fault.ErrNotFound.
 func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (v account.View, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		row, err := q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant})
+		row, err := q.FindView(ctx, p.Session, p.Tenant)
 		if err != nil {
 			return err
 		}

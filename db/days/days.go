@@ -83,7 +83,7 @@ func Hold(ctx context.Context, d *db.DB, held time.Time, lasts time.Duration) (u
 // Release returns the lease.
 func Release(ctx context.Context, d *db.DB, held time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		return q.ReleaseHistory(ctx, sql.ReleaseHistoryParams{Name: periodic, Held: held})
+		return q.ReleaseHistory(ctx, periodic, held)
 	})
 }
 
@@ -95,7 +95,7 @@ func Begin(ctx context.Context, d *db.DB, before time.Time, backDays, most int32
 		if err != nil {
 			return err
 		}
-		n, err = q.BeginHistory(ctx, sql.BeginHistoryParams{Before: before, Limit: most})
+		n, err = q.BeginHistory(ctx, before, most)
 		n += rested
 		return err
 	})
@@ -161,14 +161,14 @@ func (y Day) Fail(ctx context.Context, d *db.DB, why string) error {
 // Forget deletes the record of a day whose objects are deleted.
 func (y Day) Forget(ctx context.Context, d *db.DB) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
-		return q.ForgetHistory(ctx, sql.ForgetHistoryParams{TenantID: y.Tenant, Day: y.At})
+		return q.ForgetHistory(ctx, y.Tenant, y.At)
 	})
 }
 
 // Parts lists the day's objects, oldest first.
 func (y Day) Parts(ctx context.Context, d *db.DB) (parts []sql.HistoryPart, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		parts, err = q.HistoryParts(ctx, sql.HistoryPartsParams{TenantID: y.Tenant, Day: y.At})
+		parts, err = q.HistoryParts(ctx, y.Tenant, y.At)
 		return err
 	})
 	return parts, err
@@ -289,15 +289,12 @@ func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, loc
 		return err
 	}
 	add("attempts", attempts)
-	dead, err := q.HistoryDeadLetters(ctx, sql.HistoryDeadLettersParams{TenantID: y.Tenant, Deliveries: of.deliveries})
+	dead, err := q.HistoryDeadLetters(ctx, y.Tenant, of.deliveries)
 	if err != nil {
 		return err
 	}
 	add("dead_letters", dead)
-	canceled, err := q.HistoryCancellations(ctx, sql.HistoryCancellationsParams{
-		TenantID:   y.Tenant,
-		Deliveries: of.deliveries,
-	})
+	canceled, err := q.HistoryCancellations(ctx, y.Tenant, of.deliveries)
 	if err != nil {
 		return err
 	}
@@ -382,7 +379,7 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			totals.Events, tables.Events = r.Events, r.RowsEvents
 		}
 		if reconcile.Amount(totals, tables) != 0 {
-			accepted, err := q.IsDifferenceAccepted(ctx, sql.IsDifferenceAcceptedParams{TenantID: y.Tenant, Day: y.At})
+			accepted, err := q.IsDifferenceAccepted(ctx, y.Tenant, y.At)
 			if err != nil || !accepted {
 				return errors.Join(err, errTotals)
 			}
@@ -400,10 +397,7 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 func (y *Day) To(ctx context.Context, d *db.DB, state history.State) error {
 	err := y.as(ctx, d, func(q *sql.Queries) error {
 		if state == history.Back || state == history.Exporting {
-			if err := q.ForgetHistoryParts(ctx, sql.ForgetHistoryPartsParams{
-				TenantID: y.Tenant,
-				Day:      y.At,
-			}); err != nil {
+			if err := q.ForgetHistoryParts(ctx, y.Tenant, y.At); err != nil {
 				return err
 			}
 		}
@@ -475,7 +469,7 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 	}
 	sum := sha256.Sum256(lines)
 	return y.as(ctx, d, func(q *sql.Queries) error {
-		parts, err := q.HistoryParts(ctx, sql.HistoryPartsParams{TenantID: y.Tenant, Day: y.At})
+		parts, err := q.HistoryParts(ctx, y.Tenant, y.At)
 		if err != nil {
 			return err
 		}
@@ -570,7 +564,7 @@ func InStorage(ctx context.Context, q *sql.Queries, tenant id.UUID, since, until
 // Ask requests that a day is restored, or stays restored for longer, with an entry in the audit log. A day that is not
 // in the store is fault.ErrNotFound.
 func Ask(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, by db.Author) (history.Day, error) {
-	row, err := q.AskHistory(ctx, sql.AskHistoryParams{TenantID: tenant, Day: day})
+	row, err := q.AskHistory(ctx, tenant, day)
 	if err != nil {
 		return history.Day{}, err
 	}

@@ -67,7 +67,7 @@ func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, e
 		}
 	}
 	if row.State == queue.Ready {
-		n, err := q.AskNow(ctx, sql.AskNowParams{TenantID: tenant, DeliveryID: deliveryID})
+		n, err := q.AskNow(ctx, tenant, deliveryID)
 		if err != nil || n == 0 && !changed {
 			return d, false, err
 		}
@@ -77,7 +77,7 @@ func retryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, e
 		d, err = Read(ctx, q, tenant, deliveryID)
 		return d, true, err
 	}
-	if err := q.QueueNow(ctx, sql.QueueNowParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
+	if err := q.QueueNow(ctx, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
 	if err := endpoints.WakeLane(ctx, q, tenant, row.EndpointID); err != nil {
@@ -112,7 +112,7 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (sh
 	if row == nil || !delivery.CanCancel(d.Status) {
 		return d, delivery.RefuseCancel(d.Status)
 	}
-	if err := q.DropQueued(ctx, sql.DropQueuedParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
+	if err := q.DropQueued(ctx, tenant, deliveryID); err != nil {
 		return d, err
 	}
 	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{
@@ -149,7 +149,7 @@ func lockWaiting(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, err
 	}
-	row, err := q.LockQueued(ctx, sql.LockQueuedParams{TenantID: tenant, DeliveryID: deliveryID})
+	row, err := q.LockQueued(ctx, tenant, deliveryID)
 	if db.IsNoRows(err) {
 		return nil, nil
 	}
@@ -182,11 +182,11 @@ func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 		return err
 	}
 	// In the order of bulk jobs, so that either a job or a person replays it, but not both.
-	letters, err := q.LockLetters(ctx, sql.LockLettersParams{TenantID: tenant, Ids: []id.UUID{deliveryID}})
+	letters, err := q.LockLetters(ctx, tenant, []id.UUID{deliveryID})
 	if err != nil {
 		return err
 	}
-	last, err := q.LastReplay(ctx, sql.LastReplayParams{TenantID: tenant, DeliveryID: deliveryID})
+	last, err := q.LastReplay(ctx, tenant, deliveryID)
 	switch {
 	case err == nil:
 		return delivery.RefuseReplayAgain(id.Delivery.Format(last))
@@ -201,7 +201,7 @@ func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 // replay sends a delivery again after the transaction has locked it.
 func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original show.Delivery) (show.Delivery, error) {
 	deliveryID := original.ID
-	ordering, err := q.ShareLockEndpoint(ctx, sql.ShareLockEndpointParams{TenantID: tenant, ID: original.Endpoint.ID})
+	ordering, err := q.ShareLockEndpoint(ctx, tenant, original.Endpoint.ID)
 	if db.IsNoRows(err) {
 		return original, delivery.ErrEndpointDeleted
 	} else if err != nil {
@@ -254,7 +254,7 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original show.D
 // noteReplays records that deliveries were sent again as others, and by which job. They are then no longer dead
 // letters.
 func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UUID, originals, made []id.UUID) error {
-	if err := q.MarkLettersReplayed(ctx, sql.MarkLettersReplayedParams{TenantID: tenant, Ids: originals}); err != nil {
+	if err := q.MarkLettersReplayed(ctx, tenant, originals); err != nil {
 		return err
 	}
 	return q.NoteReplays(ctx, sql.NoteReplaysParams{

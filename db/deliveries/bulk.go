@@ -62,7 +62,7 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 		if n.Filter.Since != nil {
 			since = *n.Filter.Since
 		}
-		if day, err := q.StoredDaySince(ctx, sql.StoredDaySinceParams{TenantID: tenant, Since: since}); err == nil {
+		if day, err := q.StoredDaySince(ctx, tenant, since); err == nil {
 			return e, history.ErrStored(day)
 		} else if !db.IsNoRows(err) {
 			return e, err
@@ -161,7 +161,7 @@ func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, 
 
 // CancelBulkJob ends a job after its current chunk. What the job did before remains.
 func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author) (show.Job, error) {
-	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: jobID})
+	job, err := q.LockBulkJob(ctx, tenant, jobID)
 	if err != nil {
 		return show.Job{}, err
 	}
@@ -230,7 +230,7 @@ func BulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, r show.Range)
 
 // ReadBulkJob reads a job with the outcome of its deliveries. It changes the planner settings of its transaction.
 func ReadBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID) (show.Job, error) {
-	row, err := q.GetBulkJob(ctx, sql.GetBulkJobParams{TenantID: tenant, ID: jobID})
+	row, err := q.GetBulkJob(ctx, tenant, jobID)
 	if err != nil {
 		return show.Job{}, err
 	}
@@ -276,10 +276,10 @@ func knowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 		return fault.ErrNotFound
 	}
 	if n.Kind == bulk.Replay || n.Kind == bulk.ReplayMissing {
-		_, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+		_, err := q.GetEndpoint(ctx, tenant, endpointID)
 		return err
 	}
-	known, err := q.EndpointExists(ctx, sql.EndpointExistsParams{TenantID: tenant, ID: endpointID})
+	known, err := q.EndpointExists(ctx, tenant, endpointID)
 	if err == nil && !known {
 		err = fault.ErrNotFound
 	}

@@ -15,7 +15,7 @@ import (
 // DropHeld drops the queued deliveries of an endpoint, in the transaction that resumes it. From that commit on the
 // lane's owner sends none of them, and a job cancels them, while newer events are delivered.
 func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (show.Job, error) {
-	below, err := q.MarkDropped(ctx, sql.MarkDroppedParams{TenantID: tenant, EndpointID: ep})
+	below, err := q.MarkDropped(ctx, tenant, ep)
 	if err != nil {
 		return show.Job{}, err
 	}

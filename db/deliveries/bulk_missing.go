@@ -33,9 +33,9 @@ func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err e
 	}
 	var e sql.Endpoint
 	if lock {
-		e, err = w.q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: w.tenant, ID: m.endpoint})
+		e, err = w.q.LockEndpoint(ctx, w.tenant, m.endpoint)
 	} else {
-		e, err = w.q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: w.tenant, ID: m.endpoint})
+		e, err = w.q.GetEndpoint(ctx, w.tenant, m.endpoint)
 	}
 	if db.IsNoRows(err) {
 		m.deleted = true

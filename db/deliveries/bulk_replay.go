@@ -69,13 +69,13 @@ func (w *bulkWork) replayed(ctx context.Context, rows []show.Delivery, lock bool
 		return again, nil
 	}
 	if !lock {
-		ids, err := w.q.ReplayedLetters(ctx, sql.ReplayedLettersParams{TenantID: w.tenant, Ids: dead})
+		ids, err := w.q.ReplayedLetters(ctx, w.tenant, dead)
 		for _, eventID := range ids {
 			again[eventID] = true
 		}
 		return again, err
 	}
-	letters, err := w.q.LockLetters(ctx, sql.LockLettersParams{TenantID: w.tenant, Ids: dead})
+	letters, err := w.q.LockLetters(ctx, w.tenant, dead)
 	for _, l := range letters {
 		again[l.DeliveryID] = l.Replayed
 	}
@@ -87,13 +87,13 @@ func (w *bulkWork) replayed(ctx context.Context, rows []show.Delivery, lock bool
 func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (map[id.UUID]string, error) {
 	orders := make(map[id.UUID]string, len(endpoints))
 	if !lock {
-		rows, err := w.q.EndpointOrders(ctx, sql.EndpointOrdersParams{TenantID: w.tenant, Ids: endpoints})
+		rows, err := w.q.EndpointOrders(ctx, w.tenant, endpoints)
 		for _, r := range rows {
 			orders[r.ID] = r.Ordering
 		}
 		return orders, err
 	}
-	rows, err := w.q.ShareLockEndpoints(ctx, sql.ShareLockEndpointsParams{TenantID: w.tenant, Ids: endpoints})
+	rows, err := w.q.ShareLockEndpoints(ctx, w.tenant, endpoints)
 	for _, r := range rows {
 		orders[r.ID] = r.Ordering
 	}

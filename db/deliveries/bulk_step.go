@@ -37,7 +37,7 @@ type BulkStep struct {
 // repeatedly failing chunks fails.
 func StepBulkJob(ctx context.Context, d *db.DB, ref BulkRef) (step BulkStep, err error) {
 	err = d.Tenant(ctx, ref.TenantID, func(q *sql.Queries) error {
-		job, err := q.TakeBulkJob(ctx, sql.TakeBulkJobParams(ref))
+		job, err := q.TakeBulkJob(ctx, ref.TenantID, ref.ID)
 		if db.IsNoRows(err) {
 			return nil
 		} else if err != nil {
@@ -62,7 +62,7 @@ const (
 // postponeBulkJob records that a chunk failed, and fails the job after too many. The error is the chunk's.
 func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) error {
 	err := d.Tenant(ctx, ref.TenantID, func(q *sql.Queries) error {
-		job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams(ref))
+		job, err := q.LockBulkJob(ctx, ref.TenantID, ref.ID)
 		if err != nil || job.State.Over() {
 			return err
 		}

@@ -54,7 +54,7 @@ func (w *bulkWork) waits(ctx context.Context, rows []show.Delivery, lock bool) (
 	if w.kind != bulk.RetryNow || !lock || len(rows) == 0 {
 		return nil, nil
 	}
-	found, err := w.q.WaitsOf(ctx, sql.WaitsOfParams{TenantID: w.tenant, Endpoints: endpointsOf(rows)})
+	found, err := w.q.WaitsOf(ctx, w.tenant, endpointsOf(rows))
 	waits := make(map[id.UUID]bool, len(found))
 	for _, f := range found {
 		waits[f.EndpointID] = f.AskedAt == nil || !f.AskedAt.After(w.ceiling)
@@ -93,14 +93,14 @@ func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 	if first != nil {
 		rows[ids[0]] = *first
 	}
-	free, err := q.LockFreeQueued(ctx, sql.LockFreeQueuedParams{TenantID: tenant, Ids: ids[1:]})
+	free, err := q.LockFreeQueued(ctx, tenant, ids[1:])
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, r := range free {
 		rows[r.DeliveryID] = r
 	}
-	still, err := q.StillQueued(ctx, sql.StillQueuedParams{TenantID: tenant, Ids: ids[1:]})
+	still, err := q.StillQueued(ctx, tenant, ids[1:])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -122,7 +122,7 @@ func (w *bulkWork) applyRetry(ctx context.Context, part *bulkPart) error {
 	scheduled := slices.DeleteFunc(idsOf(part.rows), func(deliveryID id.UUID) bool {
 		return part.queued[deliveryID].State == queue.Ready
 	})
-	if err := w.q.QueueManyNow(ctx, sql.QueueManyNowParams{TenantID: w.tenant, Ids: scheduled}); err != nil {
+	if err := w.q.QueueManyNow(ctx, w.tenant, scheduled); err != nil {
 		return err
 	}
 	if err := endpoints.EndWaitsBefore(ctx, w.q, w.tenant, w.ceiling, endpointsOf(part.rows)); err != nil {
@@ -148,7 +148,7 @@ func cancelMany(
 	queued map[id.UUID]sql.Queue,
 	reason delivery.Reason,
 ) error {
-	if err := q.DropManyQueued(ctx, sql.DropManyQueuedParams{TenantID: tenant, Ids: ids}); err != nil {
+	if err := q.DropManyQueued(ctx, tenant, ids); err != nil {
 		return err
 	}
 	listed := sql.InsertCancellationsParams{TenantID: tenant}
@@ -181,7 +181,7 @@ func cancelMany(
 
 // wakeLanes notifies the owners of lanes that old rows changed.
 func wakeLanes(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints []id.UUID) error {
-	if err := q.BumpLanes(ctx, sql.BumpLanesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+	if err := q.BumpLanes(ctx, tenant, endpoints); err != nil {
 		return err
 	}
 	return q.NotifyWake(ctx, db.WakePayload(endpoints, true))

@@ -66,11 +66,12 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 		if l.partitioned() && slice <= lastSlice {
 			part = w.slice(slice, time.Now(), l.Ascending)
 		}
-		found, err := scanDeliveries(ctx, q, tenant, &l, part, min(scan, budget))
+		asked := min(scan, budget)
+		found, err := scanDeliveries(ctx, q, tenant, &l, part, asked)
 		if err != nil {
 			return Page{}, err
 		}
-		rows, err := readPage(ctx, q, tenant, &l, found.ids, l.Limit+1-len(page.Rows))
+		rows, err := readPage(ctx, q, tenant, &l, found.Ids, l.Limit+1-len(page.Rows))
 		if err != nil {
 			return Page{}, err
 		}
@@ -78,13 +79,13 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 		if len(page.Rows) > l.Limit {
 			return show.CutByID(page.Rows, l.Limit, deliveryID), nil
 		}
-		budget -= found.scanned
+		budget -= int(found.Scanned)
 		switch {
-		case found.scanned == found.asked && budget <= 0:
-			page.Next = found.reached[:]
+		case int(found.Scanned) == asked && budget <= 0:
+			page.Next = found.Reached[:]
 			return page, nil
-		case found.scanned == found.asked:
-			w.beyond(found.reached, l.Ascending)
+		case int(found.Scanned) == asked:
+			w.beyond(found.Reached, l.Ascending)
 			scan *= scanGrowth
 		case part == w:
 			return page, nil

@@ -74,7 +74,7 @@ type Sent struct {
 // ReadSent reads what the requests of a delivery are rebuilt from.
 func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, d show.Delivery) (s Sent, err error) {
 	s.delivery = d
-	if s.endpoint, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: d.TenantID, ID: d.Endpoint.ID}); err != nil {
+	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
 		return s, err
 	}
 	if s.settings, err = endpoints.OpenSettings(s.endpoint, keys); err != nil {

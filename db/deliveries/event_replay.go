@@ -60,7 +60,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 	}
 	if only != nil {
 		// The lock keeps another transaction from finding the same event missing.
-		if _, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: *only}); err != nil {
+		if _, err := q.LockEndpoint(ctx, tenant, *only); err != nil {
 			return out, err
 		}
 	}

@@ -16,7 +16,7 @@ func TenantOfDelivery(ctx context.Context, q *sql.Queries, deliveryID id.UUID) (
 	if err := q.PlanByIndex(ctx); err != nil {
 		return id.UUID{}, err
 	}
-	return q.TenantOfDelivery(ctx, sql.TenantOfDeliveryParams{CreatedAt: deliveryID.Time(), ID: deliveryID})
+	return q.TenantOfDelivery(ctx, deliveryID.Time(), deliveryID)
 }
 
 // TenantOfEvent finds the tenant of an event by the event's id alone. It changes the planner settings of its
@@ -25,7 +25,7 @@ func TenantOfEvent(ctx context.Context, q *sql.Queries, tenantID id.UUID) (id.UU
 	if err := q.PlanByIndex(ctx); err != nil {
 		return id.UUID{}, err
 	}
-	return q.TenantOfEvent(ctx, sql.TenantOfEventParams{CreatedAt: tenantID.Time(), ID: tenantID})
+	return q.TenantOfEvent(ctx, tenantID.Time(), tenantID)
 }
 
 // ReadEventOfTenant reads an event with the name of its tenant, for the console.

@@ -80,11 +80,8 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 // StandingExport returns when the last export was sent that still contains everything the tenant has now; nil: there is
 // none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
-	last, err := q.ExportSent(ctx, sql.ExportSentParams{
-		TenantID: &tenant,
-		Seconds: (account.ExportLasts +
-			db.ClockSkew).Seconds(),
-	})
+	last, err := q.ExportSent(ctx, &tenant, (account.ExportLasts +
+		db.ClockSkew).Seconds())
 	if db.IsNoRows(err) {
 		return nil, nil
 	}

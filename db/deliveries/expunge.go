@@ -55,7 +55,7 @@ type ExpungeRequest struct {
 
 // ReadExpunge reads the request to destroy the data of one event alone, if there was one.
 func ReadExpunge(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (r ExpungeRequest, found bool, err error) {
-	row, err := q.ExpungeSaid(ctx, sql.ExpungeSaidParams{TenantID: &tenant, Object: id.Event.Format(eventID)})
+	row, err := q.ExpungeSaid(ctx, &tenant, id.Event.Format(eventID))
 	if db.IsMissing(err) {
 		return r, false, nil
 	}
@@ -137,16 +137,13 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 	}
 	slices.SortFunc(endpoints, id.UUID.Compare)
 	endpoints = slices.Compact(endpoints)
-	if err := q.ClearInboxes(ctx, sql.ClearInboxesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+	if err := q.ClearInboxes(ctx, tenant, endpoints); err != nil {
 		return err
 	}
-	if err := q.ForgetLastAnswers(ctx, sql.ForgetLastAnswersParams{
-		TenantID:  tenant,
-		Endpoints: endpoints,
-	}); err != nil {
+	if err := q.ForgetLastAnswers(ctx, tenant, endpoints); err != nil {
 		return err
 	}
-	return q.ForgetAnswersInNotices(ctx, sql.ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
+	return q.ForgetAnswersInNotices(ctx, tenant, endpoints)
 }
 
 // cancelExpunged cancels the waiting deliveries. It waits for rows that the recorder has locked. If the two deadlock
@@ -158,7 +155,7 @@ func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []
 			waiting = append(waiting, d.ID)
 		}
 	}
-	locked, err := q.LockManyQueued(ctx, sql.LockManyQueuedParams{TenantID: tenant, Ids: waiting})
+	locked, err := q.LockManyQueued(ctx, tenant, waiting)
 	if err != nil || len(locked) == 0 {
 		return 0, err
 	}

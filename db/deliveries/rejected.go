@@ -55,7 +55,7 @@ func RejectedReasons(ctx context.Context, q *sql.Queries, limit int) ([]show.Rej
 
 // RetryRejected returns a rejected event to the outbox's relay, in the caller's transaction, and audits it.
 func RetryRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
-	code, err := q.RetryRejected(ctx, sql.RetryRejectedParams{TenantID: tenant, ID: eventID})
+	code, err := q.RetryRejected(ctx, tenant, eventID)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func RetryRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID,
 
 // DiscardRejected deletes a rejected event, in the caller's transaction, and audits it.
 func DiscardRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
-	code, err := q.DiscardRejected(ctx, sql.DiscardRejectedParams{TenantID: tenant, ID: eventID})
+	code, err := q.DiscardRejected(ctx, tenant, eventID)
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,8 @@ import (
 	"posthorn/domain/show"
 )
 
-// scanned is the result of one scan of a table: the ids that match, how many rows were asked for and read, and the last
-// of them.
-type scanned struct {
-	ids            []id.UUID
-	asked, scanned int
-	reached        id.UUID
-}
+// scanned is the result of one scan of a table: the ids that match, how many rows were read, and the last of them.
+type scanned sql.ScanDeliveriesRow
 
 // scan is one scan of a list in a window.
 type scan struct {
@@ -44,7 +39,7 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 	case !l.Job.IsZero():
 		read = s.job
 	case waits && l.Archived:
-		return scanned{asked: 1}, nil // waiting deliveries can't be archived
+		return scanned{}, nil // waiting deliveries can't be archived
 	case waits:
 		read = s.queue
 	case s.status == delivery.Failed, l.Status == delivery.DeadLetter:
@@ -57,10 +52,9 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		read = s.event
 	}
 	found, err := read(ctx)
-	found.asked = n
-	slices.SortFunc(found.ids, id.UUID.Compare)
+	slices.SortFunc(found.Ids, id.UUID.Compare)
 	if !l.Ascending {
-		slices.Reverse(found.ids)
+		slices.Reverse(found.Ids)
 	}
 	return found, err
 }
@@ -75,7 +69,7 @@ func (s scan) job(ctx context.Context) (scanned, error) {
 		High:     s.w.high,
 		Scan:     s.rows,
 	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	return scanned(r), err
 }
 
 // queue reads what waits.
@@ -91,7 +85,7 @@ func (s scan) queue(ctx context.Context) (scanned, error) {
 		EndpointID: idOrNil(s.l.Endpoint),
 		Scan:       s.rows,
 	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	return scanned(r), err
 }
 
 // deadLetters reads what failed.
@@ -107,27 +101,23 @@ func (s scan) deadLetters(ctx context.Context) (scanned, error) {
 		EndpointID: idOrNil(s.l.Endpoint),
 		Scan:       s.rows,
 	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	return scanned(r), err
 }
 
 // cancellations reads what was canceled.
 func (s scan) cancellations(ctx context.Context) (scanned, error) {
-	r, err := s.q.ScanCancellations(ctx, sql.ScanCancellationsParams{
-		Newest:     !s.l.Ascending,
-		Archived:   s.l.Archived,
-		EventType:  s.l.EventType,
-		TenantID:   s.tenant,
-		Low:        s.w.low,
-		High:       s.w.high,
-		EndpointID: idOrNil(s.l.Endpoint),
-		Scan:       s.rows,
-	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	r, err := s.q.ScanCancellations(ctx, s.ended())
+	return scanned(r), err
 }
 
 // allFailed reads what went wrong at least once.
 func (s scan) allFailed(ctx context.Context) (scanned, error) {
-	r, err := s.q.ScanAllFailed(ctx, sql.ScanAllFailedParams{
+	r, err := s.q.ScanAllFailed(ctx, sql.ScanAllFailedParams(s.ended()))
+	return scanned(r), err
+}
+
+func (s scan) ended() sql.ScanCancellationsParams {
+	return sql.ScanCancellationsParams{
 		Newest:     !s.l.Ascending,
 		Archived:   s.l.Archived,
 		EventType:  s.l.EventType,
@@ -136,8 +126,7 @@ func (s scan) allFailed(ctx context.Context) (scanned, error) {
 		High:       s.w.high,
 		EndpointID: idOrNil(s.l.Endpoint),
 		Scan:       s.rows,
-	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	}
 }
 
 // event reads the deliveries of an event.
@@ -157,7 +146,7 @@ func (s scan) event(ctx context.Context) (scanned, error) {
 		EndpointID: idOrNil(s.l.Endpoint),
 		Scan:       s.rows,
 	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	return scanned(r), err
 }
 
 // deliveries reads deliveries of any status, or of one that is final.
@@ -175,7 +164,7 @@ func (s scan) deliveries(ctx context.Context) (scanned, error) {
 		EndpointID: idOrNil(s.l.Endpoint),
 		Scan:       s.rows,
 	})
-	return scanned{ids: r.Ids, scanned: int(r.Scanned), reached: r.Reached}, err
+	return scanned(r), err
 }
 
 // anyStatus selects deliveries of every status in a scan.

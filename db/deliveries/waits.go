@@ -124,20 +124,21 @@ func keyOf(r sql.ReadDeliveriesRow) laneKey {
 // headsOf finds the deliveries that block others by their ordering key.
 func headsOf(ctx context.Context, q *sql.Queries, waiting []sql.ReadDeliveriesRow) (map[laneKey]id.UUID, error) {
 	heads := map[laneKey]id.UUID{}
-	var ask sql.HeadsOfKeysParams
+	var endpointIDs []id.UUID
+	var orderKeys []string
 	for _, r := range waiting {
 		k := keyOf(r)
 		if _, asked := heads[k]; k == (laneKey{}) || asked {
 			continue
 		}
 		heads[k] = id.UUID{}
-		ask.Endpoints = append(ask.Endpoints, k.endpoint)
-		ask.OrderKeys = append(ask.OrderKeys, k.key)
+		endpointIDs = append(endpointIDs, k.endpoint)
+		orderKeys = append(orderKeys, k.key)
 	}
-	if len(ask.Endpoints) == 0 {
+	if len(endpointIDs) == 0 {
 		return heads, nil
 	}
-	found, err := q.HeadsOfKeys(ctx, ask)
+	found, err := q.HeadsOfKeys(ctx, endpointIDs, orderKeys)
 	for _, h := range found {
 		heads[laneKey{h.EndpointID, h.OrderKey}] = h.DeliveryID
 	}

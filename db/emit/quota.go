@@ -65,7 +65,7 @@ func newQuotas(d *db.DB) *quotas {
 		},
 		used: func(ctx context.Context, tenant id.UUID, month time.Time) (n int64, err error) {
 			err = d.Ingest(ctx, func(q *sql.Queries) error {
-				n, err = q.EventsSince(ctx, sql.EventsSinceParams{TenantID: tenant, Since: month})
+				n, err = q.EventsSince(ctx, tenant, month)
 				return err
 			})
 			return n, err
@@ -206,19 +206,20 @@ func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 // repeats returns the items' idempotency keys that already have a response. If they can't be read it returns none, and
 // the database returns the first response later.
 func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) map[string]bool {
-	var ask sql.IdempotencyAnswersParams
+	var tenants []id.UUID
+	var keys []string
 	for _, it := range items {
 		if it.IdempotencyKey != "" {
-			ask.Tenants = append(ask.Tenants, tenant)
-			ask.Keys = append(ask.Keys, it.IdempotencyKey)
+			tenants = append(tenants, tenant)
+			keys = append(keys, it.IdempotencyKey)
 		}
 	}
 	known := map[string]bool{}
-	if len(ask.Keys) == 0 {
+	if len(keys) == 0 {
 		return known
 	}
 	_ = c.db.Ingest(ctx, func(q *sql.Queries) error {
-		rows, err := q.IdempotencyAnswers(ctx, ask)
+		rows, err := q.IdempotencyAnswers(ctx, tenants, keys)
 		for _, r := range rows {
 			known[r.Key] = true
 		}

@@ -180,7 +180,7 @@ func (t *tenantRoutes) byID() map[id.UUID]*routing.Route {
 
 // loadTypes reads the catalog's rules for emissions. It reuses schemas that were compiled for the previous routes.
 func (t *tenantRoutes) loadTypes(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRoutes) error {
-	rows, err := q.RoutingTypes(ctx, sql.RoutingTypesParams{Tenants: []id.UUID{tenant}, Strict: t.strict})
+	rows, err := q.RoutingTypes(ctx, []id.UUID{tenant}, t.strict)
 	if err != nil {
 		return err
 	}

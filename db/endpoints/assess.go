@@ -42,18 +42,15 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 		if err != nil {
 			return err
 		}
-		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+		e, err := q.LockEndpoint(ctx, tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{
-			TenantID:  tenant,
-			Endpoints: []id.UUID{endpointID},
-		})
+		rows, err := q.EndpointHealthOf(ctx, tenant, []id.UUID{endpointID})
 		if err != nil || len(rows) == 0 || e.Status != string(endpoint.Active) {
 			return err
 		}
-		sent, err := q.WarningsOf(ctx, sql.WarningsOfParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}})
+		sent, err := q.WarningsOf(ctx, tenant, []id.UUID{endpointID})
 		if err != nil {
 			return err
 		}
@@ -174,10 +171,10 @@ func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoi
 	for _, w := range sent {
 		since, details.Reason = w.At, w.Reason
 	}
-	if err := q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: e.TenantID, EndpointID: e.ID}); err != nil {
+	if err := q.ForgetWarnings(ctx, e.TenantID, e.ID); err != nil {
 		return err
 	}
-	if err := q.ForgetOutage(ctx, sql.ForgetOutageParams{TenantID: e.TenantID, EndpointID: e.ID}); err != nil {
+	if err := q.ForgetOutage(ctx, e.TenantID, e.ID); err != nil {
 		return err
 	}
 	return tell(ctx, q, e, notice.EndpointRecovered, key(e.ID, since), details)
@@ -285,7 +282,7 @@ func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most 
 // clearHealth resets the counters of an endpoint that is active again, and ends the wait that it asked for before. It
 // follows the write of the lane's row, in the recorder's order, so that the two never deadlock.
 func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
-	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.ClearHealth(ctx, endpointID, tenant); err != nil {
 		return err
 	}
 	if err := q.ReleaseBacklogs(ctx, []id.UUID{endpointID}); err != nil {
@@ -294,7 +291,7 @@ func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 	if _, err := EndWait(ctx, q, tenant, endpointID); err != nil {
 		return err
 	}
-	return q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID})
+	return q.ForgetWarnings(ctx, tenant, endpointID)
 }
 
 // AssessPage is a page of endpoints that Assess would change.
@@ -314,12 +311,12 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		var ask sql.WarningsToAssessParams
+		var tenants, endpointIDs []id.UUID
 		for _, r := range rows {
-			ask.Tenants = append(ask.Tenants, r.EndpointHealth.TenantID)
-			ask.Endpoints = append(ask.Endpoints, r.EndpointHealth.EndpointID)
+			tenants = append(tenants, r.EndpointHealth.TenantID)
+			endpointIDs = append(endpointIDs, r.EndpointHealth.EndpointID)
 		}
-		warnings, err := q.WarningsToAssess(ctx, ask)
+		warnings, err := q.WarningsToAssess(ctx, tenants, endpointIDs)
 		if err != nil {
 			return err
 		}

@@ -160,10 +160,7 @@ type Promise struct {
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
 	tenant, name := p.Tenant, mail.TenantText(p.Name)
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{
-			TenantID:      tenant,
-			SilentSeconds: incidents.Silent.Seconds(),
-		})
+		seconds, err := q.OldestDue(ctx, tenant, incidents.Silent.Seconds())
 		if err != nil || time.Duration(seconds*float64(time.Second)) <= p.Bound {
 			return err
 		}

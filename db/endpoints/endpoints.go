@@ -76,7 +76,7 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 		return show.Endpoint{}, err
 	}
 	if n.Start == Verified {
-		if row, err = q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: row.ID}); err != nil {
+		if row, err = q.ActivateEndpoint(ctx, tenant, row.ID); err != nil {
 			return show.Endpoint{}, err
 		}
 		if err := holdLane(ctx, q, row); err != nil {
@@ -123,7 +123,7 @@ func Insert(
 
 // Read reads one endpoint that is not deleted.
 func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (show.Endpoint, error) {
-	row, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	row, err := q.GetEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return show.Endpoint{}, err
 	}
@@ -132,7 +132,7 @@ func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoint
 
 // Status is the state of an endpoint that is not deleted.
 func Status(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (endpoint.Status, error) {
-	row, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	row, err := q.GetEndpoint(ctx, tenant, endpointID)
 	return endpoint.Status(row.Status), err
 }
 
@@ -164,7 +164,7 @@ func completeAll(
 		}
 	}
 	if ring != nil {
-		latest, err := q.LatestVerifications(ctx, sql.LatestVerificationsParams{TenantID: tenant, Endpoints: ids})
+		latest, err := q.LatestVerifications(ctx, tenant, ids)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 
 // Labels are the names of some endpoints of a tenant, deleted ones too.
 func Labels(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (map[id.UUID]show.EndpointLabel, error) {
-	rows, err := q.EndpointLabels(ctx, sql.EndpointLabelsParams{TenantID: tenant, Ids: ids})
+	rows, err := q.EndpointLabels(ctx, tenant, ids)
 	labels := make(map[id.UUID]show.EndpointLabel, len(rows))
 	for _, r := range rows {
 		labels[r.ID] = show.EndpointLabel{ID: r.ID, URL: egress.Mask(r.URL), Description: r.Description, Deleted: r.Gone}
@@ -378,7 +378,7 @@ func Change(
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return before, after, err
 	}
-	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	row, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return before, after, err
 	}
@@ -424,7 +424,7 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 		return row, err
 	}
 	if to.Moved(before.Settings) {
-		if row, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+		if row, err = q.UnverifyEndpoint(ctx, tenant, endpointID); err != nil {
 			return row, err
 		}
 		if _, err := requestVerification(ctx, q, tenant, endpointID); err != nil {
@@ -450,7 +450,7 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 
 // closeBreaker resumes an endpoint whose breaker was switched off: what waited behind it is sent.
 func closeBreaker(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
-	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: tenant, EndpointID: endpointID})
+	n, err := q.CloseBreaker(ctx, tenant, endpointID)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -459,7 +459,7 @@ func closeBreaker(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 
 // checkSecrets reports whether all live secrets can sign in a format.
 func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, w signature.Wire) error {
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
+	live, err := q.LiveSecrets(ctx, tenant, endpointID)
 	if err != nil {
 		return err
 	}
@@ -485,23 +485,20 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return sql.Endpoint{}, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return sql.Endpoint{}, err
 	}
 	if err := reroute(ctx, q, e, true); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DeleteEndpoint(ctx, sql.DeleteEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+	if err := q.DeleteEndpoint(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DropSecrets(ctx, sql.DropSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.DropSecrets(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{
-		TenantID:   tenant,
-		EndpointID: endpointID,
-	}); err != nil {
+	if err := q.SupersedeVerifications(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
 	if endpoint.Kind(e.Kind) == endpoint.Inbox {
@@ -509,13 +506,13 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 			return sql.Endpoint{}, err
 		}
 	}
-	if err := q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.ForgetWarnings(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DeleteLane(ctx, sql.DeleteLaneParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.DeleteLane(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.ForgetListener(ctx, sql.ForgetListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.ForgetListener(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
 	return e, q.NotifyWake(ctx, db.WakePayload([]id.UUID{endpointID}, true))
@@ -539,10 +536,10 @@ func encode(v any) []byte {
 
 // removeInbox deletes an inbox's requests and its token.
 func removeInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
-	if _, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if _, err := q.ClearInbox(ctx, tenant, endpointID); err != nil {
 		return err
 	}
-	return q.DropInbox(ctx, sql.DropInboxParams{TenantID: tenant, EndpointID: endpointID})
+	return q.DropInbox(ctx, tenant, endpointID)
 }
 
 // externalInUse rejects an external id of another endpoint of the tenant.

@@ -19,17 +19,10 @@ import (
 func record(e show.Endpoint, day analytics.Cell) health.Record {
 	return health.Record{
 		Day:       day.Attempts.Rate(),
-		Succeeded: latest(day.LastOK, e.Counters.LastSuccessAt),
-		Failed:    latest(day.LastFailed, e.Counters.LastFailureAt),
-		Since:     latest(e.StatusAt, e.ClosedAt),
+		Succeeded: delivery.Latest(day.LastOK, e.Counters.LastSuccessAt),
+		Failed:    delivery.Latest(day.LastFailed, e.Counters.LastFailureAt),
+		Since:     delivery.Latest(e.StatusAt, e.ClosedAt),
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // factsOf is what an endpoint's health row says. A zero row is an endpoint without attempts.
@@ -61,7 +54,7 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.
 	for i, e := range list {
 		ids[i], facts[e.ID] = e.ID, new(factsOf(sql.EndpointHealth{}, policy))
 	}
-	rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: ids})
+	rows, err := q.EndpointHealthOf(ctx, tenant, ids)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // Holding lists endpoints that hold their deliveries now, ordered by id beyond after.
 func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql.HoldingEndpointsRow, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.HoldingEndpoints(ctx, sql.HoldingEndpointsParams{After: after, Limit: int32(most)})
+		rows, err = q.HoldingEndpoints(ctx, after, int32(most))
 		return err
 	})
 	return rows, err
@@ -42,7 +42,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 			return err
 		}
 		// A concurrent resume waits for this transaction, or this one finds the endpoint active.
-		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: h.TenantID, ID: h.ID})
+		e, err := q.LockEndpoint(ctx, h.TenantID, h.ID)
 		if err != nil || e.Status != h.Status {
 			return err
 		}

@@ -34,7 +34,7 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 	if err != nil {
 		return nil, err
 	}
-	onRecord, err := q.HealthOfEndpoints(ctx, sql.HealthOfEndpointsParams{Ids: endpoints, TenantID: tenant})
+	onRecord, err := q.HealthOfEndpoints(ctx, endpoints, tenant)
 	if err != nil {
 		return nil, err
 	}

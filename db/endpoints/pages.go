@@ -11,7 +11,7 @@ import (
 
 // OfExternalID finds the endpoint that an import created or would change.
 func OfExternalID(ctx context.Context, q *sql.Queries, tenant id.UUID, externalID string) (id.UUID, error) {
-	return q.ImportedEndpoint(ctx, sql.ImportedEndpointParams{TenantID: tenant, ExternalID: externalID})
+	return q.ImportedEndpoint(ctx, tenant, externalID)
 }
 
 // versionedTypes bounds how many event types with versions an endpoint's version is compared with.
@@ -22,7 +22,7 @@ func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint
 	if s.PayloadVersion == "" {
 		return nil
 	}
-	rows, err := q.VersionedEventTypes(ctx, sql.VersionedEventTypesParams{TenantID: tenant, Limit: versionedTypes})
+	rows, err := q.VersionedEventTypes(ctx, tenant, versionedTypes)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint
 
 // ReadBareSettings reads an endpoint's settings without its headers.
 func ReadBareSettings(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (endpoint.Settings, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return endpoint.Settings{}, err
 	}

@@ -13,10 +13,10 @@ import (
 // Reveal opens the newest secret of an endpoint, for a platform that uses the Svix API, and records this in the audit
 // log.
 func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string, error) {
-	if _, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+	if _, err := q.GetEndpoint(ctx, tenant, endpointID); err != nil {
 		return "", err
 	}
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
+	live, err := q.LiveSecrets(ctx, tenant, endpointID)
 	if err != nil {
 		return "", err
 	}

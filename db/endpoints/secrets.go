@@ -38,7 +38,7 @@ func addSecret(
 
 // ListSecrets returns an endpoint's live secrets, newest first.
 func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) ([]show.Secret, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 }
 
 func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]show.Secret, error) {
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
+	live, err := q.LiveSecrets(ctx, e.TenantID, e.ID)
 	slot := SlotOf(live, e.SlotSecretID)
 	secrets := make([]show.Secret, len(live))
 	for i, one := range live {
@@ -93,11 +93,11 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return show.Secret{}, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return show.Secret{}, err
 	}
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
+	live, err := q.LiveSecrets(ctx, tenant, endpointID)
 	if err != nil {
 		return show.Secret{}, err
 	}
@@ -122,7 +122,7 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	}); err != nil {
 		return show.Secret{}, err
 	}
-	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.DropEndedSecrets(ctx, tenant, endpointID); err != nil {
 		return show.Secret{}, err
 	}
 	// If one secret signs at a time, the present one keeps signing for the overlap: it is named, so that the new one
@@ -203,7 +203,7 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return newest, false, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return newest, false, err
 	}

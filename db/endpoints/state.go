@@ -24,7 +24,7 @@ func SetState(
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return e, false, err
 	}
-	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	row, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return e, false, err
 	}
@@ -107,7 +107,7 @@ func (ed Editor) Verify(ctx context.Context, q *sql.Queries, tenant, endpointID 
 
 // RequestVerification is Verify without an author.
 func RequestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.LockEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return sql.Verification{}, err
 	}
@@ -137,7 +137,7 @@ func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) 
 
 // requestVerification asks the jobs to verify an endpoint. The request supersedes one that is still pending.
 func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
-	err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: endpointID})
+	err := q.SupersedeVerifications(ctx, tenant, endpointID)
 	if err != nil {
 		return sql.Verification{}, err
 	}
@@ -192,7 +192,7 @@ func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 
 // WakeLane notifies a lane's owner that its rows changed.
 func WakeLane(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
-	if err := q.BumpLane(ctx, sql.BumpLaneParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.BumpLane(ctx, tenant, endpointID); err != nil {
 		return err
 	}
 	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{endpointID}, true))

@@ -115,7 +115,7 @@ func newest(ctx context.Context, q *sql.Queries, tenant id.UUID) ([]show.Endpoin
 
 // endpointFacts are the facts of endpoints that their attempts don't tell.
 func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, full []show.Endpoint) ([]summary.Endpoint, error) {
-	rows, err := q.RecentDisablings(ctx, sql.RecentDisablingsParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)})
+	rows, err := q.RecentDisablings(ctx, tenant, now.Add(-24*time.Hour))
 	if err != nil {
 		return nil, err
 	}
@@ -177,10 +177,7 @@ func tenantFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.T
 	if t.State == "suspended" {
 		f.SuspendedAt = cmp.Or(db.OrZero(t.StateAt), now)
 	}
-	if f.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{
-		TenantID: tenant,
-		Since:    now.Add(-24 * time.Hour),
-	}); err != nil {
+	if f.FailedDeliveries, err = q.CountRecentFailures(ctx, tenant, now.Add(-24*time.Hour)); err != nil {
 		return err
 	}
 	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
@@ -189,7 +186,7 @@ func tenantFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.T
 	}); err != nil {
 		return err
 	}
-	due, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
+	due, err := q.OldestDue(ctx, tenant, incidents.Silent.Seconds())
 	if err != nil {
 		return err
 	}

@@ -32,11 +32,11 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		if err != nil {
 			return err
 		}
-		was, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
+		was, err := q.LockEndpoint(ctx, tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		e, err := q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: endpointID})
+		e, err := q.ActivateEndpoint(ctx, tenant, endpointID)
 		if db.IsNoRows(err) {
 			// Active already, or paused. Who responds to a verification takes deliveries: it waits no longer.
 			ended, err := EndWait(ctx, q, tenant, endpointID)
@@ -59,10 +59,7 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 // open does what follows when a verification makes an endpoint active.
 func open(ctx context.Context, q *sql.Queries, was, e sql.Endpoint) error {
 	if was.Status == string(endpoint.Disabled) {
-		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{
-			TenantID:  e.TenantID,
-			Endpoints: []id.UUID{e.ID},
-		})
+		rows, err := q.EndpointHealthOf(ctx, e.TenantID, []id.UUID{e.ID})
 		if err != nil {
 			return err
 		}

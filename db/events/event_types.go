@@ -67,7 +67,7 @@ func (c Catalogue) Edit(
 	if err := c.lock(ctx, q); err != nil {
 		return e, false, err
 	}
-	row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: name})
+	row, err := q.GetEventType(ctx, c.Tenant, name)
 	if err != nil {
 		return e, false, err
 	}
@@ -86,7 +86,7 @@ func (c Catalogue) Delete(ctx context.Context, q *sql.Queries, name string) erro
 	if err := c.lock(ctx, q); err != nil {
 		return err
 	}
-	n, err := q.DeleteEventType(ctx, sql.DeleteEventTypeParams{TenantID: c.Tenant, Name: name})
+	n, err := q.DeleteEventType(ctx, c.Tenant, name)
 	if err == nil && n == 0 {
 		err = fault.ErrNotFound
 	}
@@ -124,7 +124,7 @@ func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalog
 			done[i] = importSkipped
 			continue
 		}
-		row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
+		row, err := q.GetEventType(ctx, c.Tenant, e.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ func (c Catalogue) audit(ctx context.Context, q *sql.Queries, action, name strin
 
 // ReadType reads an entry by its name.
 func ReadType(ctx context.Context, q *sql.Queries, tenant id.UUID, name string) (catalogue.Entry, error) {
-	row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: tenant, Name: name})
+	row, err := q.GetEventType(ctx, tenant, name)
 	if err != nil {
 		return catalogue.Entry{}, err
 	}

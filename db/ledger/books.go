@@ -34,7 +34,7 @@ func ListBooks(ctx context.Context, q *sql.Queries, tenant *id.UUID, since time.
 
 // ListDiscrepancies reads the differences that the job found: those that nobody has accepted first.
 func ListDiscrepancies(ctx context.Context, q *sql.Queries, limit int) ([]show.Discrepancy, error) {
-	rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{Limit: int32(limit)})
+	rows, err := q.ListDiscrepancies(ctx, false, int32(limit))
 	found := make([]show.Discrepancy, len(rows))
 	for i, r := range rows {
 		d := &found[i]

@@ -29,11 +29,11 @@ func Status(ctx context.Context, d *db.DB, since time.Time) (hours []StatusHour,
 			return err
 		}
 		percent := min(100, 100*float32(statusPages)/float32(max(pages, 1)))
-		success, err := q.SuccessByHour(ctx, sql.SuccessByHourParams{Percent: percent, Since: since})
+		success, err := q.SuccessByHour(ctx, percent, since)
 		if err != nil {
 			return err
 		}
-		latency, err := q.LatencyByHour(ctx, sql.LatencyByHourParams{Percent: percent, Since: since})
+		latency, err := q.LatencyByHour(ctx, percent, since)
 		if err != nil {
 			return err
 		}

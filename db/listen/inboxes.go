@@ -81,11 +81,11 @@ func ReceiveInInbox(
 	tenant, endpointID id.UUID,
 	r InboxRequest,
 ) (answer inbox.Answer, challenge string, err error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return "", "", err
 	}
-	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
+	box, err := q.GetInbox(ctx, tenant, endpointID)
 	if err != nil {
 		return "", "", err
 	}
@@ -135,7 +135,7 @@ func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint
 	hint string,
 	err error,
 ) {
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
+	live, err := q.LiveSecrets(ctx, e.TenantID, e.ID)
 	if err != nil {
 		return v, "", err
 	}
@@ -156,7 +156,7 @@ func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint
 
 // AnswerInbox selects an inbox's response. A change is audited.
 func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer, by db.Author) error {
-	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if _, err := q.GetInbox(ctx, tenant, endpointID); err != nil {
 		return err
 	}
 	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{
@@ -178,10 +178,10 @@ func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 
 // EmptyInbox deletes the requests of an inbox.
 func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, by db.Author) error {
-	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if _, err := q.GetInbox(ctx, tenant, endpointID); err != nil {
 		return err
 	}
-	n, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: endpointID})
+	n, err := q.ClearInbox(ctx, tenant, endpointID)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -196,7 +196,7 @@ func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
 
 // ReadInbox returns an inbox's response.
 func ReadInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (inbox.Answer, error) {
-	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
+	box, err := q.GetInbox(ctx, tenant, endpointID)
 	return inbox.Answer(box.Answer), err
 }
 

@@ -45,17 +45,14 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 		if err := q.PlanByIndex(ctx); err != nil {
 			return err
 		}
-		listener, err := q.PeekListener(ctx, sql.PeekListenerParams{TenantID: tenant, EndpointID: endpointID})
+		listener, err := q.PeekListener(ctx, tenant, endpointID)
 		switch {
 		case err != nil:
 			return err
 		case listener.Stream != stream:
 			return ErrListenedElsewhere
 		case listener.Silent:
-			if err := q.TouchListener(ctx, sql.TouchListenerParams{
-				TenantID:   tenant,
-				EndpointID: endpointID,
-			}); err != nil {
+			if err := q.TouchListener(ctx, tenant, endpointID); err != nil {
 				return err
 			}
 		}
@@ -80,7 +77,7 @@ func leaseRows(
 	tenant, endpointID id.UUID,
 	stream int64,
 ) (given []Request, gone []*queue.Outcome, err error) {
-	leased, err := q.CountLeased(ctx, sql.CountLeasedParams{TenantID: tenant, EndpointID: endpointID})
+	leased, err := q.CountLeased(ctx, tenant, endpointID)
 	if err != nil || leased >= leaseWindow {
 		return nil, nil, err
 	}
@@ -138,7 +135,7 @@ func leaseRows(
 			return nil, nil, err
 		}
 	}
-	if err := q.ForgetStale(ctx, sql.ForgetStaleParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.ForgetStale(ctx, tenant, endpointID); err != nil {
 		return nil, nil, err
 	}
 	return given, gone, q.SetSent(ctx, sql.SetSentParams{Sent: sent, TenantID: tenant, EndpointID: endpointID})
@@ -172,11 +169,11 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 
 // signingOf describes how an endpoint's requests are signed now.
 func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint, signature.Signing, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
 	if err != nil {
 		return e, signature.Signing{}, err
 	}
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
+	live, err := q.LiveSecrets(ctx, tenant, endpointID)
 	if err != nil {
 		return e, signature.Signing{}, err
 	}

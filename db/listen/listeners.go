@@ -33,10 +33,10 @@ func Create(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant id.
 	if err != nil {
 		return show.Endpoint{}, err
 	}
-	if row, err = q.MakeListener(ctx, sql.MakeListenerParams{TenantID: tenant, ID: row.ID}); err != nil {
+	if row, err = q.MakeListener(ctx, tenant, row.ID); err != nil {
 		return show.Endpoint{}, err
 	}
-	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: row.ID}); err != nil {
+	if err := q.InsertListener(ctx, tenant, row.ID); err != nil {
 		return show.Endpoint{}, err
 	}
 	return ed.Adopt(ctx, q, row, n.Imported)
@@ -46,10 +46,7 @@ func Create(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant id.
 // delivery that the client has; later ones are sent again. A client that has none sends 0.
 func BeginListening(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, seen int64) (stream int64, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{
-			TenantID:   tenant,
-			EndpointID: endpointID,
-		}); err != nil {
+		if stream, err = q.BeginStream(ctx, tenant, endpointID); err != nil {
 			return err
 		}
 		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: endpointID, Seen: seen})
@@ -85,10 +82,10 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Ans
 		return err
 	}
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
-		if _, err := q.PeekListener(ctx, sql.PeekListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+		if _, err := q.PeekListener(ctx, tenant, endpointID); err != nil {
 			return err
 		}
-		if err := q.TouchListener(ctx, sql.TouchListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+		if err := q.TouchListener(ctx, tenant, endpointID); err != nil {
 			return err
 		}
 		if err := read(q); err != nil {
@@ -161,7 +158,7 @@ func recordAnswer(ctx context.Context, d *db.DB, of show.Delivery, given sql.Lea
 
 func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e sql.Endpoint, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		e, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: endpointID})
+		e, err = q.AnyEndpoint(ctx, tenant, endpointID)
 		return err
 	})
 	return e, err
@@ -172,7 +169,7 @@ func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e s
 func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
 	var gone []sql.AbandonedListenersRow
 	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
-		gone, err = q.AbandonedListeners(ctx, sql.AbandonedListenersParams{Seconds: silent.Seconds(), Limit: most})
+		gone, err = q.AbandonedListeners(ctx, silent.Seconds(), most)
 		return err
 	}); err != nil {
 		return 0, err

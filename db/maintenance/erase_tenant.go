@@ -56,11 +56,11 @@ func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest
 	}
 	for {
 		n, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
-			keys, err := q.EraseIdempotencyKeys(ctx, sql.EraseIdempotencyKeysParams{TenantID: tenant, Limit: most})
+			keys, err := q.EraseIdempotencyKeys(ctx, tenant, most)
 			if err != nil {
 				return 0, err
 			}
-			rows, err := q.EraseRest(ctx, sql.EraseRestParams{TenantID: tenant, Limit: most})
+			rows, err := q.EraseRest(ctx, tenant, most)
 			out.Rows += keys + rows
 			return keys + rows, err
 		})
@@ -159,7 +159,7 @@ func (e *erasure) left(ctx context.Context, days []time.Time) (waits, leftovers 
 		if waits, err = q.HasLanes(ctx, e.tenant); err != nil || waits || len(days) == 0 {
 			return err
 		}
-		leftovers, err = q.MayHaveLeftovers(ctx, sql.MayHaveLeftoversParams{TenantID: e.tenant, Oldest: days[0]})
+		leftovers, err = q.MayHaveLeftovers(ctx, e.tenant, days[0])
 		return err
 	})
 	return waits, leftovers, err

@@ -172,7 +172,7 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 			discrepancies++
 		}
 	}
-	_, err = q.EndDiscrepancies(ctx, sql.EndDiscrepanciesParams{Day: day, Tenants: agree})
+	_, err = q.EndDiscrepancies(ctx, day, agree)
 	return discrepancies, err
 }
 
@@ -220,7 +220,7 @@ const alertedPages = 10
 // AlertDiscrepancies alerts operators to pages where the ledger differs from the tables, once a UTC day.
 func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.ListDiscrepancies(ctx, sql.ListDiscrepanciesParams{OpenAlone: true, Limit: alertedPages})
+		rows, err := q.ListDiscrepancies(ctx, true, alertedPages)
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ type sealedColumn struct {
 
 var sealedColumns = []sealedColumn{
 	{"endpoint_secrets.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleEndpointSecrets(ctx, sql.StaleEndpointSecretsParams{Head: head, Limit: most})
+		rows, err := q.StaleEndpointSecrets(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleEndpointSecretsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.EndpointID, r.Sealed}
 		})
@@ -40,7 +40,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}},
 	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleCustomHeaders(ctx, sql.StaleCustomHeadersParams{Head: head, Limit: most})
+		rows, err := q.StaleCustomHeaders(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleCustomHeadersRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.CustomHeaders}
 		})
@@ -52,7 +52,7 @@ var sealedColumns = []sealedColumn{
 		})
 	}},
 	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleConnections(ctx, sql.StaleConnectionsParams{Head: head, Limit: most})
+		rows, err := q.StaleConnections(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleConnectionsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.Connection}
 		})
@@ -60,7 +60,7 @@ var sealedColumns = []sealedColumn{
 		return q.ResealConnection(ctx, sql.ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
 	{"endpoints.also_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleAlsoSecrets(ctx, sql.StaleAlsoSecretsParams{Head: head, Limit: most})
+		rows, err := q.StaleAlsoSecrets(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleAlsoSecretsRow) sealedValue {
 			return sealedValue{r.ID, r.TenantID, r.ID, r.AlsoSecret}
 		})
@@ -68,15 +68,15 @@ var sealedColumns = []sealedColumn{
 		return q.ResealAlsoSecret(ctx, sql.ResealAlsoSecretParams{AlsoSecret: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleMails(ctx, sql.StaleMailsParams{Head: head, Limit: most})
+		rows, err := q.StaleMails(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {
 			return sealedValue{r.ID, db.TenantOrZero(r.TenantID), r.ID, r.Sealed}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealMail(ctx, sql.ResealMailParams{Sealed: v.sealed, ID: v.row})
+		return q.ResealMail(ctx, v.sealed, v.row)
 	}},
 	{"mailbox.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleMailbox(ctx, sql.StaleMailboxParams{Head: head, Limit: most})
+		rows, err := q.StaleMailbox(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.Mailbox) sealedValue {
 			return sealedValue{
 				r.ID,
@@ -86,31 +86,31 @@ var sealedColumns = []sealedColumn{
 			}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealMailbox(ctx, sql.ResealMailboxParams{Sealed: v.sealed, ID: v.row})
+		return q.ResealMailbox(ctx, v.sealed, v.row)
 	}},
 	{"people.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Limit: most})
+		rows, err := q.StalePeopleSeeds(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue {
 			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealPersonSeed(ctx, sql.ResealPersonSeedParams{Totp: v.sealed, ID: v.row})
+		return q.ResealPersonSeed(ctx, v.sealed, v.row)
 	}},
 	{"operators.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Limit: most})
+		rows, err := q.StaleOperatorSeeds(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue {
 			return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})
+		return q.ResealOperatorSeed(ctx, v.sealed, v.row)
 	}},
 	{"sso_connections.client_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
-		rows, err := q.StaleClientSecrets(ctx, sql.StaleClientSecretsParams{Head: head, Limit: most})
+		rows, err := q.StaleClientSecrets(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleClientSecretsRow) sealedValue {
 			return sealedValue{r.TenantID, r.TenantID, r.TenantID, r.ClientSecret}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealClientSecret(ctx, sql.ResealClientSecretParams{ClientSecret: v.sealed, TenantID: v.tenant})
+		return q.ResealClientSecret(ctx, v.sealed, v.tenant)
 	}},
 }
 

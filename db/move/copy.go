@@ -101,7 +101,7 @@ func (v *mover) makeDays(ctx context.Context, days []time.Time) error {
 func (v *mover) copyPart(ctx context.Context, table, part, query string) error {
 	return pgx.BeginFunc(ctx, v.to, func(to pgx.Tx) error {
 		q := sql.New(to)
-		added, err := q.AddMovePart(ctx, sql.AddMovePartParams{TenantID: v.Tenant, Part: part})
+		added, err := q.AddMovePart(ctx, v.Tenant, part)
 		if err != nil || added == 0 {
 			return err
 		}
@@ -122,7 +122,7 @@ func (v *mover) catchUp(ctx context.Context) error {
 		return err
 	}
 	for range mostRounds {
-		if n, err := v.old.CountMoveChanges(ctx, sql.CountMoveChangesParams{TenantID: v.Tenant, Limit: changesToEnd}); err != nil || n < changesToEnd {
+		if n, err := v.old.CountMoveChanges(ctx, v.Tenant, changesToEnd); err != nil || n < changesToEnd {
 			return err
 		}
 		if err := v.round(ctx); err != nil {
@@ -163,7 +163,7 @@ func (v *mover) apply(ctx context.Context, from, to pgx.Tx) (seen []int64, err e
 		if !t.tracked() {
 			continue
 		}
-		changes, err := sql.New(from).MoveChanges(ctx, sql.MoveChangesParams{TenantID: v.Tenant, Tbl: t.name})
+		changes, err := sql.New(from).MoveChanges(ctx, v.Tenant, t.name)
 		if err != nil {
 			return nil, err
 		}
@@ -316,7 +316,7 @@ func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 	if err := v.reseal(ctx, to); err != nil {
 		return err
 	}
-	if err := q.FinishMove(ctx, sql.FinishMoveParams{TenantID: v.Tenant}); err != nil {
+	if err := q.FinishMove(ctx, false, v.Tenant); err != nil {
 		return err
 	}
 	if err := q.BumpKeysRevision(ctx); err != nil {
@@ -395,7 +395,7 @@ func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string)
 		if err != nil {
 			return err
 		}
-		if err := sql.New(to).ResealPersonSeed(ctx, sql.ResealPersonSeedParams{ID: p.id, Totp: sealed}); err != nil {
+		if err := sql.New(to).ResealPersonSeed(ctx, sealed, p.id); err != nil {
 			return err
 		}
 	}
@@ -450,10 +450,10 @@ func (v *mover) arriveQueue(ctx context.Context, to pgx.Tx, queue string) error 
 		return err
 	}
 	shift := top + queueRoom - *low
-	if err := q.ShiftLaneMarks(ctx, sql.ShiftLaneMarksParams{TenantID: v.Tenant, Shift: shift}); err != nil {
+	if err := q.ShiftLaneMarks(ctx, shift, v.Tenant); err != nil {
 		return err
 	}
-	if err := q.ShiftJobMarks(ctx, sql.ShiftJobMarksParams{TenantID: v.Tenant, Shift: shift}); err != nil {
+	if err := q.ShiftJobMarks(ctx, shift, v.Tenant); err != nil {
 		return err
 	}
 	for _, statement := range []string{

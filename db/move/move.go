@@ -225,7 +225,7 @@ func (v *mover) mayMove(ctx context.Context) error {
 	if stored {
 		return errMoveStored
 	}
-	conflicts, err := v.new.MoveConflicts(ctx, sql.MoveConflictsParams{ID: v.Tenant, ExternalID: external})
+	conflicts, err := v.new.MoveConflicts(ctx, v.Tenant, external)
 	if err != nil {
 		return err
 	}
@@ -432,7 +432,7 @@ func (v *mover) finish(ctx context.Context) error {
 		if err := all(ctx, v.Tenant, q.DeleteMovedEndpoints, q.CancelMovedJobs, q.DeleteMovedTenant); err != nil {
 			return err
 		}
-		if err := q.FinishMove(ctx, sql.FinishMoveParams{TenantID: v.Tenant, Keep: keep}); err != nil {
+		if err := q.FinishMove(ctx, keep, v.Tenant); err != nil {
 			return err
 		}
 		return q.BumpKeysRevision(ctx)

@@ -138,7 +138,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	var about laneDetails
 	err := hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue(sql.AssertAlive, worker)
-		b.Queue(sql.LeaseLanes, db.Args(sql.LeaseLanesParams{Worker: worker, Endpoints: endpoints})...).Query(
+		b.Queue(sql.LeaseLanes, worker, endpoints).Query(
 			func(rows pgx.Rows) (err error) {
 				lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LeaseLanesRow])
 				return err
@@ -235,7 +235,7 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 // false if the worker has sent a heartbeat since then, or another process was faster.
 func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (freed []id.UUID, ok bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		if _, err := q.LockSilentWorker(ctx, sql.LockSilentWorkerParams{ID: worker, Beat: beat}); err != nil {
+		if _, err := q.LockSilentWorker(ctx, worker, beat); err != nil {
 			return err
 		}
 		if err := q.MarkWorkerDead(ctx, worker); err != nil {

@@ -37,7 +37,7 @@ func RelayOutbox(ctx context.Context, d *db.DB, most int, without []id.UUID, sto
 	}
 	_, err = d.Periodic(ctx, "outbox", 0, func(q *sql.Queries) error {
 		without := append([]id.UUID{}, without...) // not null
-		rows, err := q.TakeOutbox(ctx, sql.TakeOutboxParams{Without: without, Limit: int32(most)})
+		rows, err := q.TakeOutbox(ctx, without, int32(most))
 		if err != nil || len(rows) == 0 {
 			return err
 		}

@@ -19,14 +19,14 @@ func PlatformLoad(ctx context.Context, q *sql.Queries, limit int) (l show.Platfo
 		return l, err
 	}
 	l.Totals = show.PlatformTotals(totals)
-	late, err := q.ConsoleOldestDue(ctx, sql.ConsoleOldestDueParams{SilentSeconds: silent, Limit: lateShown})
+	late, err := q.ConsoleOldestDue(ctx, silent, lateShown)
 	if err != nil {
 		return l, err
 	}
 	for _, r := range late {
 		l.Late = append(l.Late, show.LateTenant(r))
 	}
-	backlogs, err := q.ConsoleBacklogs(ctx, sql.ConsoleBacklogsParams{SilentSeconds: silent, Limit: most})
+	backlogs, err := q.ConsoleBacklogs(ctx, silent, most)
 	if err != nil {
 		return l, err
 	}

@@ -167,17 +167,18 @@ func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]b
 // stored by an earlier try of this batch.
 func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer, error) {
 	answers := map[int]FirstAnswer{}
-	var ask sql.IdempotencyAnswersParams
+	var tenants []id.UUID
+	var keys []string
 	for _, e := range events {
 		if e.IdempotencyKey != "" && !won[e.ID] {
-			ask.Tenants = append(ask.Tenants, e.TenantID)
-			ask.Keys = append(ask.Keys, e.IdempotencyKey)
+			tenants = append(tenants, e.TenantID)
+			keys = append(keys, e.IdempotencyKey)
 		}
 	}
-	if len(ask.Keys) == 0 {
+	if len(keys) == 0 {
 		return answers, nil
 	}
-	rows, err := sql.New(conn).IdempotencyAnswers(ctx, ask)
+	rows, err := sql.New(conn).IdempotencyAnswers(ctx, tenants, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +219,12 @@ func collectIDs(into map[id.UUID]bool) func(pgx.Rows) error {
 }
 
 func queueAssertRoutes(b *pgx.Batch, routes map[id.UUID]int64) {
-	p := sql.AssertRoutesParams{Tenants: make([]id.UUID, 0, len(routes)), Versions: make([]int64, 0, len(routes))}
+	tenants, versions := make([]id.UUID, 0, len(routes)), make([]int64, 0, len(routes))
 	for t, v := range routes {
-		p.Tenants = append(p.Tenants, t)
-		p.Versions = append(p.Versions, v)
+		tenants = append(tenants, t)
+		versions = append(versions, v)
 	}
-	b.Queue(sql.AssertRoutes, db.Args(p)...)
+	b.Queue(sql.AssertRoutes, tenants, versions)
 }
 
 func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.QueuedQuery {

@@ -19,7 +19,7 @@ type TakenRow = sql.TakeDeletedRowsRow
 // the endpoint was a listener. It returns how many it found.
 func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
-		rows, err := q.TakeDeletedRows(ctx, sql.TakeDeletedRowsParams{Endpoint: endpointID, Limit: most})
+		rows, err := q.TakeDeletedRows(ctx, endpointID, most)
 		if err != nil {
 			return err
 		}

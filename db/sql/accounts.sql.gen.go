@@ -17,13 +17,8 @@ const ConfirmOperatorTOTP = `-- name: ConfirmOperatorTOTP :execrows
 UPDATE operators SET totp_at = now(), totp_step = $1 WHERE id = $2 AND totp IS NOT NULL AND totp_at IS NULL
 `
 
-type ConfirmOperatorTOTPParams struct {
-	Step int64
-	ID   id.UUID
-}
-
-func (q *Queries) ConfirmOperatorTOTP(ctx context.Context, arg ConfirmOperatorTOTPParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ConfirmOperatorTOTP, arg.Step, arg.ID)
+func (q *Queries) ConfirmOperatorTOTP(ctx context.Context, step int64, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, ConfirmOperatorTOTP, step, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -34,13 +29,8 @@ const ConfirmPersonTOTP = `-- name: ConfirmPersonTOTP :execrows
 UPDATE people SET totp_at = now(), totp_step = $1 WHERE id = $2 AND totp IS NOT NULL AND totp_at IS NULL
 `
 
-type ConfirmPersonTOTPParams struct {
-	Step int64
-	ID   id.UUID
-}
-
-func (q *Queries) ConfirmPersonTOTP(ctx context.Context, arg ConfirmPersonTOTPParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ConfirmPersonTOTP, arg.Step, arg.ID)
+func (q *Queries) ConfirmPersonTOTP(ctx context.Context, step int64, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, ConfirmPersonTOTP, step, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -66,11 +56,6 @@ ON CONFLICT (key) DO UPDATE SET
 RETURNING n, extract(epoch FROM until - now())::int AS seconds_left
 `
 
-type CountTryParams struct {
-	Key     []byte
-	Seconds int32
-}
-
 type CountTryRow struct {
 	N           int32
 	SecondsLeft int32
@@ -78,8 +63,8 @@ type CountTryRow struct {
 
 // One more try at something, before it is known whether it succeeds: many at once count as many. n is the number within
 // the window that the first of them began.
-func (q *Queries) CountTry(ctx context.Context, arg CountTryParams) (CountTryRow, error) {
-	row := q.db.QueryRow(ctx, CountTry, arg.Key, arg.Seconds)
+func (q *Queries) CountTry(ctx context.Context, key []byte, seconds int32) (CountTryRow, error) {
+	row := q.db.QueryRow(ctx, CountTry, key, seconds)
 	var i CountTryRow
 	err := row.Scan(&i.N, &i.SecondsLeft)
 	return i, err
@@ -89,14 +74,9 @@ const DeleteLinksOf = `-- name: DeleteLinksOf :exec
 DELETE FROM one_time_links WHERE (person_id = $1 OR operator_id = $1) AND purpose = $2
 `
 
-type DeleteLinksOfParams struct {
-	OwnerID *id.UUID
-	Purpose string
-}
-
 // Of a person or an operator.
-func (q *Queries) DeleteLinksOf(ctx context.Context, arg DeleteLinksOfParams) error {
-	_, err := q.db.Exec(ctx, DeleteLinksOf, arg.OwnerID, arg.Purpose)
+func (q *Queries) DeleteLinksOf(ctx context.Context, ownerID *id.UUID, purpose string) error {
+	_, err := q.db.Exec(ctx, DeleteLinksOf, ownerID, purpose)
 	return err
 }
 
@@ -284,13 +264,8 @@ const InsertRecoveryCodes = `-- name: InsertRecoveryCodes :exec
 INSERT INTO recovery_codes (owner_id, hash) SELECT $1::uuid, h FROM unnest($2::bytea[]) AS h
 `
 
-type InsertRecoveryCodesParams struct {
-	OwnerID id.UUID
-	Hashes  [][]byte
-}
-
-func (q *Queries) InsertRecoveryCodes(ctx context.Context, arg InsertRecoveryCodesParams) error {
-	_, err := q.db.Exec(ctx, InsertRecoveryCodes, arg.OwnerID, arg.Hashes)
+func (q *Queries) InsertRecoveryCodes(ctx context.Context, ownerID id.UUID, hashes [][]byte) error {
+	_, err := q.db.Exec(ctx, InsertRecoveryCodes, ownerID, hashes)
 	return err
 }
 
@@ -346,14 +321,9 @@ const PeekLink = `-- name: PeekLink :one
 SELECT hash, purpose, person_id, operator_id, email, data, created_at, expires_at FROM one_time_links WHERE hash = $1 AND purpose = $2 AND expires_at > now()
 `
 
-type PeekLinkParams struct {
-	Hash    []byte
-	Purpose string
-}
-
 // The purpose of a link. It does not use the link up: mail programs open links before people do.
-func (q *Queries) PeekLink(ctx context.Context, arg PeekLinkParams) (OneTimeLink, error) {
-	row := q.db.QueryRow(ctx, PeekLink, arg.Hash, arg.Purpose)
+func (q *Queries) PeekLink(ctx context.Context, hash []byte, purpose string) (OneTimeLink, error) {
+	row := q.db.QueryRow(ctx, PeekLink, hash, purpose)
 	var i OneTimeLink
 	err := row.Scan(
 		&i.Hash,
@@ -373,14 +343,9 @@ UPDATE people SET passkey_required_at = CASE WHEN $1::boolean THEN now() END
 WHERE id = $2 AND (passkey_required_at IS NOT NULL) <> $1::boolean
 `
 
-type RequirePasskeyParams struct {
-	Required bool
-	ID       id.UUID
-}
-
 // No row: it is as wanted already.
-func (q *Queries) RequirePasskey(ctx context.Context, arg RequirePasskeyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, RequirePasskey, arg.Required, arg.ID)
+func (q *Queries) RequirePasskey(ctx context.Context, required bool, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, RequirePasskey, required, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -391,13 +356,8 @@ const SetOperatorPassword = `-- name: SetOperatorPassword :exec
 UPDATE operators SET password = $1, password_at = now() WHERE id = $2
 `
 
-type SetOperatorPasswordParams struct {
-	Password *string
-	ID       id.UUID
-}
-
-func (q *Queries) SetOperatorPassword(ctx context.Context, arg SetOperatorPasswordParams) error {
-	_, err := q.db.Exec(ctx, SetOperatorPassword, arg.Password, arg.ID)
+func (q *Queries) SetOperatorPassword(ctx context.Context, password *string, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetOperatorPassword, password, iD)
 	return err
 }
 
@@ -405,13 +365,8 @@ const SetOperatorTOTP = `-- name: SetOperatorTOTP :exec
 UPDATE operators SET totp = $1, totp_at = NULL, totp_step = 0 WHERE id = $2
 `
 
-type SetOperatorTOTPParams struct {
-	Totp []byte
-	ID   id.UUID
-}
-
-func (q *Queries) SetOperatorTOTP(ctx context.Context, arg SetOperatorTOTPParams) error {
-	_, err := q.db.Exec(ctx, SetOperatorTOTP, arg.Totp, arg.ID)
+func (q *Queries) SetOperatorTOTP(ctx context.Context, totp []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetOperatorTOTP, totp, iD)
 	return err
 }
 
@@ -419,13 +374,8 @@ const SetPersonEmail = `-- name: SetPersonEmail :exec
 UPDATE people SET email = $1 WHERE id = $2
 `
 
-type SetPersonEmailParams struct {
-	Email string
-	ID    id.UUID
-}
-
-func (q *Queries) SetPersonEmail(ctx context.Context, arg SetPersonEmailParams) error {
-	_, err := q.db.Exec(ctx, SetPersonEmail, arg.Email, arg.ID)
+func (q *Queries) SetPersonEmail(ctx context.Context, email string, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetPersonEmail, email, iD)
 	return err
 }
 
@@ -433,13 +383,8 @@ const SetPersonName = `-- name: SetPersonName :exec
 UPDATE people SET name = $1 WHERE id = $2
 `
 
-type SetPersonNameParams struct {
-	Name string
-	ID   id.UUID
-}
-
-func (q *Queries) SetPersonName(ctx context.Context, arg SetPersonNameParams) error {
-	_, err := q.db.Exec(ctx, SetPersonName, arg.Name, arg.ID)
+func (q *Queries) SetPersonName(ctx context.Context, name string, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetPersonName, name, iD)
 	return err
 }
 
@@ -447,13 +392,8 @@ const SetPersonPassword = `-- name: SetPersonPassword :exec
 UPDATE people SET password = $1, password_at = now() WHERE id = $2
 `
 
-type SetPersonPasswordParams struct {
-	Password string
-	ID       id.UUID
-}
-
-func (q *Queries) SetPersonPassword(ctx context.Context, arg SetPersonPasswordParams) error {
-	_, err := q.db.Exec(ctx, SetPersonPassword, arg.Password, arg.ID)
+func (q *Queries) SetPersonPassword(ctx context.Context, password string, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetPersonPassword, password, iD)
 	return err
 }
 
@@ -461,14 +401,9 @@ const SetPersonTOTP = `-- name: SetPersonTOTP :exec
 UPDATE people SET totp = $1, totp_at = NULL, totp_step = 0 WHERE id = $2
 `
 
-type SetPersonTOTPParams struct {
-	Totp []byte
-	ID   id.UUID
-}
-
 // A seed that was shown and waits for confirmation, or null.
-func (q *Queries) SetPersonTOTP(ctx context.Context, arg SetPersonTOTPParams) error {
-	_, err := q.db.Exec(ctx, SetPersonTOTP, arg.Totp, arg.ID)
+func (q *Queries) SetPersonTOTP(ctx context.Context, totp []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetPersonTOTP, totp, iD)
 	return err
 }
 
@@ -476,13 +411,8 @@ const UseLink = `-- name: UseLink :one
 DELETE FROM one_time_links WHERE hash = $1 AND purpose = $2 AND expires_at > now() RETURNING hash, purpose, person_id, operator_id, email, data, created_at, expires_at
 `
 
-type UseLinkParams struct {
-	Hash    []byte
-	Purpose string
-}
-
-func (q *Queries) UseLink(ctx context.Context, arg UseLinkParams) (OneTimeLink, error) {
-	row := q.db.QueryRow(ctx, UseLink, arg.Hash, arg.Purpose)
+func (q *Queries) UseLink(ctx context.Context, hash []byte, purpose string) (OneTimeLink, error) {
+	row := q.db.QueryRow(ctx, UseLink, hash, purpose)
 	var i OneTimeLink
 	err := row.Scan(
 		&i.Hash,
@@ -501,13 +431,8 @@ const UseOperatorCode = `-- name: UseOperatorCode :execrows
 UPDATE operators SET totp_step = $1 WHERE id = $2 AND totp_step < $1
 `
 
-type UseOperatorCodeParams struct {
-	Step int64
-	ID   id.UUID
-}
-
-func (q *Queries) UseOperatorCode(ctx context.Context, arg UseOperatorCodeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, UseOperatorCode, arg.Step, arg.ID)
+func (q *Queries) UseOperatorCode(ctx context.Context, step int64, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, UseOperatorCode, step, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -518,14 +443,9 @@ const UsePersonCode = `-- name: UsePersonCode :execrows
 UPDATE people SET totp_step = $1 WHERE id = $2 AND totp_step < $1
 `
 
-type UsePersonCodeParams struct {
-	Step int64
-	ID   id.UUID
-}
-
 // No row: a code of this step or a later one was taken already.
-func (q *Queries) UsePersonCode(ctx context.Context, arg UsePersonCodeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, UsePersonCode, arg.Step, arg.ID)
+func (q *Queries) UsePersonCode(ctx context.Context, step int64, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, UsePersonCode, step, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -536,13 +456,8 @@ const UseRecoveryCode = `-- name: UseRecoveryCode :execrows
 DELETE FROM recovery_codes WHERE owner_id = $1 AND hash = $2
 `
 
-type UseRecoveryCodeParams struct {
-	OwnerID id.UUID
-	Hash    []byte
-}
-
-func (q *Queries) UseRecoveryCode(ctx context.Context, arg UseRecoveryCodeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, UseRecoveryCode, arg.OwnerID, arg.Hash)
+func (q *Queries) UseRecoveryCode(ctx context.Context, ownerID id.UUID, hash []byte) (int64, error) {
+	result, err := q.db.Exec(ctx, UseRecoveryCode, ownerID, hash)
 	if err != nil {
 		return 0, err
 	}

@@ -128,19 +128,14 @@ WHERE NOT s.listens AND ($1::uuid IS NULL OR s.tenant_id = $1)
 GROUP BY 1
 `
 
-type CountConditionsParams struct {
-	TenantID      *id.UUID
-	SilentSeconds float64
-}
-
 type CountConditionsRow struct {
 	Condition string
 	N         int64
 }
 
 // How many endpoints of a tenant, or of all tenants, are in each condition (domain/condition). Listeners are no endpoints.
-func (q *Queries) CountConditions(ctx context.Context, arg CountConditionsParams) ([]CountConditionsRow, error) {
-	rows, err := q.db.Query(ctx, CountConditions, arg.TenantID, arg.SilentSeconds)
+func (q *Queries) CountConditions(ctx context.Context, tenantID *id.UUID, silentSeconds float64) ([]CountConditionsRow, error) {
+	rows, err := q.db.Query(ctx, CountConditions, tenantID, silentSeconds)
 	if err != nil {
 		return nil, err
 	}
@@ -166,14 +161,9 @@ SELECT count(*) FROM (
 ) d
 `
 
-type CountRecentFailuresParams struct {
-	TenantID id.UUID
-	Since    time.Time
-}
-
 // Deliveries that failed permanently since a moment, counted up to a bound, without those of listeners.
-func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailuresParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CountRecentFailures, arg.TenantID, arg.Since)
+func (q *Queries) CountRecentFailures(ctx context.Context, tenantID id.UUID, since time.Time) (int64, error) {
+	row := q.db.QueryRow(ctx, CountRecentFailures, tenantID, since)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -182,11 +172,6 @@ func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailur
 const EndpointNames = `-- name: EndpointNames :many
 SELECT id, url, description, status, deleted_at FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 `
-
-type EndpointNamesParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
 
 type EndpointNamesRow struct {
 	ID          id.UUID
@@ -197,8 +182,8 @@ type EndpointNamesRow struct {
 }
 
 // The names of endpoints.
-func (q *Queries) EndpointNames(ctx context.Context, arg EndpointNamesParams) ([]EndpointNamesRow, error) {
-	rows, err := q.db.Query(ctx, EndpointNames, arg.TenantID, arg.Ids)
+func (q *Queries) EndpointNames(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]EndpointNamesRow, error) {
+	rows, err := q.db.Query(ctx, EndpointNames, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -364,15 +349,10 @@ CROSS JOIN LATERAL (
 WHERE l.tenant_id = $1 AND l.due
 `
 
-type OldestDueParams struct {
-	TenantID      id.UUID
-	SilentSeconds float64
-}
-
 // For how many seconds the head of a lane has been due with only the platform delaying it: the longest of them.
 // Deliveries in flight do not count. A lane costs one index step.
-func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (float64, error) {
-	row := q.db.QueryRow(ctx, OldestDue, arg.TenantID, arg.SilentSeconds)
+func (q *Queries) OldestDue(ctx context.Context, tenantID id.UUID, silentSeconds float64) (float64, error) {
+	row := q.db.QueryRow(ctx, OldestDue, tenantID, silentSeconds)
 	var seconds float64
 	err := row.Scan(&seconds)
 	return seconds, err
@@ -386,11 +366,6 @@ WHERE n.tenant_id = $1 AND n.id > posthorn.first_id($2::timestamptz) AND n.kind 
 ORDER BY e.id, n.id DESC
 `
 
-type RecentDisablingsParams struct {
-	TenantID id.UUID
-	Since    time.Time
-}
-
 type RecentDisablingsRow struct {
 	ID          id.UUID
 	URL         string
@@ -401,8 +376,8 @@ type RecentDisablingsRow struct {
 }
 
 // The endpoints that Posthorn disabled since a moment, resumed ones included, with when that was last and why.
-func (q *Queries) RecentDisablings(ctx context.Context, arg RecentDisablingsParams) ([]RecentDisablingsRow, error) {
-	rows, err := q.db.Query(ctx, RecentDisablings, arg.TenantID, arg.Since)
+func (q *Queries) RecentDisablings(ctx context.Context, tenantID id.UUID, since time.Time) ([]RecentDisablingsRow, error) {
+	rows, err := q.db.Query(ctx, RecentDisablings, tenantID, since)
 	if err != nil {
 		return nil, err
 	}

@@ -88,11 +88,6 @@ UNION ALL
 SELECT a.id, t.name, false FROM asked a JOIN tenants t ON t.id = a.tenant_id AND t.id = a.id
 `
 
-type AuditNamesParams struct {
-	Tenants []id.UUID
-	Ids     []id.UUID
-}
-
 type AuditNamesRow struct {
 	ID    id.UUID
 	Name  string
@@ -101,8 +96,8 @@ type AuditNamesRow struct {
 
 // The names of objects and authors of audit log entries, also of deleted ones whose rows still exist. The n-th id
 // belongs to the n-th tenant. URLs of endpoints are marked, because they are shown masked.
-func (q *Queries) AuditNames(ctx context.Context, arg AuditNamesParams) ([]AuditNamesRow, error) {
-	rows, err := q.db.Query(ctx, AuditNames, arg.Tenants, arg.Ids)
+func (q *Queries) AuditNames(ctx context.Context, tenants []id.UUID, ids []id.UUID) ([]AuditNamesRow, error) {
+	rows, err := q.db.Query(ctx, AuditNames, tenants, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +152,6 @@ WHERE tenant_id = $1 AND action = 'event.expunge' AND object_id = $2
 ORDER BY id DESC LIMIT 1
 `
 
-type ExpungeSaidParams struct {
-	TenantID *id.UUID
-	Object   string
-}
-
 type ExpungeSaidRow struct {
 	At        time.Time
 	ActorKind string
@@ -170,8 +160,8 @@ type ExpungeSaidRow struct {
 }
 
 // Why the data of one event was expunged.
-func (q *Queries) ExpungeSaid(ctx context.Context, arg ExpungeSaidParams) (ExpungeSaidRow, error) {
-	row := q.db.QueryRow(ctx, ExpungeSaid, arg.TenantID, arg.Object)
+func (q *Queries) ExpungeSaid(ctx context.Context, tenantID *id.UUID, object string) (ExpungeSaidRow, error) {
+	row := q.db.QueryRow(ctx, ExpungeSaid, tenantID, object)
 	var i ExpungeSaidRow
 	err := row.Scan(
 		&i.At,

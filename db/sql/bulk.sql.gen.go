@@ -103,14 +103,9 @@ WHERE t.tenant_id = $1 AND t.endpoint_id IN (
 	SELECT l.endpoint_id FROM lanes l WHERE l.tenant_id = $1 AND l.endpoint_id = ANY($2::uuid[]) ORDER BY l.endpoint_id FOR NO KEY UPDATE)
 `
 
-type BumpLanesParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
 // As BumpLane, for many, in an order that no two jobs wait for each other in a circle.
-func (q *Queries) BumpLanes(ctx context.Context, arg BumpLanesParams) error {
-	_, err := q.db.Exec(ctx, BumpLanes, arg.TenantID, arg.Endpoints)
+func (q *Queries) BumpLanes(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, BumpLanes, tenantID, endpoints)
 	return err
 }
 
@@ -427,13 +422,8 @@ const DropManyQueued = `-- name: DropManyQueued :exec
 DELETE FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[])
 `
 
-type DropManyQueuedParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-func (q *Queries) DropManyQueued(ctx context.Context, arg DropManyQueuedParams) error {
-	_, err := q.db.Exec(ctx, DropManyQueued, arg.TenantID, arg.Ids)
+func (q *Queries) DropManyQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) error {
+	_, err := q.db.Exec(ctx, DropManyQueued, tenantID, ids)
 	return err
 }
 
@@ -472,14 +462,9 @@ const EndpointExists = `-- name: EndpointExists :one
 SELECT EXISTS (SELECT 1 FROM endpoints WHERE tenant_id = $1 AND id = $2)
 `
 
-type EndpointExistsParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // Deleted ones too: their deliveries are still there.
-func (q *Queries) EndpointExists(ctx context.Context, arg EndpointExistsParams) (bool, error) {
-	row := q.db.QueryRow(ctx, EndpointExists, arg.TenantID, arg.ID)
+func (q *Queries) EndpointExists(ctx context.Context, tenantID id.UUID, iD id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, EndpointExists, tenantID, iD)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
@@ -489,18 +474,13 @@ const EndpointOrders = `-- name: EndpointOrders :many
 SELECT id, ordering FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[]) AND deleted_at IS NULL
 `
 
-type EndpointOrdersParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 type EndpointOrdersRow struct {
 	ID       id.UUID
 	Ordering string
 }
 
-func (q *Queries) EndpointOrders(ctx context.Context, arg EndpointOrdersParams) ([]EndpointOrdersRow, error) {
-	rows, err := q.db.Query(ctx, EndpointOrders, arg.TenantID, arg.Ids)
+func (q *Queries) EndpointOrders(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]EndpointOrdersRow, error) {
+	rows, err := q.db.Query(ctx, EndpointOrders, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -628,13 +608,8 @@ UPDATE notices SET details = details - 'last_excerpt'
 WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND details ? 'last_excerpt'
 `
 
-type ForgetAnswersInNoticesParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
-func (q *Queries) ForgetAnswersInNotices(ctx context.Context, arg ForgetAnswersInNoticesParams) error {
-	_, err := q.db.Exec(ctx, ForgetAnswersInNotices, arg.TenantID, arg.Endpoints)
+func (q *Queries) ForgetAnswersInNotices(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetAnswersInNotices, tenantID, endpoints)
 	return err
 }
 
@@ -652,14 +627,9 @@ const ForgetLastAnswers = `-- name: ForgetLastAnswers :exec
 UPDATE endpoint_health SET last_excerpt = '' WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND last_excerpt <> ''
 `
 
-type ForgetLastAnswersParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
 // The last failure that is shown for an endpoint can quote a response to an expunged event.
-func (q *Queries) ForgetLastAnswers(ctx context.Context, arg ForgetLastAnswersParams) error {
-	_, err := q.db.Exec(ctx, ForgetLastAnswers, arg.TenantID, arg.Endpoints)
+func (q *Queries) ForgetLastAnswers(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetLastAnswers, tenantID, endpoints)
 	return err
 }
 
@@ -680,13 +650,8 @@ const GetBulkJob = `-- name: GetBulkJob :one
 SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id = $2
 `
 
-type GetBulkJobParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) GetBulkJob(ctx context.Context, arg GetBulkJobParams) (BulkJob, error) {
-	row := q.db.QueryRow(ctx, GetBulkJob, arg.TenantID, arg.ID)
+func (q *Queries) GetBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) (BulkJob, error) {
+	row := q.db.QueryRow(ctx, GetBulkJob, tenantID, iD)
 	var i BulkJob
 	err := row.Scan(
 		&i.TenantID,
@@ -912,14 +877,9 @@ const LockBulkJob = `-- name: LockBulkJob :one
 SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
-type LockBulkJobParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // For who cancels it: waits for a chunk that is under way.
-func (q *Queries) LockBulkJob(ctx context.Context, arg LockBulkJobParams) (BulkJob, error) {
-	row := q.db.QueryRow(ctx, LockBulkJob, arg.TenantID, arg.ID)
+func (q *Queries) LockBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) (BulkJob, error) {
+	row := q.db.QueryRow(ctx, LockBulkJob, tenantID, iD)
 	var i BulkJob
 	err := row.Scan(
 		&i.TenantID,
@@ -1007,14 +967,9 @@ const LockFreeQueued = `-- name: LockFreeQueued :many
 SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
-type LockFreeQueuedParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 // The queue rows of these deliveries that no other transaction holds.
-func (q *Queries) LockFreeQueued(ctx context.Context, arg LockFreeQueuedParams) ([]Queue, error) {
-	rows, err := q.db.Query(ctx, LockFreeQueued, arg.TenantID, arg.Ids)
+func (q *Queries) LockFreeQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]Queue, error) {
+	rows, err := q.db.Query(ctx, LockFreeQueued, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1055,19 +1010,14 @@ SELECT delivery_id, replayed FROM dead_letters WHERE tenant_id = $1 AND delivery
 ORDER BY delivery_id FOR UPDATE
 `
 
-type LockLettersParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 type LockLettersRow struct {
 	DeliveryID id.UUID
 	Replayed   bool
 }
 
 // The same for who is about to send them again: of two jobs over the same dead letters one does.
-func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]LockLettersRow, error) {
-	rows, err := q.db.Query(ctx, LockLetters, arg.TenantID, arg.Ids)
+func (q *Queries) LockLetters(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]LockLettersRow, error) {
+	rows, err := q.db.Query(ctx, LockLetters, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1090,13 +1040,8 @@ const LockManyQueued = `-- name: LockManyQueued :many
 SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
-type LockManyQueuedParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-func (q *Queries) LockManyQueued(ctx context.Context, arg LockManyQueuedParams) ([]Queue, error) {
-	rows, err := q.db.Query(ctx, LockManyQueued, arg.TenantID, arg.Ids)
+func (q *Queries) LockManyQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]Queue, error) {
+	rows, err := q.db.Query(ctx, LockManyQueued, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1138,15 +1083,10 @@ WHERE t.tenant_id = $1 AND t.endpoint_id = $2
 RETURNING t.drop_below
 `
 
-type MarkDroppedParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // Drops the queue of an endpoint up to the newest number that any transaction drew, committed or not. From now on the
 // lane's owner sends none of it.
-func (q *Queries) MarkDropped(ctx context.Context, arg MarkDroppedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, MarkDropped, arg.TenantID, arg.EndpointID)
+func (q *Queries) MarkDropped(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, MarkDropped, tenantID, endpointID)
 	var drop_below int64
 	err := row.Scan(&drop_below)
 	return drop_below, err
@@ -1156,13 +1096,8 @@ const MarkLettersReplayed = `-- name: MarkLettersReplayed :exec
 UPDATE dead_letters SET replayed = true WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) AND NOT replayed
 `
 
-type MarkLettersReplayedParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-func (q *Queries) MarkLettersReplayed(ctx context.Context, arg MarkLettersReplayedParams) error {
-	_, err := q.db.Exec(ctx, MarkLettersReplayed, arg.TenantID, arg.Ids)
+func (q *Queries) MarkLettersReplayed(ctx context.Context, tenantID id.UUID, ids []id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkLettersReplayed, tenantID, ids)
 	return err
 }
 
@@ -1173,14 +1108,9 @@ FROM (SELECT id, nextval('queue_seq') AS seq FROM unnest($2::uuid[]) AS id OFFSE
 WHERE q.tenant_id = $1 AND q.delivery_id = u.id
 `
 
-type QueueManyNowParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 // As QueueNow. New numbers are taken in the order of the array.
-func (q *Queries) QueueManyNow(ctx context.Context, arg QueueManyNowParams) error {
-	_, err := q.db.Exec(ctx, QueueManyNow, arg.TenantID, arg.Ids)
+func (q *Queries) QueueManyNow(ctx context.Context, tenantID id.UUID, ids []id.UUID) error {
+	_, err := q.db.Exec(ctx, QueueManyNow, tenantID, ids)
 	return err
 }
 
@@ -1271,14 +1201,9 @@ const ReplayedLetters = `-- name: ReplayedLetters :many
 SELECT delivery_id FROM dead_letters WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) AND replayed
 `
 
-type ReplayedLettersParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 // Which of these dead letters were sent again before.
-func (q *Queries) ReplayedLetters(ctx context.Context, arg ReplayedLettersParams) ([]id.UUID, error) {
-	rows, err := q.db.Query(ctx, ReplayedLetters, arg.TenantID, arg.Ids)
+func (q *Queries) ReplayedLetters(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, ReplayedLetters, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1363,19 +1288,14 @@ SELECT id, ordering FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 ORDER BY id FOR SHARE
 `
 
-type ShareLockEndpointsParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
 type ShareLockEndpointsRow struct {
 	ID       id.UUID
 	Ordering string
 }
 
 // For who adds to their queues: they are neither deleted nor ordered otherwise until the transaction ends.
-func (q *Queries) ShareLockEndpoints(ctx context.Context, arg ShareLockEndpointsParams) ([]ShareLockEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, ShareLockEndpoints, arg.TenantID, arg.Ids)
+func (q *Queries) ShareLockEndpoints(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]ShareLockEndpointsRow, error) {
+	rows, err := q.db.Query(ctx, ShareLockEndpoints, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1398,13 +1318,8 @@ const StillQueued = `-- name: StillQueued :many
 SELECT delivery_id FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[])
 `
 
-type StillQueuedParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
-
-func (q *Queries) StillQueued(ctx context.Context, arg StillQueuedParams) ([]id.UUID, error) {
-	rows, err := q.db.Query(ctx, StillQueued, arg.TenantID, arg.Ids)
+func (q *Queries) StillQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, StillQueued, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -1429,14 +1344,9 @@ WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running') AND due_at <
 FOR NO KEY UPDATE SKIP LOCKED
 `
 
-type TakeBulkJobParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // The lock is the lease: no row where another worker does a chunk of it at this moment, or it is not due any more.
-func (q *Queries) TakeBulkJob(ctx context.Context, arg TakeBulkJobParams) (BulkJob, error) {
-	row := q.db.QueryRow(ctx, TakeBulkJob, arg.TenantID, arg.ID)
+func (q *Queries) TakeBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) (BulkJob, error) {
+	row := q.db.QueryRow(ctx, TakeBulkJob, tenantID, iD)
 	var i BulkJob
 	err := row.Scan(
 		&i.TenantID,

@@ -96,11 +96,6 @@ ORDER BY b.ready DESC, b.n DESC
 LIMIT $2
 `
 
-type ConsoleBacklogsParams struct {
-	SilentSeconds float64
-	Limit         int32
-}
-
 type ConsoleBacklogsRow struct {
 	ID       id.UUID
 	Name     string
@@ -111,8 +106,8 @@ type ConsoleBacklogsRow struct {
 
 // The tenants of the first 200,000 waiting deliveries, and how many of these only the platform delays. The tenant with
 // the most is first.
-func (q *Queries) ConsoleBacklogs(ctx context.Context, arg ConsoleBacklogsParams) ([]ConsoleBacklogsRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Limit)
+func (q *Queries) ConsoleBacklogs(ctx context.Context, silentSeconds float64, limit int32) ([]ConsoleBacklogsRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleBacklogs, silentSeconds, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -621,11 +616,6 @@ FROM (
 ORDER BY o.ready_at
 `
 
-type ConsoleOldestDueParams struct {
-	SilentSeconds float64
-	Limit         int32
-}
-
 type ConsoleOldestDueRow struct {
 	ID         id.UUID
 	Name       string
@@ -639,8 +629,8 @@ type ConsoleOldestDueRow struct {
 // The tenants whose deliveries have been due for the longest with only the platform delaying them: no pause, no
 // breaker, no limit of the endpoint, and no request in flight. Each tenant with a queue costs an index step, and of
 // each lane only the head counts, whatever the length of the backlog. The row names the lane and its owner.
-func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Limit)
+func (q *Queries) ConsoleOldestDue(ctx context.Context, silentSeconds float64, limit int32) ([]ConsoleOldestDueRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleOldestDue, silentSeconds, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -980,11 +970,6 @@ const LastOfTenant = `-- name: LastOfTenant :one
 SELECT actor_kind, actor_id, reason, at FROM audit_log WHERE tenant_id = $1 AND action = $2 ORDER BY id DESC LIMIT 1
 `
 
-type LastOfTenantParams struct {
-	TenantID *id.UUID
-	Action   string
-}
-
 type LastOfTenantRow struct {
 	ActorKind string
 	ActorID   string
@@ -993,8 +978,8 @@ type LastOfTenantRow struct {
 }
 
 // The last entry of an action about a tenant: who did it, and why.
-func (q *Queries) LastOfTenant(ctx context.Context, arg LastOfTenantParams) (LastOfTenantRow, error) {
-	row := q.db.QueryRow(ctx, LastOfTenant, arg.TenantID, arg.Action)
+func (q *Queries) LastOfTenant(ctx context.Context, tenantID *id.UUID, action string) (LastOfTenantRow, error) {
+	row := q.db.QueryRow(ctx, LastOfTenant, tenantID, action)
 	var i LastOfTenantRow
 	err := row.Scan(
 		&i.ActorKind,

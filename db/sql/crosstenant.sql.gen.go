@@ -271,14 +271,9 @@ SELECT t.id FROM tenants t
 WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM deliveries d WHERE d.tenant_id = t.id AND d.created_at = $1 AND d.id = $2)
 `
 
-type TenantOfDeliveryParams struct {
-	CreatedAt time.Time
-	ID        id.UUID
-}
-
 // The tenant of a delivery of any tenant.
-func (q *Queries) TenantOfDelivery(ctx context.Context, arg TenantOfDeliveryParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, TenantOfDelivery, arg.CreatedAt, arg.ID)
+func (q *Queries) TenantOfDelivery(ctx context.Context, createdAt time.Time, iD id.UUID) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, TenantOfDelivery, createdAt, iD)
 	var id id.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -289,13 +284,8 @@ SELECT t.id FROM tenants t
 WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = $1 AND e.id = $2)
 `
 
-type TenantOfEventParams struct {
-	CreatedAt time.Time
-	ID        id.UUID
-}
-
-func (q *Queries) TenantOfEvent(ctx context.Context, arg TenantOfEventParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, TenantOfEvent, arg.CreatedAt, arg.ID)
+func (q *Queries) TenantOfEvent(ctx context.Context, createdAt time.Time, iD id.UUID) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, TenantOfEvent, createdAt, iD)
 	var id id.UUID
 	err := row.Scan(&id)
 	return id, err

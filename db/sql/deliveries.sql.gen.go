@@ -72,15 +72,10 @@ WHERE q.tenant_id = $1 AND q.delivery_id = $2 AND NOT q.asked
 		OR EXISTS (SELECT 1 FROM lanes l WHERE l.tenant_id = q.tenant_id AND l.endpoint_id = q.endpoint_id AND l.not_before > now()))
 `
 
-type AskNowParams struct {
-	TenantID   id.UUID
-	DeliveryID id.UUID
-}
-
 // A ready row waits for nothing, unless its endpoint's breaker is open or the endpoint asked for a wait: then it is
 // the next probe.
-func (q *Queries) AskNow(ctx context.Context, arg AskNowParams) (int64, error) {
-	result, err := q.db.Exec(ctx, AskNow, arg.TenantID, arg.DeliveryID)
+func (q *Queries) AskNow(ctx context.Context, tenantID id.UUID, deliveryID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, AskNow, tenantID, deliveryID)
 	if err != nil {
 		return 0, err
 	}
@@ -191,13 +186,8 @@ const DropQueued = `-- name: DropQueued :exec
 DELETE FROM queue WHERE tenant_id = $1 AND delivery_id = $2
 `
 
-type DropQueuedParams struct {
-	TenantID   id.UUID
-	DeliveryID id.UUID
-}
-
-func (q *Queries) DropQueued(ctx context.Context, arg DropQueuedParams) error {
-	_, err := q.db.Exec(ctx, DropQueued, arg.TenantID, arg.DeliveryID)
+func (q *Queries) DropQueued(ctx context.Context, tenantID id.UUID, deliveryID id.UUID) error {
+	_, err := q.db.Exec(ctx, DropQueued, tenantID, deliveryID)
 	return err
 }
 
@@ -331,11 +321,6 @@ CROSS JOIN LATERAL (
 ) h
 `
 
-type HeadsOfKeysParams struct {
-	Endpoints []id.UUID
-	OrderKeys []string
-}
-
 type HeadsOfKeysRow struct {
 	EndpointID id.UUID
 	OrderKey   string
@@ -343,8 +328,8 @@ type HeadsOfKeysRow struct {
 }
 
 // The first delivery of each ordering key.
-func (q *Queries) HeadsOfKeys(ctx context.Context, arg HeadsOfKeysParams) ([]HeadsOfKeysRow, error) {
-	rows, err := q.db.Query(ctx, HeadsOfKeys, arg.Endpoints, arg.OrderKeys)
+func (q *Queries) HeadsOfKeys(ctx context.Context, endpoints []id.UUID, orderKeys []string) ([]HeadsOfKeysRow, error) {
+	rows, err := q.db.Query(ctx, HeadsOfKeys, endpoints, orderKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -368,13 +353,8 @@ SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_sinc
 WHERE endpoint_id = ANY ($1::uuid[]) AND ($2::uuid IS NULL OR tenant_id = $2)
 `
 
-type HealthOfEndpointsParams struct {
-	Ids      []id.UUID
-	TenantID *id.UUID
-}
-
-func (q *Queries) HealthOfEndpoints(ctx context.Context, arg HealthOfEndpointsParams) ([]EndpointHealth, error) {
-	rows, err := q.db.Query(ctx, HealthOfEndpoints, arg.Ids, arg.TenantID)
+func (q *Queries) HealthOfEndpoints(ctx context.Context, ids []id.UUID, tenantID *id.UUID) ([]EndpointHealth, error) {
+	rows, err := q.db.Query(ctx, HealthOfEndpoints, ids, tenantID)
 	if err != nil {
 		return nil, err
 	}
@@ -601,14 +581,9 @@ const LastReplay = `-- name: LastReplay :one
 SELECT delivery_id FROM replays WHERE tenant_id = $1 AND replay_of = $2 ORDER BY delivery_id DESC LIMIT 1
 `
 
-type LastReplayParams struct {
-	TenantID   id.UUID
-	DeliveryID id.UUID
-}
-
 // The newest replay of a delivery; no row: it was not replayed.
-func (q *Queries) LastReplay(ctx context.Context, arg LastReplayParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, LastReplay, arg.TenantID, arg.DeliveryID)
+func (q *Queries) LastReplay(ctx context.Context, tenantID id.UUID, deliveryID id.UUID) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, LastReplay, tenantID, deliveryID)
 	var delivery_id id.UUID
 	err := row.Scan(&delivery_id)
 	return delivery_id, err
@@ -717,15 +692,10 @@ const LockQueued = `-- name: LockQueued :one
 SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
-type LockQueuedParams struct {
-	TenantID   id.UUID
-	DeliveryID id.UUID
-}
-
 // The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it
 // must have before it draws one of the queue's.
-func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, error) {
-	row := q.db.QueryRow(ctx, LockQueued, arg.TenantID, arg.DeliveryID)
+func (q *Queries) LockQueued(ctx context.Context, tenantID id.UUID, deliveryID id.UUID) (Queue, error) {
+	row := q.db.QueryRow(ctx, LockQueued, tenantID, deliveryID)
 	var i Queue
 	err := row.Scan(
 		&i.Seq,
@@ -804,15 +774,10 @@ UPDATE queue q SET due_at = now(), gen = q.gen + 1,
 WHERE q.tenant_id = $1 AND q.delivery_id = $2
 `
 
-type QueueNowParams struct {
-	TenantID   id.UUID
-	DeliveryID id.UUID
-}
-
 // A deferred row gets the last place, as it would have when due, after the earlier rows of its key. If the endpoint's
 // breaker is open, the row is the next probe.
-func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
-	_, err := q.db.Exec(ctx, QueueNow, arg.TenantID, arg.DeliveryID)
+func (q *Queries) QueueNow(ctx context.Context, tenantID id.UUID, deliveryID id.UUID) error {
+	_, err := q.db.Exec(ctx, QueueNow, tenantID, deliveryID)
 	return err
 }
 

@@ -20,18 +20,13 @@ WHERE name = (SELECT c.name FROM chores c
 RETURNING name
 `
 
-type ClaimSweepParams struct {
-	Name    string
-	Seconds float64
-}
-
 // As ClaimPeriodic, in a transaction of its own before a sweep of many tenants. If the worker dies, the next sweep
 // does the rest, and nothing twice, since every step has a row.
-func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string, error) {
-	row := q.db.QueryRow(ctx, ClaimSweep, arg.Name, arg.Seconds)
-	var name string
-	err := row.Scan(&name)
-	return name, err
+func (q *Queries) ClaimSweep(ctx context.Context, name string, seconds float64) (string, error) {
+	row := q.db.QueryRow(ctx, ClaimSweep, name, seconds)
+	var name_2 string
+	err := row.Scan(&name_2)
+	return name_2, err
 }
 
 const DropOldDigests = `-- name: DropOldDigests :execrows
@@ -111,11 +106,6 @@ WHERE t.id > $1 AND t.state = 'active' AND EXISTS (SELECT 1 FROM endpoints e WHE
 ORDER BY t.id LIMIT $2
 `
 
-type SweptTenantsParams struct {
-	After id.UUID
-	Limit int32
-}
-
 type SweptTenantsRow struct {
 	ID   id.UUID
 	Name string
@@ -123,8 +113,8 @@ type SweptTenantsRow struct {
 
 // The daily digest and the operators' alerts: reads of sweeps over all tenants. They run as the worker role.
 // The tenants that have endpoints, a page at a time.
-func (q *Queries) SweptTenants(ctx context.Context, arg SweptTenantsParams) ([]SweptTenantsRow, error) {
-	rows, err := q.db.Query(ctx, SweptTenants, arg.After, arg.Limit)
+func (q *Queries) SweptTenants(ctx context.Context, after id.UUID, limit int32) ([]SweptTenantsRow, error) {
+	rows, err := q.db.Query(ctx, SweptTenants, after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,9 @@ const AnyEndpoint = `-- name: AnyEndpoint :one
 SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
-type AnyEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // Deleted ones too: their deliveries stay.
-func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, AnyEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) AnyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, AnyEndpoint, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,
@@ -91,14 +86,9 @@ UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NU
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
-type DeleteEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // The row stays, since its deliveries name it. Its secrets are deleted at once.
-func (q *Queries) DeleteEndpoint(ctx context.Context, arg DeleteEndpointParams) error {
-	_, err := q.db.Exec(ctx, DeleteEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) DeleteEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteEndpoint, tenantID, iD)
 	return err
 }
 
@@ -106,11 +96,6 @@ const EndpointLabels = `-- name: EndpointLabels :many
 SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
 WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 `
-
-type EndpointLabelsParams struct {
-	TenantID id.UUID
-	Ids      []id.UUID
-}
 
 type EndpointLabelsRow struct {
 	ID          id.UUID
@@ -121,8 +106,8 @@ type EndpointLabelsRow struct {
 }
 
 // The endpoints that lists of deliveries show, also deleted ones.
-func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) ([]EndpointLabelsRow, error) {
-	rows, err := q.db.Query(ctx, EndpointLabels, arg.TenantID, arg.Ids)
+func (q *Queries) EndpointLabels(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]EndpointLabelsRow, error) {
+	rows, err := q.db.Query(ctx, EndpointLabels, tenantID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +136,8 @@ const EndpointOfExternalID = `-- name: EndpointOfExternalID :one
 SELECT id FROM endpoints WHERE tenant_id = $1 AND external_id = $2::text AND deleted_at IS NULL
 `
 
-type EndpointOfExternalIDParams struct {
-	TenantID   id.UUID
-	ExternalID string
-}
-
-func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExternalIDParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, EndpointOfExternalID, arg.TenantID, arg.ExternalID)
+func (q *Queries) EndpointOfExternalID(ctx context.Context, tenantID id.UUID, externalID string) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, EndpointOfExternalID, tenantID, externalID)
 	var id id.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -167,13 +147,8 @@ const GetEndpoint = `-- name: GetEndpoint :one
 SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
-type GetEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, GetEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, GetEndpoint, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,
@@ -229,15 +204,10 @@ SELECT id FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
 ORDER BY external_id IS NULL, id LIMIT 1
 `
 
-type ImportedEndpointParams struct {
-	TenantID   id.UUID
-	ExternalID string
-}
-
 // The one that an import brought in. Older versions kept the external id in the metadata. Where people gave several the
 // same, the oldest.
-func (q *Queries) ImportedEndpoint(ctx context.Context, arg ImportedEndpointParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, ImportedEndpoint, arg.TenantID, arg.ExternalID)
+func (q *Queries) ImportedEndpoint(ctx context.Context, tenantID id.UUID, externalID string) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, ImportedEndpoint, tenantID, externalID)
 	var id id.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -365,13 +335,8 @@ const LockEndpoint = `-- name: LockEndpoint :one
 SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
-type LockEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, LockEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, LockEndpoint, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,
@@ -524,14 +489,9 @@ const ShareLockEndpoint = `-- name: ShareLockEndpoint :one
 SELECT ordering FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR SHARE
 `
 
-type ShareLockEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
-func (q *Queries) ShareLockEndpoint(ctx context.Context, arg ShareLockEndpointParams) (string, error) {
-	row := q.db.QueryRow(ctx, ShareLockEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) ShareLockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, ShareLockEndpoint, tenantID, iD)
 	var ordering string
 	err := row.Scan(&ordering)
 	return ordering, err
@@ -694,14 +654,9 @@ WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
-type UnverifyEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // Another URL has proved nothing yet.
-func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, UnverifyEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) UnverifyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, UnverifyEndpoint, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,

@@ -191,13 +191,8 @@ USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.tenant_id = $1 
 WHERE k.tenant_id = few.tenant_id AND k.key = few.key
 `
 
-type EraseIdempotencyKeysParams struct {
-	TenantID id.UUID
-	Limit    int32
-}
-
-func (q *Queries) EraseIdempotencyKeys(ctx context.Context, arg EraseIdempotencyKeysParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EraseIdempotencyKeys, arg.TenantID, arg.Limit)
+func (q *Queries) EraseIdempotencyKeys(ctx context.Context, tenantID id.UUID, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, EraseIdempotencyKeys, tenantID, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -236,14 +231,9 @@ const EraseRest = `-- name: EraseRest :one
 SELECT posthorn.erase_rest($1, $2::int)::bigint AS n
 `
 
-type EraseRestParams struct {
-	TenantID id.UUID
-	Limit    int32
-}
-
 // Some rows of each of the other tables.
-func (q *Queries) EraseRest(ctx context.Context, arg EraseRestParams) (int64, error) {
-	row := q.db.QueryRow(ctx, EraseRest, arg.TenantID, arg.Limit)
+func (q *Queries) EraseRest(ctx context.Context, tenantID id.UUID, limit int32) (int64, error) {
+	row := q.db.QueryRow(ctx, EraseRest, tenantID, limit)
 	var n int64
 	err := row.Scan(&n)
 	return n, err
@@ -302,15 +292,10 @@ SELECT (EXISTS (SELECT FROM books b WHERE b.tenant_id = $1 AND b.day < $2::date 
 	OR EXISTS (SELECT FROM book_differences d WHERE d.tenant_id = $1))::boolean AS may
 `
 
-type MayHaveLeftoversParams struct {
-	TenantID id.UUID
-	Oldest   time.Time
-}
-
 // Whether attempts of a tenant can be left without a delivery: it had deliveries on days that were dropped, or some are
 // missing.
-func (q *Queries) MayHaveLeftovers(ctx context.Context, arg MayHaveLeftoversParams) (bool, error) {
-	row := q.db.QueryRow(ctx, MayHaveLeftovers, arg.TenantID, arg.Oldest)
+func (q *Queries) MayHaveLeftovers(ctx context.Context, tenantID id.UUID, oldest time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, MayHaveLeftovers, tenantID, oldest)
 	var may bool
 	err := row.Scan(&may)
 	return may, err

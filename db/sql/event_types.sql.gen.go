@@ -26,13 +26,8 @@ const DeleteEventType = `-- name: DeleteEventType :execrows
 DELETE FROM event_types WHERE tenant_id = $1 AND name = $2
 `
 
-type DeleteEventTypeParams struct {
-	TenantID id.UUID
-	Name     string
-}
-
-func (q *Queries) DeleteEventType(ctx context.Context, arg DeleteEventTypeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeleteEventType, arg.TenantID, arg.Name)
+func (q *Queries) DeleteEventType(ctx context.Context, tenantID id.UUID, name string) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteEventType, tenantID, name)
 	if err != nil {
 		return 0, err
 	}
@@ -43,13 +38,8 @@ const GetEventType = `-- name: GetEventType :one
 SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND name = $2
 `
 
-type GetEventTypeParams struct {
-	TenantID id.UUID
-	Name     string
-}
-
-func (q *Queries) GetEventType(ctx context.Context, arg GetEventTypeParams) (EventType, error) {
-	row := q.db.QueryRow(ctx, GetEventType, arg.TenantID, arg.Name)
+func (q *Queries) GetEventType(ctx context.Context, tenantID id.UUID, name string) (EventType, error) {
+	row := q.db.QueryRow(ctx, GetEventType, tenantID, name)
 	var i EventType
 	err := row.Scan(
 		&i.TenantID,
@@ -211,19 +201,14 @@ WHERE tenant_id = $1 AND versions IS NOT NULL AND schema_check <> 'off'
 ORDER BY name COLLATE "C" LIMIT $2
 `
 
-type VersionedEventTypesParams struct {
-	TenantID id.UUID
-	Limit    int32
-}
-
 type VersionedEventTypesRow struct {
 	Name     string
 	Versions *string
 }
 
 // Types whose data is checked.
-func (q *Queries) VersionedEventTypes(ctx context.Context, arg VersionedEventTypesParams) ([]VersionedEventTypesRow, error) {
-	rows, err := q.db.Query(ctx, VersionedEventTypes, arg.TenantID, arg.Limit)
+func (q *Queries) VersionedEventTypes(ctx context.Context, tenantID id.UUID, limit int32) ([]VersionedEventTypesRow, error) {
+	rows, err := q.db.Query(ctx, VersionedEventTypes, tenantID, limit)
 	if err != nil {
 		return nil, err
 	}

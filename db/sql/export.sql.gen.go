@@ -267,11 +267,6 @@ WHERE a.tenant_id = $1 AND a.action = 'tenant.export_sent' AND a.id > posthorn.f
 ORDER BY a.at DESC LIMIT 1
 `
 
-type ExportSentParams struct {
-	TenantID *id.UUID
-	Seconds  float64
-}
-
 type ExportSentRow struct {
 	At  time.Time
 	Now time.Time
@@ -279,8 +274,8 @@ type ExportSentRow struct {
 
 // When an export of a tenant was last sent to its end, and the time now. No row: there was none in the period. The
 // log's ids are from the nodes, its times from the database.
-func (q *Queries) ExportSent(ctx context.Context, arg ExportSentParams) (ExportSentRow, error) {
-	row := q.db.QueryRow(ctx, ExportSent, arg.TenantID, arg.Seconds)
+func (q *Queries) ExportSent(ctx context.Context, tenantID *id.UUID, seconds float64) (ExportSentRow, error) {
+	row := q.db.QueryRow(ctx, ExportSent, tenantID, seconds)
 	var i ExportSentRow
 	err := row.Scan(&i.At, &i.Now)
 	return i, err

@@ -40,14 +40,9 @@ ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failure
 	next_probe_at = NULL, probes = 0, gone_at = NULL, outage_from = NULL, last_status = 0, last_failure = 0, last_error = '', last_excerpt = ''
 `
 
-type ClearHealthParams struct {
-	EndpointID id.UUID
-	TenantID   id.UUID
-}
-
 // An endpoint that is active again starts over. The epoch voids the counts of its lane's owner.
-func (q *Queries) ClearHealth(ctx context.Context, arg ClearHealthParams) error {
-	_, err := q.db.Exec(ctx, ClearHealth, arg.EndpointID, arg.TenantID)
+func (q *Queries) ClearHealth(ctx context.Context, endpointID id.UUID, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ClearHealth, endpointID, tenantID)
 	return err
 }
 
@@ -56,14 +51,9 @@ UPDATE endpoint_health SET epoch = epoch + 1, closed_at = now(), breaker_state =
 WHERE tenant_id = $1 AND endpoint_id = $2 AND breaker_state <> 0
 `
 
-type CloseBreakerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // The endpoint is to have no breaker any more. The counters stay; the epoch has its lane's owner read them back.
-func (q *Queries) CloseBreaker(ctx context.Context, arg CloseBreakerParams) (int64, error) {
-	result, err := q.db.Exec(ctx, CloseBreaker, arg.TenantID, arg.EndpointID)
+func (q *Queries) CloseBreaker(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, CloseBreaker, tenantID, endpointID)
 	if err != nil {
 		return 0, err
 	}
@@ -114,13 +104,8 @@ const EndpointHealthOf = `-- name: EndpointHealthOf :many
 SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at, auth_since FROM endpoint_health WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
 `
 
-type EndpointHealthOfParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
-func (q *Queries) EndpointHealthOf(ctx context.Context, arg EndpointHealthOfParams) ([]EndpointHealth, error) {
-	rows, err := q.db.Query(ctx, EndpointHealthOf, arg.TenantID, arg.Endpoints)
+func (q *Queries) EndpointHealthOf(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) ([]EndpointHealth, error) {
+	rows, err := q.db.Query(ctx, EndpointHealthOf, tenantID, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -167,13 +152,8 @@ const ForgetOutage = `-- name: ForgetOutage :exec
 UPDATE endpoint_health SET outage_from = NULL WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type ForgetOutageParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) ForgetOutage(ctx context.Context, arg ForgetOutageParams) error {
-	_, err := q.db.Exec(ctx, ForgetOutage, arg.TenantID, arg.EndpointID)
+func (q *Queries) ForgetOutage(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetOutage, tenantID, endpointID)
 	return err
 }
 
@@ -181,13 +161,8 @@ const ForgetWarnings = `-- name: ForgetWarnings :exec
 DELETE FROM endpoint_warnings WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type ForgetWarningsParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) ForgetWarnings(ctx context.Context, arg ForgetWarningsParams) error {
-	_, err := q.db.Exec(ctx, ForgetWarnings, arg.TenantID, arg.EndpointID)
+func (q *Queries) ForgetWarnings(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetWarnings, tenantID, endpointID)
 	return err
 }
 
@@ -291,11 +266,6 @@ WHERE e.id > $1 AND e.status <> 'active' AND e.deleted_at IS NULL
 ORDER BY e.id LIMIT $2
 `
 
-type HoldingEndpointsParams struct {
-	After id.UUID
-	Limit int32
-}
-
 type HoldingEndpointsRow struct {
 	TenantID      id.UUID
 	ID            id.UUID
@@ -305,8 +275,8 @@ type HoldingEndpointsRow struct {
 }
 
 // Endpoints that receive nothing now, page by page, with how long their tenant keeps its events.
-func (q *Queries) HoldingEndpoints(ctx context.Context, arg HoldingEndpointsParams) ([]HoldingEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, HoldingEndpoints, arg.After, arg.Limit)
+func (q *Queries) HoldingEndpoints(ctx context.Context, after id.UUID, limit int32) ([]HoldingEndpointsRow, error) {
+	rows, err := q.db.Query(ctx, HoldingEndpoints, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -484,13 +454,8 @@ const WarningsOf = `-- name: WarningsOf :many
 SELECT tenant_id, endpoint_id, reason, stage, since, at FROM endpoint_warnings WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) ORDER BY at
 `
 
-type WarningsOfParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
-func (q *Queries) WarningsOf(ctx context.Context, arg WarningsOfParams) ([]EndpointWarning, error) {
-	rows, err := q.db.Query(ctx, WarningsOf, arg.TenantID, arg.Endpoints)
+func (q *Queries) WarningsOf(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) ([]EndpointWarning, error) {
+	rows, err := q.db.Query(ctx, WarningsOf, tenantID, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -520,13 +485,8 @@ const WarningsToAssess = `-- name: WarningsToAssess :many
 SELECT tenant_id, endpoint_id, reason, stage, since, at FROM endpoint_warnings WHERE tenant_id = ANY($1::uuid[]) AND endpoint_id = ANY($2::uuid[])
 `
 
-type WarningsToAssessParams struct {
-	Tenants   []id.UUID
-	Endpoints []id.UUID
-}
-
-func (q *Queries) WarningsToAssess(ctx context.Context, arg WarningsToAssessParams) ([]EndpointWarning, error) {
-	rows, err := q.db.Query(ctx, WarningsToAssess, arg.Tenants, arg.Endpoints)
+func (q *Queries) WarningsToAssess(ctx context.Context, tenants []id.UUID, endpoints []id.UUID) ([]EndpointWarning, error) {
+	rows, err := q.db.Query(ctx, WarningsToAssess, tenants, endpoints)
 	if err != nil {
 		return nil, err
 	}

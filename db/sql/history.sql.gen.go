@@ -19,14 +19,9 @@ UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'return
 WHERE tenant_id = $1 AND day = $2 RETURNING tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, failure
 `
 
-type AskHistoryParams struct {
-	TenantID id.UUID
-	Day      time.Time
-}
-
 // A day that is stored, or on its way, is brought back; one that is back stays for longer. No row: the day was never exported.
-func (q *Queries) AskHistory(ctx context.Context, arg AskHistoryParams) (HistoryDay, error) {
-	row := q.db.QueryRow(ctx, AskHistory, arg.TenantID, arg.Day)
+func (q *Queries) AskHistory(ctx context.Context, tenantID id.UUID, day time.Time) (HistoryDay, error) {
+	row := q.db.QueryRow(ctx, AskHistory, tenantID, day)
 	var i HistoryDay
 	err := row.Scan(
 		&i.TenantID,
@@ -55,15 +50,10 @@ ORDER BY b.day LIMIT $2::int
 ON CONFLICT DO NOTHING
 `
 
-type BeginHistoryParams struct {
-	Before time.Time
-	Limit  int32
-}
-
 // Some closed days that are not stored yet: of tenants that do not move, within their retention, without waiting
 // deliveries.
-func (q *Queries) BeginHistory(ctx context.Context, arg BeginHistoryParams) (int64, error) {
-	result, err := q.db.Exec(ctx, BeginHistory, arg.Before, arg.Limit)
+func (q *Queries) BeginHistory(ctx context.Context, before time.Time, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, BeginHistory, before, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -237,13 +227,8 @@ WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2
 DELETE FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2
 `
 
-type ForgetHistoryParams struct {
-	TenantID id.UUID
-	Day      time.Time
-}
-
-func (q *Queries) ForgetHistory(ctx context.Context, arg ForgetHistoryParams) error {
-	_, err := q.db.Exec(ctx, ForgetHistory, arg.TenantID, arg.Day)
+func (q *Queries) ForgetHistory(ctx context.Context, tenantID id.UUID, day time.Time) error {
+	_, err := q.db.Exec(ctx, ForgetHistory, tenantID, day)
 	return err
 }
 
@@ -251,13 +236,8 @@ const ForgetHistoryParts = `-- name: ForgetHistoryParts :exec
 DELETE FROM history_parts WHERE tenant_id = $1 AND day = $2
 `
 
-type ForgetHistoryPartsParams struct {
-	TenantID id.UUID
-	Day      time.Time
-}
-
-func (q *Queries) ForgetHistoryParts(ctx context.Context, arg ForgetHistoryPartsParams) error {
-	_, err := q.db.Exec(ctx, ForgetHistoryParts, arg.TenantID, arg.Day)
+func (q *Queries) ForgetHistoryParts(ctx context.Context, tenantID id.UUID, day time.Time) error {
+	_, err := q.db.Exec(ctx, ForgetHistoryParts, tenantID, day)
 	return err
 }
 
@@ -328,13 +308,8 @@ SELECT row_to_json(c)::text AS line FROM cancellations c
 WHERE c.tenant_id = $1 AND c.delivery_id = ANY($2::uuid[]) ORDER BY c.delivery_id
 `
 
-type HistoryCancellationsParams struct {
-	TenantID   id.UUID
-	Deliveries []id.UUID
-}
-
-func (q *Queries) HistoryCancellations(ctx context.Context, arg HistoryCancellationsParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, HistoryCancellations, arg.TenantID, arg.Deliveries)
+func (q *Queries) HistoryCancellations(ctx context.Context, tenantID id.UUID, deliveries []id.UUID) ([]string, error) {
+	rows, err := q.db.Query(ctx, HistoryCancellations, tenantID, deliveries)
 	if err != nil {
 		return nil, err
 	}
@@ -358,13 +333,8 @@ SELECT row_to_json(l)::text AS line FROM dead_letters l
 WHERE l.tenant_id = $1 AND l.delivery_id = ANY($2::uuid[]) ORDER BY l.delivery_id
 `
 
-type HistoryDeadLettersParams struct {
-	TenantID   id.UUID
-	Deliveries []id.UUID
-}
-
-func (q *Queries) HistoryDeadLetters(ctx context.Context, arg HistoryDeadLettersParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, HistoryDeadLetters, arg.TenantID, arg.Deliveries)
+func (q *Queries) HistoryDeadLetters(ctx context.Context, tenantID id.UUID, deliveries []id.UUID) ([]string, error) {
+	rows, err := q.db.Query(ctx, HistoryDeadLetters, tenantID, deliveries)
 	if err != nil {
 		return nil, err
 	}
@@ -514,13 +484,8 @@ const HistoryParts = `-- name: HistoryParts :many
 SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone FROM history_parts WHERE tenant_id = $1 AND day = $2 ORDER BY low
 `
 
-type HistoryPartsParams struct {
-	TenantID id.UUID
-	Day      time.Time
-}
-
-func (q *Queries) HistoryParts(ctx context.Context, arg HistoryPartsParams) ([]HistoryPart, error) {
-	rows, err := q.db.Query(ctx, HistoryParts, arg.TenantID, arg.Day)
+func (q *Queries) HistoryParts(ctx context.Context, tenantID id.UUID, day time.Time) ([]HistoryPart, error) {
+	rows, err := q.db.Query(ctx, HistoryParts, tenantID, day)
 	if err != nil {
 		return nil, err
 	}
@@ -606,14 +571,9 @@ const IsDifferenceAccepted = `-- name: IsDifferenceAccepted :one
 SELECT EXISTS (SELECT FROM book_differences b WHERE b.tenant_id = $1 AND b.day = $2 AND NOT b.open)::boolean AS accepted
 `
 
-type IsDifferenceAcceptedParams struct {
-	TenantID id.UUID
-	Day      time.Time
-}
-
 // Whether an operator accepted the discrepancy of a tenant's day as it is.
-func (q *Queries) IsDifferenceAccepted(ctx context.Context, arg IsDifferenceAcceptedParams) (bool, error) {
-	row := q.db.QueryRow(ctx, IsDifferenceAccepted, arg.TenantID, arg.Day)
+func (q *Queries) IsDifferenceAccepted(ctx context.Context, tenantID id.UUID, day time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, IsDifferenceAccepted, tenantID, day)
 	var accepted bool
 	err := row.Scan(&accepted)
 	return accepted, err
@@ -847,13 +807,8 @@ const ReleaseHistory = `-- name: ReleaseHistory :exec
 UPDATE chores SET done_at = now() WHERE name = $1 AND done_at = $2
 `
 
-type ReleaseHistoryParams struct {
-	Name string
-	Held time.Time
-}
-
-func (q *Queries) ReleaseHistory(ctx context.Context, arg ReleaseHistoryParams) error {
-	_, err := q.db.Exec(ctx, ReleaseHistory, arg.Name, arg.Held)
+func (q *Queries) ReleaseHistory(ctx context.Context, name string, held time.Time) error {
+	_, err := q.db.Exec(ctx, ReleaseHistory, name, held)
 	return err
 }
 
@@ -949,14 +904,9 @@ const StoredDaySince = `-- name: StoredDaySince :one
 SELECT p.day FROM history_parts p WHERE p.tenant_id = $1 AND p.gone AND p.high > $2::timestamptz ORDER BY p.day LIMIT 1
 `
 
-type StoredDaySinceParams struct {
-	TenantID id.UUID
-	Since    time.Time
-}
-
 // The first day in storage with anything that was created at a moment or later.
-func (q *Queries) StoredDaySince(ctx context.Context, arg StoredDaySinceParams) (time.Time, error) {
-	row := q.db.QueryRow(ctx, StoredDaySince, arg.TenantID, arg.Since)
+func (q *Queries) StoredDaySince(ctx context.Context, tenantID id.UUID, since time.Time) (time.Time, error) {
+	row := q.db.QueryRow(ctx, StoredDaySince, tenantID, since)
 	var day time.Time
 	err := row.Scan(&day)
 	return day, err

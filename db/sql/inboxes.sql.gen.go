@@ -16,13 +16,8 @@ const ClearInbox = `-- name: ClearInbox :execrows
 DELETE FROM inbox_requests WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type ClearInboxParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) ClearInbox(ctx context.Context, arg ClearInboxParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ClearInbox, arg.TenantID, arg.EndpointID)
+func (q *Queries) ClearInbox(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, ClearInbox, tenantID, endpointID)
 	if err != nil {
 		return 0, err
 	}
@@ -33,14 +28,9 @@ const ClearInboxes = `-- name: ClearInboxes :exec
 DELETE FROM inbox_requests WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
 `
 
-type ClearInboxesParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
 // They can hold copies of data that is to be destroyed, and no format names the event in every request.
-func (q *Queries) ClearInboxes(ctx context.Context, arg ClearInboxesParams) error {
-	_, err := q.db.Exec(ctx, ClearInboxes, arg.TenantID, arg.Endpoints)
+func (q *Queries) ClearInboxes(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, ClearInboxes, tenantID, endpoints)
 	return err
 }
 
@@ -59,13 +49,8 @@ const DropInbox = `-- name: DropInbox :exec
 DELETE FROM inboxes WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type DropInboxParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) DropInbox(ctx context.Context, arg DropInboxParams) error {
-	_, err := q.db.Exec(ctx, DropInbox, arg.TenantID, arg.EndpointID)
+func (q *Queries) DropInbox(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, DropInbox, tenantID, endpointID)
 	return err
 }
 
@@ -92,13 +77,8 @@ const GetInbox = `-- name: GetInbox :one
 SELECT tenant_id, endpoint_id, hash, answer, created_at FROM inboxes WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type GetInboxParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) GetInbox(ctx context.Context, arg GetInboxParams) (Inbox, error) {
-	row := q.db.QueryRow(ctx, GetInbox, arg.TenantID, arg.EndpointID)
+func (q *Queries) GetInbox(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (Inbox, error) {
+	row := q.db.QueryRow(ctx, GetInbox, tenantID, endpointID)
 	var i Inbox
 	err := row.Scan(
 		&i.TenantID,

@@ -20,15 +20,10 @@ FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[])) AS u(id, version)
 LEFT JOIN LATERAL (SELECT r.routing_version FROM tenants r WHERE r.id = u.id LIMIT 1) t ON true
 `
 
-type AssertRoutesParams struct {
-	Tenants  []id.UUID
-	Versions []int64
-}
-
 // Fails the transaction if the routes changed since the batch was fanned out: no event misses an endpoint that was
 // acknowledged before it. It is an error because an error stops a pipeline.
-func (q *Queries) AssertRoutes(ctx context.Context, arg AssertRoutesParams) error {
-	_, err := q.db.Exec(ctx, AssertRoutes, arg.Tenants, arg.Versions)
+func (q *Queries) AssertRoutes(ctx context.Context, tenants []id.UUID, versions []int64) error {
+	_, err := q.db.Exec(ctx, AssertRoutes, tenants, versions)
 	return err
 }
 
@@ -109,11 +104,6 @@ FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[])) AS u(tenant_id, key)
 JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.key = u.key
 `
 
-type IdempotencyAnswersParams struct {
-	Tenants []id.UUID
-	Keys    []string
-}
-
 type IdempotencyAnswersRow struct {
 	TenantID   id.UUID
 	Key        string
@@ -123,8 +113,8 @@ type IdempotencyAnswersRow struct {
 }
 
 // The response to the first request under a key.
-func (q *Queries) IdempotencyAnswers(ctx context.Context, arg IdempotencyAnswersParams) ([]IdempotencyAnswersRow, error) {
-	rows, err := q.db.Query(ctx, IdempotencyAnswers, arg.Tenants, arg.Keys)
+func (q *Queries) IdempotencyAnswers(ctx context.Context, tenants []id.UUID, keys []string) ([]IdempotencyAnswersRow, error) {
+	rows, err := q.db.Query(ctx, IdempotencyAnswers, tenants, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -451,11 +441,6 @@ SELECT tenant_id, name, schema_check, schema, versions FROM event_types
 WHERE tenant_id = ANY($1::uuid[]) AND ($2::boolean OR schema_check <> 'off')
 `
 
-type RoutingTypesParams struct {
-	Tenants []id.UUID
-	Strict  bool
-}
-
 type RoutingTypesRow struct {
 	TenantID    id.UUID
 	Name        string
@@ -465,8 +450,8 @@ type RoutingTypesRow struct {
 }
 
 // All types of a strict catalogue; of another, those that check data.
-func (q *Queries) RoutingTypes(ctx context.Context, arg RoutingTypesParams) ([]RoutingTypesRow, error) {
-	rows, err := q.db.Query(ctx, RoutingTypes, arg.Tenants, arg.Strict)
+func (q *Queries) RoutingTypes(ctx context.Context, tenants []id.UUID, strict bool) ([]RoutingTypesRow, error) {
+	rows, err := q.db.Query(ctx, RoutingTypes, tenants, strict)
 	if err != nil {
 		return nil, err
 	}

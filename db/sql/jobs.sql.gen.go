@@ -19,14 +19,9 @@ WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND de
 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
-type ActivateEndpointParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // No row: the endpoint was changed, paused or deleted while it was being verified.
-func (q *Queries) ActivateEndpoint(ctx context.Context, arg ActivateEndpointParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, ActivateEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) ActivateEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, ActivateEndpoint, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,
@@ -85,16 +80,11 @@ WHERE name = (SELECT c.name FROM chores c
 RETURNING name
 `
 
-type ClaimPeriodicParams struct {
-	Chore   string
-	Seconds float64
-}
-
 // Periodic maintenance, done by the first worker that finds it due.
 // Claims a periodic job that was not done within an interval, by the database's clock. No row: it is not due, or
 // another worker does it.
-func (q *Queries) ClaimPeriodic(ctx context.Context, arg ClaimPeriodicParams) (string, error) {
-	row := q.db.QueryRow(ctx, ClaimPeriodic, arg.Chore, arg.Seconds)
+func (q *Queries) ClaimPeriodic(ctx context.Context, chore string, seconds float64) (string, error) {
+	row := q.db.QueryRow(ctx, ClaimPeriodic, chore, seconds)
 	var name string
 	err := row.Scan(&name)
 	return name, err
@@ -149,13 +139,8 @@ const DropOldCancellations = `-- name: DropOldCancellations :execrows
 DELETE FROM cancellations WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-type DropOldCancellationsParams struct {
-	Since  id.UUID
-	Before id.UUID
-}
-
-func (q *Queries) DropOldCancellations(ctx context.Context, arg DropOldCancellationsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldCancellations, arg.Since, arg.Before)
+func (q *Queries) DropOldCancellations(ctx context.Context, since id.UUID, before id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldCancellations, since, before)
 	if err != nil {
 		return 0, err
 	}
@@ -166,13 +151,8 @@ const DropOldDeadLetters = `-- name: DropOldDeadLetters :execrows
 DELETE FROM dead_letters WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-type DropOldDeadLettersParams struct {
-	Since  id.UUID
-	Before id.UUID
-}
-
-func (q *Queries) DropOldDeadLetters(ctx context.Context, arg DropOldDeadLettersParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldDeadLetters, arg.Since, arg.Before)
+func (q *Queries) DropOldDeadLetters(ctx context.Context, since id.UUID, before id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldDeadLetters, since, before)
 	if err != nil {
 		return 0, err
 	}
@@ -196,13 +176,8 @@ const DropOldReplays = `-- name: DropOldReplays :execrows
 DELETE FROM replays WHERE delivery_id >= $1 AND delivery_id < $2
 `
 
-type DropOldReplaysParams struct {
-	Since  id.UUID
-	Before id.UUID
-}
-
-func (q *Queries) DropOldReplays(ctx context.Context, arg DropOldReplaysParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldReplays, arg.Since, arg.Before)
+func (q *Queries) DropOldReplays(ctx context.Context, since id.UUID, before id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldReplays, since, before)
 	if err != nil {
 		return 0, err
 	}
@@ -452,15 +427,10 @@ UNION
 SELECT l.day FROM late_days l WHERE l.until > $2
 `
 
-type KeptDaysParams struct {
-	Before id.UUID
-	Now    time.Time
-}
-
 // Days before a moment that are kept although no tenant keeps them: a delivery waits in them, or for one of their events,
 // or one ended late.
-func (q *Queries) KeptDays(ctx context.Context, arg KeptDaysParams) ([]time.Time, error) {
-	rows, err := q.db.Query(ctx, KeptDays, arg.Before, arg.Now)
+func (q *Queries) KeptDays(ctx context.Context, before id.UUID, now time.Time) ([]time.Time, error) {
+	rows, err := q.db.Query(ctx, KeptDays, before, now)
 	if err != nil {
 		return nil, err
 	}
@@ -654,11 +624,6 @@ WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts
 `
 
-type TakeDeletedRowsParams struct {
-	Endpoint id.UUID
-	Limit    int32
-}
-
 type TakeDeletedRowsRow struct {
 	TenantID   id.UUID
 	DeliveryID id.UUID
@@ -667,8 +632,8 @@ type TakeDeletedRowsRow struct {
 }
 
 // Rows of a deleted endpoint, to be failed.
-func (q *Queries) TakeDeletedRows(ctx context.Context, arg TakeDeletedRowsParams) ([]TakeDeletedRowsRow, error) {
-	rows, err := q.db.Query(ctx, TakeDeletedRows, arg.Endpoint, arg.Limit)
+func (q *Queries) TakeDeletedRows(ctx context.Context, endpoint id.UUID, limit int32) ([]TakeDeletedRowsRow, error) {
+	rows, err := q.db.Query(ctx, TakeDeletedRows, endpoint, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -69,13 +69,8 @@ const GetKey = `-- name: GetKey :one
 SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id = $1 AND id = $2
 `
 
-type GetKeyParams struct {
-	TenantID *id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) GetKey(ctx context.Context, arg GetKeyParams) (APIKey, error) {
-	row := q.db.QueryRow(ctx, GetKey, arg.TenantID, arg.ID)
+func (q *Queries) GetKey(ctx context.Context, tenantID *id.UUID, iD id.UUID) (APIKey, error) {
+	row := q.db.QueryRow(ctx, GetKey, tenantID, iD)
 	var i APIKey
 	err := row.Scan(
 		&i.ID,
@@ -248,14 +243,9 @@ UPDATE api_keys SET revoked_at = now()
 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
 `
 
-type RevokeKeyParams struct {
-	TenantID *id.UUID
-	ID       id.UUID
-}
-
 // No row: there is no such key, or it is revoked already.
-func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, RevokeKey, arg.TenantID, arg.ID)
+func (q *Queries) RevokeKey(ctx context.Context, tenantID *id.UUID, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, RevokeKey, tenantID, iD)
 	if err != nil {
 		return 0, err
 	}

@@ -16,14 +16,9 @@ const BumpLane = `-- name: BumpLane :exec
 UPDATE lanes SET rev = rev + 1 WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type BumpLaneParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // The lane or its rows changed: its owner drops what it read ahead and reads again.
-func (q *Queries) BumpLane(ctx context.Context, arg BumpLaneParams) error {
-	_, err := q.db.Exec(ctx, BumpLane, arg.TenantID, arg.EndpointID)
+func (q *Queries) BumpLane(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, BumpLane, tenantID, endpointID)
 	return err
 }
 
@@ -31,14 +26,9 @@ const DeleteLane = `-- name: DeleteLane :exec
 UPDATE lanes SET rev = rev + 1, held = false, deleted = true WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type DeleteLaneParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // The owner fails the queued deliveries, then deletes the lane.
-func (q *Queries) DeleteLane(ctx context.Context, arg DeleteLaneParams) error {
-	_, err := q.db.Exec(ctx, DeleteLane, arg.TenantID, arg.EndpointID)
+func (q *Queries) DeleteLane(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteLane, tenantID, endpointID)
 	return err
 }
 
@@ -71,14 +61,9 @@ WHERE e.tenant_id = l.tenant_id AND e.id = l.endpoint_id AND l.not_before > now(
 		AND $2 IN (posthorn.url_host(e.url), regexp_replace(posthorn.url_host(e.url), ':[0-9]+$', '')))
 `
 
-type EndWaitsPausedByParams struct {
-	EndpointID *id.UUID
-	Host       string
-}
-
 // The same for the endpoints of an operator's pause that ends: of one endpoint, or of a host.
-func (q *Queries) EndWaitsPausedBy(ctx context.Context, arg EndWaitsPausedByParams) error {
-	_, err := q.db.Exec(ctx, EndWaitsPausedBy, arg.EndpointID, arg.Host)
+func (q *Queries) EndWaitsPausedBy(ctx context.Context, endpointID *id.UUID, host string) error {
+	_, err := q.db.Exec(ctx, EndWaitsPausedBy, endpointID, host)
 	return err
 }
 
@@ -139,11 +124,6 @@ SELECT endpoint_id, asked_at, not_before::timestamptz AS not_before, look_at FRO
 WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND not_before > now()
 `
 
-type WaitsOfParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
 type WaitsOfRow struct {
 	EndpointID id.UUID
 	AskedAt    *time.Time
@@ -152,8 +132,8 @@ type WaitsOfRow struct {
 }
 
 // The waits that endpoints of a tenant asked for and that are not over.
-func (q *Queries) WaitsOf(ctx context.Context, arg WaitsOfParams) ([]WaitsOfRow, error) {
-	rows, err := q.db.Query(ctx, WaitsOf, arg.TenantID, arg.Endpoints)
+func (q *Queries) WaitsOf(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) ([]WaitsOfRow, error) {
+	rows, err := q.db.Query(ctx, WaitsOf, tenantID, endpoints)
 	if err != nil {
 		return nil, err
 	}

@@ -17,18 +17,13 @@ const AbandonedListeners = `-- name: AbandonedListeners :many
 SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_interval(secs => $1) ORDER BY contact_at LIMIT $2
 `
 
-type AbandonedListenersParams struct {
-	Seconds float64
-	Limit   int32
-}
-
 type AbandonedListenersRow struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 }
 
-func (q *Queries) AbandonedListeners(ctx context.Context, arg AbandonedListenersParams) ([]AbandonedListenersRow, error) {
-	rows, err := q.db.Query(ctx, AbandonedListeners, arg.Seconds, arg.Limit)
+func (q *Queries) AbandonedListeners(ctx context.Context, seconds float64, limit int32) ([]AbandonedListenersRow, error) {
+	rows, err := q.db.Query(ctx, AbandonedListeners, seconds, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +71,9 @@ UPDATE listeners SET stream = stream + 1, contact_at = now() WHERE tenant_id = $
 RETURNING stream
 `
 
-type BeginStreamParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // The stream that begins takes the place of the one before, which sees that it is not served any more.
-func (q *Queries) BeginStream(ctx context.Context, arg BeginStreamParams) (int64, error) {
-	row := q.db.QueryRow(ctx, BeginStream, arg.TenantID, arg.EndpointID)
+func (q *Queries) BeginStream(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, BeginStream, tenantID, endpointID)
 	var stream int64
 	err := row.Scan(&stream)
 	return stream, err
@@ -95,14 +85,9 @@ JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND 
 WHERE h.tenant_id = $1 AND h.endpoint_id = $2
 `
 
-type CountLeasedParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // Leased deliveries without a result.
-func (q *Queries) CountLeased(ctx context.Context, arg CountLeasedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CountLeased, arg.TenantID, arg.EndpointID)
+func (q *Queries) CountLeased(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, CountLeased, tenantID, endpointID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -176,13 +161,8 @@ const ForgetListener = `-- name: ForgetListener :exec
 DELETE FROM listeners WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type ForgetListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) ForgetListener(ctx context.Context, arg ForgetListenerParams) error {
-	_, err := q.db.Exec(ctx, ForgetListener, arg.TenantID, arg.EndpointID)
+func (q *Queries) ForgetListener(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetListener, tenantID, endpointID)
 	return err
 }
 
@@ -191,14 +171,9 @@ DELETE FROM handed_out h WHERE h.tenant_id = $1 AND h.endpoint_id = $2 AND h.han
 	AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id)
 `
 
-type ForgetStaleParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // Deliveries that were canceled while the client had them, and never got a result.
-func (q *Queries) ForgetStale(ctx context.Context, arg ForgetStaleParams) error {
-	_, err := q.db.Exec(ctx, ForgetStale, arg.TenantID, arg.EndpointID)
+func (q *Queries) ForgetStale(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetStale, tenantID, endpointID)
 	return err
 }
 
@@ -272,13 +247,8 @@ const InsertListener = `-- name: InsertListener :exec
 INSERT INTO listeners (tenant_id, endpoint_id) VALUES ($1, $2)
 `
 
-type InsertListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) InsertListener(ctx context.Context, arg InsertListenerParams) error {
-	_, err := q.db.Exec(ctx, InsertListener, arg.TenantID, arg.EndpointID)
+func (q *Queries) InsertListener(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, InsertListener, tenantID, endpointID)
 	return err
 }
 
@@ -325,14 +295,9 @@ WHERE tenant_id = $1 AND id = $2
 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
 `
 
-type MakeListenerParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // Of an endpoint that was just created. It is active at once: the creator's key is proof enough.
-func (q *Queries) MakeListener(ctx context.Context, arg MakeListenerParams) (Endpoint, error) {
-	row := q.db.QueryRow(ctx, MakeListener, arg.TenantID, arg.ID)
+func (q *Queries) MakeListener(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, MakeListener, tenantID, iD)
 	var i Endpoint
 	err := row.Scan(
 		&i.TenantID,
@@ -445,11 +410,6 @@ JOIN lanes n ON n.endpoint_id = l.endpoint_id
 WHERE l.tenant_id = $1 AND l.endpoint_id = $2
 `
 
-type PeekListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 type PeekListenerRow struct {
 	Stream int64
 	Silent bool
@@ -458,8 +418,8 @@ type PeekListenerRow struct {
 
 // A stream runs it several times a second, and usually nothing else: no write, no lock. Deliveries that operators have
 // paused are not leased.
-func (q *Queries) PeekListener(ctx context.Context, arg PeekListenerParams) (PeekListenerRow, error) {
-	row := q.db.QueryRow(ctx, PeekListener, arg.TenantID, arg.EndpointID)
+func (q *Queries) PeekListener(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (PeekListenerRow, error) {
+	row := q.db.QueryRow(ctx, PeekListener, tenantID, endpointID)
 	var i PeekListenerRow
 	err := row.Scan(&i.Stream, &i.Silent, &i.Waits)
 	return i, err
@@ -517,12 +477,7 @@ UPDATE listeners SET contact_at = now()
 WHERE tenant_id = $1 AND endpoint_id = $2 AND contact_at < now() - interval '1 minute'
 `
 
-type TouchListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) TouchListener(ctx context.Context, arg TouchListenerParams) error {
-	_, err := q.db.Exec(ctx, TouchListener, arg.TenantID, arg.EndpointID)
+func (q *Queries) TouchListener(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, TouchListener, tenantID, endpointID)
 	return err
 }

@@ -21,11 +21,6 @@ WHERE m.id = due.id
 RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at
 `
 
-type ClaimMailsParams struct {
-	Seconds float64
-	Limit   int32
-}
-
 type ClaimMailsRow struct {
 	ID        id.UUID
 	TenantID  *id.UUID
@@ -40,8 +35,8 @@ type ClaimMailsRow struct {
 
 // Mails that are due. The claim has an end, so that another worker can take the mails of one that died; tries counts
 // it.
-func (q *Queries) ClaimMails(ctx context.Context, arg ClaimMailsParams) ([]ClaimMailsRow, error) {
-	rows, err := q.db.Query(ctx, ClaimMails, arg.Seconds, arg.Limit)
+func (q *Queries) ClaimMails(ctx context.Context, seconds float64, limit int32) ([]ClaimMailsRow, error) {
+	rows, err := q.db.Query(ctx, ClaimMails, seconds, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -74,19 +69,14 @@ const CountMail = `-- name: CountMail :one
 SELECT c.n::int AS n, c.seconds_left::int AS seconds_left FROM posthorn.count_mail($1, $2::int) AS c
 `
 
-type CountMailParams struct {
-	Key     []byte
-	Seconds int32
-}
-
 type CountMailRow struct {
 	N           int32
 	SecondsLeft int32
 }
 
 // One more mail of a kind that is limited: n is their number within the window that the first of them began.
-func (q *Queries) CountMail(ctx context.Context, arg CountMailParams) (CountMailRow, error) {
-	row := q.db.QueryRow(ctx, CountMail, arg.Key, arg.Seconds)
+func (q *Queries) CountMail(ctx context.Context, key []byte, seconds int32) (CountMailRow, error) {
+	row := q.db.QueryRow(ctx, CountMail, key, seconds)
 	var i CountMailRow
 	err := row.Scan(&i.N, &i.SecondsLeft)
 	return i, err
@@ -136,14 +126,9 @@ const DropOldMails = `-- name: DropOldMails :execrows
 DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < $1 ORDER BY o.id LIMIT $2::int)
 `
 
-type DropOldMailsParams struct {
-	Before id.UUID
-	Limit  int32
-}
-
 // Sent mails are kept for a while for the operators' mail log, and not longer, since they name people.
-func (q *Queries) DropOldMails(ctx context.Context, arg DropOldMailsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldMails, arg.Before, arg.Limit)
+func (q *Queries) DropOldMails(ctx context.Context, before id.UUID, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldMails, before, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -202,14 +187,9 @@ const KeepMail = `-- name: KeepMail :exec
 INSERT INTO mailbox (id, sealed) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING
 `
 
-type KeepMailParams struct {
-	ID     id.UUID
-	Sealed []byte
-}
-
 // The console driver's mailbox.
-func (q *Queries) KeepMail(ctx context.Context, arg KeepMailParams) error {
-	_, err := q.db.Exec(ctx, KeepMail, arg.ID, arg.Sealed)
+func (q *Queries) KeepMail(ctx context.Context, iD id.UUID, sealed []byte) error {
+	_, err := q.db.Exec(ctx, KeepMail, iD, sealed)
 	return err
 }
 
@@ -242,14 +222,9 @@ UPDATE mails SET state = 'failed', done_at = now(), last_error = $1, sealed = NU
 WHERE id = $2 AND state = 'waiting'
 `
 
-type MarkMailFailedParams struct {
-	LastError string
-	ID        id.UUID
-}
-
 // It will never be sent. Operators see it, and why.
-func (q *Queries) MarkMailFailed(ctx context.Context, arg MarkMailFailedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, MarkMailFailed, arg.LastError, arg.ID)
+func (q *Queries) MarkMailFailed(ctx context.Context, lastError string, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, MarkMailFailed, lastError, iD)
 	if err != nil {
 		return 0, err
 	}

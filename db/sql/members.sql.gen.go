@@ -40,13 +40,8 @@ const DeleteInvitation = `-- name: DeleteInvitation :execrows
 DELETE FROM invitations WHERE tenant_id = $1 AND id = $2
 `
 
-type DeleteInvitationParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) DeleteInvitation(ctx context.Context, arg DeleteInvitationParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeleteInvitation, arg.TenantID, arg.ID)
+func (q *Queries) DeleteInvitation(ctx context.Context, tenantID id.UUID, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteInvitation, tenantID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -57,13 +52,8 @@ const DeleteMember = `-- name: DeleteMember :execrows
 DELETE FROM memberships WHERE tenant_id = $1 AND id = $2
 `
 
-type DeleteMemberParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) DeleteMember(ctx context.Context, arg DeleteMemberParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeleteMember, arg.TenantID, arg.ID)
+func (q *Queries) DeleteMember(ctx context.Context, tenantID id.UUID, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteMember, tenantID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -104,13 +94,8 @@ const HasMemberWithEmail = `-- name: HasMemberWithEmail :one
 SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = $1 AND p.email = $2)::boolean AS found
 `
 
-type HasMemberWithEmailParams struct {
-	TenantID id.UUID
-	Email    string
-}
-
-func (q *Queries) HasMemberWithEmail(ctx context.Context, arg HasMemberWithEmailParams) (bool, error) {
-	row := q.db.QueryRow(ctx, HasMemberWithEmail, arg.TenantID, arg.Email)
+func (q *Queries) HasMemberWithEmail(ctx context.Context, tenantID id.UUID, email string) (bool, error) {
+	row := q.db.QueryRow(ctx, HasMemberWithEmail, tenantID, email)
 	var found bool
 	err := row.Scan(&found)
 	return found, err
@@ -334,11 +319,6 @@ const TakeInvitation = `-- name: TakeInvitation :one
 DELETE FROM invitations WHERE tenant_id = $1 AND hash = $2 AND expires_at > now() RETURNING id, email, role
 `
 
-type TakeInvitationParams struct {
-	TenantID id.UUID
-	Hash     []byte
-}
-
 type TakeInvitationRow struct {
 	ID    id.UUID
 	Email string
@@ -346,8 +326,8 @@ type TakeInvitationRow struct {
 }
 
 // Accepting uses up an invitation. No row: it was accepted, revoked or replaced, or has expired.
-func (q *Queries) TakeInvitation(ctx context.Context, arg TakeInvitationParams) (TakeInvitationRow, error) {
-	row := q.db.QueryRow(ctx, TakeInvitation, arg.TenantID, arg.Hash)
+func (q *Queries) TakeInvitation(ctx context.Context, tenantID id.UUID, hash []byte) (TakeInvitationRow, error) {
+	row := q.db.QueryRow(ctx, TakeInvitation, tenantID, hash)
 	var i TakeInvitationRow
 	err := row.Scan(&i.ID, &i.Email, &i.Role)
 	return i, err

@@ -16,14 +16,9 @@ const AddMovePart = `-- name: AddMovePart :execrows
 INSERT INTO tenant_move_parts (tenant_id, part, n) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
 `
 
-type AddMovePartParams struct {
-	TenantID id.UUID
-	Part     string
-}
-
 // No row: this part has arrived.
-func (q *Queries) AddMovePart(ctx context.Context, arg AddMovePartParams) (int64, error) {
-	result, err := q.db.Exec(ctx, AddMovePart, arg.TenantID, arg.Part)
+func (q *Queries) AddMovePart(ctx context.Context, tenantID id.UUID, part string) (int64, error) {
+	result, err := q.db.Exec(ctx, AddMovePart, tenantID, part)
 	if err != nil {
 		return 0, err
 	}
@@ -61,13 +56,8 @@ const CountMoveChanges = `-- name: CountMoveChanges :one
 SELECT count(*) FROM (SELECT FROM tenant_move_changes WHERE tenant_id = $1 LIMIT $2) x
 `
 
-type CountMoveChangesParams struct {
-	TenantID id.UUID
-	Limit    int32
-}
-
-func (q *Queries) CountMoveChanges(ctx context.Context, arg CountMoveChangesParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CountMoveChanges, arg.TenantID, arg.Limit)
+func (q *Queries) CountMoveChanges(ctx context.Context, tenantID id.UUID, limit int32) (int64, error) {
+	row := q.db.QueryRow(ctx, CountMoveChanges, tenantID, limit)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -167,13 +157,8 @@ const FinishMove = `-- name: FinishMove :exec
 UPDATE tenant_moves SET state = 'done', keep = $1, done_at = now() WHERE tenant_id = $2
 `
 
-type FinishMoveParams struct {
-	Keep     bool
-	TenantID id.UUID
-}
-
-func (q *Queries) FinishMove(ctx context.Context, arg FinishMoveParams) error {
-	_, err := q.db.Exec(ctx, FinishMove, arg.Keep, arg.TenantID)
+func (q *Queries) FinishMove(ctx context.Context, keep bool, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, FinishMove, keep, tenantID)
 	return err
 }
 
@@ -202,11 +187,6 @@ const MoveChanges = `-- name: MoveChanges :many
 SELECT n, at, k1, k2 FROM tenant_move_changes WHERE tenant_id = $1 AND tbl = $2
 `
 
-type MoveChangesParams struct {
-	TenantID id.UUID
-	Tbl      string
-}
-
 type MoveChangesRow struct {
 	N  int64
 	At *time.Time
@@ -214,8 +194,8 @@ type MoveChangesRow struct {
 	K2 *string
 }
 
-func (q *Queries) MoveChanges(ctx context.Context, arg MoveChangesParams) ([]MoveChangesRow, error) {
-	rows, err := q.db.Query(ctx, MoveChanges, arg.TenantID, arg.Tbl)
+func (q *Queries) MoveChanges(ctx context.Context, tenantID id.UUID, tbl string) ([]MoveChangesRow, error) {
+	rows, err := q.db.Query(ctx, MoveChanges, tenantID, tbl)
 	if err != nil {
 		return nil, err
 	}
@@ -290,14 +270,9 @@ SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND (state <> 'deleted' OR eras
 	OR external_id = $2 AND state <> 'deleted' AND id <> $1) AS conflicts
 `
 
-type MoveConflictsParams struct {
-	ID         id.UUID
-	ExternalID *string
-}
-
 // Whether this home has a tenant of the same id or external id.
-func (q *Queries) MoveConflicts(ctx context.Context, arg MoveConflictsParams) (bool, error) {
-	row := q.db.QueryRow(ctx, MoveConflicts, arg.ID, arg.ExternalID)
+func (q *Queries) MoveConflicts(ctx context.Context, iD id.UUID, externalID *string) (bool, error) {
+	row := q.db.QueryRow(ctx, MoveConflicts, iD, externalID)
 	var conflicts bool
 	err := row.Scan(&conflicts)
 	return conflicts, err
@@ -401,13 +376,8 @@ const ShiftJobMarks = `-- name: ShiftJobMarks :exec
 UPDATE bulk_jobs SET horizon = horizon + $1::bigint WHERE tenant_id = $2
 `
 
-type ShiftJobMarksParams struct {
-	Shift    int64
-	TenantID id.UUID
-}
-
-func (q *Queries) ShiftJobMarks(ctx context.Context, arg ShiftJobMarksParams) error {
-	_, err := q.db.Exec(ctx, ShiftJobMarks, arg.Shift, arg.TenantID)
+func (q *Queries) ShiftJobMarks(ctx context.Context, shift int64, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ShiftJobMarks, shift, tenantID)
 	return err
 }
 
@@ -415,13 +385,8 @@ const ShiftLaneMarks = `-- name: ShiftLaneMarks :exec
 UPDATE lanes SET drop_below = drop_below + $1::bigint WHERE tenant_id = $2 AND drop_below > 0
 `
 
-type ShiftLaneMarksParams struct {
-	Shift    int64
-	TenantID id.UUID
-}
-
-func (q *Queries) ShiftLaneMarks(ctx context.Context, arg ShiftLaneMarksParams) error {
-	_, err := q.db.Exec(ctx, ShiftLaneMarks, arg.Shift, arg.TenantID)
+func (q *Queries) ShiftLaneMarks(ctx context.Context, shift int64, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ShiftLaneMarks, shift, tenantID)
 	return err
 }
 

@@ -75,14 +75,9 @@ DELETE FROM notices n USING (
 WHERE n.tenant_id = old.tenant_id AND n.id = old.id
 `
 
-type DropOldNoticesParams struct {
-	Before id.UUID
-	Limit  int32
-}
-
 // Old notices, without those that still need a mail.
-func (q *Queries) DropOldNotices(ctx context.Context, arg DropOldNoticesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DropOldNotices, arg.Before, arg.Limit)
+func (q *Queries) DropOldNotices(ctx context.Context, before id.UUID, limit int32) (int64, error) {
+	result, err := q.db.Exec(ctx, DropOldNotices, before, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -184,13 +179,8 @@ const MarkMailed = `-- name: MarkMailed :exec
 UPDATE notices SET mailed_at = now() WHERE tenant_id = $1 AND id = $2
 `
 
-type MarkMailedParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) MarkMailed(ctx context.Context, arg MarkMailedParams) error {
-	_, err := q.db.Exec(ctx, MarkMailed, arg.TenantID, arg.ID)
+func (q *Queries) MarkMailed(ctx context.Context, tenantID id.UUID, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkMailed, tenantID, iD)
 	return err
 }
 
@@ -232,19 +222,14 @@ const NoticePreferences = `-- name: NoticePreferences :many
 SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = $1 AND kind = $2
 `
 
-type NoticePreferencesParams struct {
-	TenantID id.UUID
-	Kind     notice.Kind
-}
-
 type NoticePreferencesRow struct {
 	Recipient string
 	Wanted    bool
 }
 
 // People's choices for one kind.
-func (q *Queries) NoticePreferences(ctx context.Context, arg NoticePreferencesParams) ([]NoticePreferencesRow, error) {
-	rows, err := q.db.Query(ctx, NoticePreferences, arg.TenantID, arg.Kind)
+func (q *Queries) NoticePreferences(ctx context.Context, tenantID id.UUID, kind notice.Kind) ([]NoticePreferencesRow, error) {
+	rows, err := q.db.Query(ctx, NoticePreferences, tenantID, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -267,14 +252,9 @@ const NoticesSeen = `-- name: NoticesSeen :one
 SELECT notices_seen FROM memberships WHERE tenant_id = $1 AND id = $2
 `
 
-type NoticesSeenParams struct {
-	TenantID id.UUID
-	MemberID id.UUID
-}
-
 // Up to which notice a member has read them.
-func (q *Queries) NoticesSeen(ctx context.Context, arg NoticesSeenParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, NoticesSeen, arg.TenantID, arg.MemberID)
+func (q *Queries) NoticesSeen(ctx context.Context, tenantID id.UUID, memberID id.UUID) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, NoticesSeen, tenantID, memberID)
 	var notices_seen id.UUID
 	err := row.Scan(&notices_seen)
 	return notices_seen, err
@@ -284,19 +264,14 @@ const PreferencesOf = `-- name: PreferencesOf :many
 SELECT kind, wanted FROM notice_preferences WHERE tenant_id = $1 AND recipient = $2
 `
 
-type PreferencesOfParams struct {
-	TenantID  id.UUID
-	Recipient string
-}
-
 type PreferencesOfRow struct {
 	Kind   notice.Kind
 	Wanted bool
 }
 
 // One recipient's choices.
-func (q *Queries) PreferencesOf(ctx context.Context, arg PreferencesOfParams) ([]PreferencesOfRow, error) {
-	rows, err := q.db.Query(ctx, PreferencesOf, arg.TenantID, arg.Recipient)
+func (q *Queries) PreferencesOf(ctx context.Context, tenantID id.UUID, recipient string) ([]PreferencesOfRow, error) {
+	rows, err := q.db.Query(ctx, PreferencesOf, tenantID, recipient)
 	if err != nil {
 		return nil, err
 	}
@@ -319,14 +294,9 @@ const RecipientRole = `-- name: RecipientRole :one
 SELECT m.role FROM memberships m WHERE m.tenant_id = $1 AND m.person_id = $2
 `
 
-type RecipientRoleParams struct {
-	TenantID id.UUID
-	PersonID id.UUID
-}
-
 // A person's role in the tenant. No row: no longer a member.
-func (q *Queries) RecipientRole(ctx context.Context, arg RecipientRoleParams) (string, error) {
-	row := q.db.QueryRow(ctx, RecipientRole, arg.TenantID, arg.PersonID)
+func (q *Queries) RecipientRole(ctx context.Context, tenantID id.UUID, personID id.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, RecipientRole, tenantID, personID)
 	var role string
 	err := row.Scan(&role)
 	return role, err

@@ -60,13 +60,8 @@ FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[])) AS u(tenant_id, delivery
 WHERE l.tenant_id = u.tenant_id AND l.delivery_id = u.delivery_id
 `
 
-type MarkAnnouncedParams struct {
-	Tenants    []id.UUID
-	Deliveries []id.UUID
-}
-
-func (q *Queries) MarkAnnounced(ctx context.Context, arg MarkAnnouncedParams) error {
-	_, err := q.db.Exec(ctx, MarkAnnounced, arg.Tenants, arg.Deliveries)
+func (q *Queries) MarkAnnounced(ctx context.Context, tenants []id.UUID, deliveries []id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkAnnounced, tenants, deliveries)
 	return err
 }
 
@@ -76,13 +71,8 @@ FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[])) AS u(tenant_id, id)
 WHERE n.tenant_id = u.tenant_id AND n.id = u.id
 `
 
-type MarkRelayedParams struct {
-	Tenants []id.UUID
-	Ids     []id.UUID
-}
-
-func (q *Queries) MarkRelayed(ctx context.Context, arg MarkRelayedParams) error {
-	_, err := q.db.Exec(ctx, MarkRelayed, arg.Tenants, arg.Ids)
+func (q *Queries) MarkRelayed(ctx context.Context, tenants []id.UUID, ids []id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkRelayed, tenants, ids)
 	return err
 }
 

@@ -36,13 +36,8 @@ const DiscardRejected = `-- name: DiscardRejected :one
 DELETE FROM outbox_rejected WHERE tenant_id = $1 AND id = $2 RETURNING code
 `
 
-type DiscardRejectedParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) DiscardRejected(ctx context.Context, arg DiscardRejectedParams) (string, error) {
-	row := q.db.QueryRow(ctx, DiscardRejected, arg.TenantID, arg.ID)
+func (q *Queries) DiscardRejected(ctx context.Context, tenantID id.UUID, iD id.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, DiscardRejected, tenantID, iD)
 	var code string
 	err := row.Scan(&code)
 	return code, err
@@ -242,14 +237,9 @@ WITH again AS (
 SELECT code FROM again
 `
 
-type RetryRejectedParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // Back to where the relay finds it, under its own id.
-func (q *Queries) RetryRejected(ctx context.Context, arg RetryRejectedParams) (string, error) {
-	row := q.db.QueryRow(ctx, RetryRejected, arg.TenantID, arg.ID)
+func (q *Queries) RetryRejected(ctx context.Context, tenantID id.UUID, iD id.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, RetryRejected, tenantID, iD)
 	var code string
 	err := row.Scan(&code)
 	return code, err
@@ -259,15 +249,10 @@ const TakeOutbox = `-- name: TakeOutbox :many
 SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id FROM outbox WHERE due_at <= now() AND tenant_id <> ALL($1::uuid[]) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
 `
 
-type TakeOutboxParams struct {
-	Without []id.UUID
-	Limit   int32
-}
-
 // Committed and due entries, in the order of emission. The relay never reads from "after the last one": ids are drawn
 // before their transactions commit, and a late one would be skipped. Rows of some tenants can be left out.
-func (q *Queries) TakeOutbox(ctx context.Context, arg TakeOutboxParams) ([]Outbox, error) {
-	rows, err := q.db.Query(ctx, TakeOutbox, arg.Without, arg.Limit)
+func (q *Queries) TakeOutbox(ctx context.Context, without []id.UUID, limit int32) ([]Outbox, error) {
+	rows, err := q.db.Query(ctx, TakeOutbox, without, limit)
 	if err != nil {
 		return nil, err
 	}

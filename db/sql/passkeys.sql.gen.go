@@ -27,13 +27,8 @@ const DeletePasskey = `-- name: DeletePasskey :execrows
 DELETE FROM passkeys WHERE credential_id = $1 AND (person_id = $2 OR operator_id = $2)
 `
 
-type DeletePasskeyParams struct {
-	CredentialID []byte
-	OwnerID      *id.UUID
-}
-
-func (q *Queries) DeletePasskey(ctx context.Context, arg DeletePasskeyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeletePasskey, arg.CredentialID, arg.OwnerID)
+func (q *Queries) DeletePasskey(ctx context.Context, credentialID []byte, ownerID *id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DeletePasskey, credentialID, ownerID)
 	if err != nil {
 		return 0, err
 	}
@@ -143,12 +138,7 @@ const UsePasskey = `-- name: UsePasskey :exec
 UPDATE passkeys SET credential = $1, used_at = now() WHERE id = $2
 `
 
-type UsePasskeyParams struct {
-	Credential json.RawMessage
-	ID         id.UUID
-}
-
-func (q *Queries) UsePasskey(ctx context.Context, arg UsePasskeyParams) error {
-	_, err := q.db.Exec(ctx, UsePasskey, arg.Credential, arg.ID)
+func (q *Queries) UsePasskey(ctx context.Context, credential json.RawMessage, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, UsePasskey, credential, iD)
 	return err
 }

@@ -50,13 +50,8 @@ const GetPortalLink = `-- name: GetPortalLink :one
 SELECT tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at FROM portal_links WHERE tenant_id = $1 AND id = $2
 `
 
-type GetPortalLinkParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) GetPortalLink(ctx context.Context, arg GetPortalLinkParams) (PortalLink, error) {
-	row := q.db.QueryRow(ctx, GetPortalLink, arg.TenantID, arg.ID)
+func (q *Queries) GetPortalLink(ctx context.Context, tenantID id.UUID, iD id.UUID) (PortalLink, error) {
+	row := q.db.QueryRow(ctx, GetPortalLink, tenantID, iD)
 	var i PortalLink
 	err := row.Scan(
 		&i.TenantID,
@@ -216,14 +211,9 @@ const RevokePortalLink = `-- name: RevokePortalLink :execrows
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
 `
 
-type RevokePortalLinkParams struct {
-	TenantID id.UUID
-	ID       id.UUID
-}
-
 // No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.
-func (q *Queries) RevokePortalLink(ctx context.Context, arg RevokePortalLinkParams) (int64, error) {
-	result, err := q.db.Exec(ctx, RevokePortalLink, arg.TenantID, arg.ID)
+func (q *Queries) RevokePortalLink(ctx context.Context, tenantID id.UUID, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, RevokePortalLink, tenantID, iD)
 	if err != nil {
 		return 0, err
 	}

@@ -176,14 +176,9 @@ const EndDiscrepancies = `-- name: EndDiscrepancies :execrows
 UPDATE book_differences SET ended_at = now(), accepted_gap = NULL WHERE day = $1 AND tenant_id = ANY($2::uuid[]) AND ended_at IS NULL
 `
 
-type EndDiscrepanciesParams struct {
-	Day     time.Time
-	Tenants []id.UUID
-}
-
 // Pages that agree again. They are no longer accepted: a later discrepancy is new.
-func (q *Queries) EndDiscrepancies(ctx context.Context, arg EndDiscrepanciesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EndDiscrepancies, arg.Day, arg.Tenants)
+func (q *Queries) EndDiscrepancies(ctx context.Context, day time.Time, tenants []id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, EndDiscrepancies, day, tenants)
 	if err != nil {
 		return 0, err
 	}
@@ -234,11 +229,6 @@ WHERE ($1::boolean = false OR b.open)
 ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT $2
 `
 
-type ListDiscrepanciesParams struct {
-	OpenAlone bool
-	Limit     int32
-}
-
 type ListDiscrepanciesRow struct {
 	TenantID       id.UUID
 	Day            time.Time
@@ -257,8 +247,8 @@ type ListDiscrepanciesRow struct {
 }
 
 // Open discrepancies first, then accepted ones, then past ones.
-func (q *Queries) ListDiscrepancies(ctx context.Context, arg ListDiscrepanciesParams) ([]ListDiscrepanciesRow, error) {
-	rows, err := q.db.Query(ctx, ListDiscrepancies, arg.OpenAlone, arg.Limit)
+func (q *Queries) ListDiscrepancies(ctx context.Context, openAlone bool, limit int32) ([]ListDiscrepanciesRow, error) {
+	rows, err := q.db.Query(ctx, ListDiscrepancies, openAlone, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -30,13 +30,8 @@ const ResealClientSecret = `-- name: ResealClientSecret :exec
 UPDATE sso_connections SET client_secret = $1 WHERE tenant_id = $2
 `
 
-type ResealClientSecretParams struct {
-	ClientSecret []byte
-	TenantID     id.UUID
-}
-
-func (q *Queries) ResealClientSecret(ctx context.Context, arg ResealClientSecretParams) error {
-	_, err := q.db.Exec(ctx, ResealClientSecret, arg.ClientSecret, arg.TenantID)
+func (q *Queries) ResealClientSecret(ctx context.Context, clientSecret []byte, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealClientSecret, clientSecret, tenantID)
 	return err
 }
 
@@ -89,13 +84,8 @@ const ResealMail = `-- name: ResealMail :exec
 UPDATE mails SET sealed = $1 WHERE id = $2
 `
 
-type ResealMailParams struct {
-	Sealed []byte
-	ID     id.UUID
-}
-
-func (q *Queries) ResealMail(ctx context.Context, arg ResealMailParams) error {
-	_, err := q.db.Exec(ctx, ResealMail, arg.Sealed, arg.ID)
+func (q *Queries) ResealMail(ctx context.Context, sealed []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealMail, sealed, iD)
 	return err
 }
 
@@ -103,13 +93,8 @@ const ResealMailbox = `-- name: ResealMailbox :exec
 UPDATE mailbox SET sealed = $1 WHERE id = $2
 `
 
-type ResealMailboxParams struct {
-	Sealed []byte
-	ID     id.UUID
-}
-
-func (q *Queries) ResealMailbox(ctx context.Context, arg ResealMailboxParams) error {
-	_, err := q.db.Exec(ctx, ResealMailbox, arg.Sealed, arg.ID)
+func (q *Queries) ResealMailbox(ctx context.Context, sealed []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealMailbox, sealed, iD)
 	return err
 }
 
@@ -117,13 +102,8 @@ const ResealOperatorSeed = `-- name: ResealOperatorSeed :exec
 UPDATE operators SET totp = $1 WHERE id = $2
 `
 
-type ResealOperatorSeedParams struct {
-	Totp []byte
-	ID   id.UUID
-}
-
-func (q *Queries) ResealOperatorSeed(ctx context.Context, arg ResealOperatorSeedParams) error {
-	_, err := q.db.Exec(ctx, ResealOperatorSeed, arg.Totp, arg.ID)
+func (q *Queries) ResealOperatorSeed(ctx context.Context, totp []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealOperatorSeed, totp, iD)
 	return err
 }
 
@@ -131,13 +111,8 @@ const ResealPersonSeed = `-- name: ResealPersonSeed :exec
 UPDATE people SET totp = $1 WHERE id = $2
 `
 
-type ResealPersonSeedParams struct {
-	Totp []byte
-	ID   id.UUID
-}
-
-func (q *Queries) ResealPersonSeed(ctx context.Context, arg ResealPersonSeedParams) error {
-	_, err := q.db.Exec(ctx, ResealPersonSeed, arg.Totp, arg.ID)
+func (q *Queries) ResealPersonSeed(ctx context.Context, totp []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealPersonSeed, totp, iD)
 	return err
 }
 
@@ -146,19 +121,14 @@ SELECT id, tenant_id, also_secret FROM endpoints
 WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleAlsoSecretsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleAlsoSecretsRow struct {
 	ID         id.UUID
 	TenantID   id.UUID
 	AlsoSecret []byte
 }
 
-func (q *Queries) StaleAlsoSecrets(ctx context.Context, arg StaleAlsoSecretsParams) ([]StaleAlsoSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleAlsoSecrets, arg.Head, arg.Limit)
+func (q *Queries) StaleAlsoSecrets(ctx context.Context, head []byte, limit int32) ([]StaleAlsoSecretsRow, error) {
+	rows, err := q.db.Query(ctx, StaleAlsoSecrets, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -182,18 +152,13 @@ SELECT tenant_id, client_secret FROM sso_connections
 WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> $1::bytea ORDER BY tenant_id LIMIT $2 FOR UPDATE
 `
 
-type StaleClientSecretsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleClientSecretsRow struct {
 	TenantID     id.UUID
 	ClientSecret []byte
 }
 
-func (q *Queries) StaleClientSecrets(ctx context.Context, arg StaleClientSecretsParams) ([]StaleClientSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleClientSecrets, arg.Head, arg.Limit)
+func (q *Queries) StaleClientSecrets(ctx context.Context, head []byte, limit int32) ([]StaleClientSecretsRow, error) {
+	rows, err := q.db.Query(ctx, StaleClientSecrets, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -217,19 +182,14 @@ SELECT id, tenant_id, connection FROM endpoints
 WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleConnectionsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleConnectionsRow struct {
 	ID         id.UUID
 	TenantID   id.UUID
 	Connection []byte
 }
 
-func (q *Queries) StaleConnections(ctx context.Context, arg StaleConnectionsParams) ([]StaleConnectionsRow, error) {
-	rows, err := q.db.Query(ctx, StaleConnections, arg.Head, arg.Limit)
+func (q *Queries) StaleConnections(ctx context.Context, head []byte, limit int32) ([]StaleConnectionsRow, error) {
+	rows, err := q.db.Query(ctx, StaleConnections, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -253,19 +213,14 @@ SELECT id, tenant_id, custom_headers FROM endpoints
 WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleCustomHeadersParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleCustomHeadersRow struct {
 	ID            id.UUID
 	TenantID      id.UUID
 	CustomHeaders []byte
 }
 
-func (q *Queries) StaleCustomHeaders(ctx context.Context, arg StaleCustomHeadersParams) ([]StaleCustomHeadersRow, error) {
-	rows, err := q.db.Query(ctx, StaleCustomHeaders, arg.Head, arg.Limit)
+func (q *Queries) StaleCustomHeaders(ctx context.Context, head []byte, limit int32) ([]StaleCustomHeadersRow, error) {
+	rows, err := q.db.Query(ctx, StaleCustomHeaders, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -290,11 +245,6 @@ SELECT id, tenant_id, endpoint_id, sealed FROM endpoint_secrets
 WHERE substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleEndpointSecretsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleEndpointSecretsRow struct {
 	ID         id.UUID
 	TenantID   id.UUID
@@ -305,8 +255,8 @@ type StaleEndpointSecretsRow struct {
 // Where sealed values are kept, for the rotation of the master key: a pair of statements for each column. A value
 // starts with its version and the id of the key that sealed it, together @head (5 bytes). Values that start otherwise
 // are resealed. Rows are locked, so that a concurrent change waits and is not overwritten. Runs as the console role.
-func (q *Queries) StaleEndpointSecrets(ctx context.Context, arg StaleEndpointSecretsParams) ([]StaleEndpointSecretsRow, error) {
-	rows, err := q.db.Query(ctx, StaleEndpointSecrets, arg.Head, arg.Limit)
+func (q *Queries) StaleEndpointSecrets(ctx context.Context, head []byte, limit int32) ([]StaleEndpointSecretsRow, error) {
+	rows, err := q.db.Query(ctx, StaleEndpointSecrets, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -334,13 +284,8 @@ const StaleMailbox = `-- name: StaleMailbox :many
 SELECT id, sealed FROM mailbox WHERE substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleMailboxParams struct {
-	Head  []byte
-	Limit int32
-}
-
-func (q *Queries) StaleMailbox(ctx context.Context, arg StaleMailboxParams) ([]Mailbox, error) {
-	rows, err := q.db.Query(ctx, StaleMailbox, arg.Head, arg.Limit)
+func (q *Queries) StaleMailbox(ctx context.Context, head []byte, limit int32) ([]Mailbox, error) {
+	rows, err := q.db.Query(ctx, StaleMailbox, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -364,19 +309,14 @@ SELECT id, tenant_id, sealed FROM mails
 WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleMailsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleMailsRow struct {
 	ID       id.UUID
 	TenantID *id.UUID
 	Sealed   []byte
 }
 
-func (q *Queries) StaleMails(ctx context.Context, arg StaleMailsParams) ([]StaleMailsRow, error) {
-	rows, err := q.db.Query(ctx, StaleMails, arg.Head, arg.Limit)
+func (q *Queries) StaleMails(ctx context.Context, head []byte, limit int32) ([]StaleMailsRow, error) {
+	rows, err := q.db.Query(ctx, StaleMails, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -400,18 +340,13 @@ SELECT id, totp FROM operators
 WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StaleOperatorSeedsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StaleOperatorSeedsRow struct {
 	ID   id.UUID
 	Totp []byte
 }
 
-func (q *Queries) StaleOperatorSeeds(ctx context.Context, arg StaleOperatorSeedsParams) ([]StaleOperatorSeedsRow, error) {
-	rows, err := q.db.Query(ctx, StaleOperatorSeeds, arg.Head, arg.Limit)
+func (q *Queries) StaleOperatorSeeds(ctx context.Context, head []byte, limit int32) ([]StaleOperatorSeedsRow, error) {
+	rows, err := q.db.Query(ctx, StaleOperatorSeeds, head, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -435,18 +370,13 @@ SELECT id, totp FROM people
 WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
 `
 
-type StalePeopleSeedsParams struct {
-	Head  []byte
-	Limit int32
-}
-
 type StalePeopleSeedsRow struct {
 	ID   id.UUID
 	Totp []byte
 }
 
-func (q *Queries) StalePeopleSeeds(ctx context.Context, arg StalePeopleSeedsParams) ([]StalePeopleSeedsRow, error) {
-	rows, err := q.db.Query(ctx, StalePeopleSeeds, arg.Head, arg.Limit)
+func (q *Queries) StalePeopleSeeds(ctx context.Context, head []byte, limit int32) ([]StalePeopleSeedsRow, error) {
+	rows, err := q.db.Query(ctx, StalePeopleSeeds, head, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,8 @@ const DropEndedSecrets = `-- name: DropEndedSecrets :exec
 DELETE FROM endpoint_secrets WHERE tenant_id = $1 AND endpoint_id = $2 AND expires_at <= now()
 `
 
-type DropEndedSecretsParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) DropEndedSecrets(ctx context.Context, arg DropEndedSecretsParams) error {
-	_, err := q.db.Exec(ctx, DropEndedSecrets, arg.TenantID, arg.EndpointID)
+func (q *Queries) DropEndedSecrets(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, DropEndedSecrets, tenantID, endpointID)
 	return err
 }
 
@@ -30,13 +25,8 @@ const DropSecrets = `-- name: DropSecrets :exec
 DELETE FROM endpoint_secrets WHERE tenant_id = $1 AND endpoint_id = $2
 `
 
-type DropSecretsParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) DropSecrets(ctx context.Context, arg DropSecretsParams) error {
-	_, err := q.db.Exec(ctx, DropSecrets, arg.TenantID, arg.EndpointID)
+func (q *Queries) DropSecrets(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, DropSecrets, tenantID, endpointID)
 	return err
 }
 
@@ -114,14 +104,9 @@ WHERE tenant_id = $1 AND endpoint_id = $2 AND (expires_at IS NULL OR expires_at 
 ORDER BY id DESC
 `
 
-type LiveSecretsParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // Newest first, as signatures are listed.
-func (q *Queries) LiveSecrets(ctx context.Context, arg LiveSecretsParams) ([]EndpointSecret, error) {
-	rows, err := q.db.Query(ctx, LiveSecrets, arg.TenantID, arg.EndpointID)
+func (q *Queries) LiveSecrets(ctx context.Context, tenantID id.UUID, endpointID id.UUID) ([]EndpointSecret, error) {
+	rows, err := q.db.Query(ctx, LiveSecrets, tenantID, endpointID)
 	if err != nil {
 		return nil, err
 	}

@@ -29,13 +29,8 @@ const EndSessionOfPerson = `-- name: EndSessionOfPerson :execrows
 DELETE FROM sessions WHERE person_id = $1 AND id = $2
 `
 
-type EndSessionOfPersonParams struct {
-	PersonID *id.UUID
-	ID       id.UUID
-}
-
-func (q *Queries) EndSessionOfPerson(ctx context.Context, arg EndSessionOfPersonParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EndSessionOfPerson, arg.PersonID, arg.ID)
+func (q *Queries) EndSessionOfPerson(ctx context.Context, personID *id.UUID, iD id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, EndSessionOfPerson, personID, iD)
 	if err != nil {
 		return 0, err
 	}
@@ -46,14 +41,9 @@ const EndSessionsOf = `-- name: EndSessionsOf :execrows
 DELETE FROM sessions WHERE (person_id = $1 OR operator_id = $1) AND id <> $2
 `
 
-type EndSessionsOfParams struct {
-	OwnerID *id.UUID
-	But     id.UUID
-}
-
 // All of a person or an operator except one: the zero id keeps none.
-func (q *Queries) EndSessionsOf(ctx context.Context, arg EndSessionsOfParams) (int64, error) {
-	result, err := q.db.Exec(ctx, EndSessionsOf, arg.OwnerID, arg.But)
+func (q *Queries) EndSessionsOf(ctx context.Context, ownerID *id.UUID, but id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, EndSessionsOf, ownerID, but)
 	if err != nil {
 		return 0, err
 	}
@@ -179,19 +169,14 @@ const KnownBrowser = `-- name: KnownBrowser :one
 SELECT coalesce(bool_or(agent = $1), false)::boolean AS own, count(*) AS others FROM sessions WHERE person_id = $2 AND NOT pending
 `
 
-type KnownBrowserParams struct {
-	Agent    string
-	PersonID *id.UUID
-}
-
 type KnownBrowserRow struct {
 	Own    bool
 	Others int64
 }
 
 // Whether a person has a session in a browser of this description, and how many in any.
-func (q *Queries) KnownBrowser(ctx context.Context, arg KnownBrowserParams) (KnownBrowserRow, error) {
-	row := q.db.QueryRow(ctx, KnownBrowser, arg.Agent, arg.PersonID)
+func (q *Queries) KnownBrowser(ctx context.Context, agent string, personID *id.UUID) (KnownBrowserRow, error) {
+	row := q.db.QueryRow(ctx, KnownBrowser, agent, personID)
 	var i KnownBrowserRow
 	err := row.Scan(&i.Own, &i.Others)
 	return i, err
@@ -203,11 +188,6 @@ WHERE person_id = $1 AND NOT pending AND expires_at > now() AND seen_at > now() 
 ORDER BY seen_at DESC, id DESC LIMIT 200
 `
 
-type ListSessionsOfPersonParams struct {
-	PersonID *id.UUID
-	Idle     int32
-}
-
 type ListSessionsOfPersonRow struct {
 	ID        id.UUID
 	CreatedAt time.Time
@@ -216,8 +196,8 @@ type ListSessionsOfPersonRow struct {
 	Agent     string
 }
 
-func (q *Queries) ListSessionsOfPerson(ctx context.Context, arg ListSessionsOfPersonParams) ([]ListSessionsOfPersonRow, error) {
-	rows, err := q.db.Query(ctx, ListSessionsOfPerson, arg.PersonID, arg.Idle)
+func (q *Queries) ListSessionsOfPerson(ctx context.Context, personID *id.UUID, idle int32) ([]ListSessionsOfPersonRow, error) {
+	rows, err := q.db.Query(ctx, ListSessionsOfPerson, personID, idle)
 	if err != nil {
 		return nil, err
 	}
@@ -267,13 +247,8 @@ const SetLastTenant = `-- name: SetLastTenant :exec
 UPDATE people SET last_tenant = $1 WHERE id = $2 AND last_tenant IS DISTINCT FROM $1
 `
 
-type SetLastTenantParams struct {
-	TenantID *id.UUID
-	PersonID id.UUID
-}
-
-func (q *Queries) SetLastTenant(ctx context.Context, arg SetLastTenantParams) error {
-	_, err := q.db.Exec(ctx, SetLastTenant, arg.TenantID, arg.PersonID)
+func (q *Queries) SetLastTenant(ctx context.Context, tenantID *id.UUID, personID id.UUID) error {
+	_, err := q.db.Exec(ctx, SetLastTenant, tenantID, personID)
 	return err
 }
 
@@ -281,13 +256,8 @@ const SetSessionData = `-- name: SetSessionData :exec
 UPDATE sessions SET data = $1 WHERE id = $2
 `
 
-type SetSessionDataParams struct {
-	Data json.RawMessage
-	ID   id.UUID
-}
-
-func (q *Queries) SetSessionData(ctx context.Context, arg SetSessionDataParams) error {
-	_, err := q.db.Exec(ctx, SetSessionData, arg.Data, arg.ID)
+func (q *Queries) SetSessionData(ctx context.Context, data json.RawMessage, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetSessionData, data, iD)
 	return err
 }
 
@@ -295,13 +265,8 @@ const SetSessionOnce = `-- name: SetSessionOnce :exec
 UPDATE sessions SET once = $1 WHERE id = $2
 `
 
-type SetSessionOnceParams struct {
-	Once []byte
-	ID   id.UUID
-}
-
-func (q *Queries) SetSessionOnce(ctx context.Context, arg SetSessionOnceParams) error {
-	_, err := q.db.Exec(ctx, SetSessionOnce, arg.Once, arg.ID)
+func (q *Queries) SetSessionOnce(ctx context.Context, once []byte, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, SetSessionOnce, once, iD)
 	return err
 }
 
@@ -309,14 +274,9 @@ const TakeSessionOnce = `-- name: TakeSessionOnce :execrows
 UPDATE sessions SET once = NULL WHERE id = $1 AND once = $2
 `
 
-type TakeSessionOnceParams struct {
-	ID   id.UUID
-	Once []byte
-}
-
 // Of several pages that are opened together one shows it.
-func (q *Queries) TakeSessionOnce(ctx context.Context, arg TakeSessionOnceParams) (int64, error) {
-	result, err := q.db.Exec(ctx, TakeSessionOnce, arg.ID, arg.Once)
+func (q *Queries) TakeSessionOnce(ctx context.Context, iD id.UUID, once []byte) (int64, error) {
+	result, err := q.db.Exec(ctx, TakeSessionOnce, iD, once)
 	if err != nil {
 		return 0, err
 	}
@@ -369,12 +329,7 @@ const TouchSession = `-- name: TouchSession :exec
 UPDATE sessions SET seen_at = now(), address = $1 WHERE id = $2
 `
 
-type TouchSessionParams struct {
-	Address string
-	ID      id.UUID
-}
-
-func (q *Queries) TouchSession(ctx context.Context, arg TouchSessionParams) error {
-	_, err := q.db.Exec(ctx, TouchSession, arg.Address, arg.ID)
+func (q *Queries) TouchSession(ctx context.Context, address string, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, TouchSession, address, iD)
 	return err
 }

@@ -16,13 +16,8 @@ const DeleteDomain = `-- name: DeleteDomain :execrows
 DELETE FROM sso_domains WHERE tenant_id = $1 AND domain = $2
 `
 
-type DeleteDomainParams struct {
-	TenantID id.UUID
-	Domain   string
-}
-
-func (q *Queries) DeleteDomain(ctx context.Context, arg DeleteDomainParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeleteDomain, arg.TenantID, arg.Domain)
+func (q *Queries) DeleteDomain(ctx context.Context, tenantID id.UUID, domain string) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteDomain, tenantID, domain)
 	if err != nil {
 		return 0, err
 	}
@@ -42,14 +37,9 @@ const DeleteIdentity = `-- name: DeleteIdentity :execrows
 DELETE FROM sso_identities WHERE tenant_id = $1 AND person_id = $2
 `
 
-type DeleteIdentityParams struct {
-	TenantID id.UUID
-	PersonID id.UUID
-}
-
 // The provider's account of a person in one tenant. The next sign-in links the person again.
-func (q *Queries) DeleteIdentity(ctx context.Context, arg DeleteIdentityParams) (int64, error) {
-	result, err := q.db.Exec(ctx, DeleteIdentity, arg.TenantID, arg.PersonID)
+func (q *Queries) DeleteIdentity(ctx context.Context, tenantID id.UUID, personID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, DeleteIdentity, tenantID, personID)
 	if err != nil {
 		return 0, err
 	}
@@ -90,13 +80,8 @@ const DomainIsVerified = `-- name: DomainIsVerified :one
 SELECT EXISTS (SELECT FROM sso_domains WHERE tenant_id = $1 AND domain = $2 AND verified_at IS NOT NULL)::boolean AS found
 `
 
-type DomainIsVerifiedParams struct {
-	TenantID id.UUID
-	Domain   string
-}
-
-func (q *Queries) DomainIsVerified(ctx context.Context, arg DomainIsVerifiedParams) (bool, error) {
-	row := q.db.QueryRow(ctx, DomainIsVerified, arg.TenantID, arg.Domain)
+func (q *Queries) DomainIsVerified(ctx context.Context, tenantID id.UUID, domain string) (bool, error) {
+	row := q.db.QueryRow(ctx, DomainIsVerified, tenantID, domain)
 	var found bool
 	err := row.Scan(&found)
 	return found, err
@@ -152,19 +137,14 @@ SELECT i.person_id, p.email, (p.disabled_at IS NOT NULL)::boolean AS disabled FR
 WHERE i.tenant_id = $1 AND i.subject = $2
 `
 
-type FindIdentityParams struct {
-	TenantID id.UUID
-	Subject  string
-}
-
 type FindIdentityRow struct {
 	PersonID id.UUID
 	Email    string
 	Disabled bool
 }
 
-func (q *Queries) FindIdentity(ctx context.Context, arg FindIdentityParams) (FindIdentityRow, error) {
-	row := q.db.QueryRow(ctx, FindIdentity, arg.TenantID, arg.Subject)
+func (q *Queries) FindIdentity(ctx context.Context, tenantID id.UUID, subject string) (FindIdentityRow, error) {
+	row := q.db.QueryRow(ctx, FindIdentity, tenantID, subject)
 	var i FindIdentityRow
 	err := row.Scan(&i.PersonID, &i.Email, &i.Disabled)
 	return i, err
@@ -174,13 +154,8 @@ const FindOperatorBySubject = `-- name: FindOperatorBySubject :one
 SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step, sso_issuer, sso_subject FROM operators WHERE sso_issuer = $1 AND sso_subject = $2
 `
 
-type FindOperatorBySubjectParams struct {
-	Issuer  *string
-	Subject *string
-}
-
-func (q *Queries) FindOperatorBySubject(ctx context.Context, arg FindOperatorBySubjectParams) (Operator, error) {
-	row := q.db.QueryRow(ctx, FindOperatorBySubject, arg.Issuer, arg.Subject)
+func (q *Queries) FindOperatorBySubject(ctx context.Context, issuer *string, subject *string) (Operator, error) {
+	row := q.db.QueryRow(ctx, FindOperatorBySubject, issuer, subject)
 	var i Operator
 	err := row.Scan(
 		&i.ID,
@@ -232,13 +207,8 @@ const HasIdentity = `-- name: HasIdentity :one
 SELECT EXISTS (SELECT FROM sso_identities WHERE tenant_id = $1 AND person_id = $2)::boolean AS found
 `
 
-type HasIdentityParams struct {
-	TenantID id.UUID
-	PersonID id.UUID
-}
-
-func (q *Queries) HasIdentity(ctx context.Context, arg HasIdentityParams) (bool, error) {
-	row := q.db.QueryRow(ctx, HasIdentity, arg.TenantID, arg.PersonID)
+func (q *Queries) HasIdentity(ctx context.Context, tenantID id.UUID, personID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HasIdentity, tenantID, personID)
 	var found bool
 	err := row.Scan(&found)
 	return found, err
@@ -266,18 +236,13 @@ const InvitedAs = `-- name: InvitedAs :one
 SELECT id, role FROM invitations WHERE tenant_id = $1 AND email = $2 AND expires_at > now()
 `
 
-type InvitedAsParams struct {
-	TenantID id.UUID
-	Email    string
-}
-
 type InvitedAsRow struct {
 	ID   id.UUID
 	Role string
 }
 
-func (q *Queries) InvitedAs(ctx context.Context, arg InvitedAsParams) (InvitedAsRow, error) {
-	row := q.db.QueryRow(ctx, InvitedAs, arg.TenantID, arg.Email)
+func (q *Queries) InvitedAs(ctx context.Context, tenantID id.UUID, email string) (InvitedAsRow, error) {
+	row := q.db.QueryRow(ctx, InvitedAs, tenantID, email)
 	var i InvitedAsRow
 	err := row.Scan(&i.ID, &i.Role)
 	return i, err
@@ -364,18 +329,13 @@ const MemberOfPerson = `-- name: MemberOfPerson :one
 SELECT id, role FROM memberships WHERE tenant_id = $1 AND person_id = $2
 `
 
-type MemberOfPersonParams struct {
-	TenantID id.UUID
-	PersonID id.UUID
-}
-
 type MemberOfPersonRow struct {
 	ID   id.UUID
 	Role string
 }
 
-func (q *Queries) MemberOfPerson(ctx context.Context, arg MemberOfPersonParams) (MemberOfPersonRow, error) {
-	row := q.db.QueryRow(ctx, MemberOfPerson, arg.TenantID, arg.PersonID)
+func (q *Queries) MemberOfPerson(ctx context.Context, tenantID id.UUID, personID id.UUID) (MemberOfPersonRow, error) {
+	row := q.db.QueryRow(ctx, MemberOfPerson, tenantID, personID)
 	var i MemberOfPersonRow
 	err := row.Scan(&i.ID, &i.Role)
 	return i, err
@@ -551,13 +511,8 @@ const UnverifyDomain = `-- name: UnverifyDomain :exec
 UPDATE sso_domains SET verified_at = NULL WHERE tenant_id = $1 AND domain = $2
 `
 
-type UnverifyDomainParams struct {
-	TenantID id.UUID
-	Domain   string
-}
-
-func (q *Queries) UnverifyDomain(ctx context.Context, arg UnverifyDomainParams) error {
-	_, err := q.db.Exec(ctx, UnverifyDomain, arg.TenantID, arg.Domain)
+func (q *Queries) UnverifyDomain(ctx context.Context, tenantID id.UUID, domain string) error {
+	_, err := q.db.Exec(ctx, UnverifyDomain, tenantID, domain)
 	return err
 }
 
@@ -565,13 +520,8 @@ const VerifyDomain = `-- name: VerifyDomain :execrows
 UPDATE sso_domains SET verified_at = now() WHERE tenant_id = $1 AND domain = $2
 `
 
-type VerifyDomainParams struct {
-	TenantID id.UUID
-	Domain   string
-}
-
-func (q *Queries) VerifyDomain(ctx context.Context, arg VerifyDomainParams) (int64, error) {
-	result, err := q.db.Exec(ctx, VerifyDomain, arg.TenantID, arg.Domain)
+func (q *Queries) VerifyDomain(ctx context.Context, tenantID id.UUID, domain string) (int64, error) {
+	result, err := q.db.Exec(ctx, VerifyDomain, tenantID, domain)
 	if err != nil {
 		return 0, err
 	}

@@ -54,11 +54,6 @@ FROM (
 GROUP BY 1 ORDER BY 1
 `
 
-type LatencyByHourParams struct {
-	Percent float32
-	Since   time.Time
-}
-
 type LatencyByHourRow struct {
 	Hour time.Time
 	N    int64
@@ -70,8 +65,8 @@ type LatencyByHourRow struct {
 // and events with a deliver_at. The time for which an endpoint's own limits delayed a delivery is left out. Deliveries
 // and events are looked up by their primary keys: the OFFSET and the LIMIT leave the planner no other choice, also for
 // a day without statistics.
-func (q *Queries) LatencyByHour(ctx context.Context, arg LatencyByHourParams) ([]LatencyByHourRow, error) {
-	rows, err := q.db.Query(ctx, LatencyByHour, arg.Percent, arg.Since)
+func (q *Queries) LatencyByHour(ctx context.Context, percent float32, since time.Time) ([]LatencyByHourRow, error) {
+	rows, err := q.db.Query(ctx, LatencyByHour, percent, since)
 	if err != nil {
 		return nil, err
 	}
@@ -102,19 +97,14 @@ WHERE a.created_at >= $2::timestamptz
 GROUP BY 1 ORDER BY 1
 `
 
-type SuccessByHourParams struct {
-	Percent float32
-	Since   time.Time
-}
-
 type SuccessByHourRow struct {
 	Hour time.Time
 	N    int64
 	Ok   int64
 }
 
-func (q *Queries) SuccessByHour(ctx context.Context, arg SuccessByHourParams) ([]SuccessByHourRow, error) {
-	rows, err := q.db.Query(ctx, SuccessByHour, arg.Percent, arg.Since)
+func (q *Queries) SuccessByHour(ctx context.Context, percent float32, since time.Time) ([]SuccessByHourRow, error) {
+	rows, err := q.db.Query(ctx, SuccessByHour, percent, since)
 	if err != nil {
 		return nil, err
 	}

@@ -234,13 +234,8 @@ WHERE id = $2
 RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving
 `
 
-type SetTenantStateParams struct {
-	State    account.TenantState
-	TenantID id.UUID
-}
-
-func (q *Queries) SetTenantState(ctx context.Context, arg SetTenantStateParams) (Tenant, error) {
-	row := q.db.QueryRow(ctx, SetTenantState, arg.State, arg.TenantID)
+func (q *Queries) SetTenantState(ctx context.Context, state account.TenantState, tenantID id.UUID) (Tenant, error) {
+	row := q.db.QueryRow(ctx, SetTenantState, state, tenantID)
 	var i Tenant
 	err := row.Scan(
 		&i.ID,

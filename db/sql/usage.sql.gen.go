@@ -43,14 +43,9 @@ const EventsSince = `-- name: EventsSince :one
 SELECT coalesce(posthorn.events_since($1, $2::date), 0)::bigint AS events
 `
 
-type EventsSinceParams struct {
-	TenantID id.UUID
-	Since    time.Time
-}
-
 // A tenant's events since a day, exactly, with those that no job has folded yet.
-func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) (int64, error) {
-	row := q.db.QueryRow(ctx, EventsSince, arg.TenantID, arg.Since)
+func (q *Queries) EventsSince(ctx context.Context, tenantID id.UUID, since time.Time) (int64, error) {
+	row := q.db.QueryRow(ctx, EventsSince, tenantID, since)
 	var events int64
 	err := row.Scan(&events)
 	return events, err
@@ -64,11 +59,6 @@ GROUP BY t.id, t.settings
 HAVING sum(b.events) > 0
 `
 
-type MonthsEventsParams struct {
-	Since     time.Time
-	Everybody bool
-}
-
 type MonthsEventsRow struct {
 	ID       id.UUID
 	Settings json.RawMessage
@@ -77,8 +67,8 @@ type MonthsEventsRow struct {
 
 // Tenants' events since a day, as far as they are folded: the last seconds are missing. Only tenants that the
 // platform's settings or their own can limit.
-func (q *Queries) MonthsEvents(ctx context.Context, arg MonthsEventsParams) ([]MonthsEventsRow, error) {
-	rows, err := q.db.Query(ctx, MonthsEvents, arg.Since, arg.Everybody)
+func (q *Queries) MonthsEvents(ctx context.Context, since time.Time, everybody bool) ([]MonthsEventsRow, error) {
+	rows, err := q.db.Query(ctx, MonthsEvents, since, everybody)
 	if err != nil {
 		return nil, err
 	}

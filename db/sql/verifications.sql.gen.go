@@ -54,13 +54,8 @@ WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
 ORDER BY endpoint_id, id DESC
 `
 
-type LatestVerificationsParams struct {
-	TenantID  id.UUID
-	Endpoints []id.UUID
-}
-
-func (q *Queries) LatestVerifications(ctx context.Context, arg LatestVerificationsParams) ([]Verification, error) {
-	rows, err := q.db.Query(ctx, LatestVerifications, arg.TenantID, arg.Endpoints)
+func (q *Queries) LatestVerifications(ctx context.Context, tenantID id.UUID, endpoints []id.UUID) ([]Verification, error) {
+	rows, err := q.db.Query(ctx, LatestVerifications, tenantID, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -97,13 +92,8 @@ UPDATE verifications SET state = 'superseded', done_at = now()
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state = 'pending'
 `
 
-type SupersedeVerificationsParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
 // Verifications: a row requests one, a job of the worker sends it.
-func (q *Queries) SupersedeVerifications(ctx context.Context, arg SupersedeVerificationsParams) error {
-	_, err := q.db.Exec(ctx, SupersedeVerifications, arg.TenantID, arg.EndpointID)
+func (q *Queries) SupersedeVerifications(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, SupersedeVerifications, tenantID, endpointID)
 	return err
 }

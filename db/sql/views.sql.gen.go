@@ -47,11 +47,6 @@ WHERE v.session_id = $1 AND v.tenant_id = $2 AND v.expires_at > now()
 FOR SHARE OF v
 `
 
-type FindViewParams struct {
-	SessionID id.UUID
-	TenantID  id.UUID
-}
-
 type FindViewRow struct {
 	OperatorView OperatorView
 	TenantName   string
@@ -59,8 +54,8 @@ type FindViewRow struct {
 }
 
 // The row is locked until the page is entered in the audit log: a view can't end in between.
-func (q *Queries) FindView(ctx context.Context, arg FindViewParams) (FindViewRow, error) {
-	row := q.db.QueryRow(ctx, FindView, arg.SessionID, arg.TenantID)
+func (q *Queries) FindView(ctx context.Context, sessionID id.UUID, tenantID id.UUID) (FindViewRow, error) {
+	row := q.db.QueryRow(ctx, FindView, sessionID, tenantID)
 	var i FindViewRow
 	err := row.Scan(
 		&i.OperatorView.SessionID,

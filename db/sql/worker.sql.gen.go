@@ -722,11 +722,6 @@ const LaneRevsOf = `-- name: LaneRevsOf :many
 SELECT endpoint_id, rev, held, deleted, drop_below, wait_epoch FROM lanes WHERE owner = $1::uuid AND endpoint_id = ANY($2::uuid[])
 `
 
-type LaneRevsOfParams struct {
-	Worker    id.UUID
-	Endpoints []id.UUID
-}
-
 type LaneRevsOfRow struct {
 	EndpointID id.UUID
 	Rev        int64
@@ -737,8 +732,8 @@ type LaneRevsOfRow struct {
 }
 
 // The same for lanes of a notification.
-func (q *Queries) LaneRevsOf(ctx context.Context, arg LaneRevsOfParams) ([]LaneRevsOfRow, error) {
-	rows, err := q.db.Query(ctx, LaneRevsOf, arg.Worker, arg.Endpoints)
+func (q *Queries) LaneRevsOf(ctx context.Context, worker id.UUID, endpoints []id.UUID) ([]LaneRevsOfRow, error) {
+	rows, err := q.db.Query(ctx, LaneRevsOf, worker, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -843,11 +838,6 @@ RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	coalesce(extract(epoch FROM least(l.look_at, l.not_before) - now()), 0)::double precision AS look_seconds, l.wait_epoch
 `
 
-type LeaseLanesParams struct {
-	Worker    id.UUID
-	Endpoints []id.UUID
-}
-
 type LeaseLanesRow struct {
 	EndpointID     id.UUID
 	TenantID       id.UUID
@@ -862,8 +852,8 @@ type LeaseLanesRow struct {
 }
 
 // Settings are read after it, so they are of this version of the tenant's routes or of a newer one.
-func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]LeaseLanesRow, error) {
-	rows, err := q.db.Query(ctx, LeaseLanes, arg.Worker, arg.Endpoints)
+func (q *Queries) LeaseLanes(ctx context.Context, worker id.UUID, endpoints []id.UUID) ([]LeaseLanesRow, error) {
+	rows, err := q.db.Query(ctx, LeaseLanes, worker, endpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -946,14 +936,9 @@ const LockSilentWorker = `-- name: LockSilentWorker :one
 SELECT id FROM workers WHERE id = $1 AND beat = $2 AND NOT dead FOR UPDATE
 `
 
-type LockSilentWorkerParams struct {
-	ID   id.UUID
-	Beat int64
-}
-
 // Waits for the recorder transactions that hold the row, so that none of them commits after its worker is dead.
-func (q *Queries) LockSilentWorker(ctx context.Context, arg LockSilentWorkerParams) (id.UUID, error) {
-	row := q.db.QueryRow(ctx, LockSilentWorker, arg.ID, arg.Beat)
+func (q *Queries) LockSilentWorker(ctx context.Context, iD id.UUID, beat int64) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, LockSilentWorker, iD, beat)
 	var id id.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -1076,19 +1061,14 @@ WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND h.state = 
 RETURNING q.endpoint_id, q.seq
 `
 
-type MakeKeysReadyParams struct {
-	Endpoints []id.UUID
-	Keys      []string
-}
-
 type MakeKeysReadyRow struct {
 	EndpointID id.UUID
 	Seq        int64
 }
 
 // The next row of each key whose head has ended.
-func (q *Queries) MakeKeysReady(ctx context.Context, arg MakeKeysReadyParams) ([]MakeKeysReadyRow, error) {
-	rows, err := q.db.Query(ctx, MakeKeysReady, arg.Endpoints, arg.Keys)
+func (q *Queries) MakeKeysReady(ctx context.Context, endpoints []id.UUID, keys []string) ([]MakeKeysReadyRow, error) {
+	rows, err := q.db.Query(ctx, MakeKeysReady, endpoints, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -1484,14 +1464,9 @@ const RegisterWorker = `-- name: RegisterWorker :exec
 INSERT INTO workers (id, name, beat_at) VALUES ($1, $2, now())
 `
 
-type RegisterWorkerParams struct {
-	ID   id.UUID
-	Name string
-}
-
 // A worker's statements about lanes and the queue, for all tenants, under the worker role.
-func (q *Queries) RegisterWorker(ctx context.Context, arg RegisterWorkerParams) error {
-	_, err := q.db.Exec(ctx, RegisterWorker, arg.ID, arg.Name)
+func (q *Queries) RegisterWorker(ctx context.Context, iD id.UUID, name string) error {
+	_, err := q.db.Exec(ctx, RegisterWorker, iD, name)
 	return err
 }
 

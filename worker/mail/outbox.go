@@ -101,7 +101,7 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 	}
 	var due []sql.ClaimMailsRow
 	err := o.DB.Worker(ctx, func(q *sql.Queries) (err error) {
-		due, err = q.ClaimMails(ctx, sql.ClaimMailsParams{Seconds: claimTime.Seconds(), Limit: claimMost})
+		due, err = q.ClaimMails(ctx, claimTime.Seconds(), claimMost)
 		return err
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func (o *Outbox) done(ctx context.Context, row sql.ClaimMailsRow, providerID, no
 func (o *Outbox) fail(ctx context.Context, row sql.ClaimMailsRow, detail string) {
 	o.Log.Error("a mail will not be sent", "mail", id.Mail.Format(row.ID), "kind", row.Kind, "tries", row.Tries, "error", detail)
 	o.write(ctx, row, "failed", func(ctx context.Context, q *sql.Queries) error {
-		_, err := q.MarkMailFailed(ctx, sql.MarkMailFailedParams{ID: row.ID, LastError: detail})
+		_, err := q.MarkMailFailed(ctx, detail, row.ID)
 		return err
 	})
 }
@@ -241,10 +241,7 @@ func (o *Outbox) tidy(ctx context.Context) error {
 		for _, state := range []string{"waiting", "failed"} {
 			o.size.WithLabelValues(state).Set(float64(byState[state]))
 		}
-		_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
-			Before: id.FirstAt(time.Now().Add(-keepTime)),
-			Limit:  tidyMost,
-		})
+		_, err = q.DropOldMails(ctx, id.FirstAt(time.Now().Add(-keepTime)), tidyMost)
 		return err
 	})
 }

@@ -116,7 +116,7 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 		if byAge, err = q.PendingByAge(ctx, incidents.Silent.Seconds()); err != nil {
 			return err
 		}
-		if conditions, err = q.CountConditions(ctx, sql.CountConditionsParams{SilentSeconds: incidents.Silent.Seconds()}); err != nil {
+		if conditions, err = q.CountConditions(ctx, nil, incidents.Silent.Seconds()); err != nil {
 			return err
 		}
 		if outbox, err = q.OutboxSize(ctx); err != nil {

@@ -85,7 +85,7 @@ func (m *Maintenance) dropDays(ctx context.Context, days []time.Time, cutoff, no
 		if _, err := q.ForgetLateDays(ctx, now); err != nil {
 			return err
 		}
-		list, err := q.KeptDays(ctx, sql.KeptDaysParams{Before: id.FirstAt(cutoff), Now: now})
+		list, err := q.KeptDays(ctx, id.FirstAt(cutoff), now)
 		for _, day := range list {
 			kept[day.Format(time.DateOnly)] = true
 		}
@@ -117,14 +117,13 @@ func (m *Maintenance) dropDay(ctx context.Context, day time.Time, since id.UUID,
 	}
 	before := id.FirstAt(end)
 	if err := m.db.Worker(ctx, func(q *sql.Queries) error {
-		if _, err := q.DropOldDeadLetters(ctx, sql.DropOldDeadLettersParams{Since: since, Before: before}); err != nil {
+		if _, err := q.DropOldDeadLetters(ctx, since, before); err != nil {
 			return err
 		}
-		if _, err := q.DropOldReplays(ctx, sql.DropOldReplaysParams{Since: since, Before: before}); err != nil {
+		if _, err := q.DropOldReplays(ctx, since, before); err != nil {
 			return err
 		}
-		canceled := sql.DropOldCancellationsParams{Since: since, Before: before}
-		if _, err := q.DropOldCancellations(ctx, canceled); err != nil {
+		if _, err := q.DropOldCancellations(ctx, since, before); err != nil {
 			return err
 		}
 		_, err := q.DropOldDiscrepancies(ctx, end)

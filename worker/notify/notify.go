@@ -156,10 +156,7 @@ func (n *Notifier) survive(ctx context.Context, err error, what string, tenant i
 func (n *Notifier) tidy(ctx context.Context) error {
 	return n.DB.Worker(ctx, func(q *sql.Queries) error {
 		before := time.Now().Add(-keepNotices)
-		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{
-			Before: id.FirstAt(before),
-			Limit:  tidyMost,
-		}); err != nil {
+		if _, err := q.DropOldNotices(ctx, id.FirstAt(before), tidyMost); err != nil {
 			return err
 		}
 		_, err := q.DropOldDigests(ctx, before)
