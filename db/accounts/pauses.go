@@ -99,7 +99,7 @@ func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason strin
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		row, err := q.EndPause(ctx, pauseID)
 		if db.IsNoRows(err) {
-			return ErrPauseEnded
+			return errPauseEnded
 		}
 		if was = pauseOf(row); err != nil {
 			return err
@@ -123,8 +123,8 @@ func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason strin
 	return was, err
 }
 
-// ErrPauseEnded is returned for a pause that has already ended.
-var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "Pause not found. It has already ended, or never existed.")
+// errPauseEnded is returned for a pause that has already ended.
+var errPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "Pause not found. It has already ended, or never existed.")
 
 // audited is the audit log's entry for a pause. If the pause concerns one tenant, the tenant sees it too.
 func audited(p show.Pause, action, reason string) db.Audited {
