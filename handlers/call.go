@@ -76,6 +76,7 @@ var pathKinds = map[string]id.Kind{
 	"inbox_request_id": id.Received,
 	"session_id":       id.Session,
 	TenantParam:        id.Tenant,
+	ConsoleTenantParam: id.Tenant,
 }
 
 // checkIDs returns ErrNotFound if a path has a text in the place of an id, except in the API: see ID.
@@ -92,7 +93,11 @@ func (c *Call) checkIDs() error {
 
 // PathID is the id in a path parameter, as ID reads it. A handler runs only with readable ids.
 func (c *Call) PathID(param string) id.UUID {
-	uuid, err := c.ID(pathKinds[param], param)
+	kind, known := pathKinds[param]
+	if !known {
+		panic("pathKinds lacks " + param)
+	}
+	uuid, err := c.ID(kind, param)
 	if err != nil {
 		return id.None
 	}

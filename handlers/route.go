@@ -65,6 +65,10 @@ func (a Access) page() bool { return a.Session || a.Operator }
 // TenantParam is the path parameter by which a platform key names the tenant.
 const TenantParam = "tenant_id"
 
+// ConsoleTenantParam is the path parameter that names a tenant in the console. It differs from the one that admits
+// members, because operators are members of no tenant.
+const ConsoleTenantParam = "id"
+
 // EndpointParam is the path parameter that names an endpoint.
 const EndpointParam = "endpoint_id"
 

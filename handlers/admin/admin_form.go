@@ -36,7 +36,7 @@ func readAdminForm(c *handlers.Call, least int) (w adminForm, err error) {
 // readTenantForm reads a form about the tenant in the path. It requires a reason, because the tenant sees the action
 // in its audit log.
 func readTenantForm(c *handlers.Call) (w adminForm, err error) {
-	tenantID := c.PathID(tenantParam)
+	tenantID := c.PathID(handlers.ConsoleTenantParam)
 	w, err = readAdminForm(c, 1)
 	w.tenant = tenantID
 	return w, err

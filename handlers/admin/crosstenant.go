@@ -105,7 +105,7 @@ const attemptsShown = 50
 // showDelivery shows the history of a delivery. Requests and responses belong to the tenant. They are shown only in its
 // dashboard, where the audit log records the visit.
 func (a *admin) showDelivery(c *handlers.Call) error {
-	tenant := c.PathID(tenantParam)
+	tenant := c.PathID(handlers.ConsoleTenantParam)
 	deliveryID := c.PathID("delivery_id")
 	var v console.DeliveryView
 	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
@@ -165,7 +165,7 @@ func filterStatus(wrong map[string]string) int {
 
 // showEvent shows the deliveries of an event, without its data.
 func (a *admin) showEvent(c *handlers.Call) error {
-	tenant := c.PathID(tenantParam)
+	tenant := c.PathID(handlers.ConsoleTenantParam)
 	eventID := c.PathID("event_id")
 	var v console.EventView
 	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {

@@ -50,14 +50,14 @@ func (a *admin) routes() []handlers.Route {
 
 		page("GET", "/tenants", a.listTenants),
 		page("POST", "/tenants", a.createTenant),
-		page("GET", "/tenants/:"+tenantParam, a.showTenant),
-		page("POST", "/tenants/:"+tenantParam+"/suspend", a.suspendTenant),
-		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
-		page("POST", "/tenants/:"+tenantParam+"/limits", a.changeLimits),
-		page("POST", "/tenants/:"+tenantParam+"/export", a.exportTenant).Endless(),
-		page("POST", "/tenants/:"+tenantParam+"/delete", a.deleteTenant),
-		page("GET", "/tenants/:"+tenantParam+"/deliveries/:delivery_id", a.showDelivery),
-		page("GET", "/tenants/:"+tenantParam+"/events/:event_id", a.showEvent),
+		page("GET", "/tenants/:"+handlers.ConsoleTenantParam, a.showTenant),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/suspend", a.suspendTenant),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/resume", a.resumeTenant),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/limits", a.changeLimits),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/export", a.exportTenant).Endless(),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/delete", a.deleteTenant),
+		page("GET", "/tenants/:"+handlers.ConsoleTenantParam+"/deliveries/:delivery_id", a.showDelivery),
+		page("GET", "/tenants/:"+handlers.ConsoleTenantParam+"/events/:event_id", a.showEvent),
 		page("GET", "/deliveries", a.listDeliveries),
 		page("GET", "/events", a.listEvents),
 
@@ -69,7 +69,7 @@ func (a *admin) routes() []handlers.Route {
 		page("POST", "/keys", a.createKey),
 		page("POST", "/keys/:key_id/revoke", a.revokeKey),
 
-		page("POST", "/tenants/:"+tenantParam+"/view-as", a.beginView),
+		page("POST", "/tenants/:"+handlers.ConsoleTenantParam+"/view-as", a.beginView),
 		page("POST", "/view-as/act", a.actInView),
 		page("POST", "/view-as/end", a.endView),
 
@@ -85,17 +85,13 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/mail", a.listMails),
 		page("POST", "/mail/:mail_id/again", a.sendMailAgain),
 		page("GET", "/books", a.showLedger),
-		page("POST", "/books/:"+tenantParam+"/accept", a.acceptDiscrepancy),
+		page("POST", "/books/:"+handlers.ConsoleTenantParam+"/accept", a.acceptDiscrepancy),
 		page("GET", "/audit", a.listAudit),
 	}
 }
 
 // Root is the path of the console.
 const Root = "/console"
-
-// tenantParam names the tenant in a path. It differs from the parameter that admits members, because operators are
-// members of no tenant.
-const tenantParam = "id"
 
 const (
 	maxForm  = 16 << 10 // bounds the body of a form

@@ -119,7 +119,7 @@ const (
 )
 
 func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
-	tenantID := c.PathID(tenantParam)
+	tenantID := c.PathID(handlers.ConsoleTenantParam)
 	var t show.Tenant
 	var found []show.PlatformEndpoint
 	var books []show.Books
