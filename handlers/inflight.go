@@ -53,11 +53,11 @@ type sender = id.UUID
 
 func newBodies(b Bodies) (known, anonymous *Shares) {
 	known = NewShares(
-		Share{Most: or(b.Process, defaultBodies.Process), Err: errBodies},
-		Share{Most: or(b.Sender, defaultBodies.Sender), Err: errSenderBodies})
+		Share{Limit: or(b.Process, defaultBodies.Process), Err: errBodies},
+		Share{Limit: or(b.Sender, defaultBodies.Sender), Err: errSenderBodies})
 	anonymous = NewShares(
-		Share{Most: or(b.Anonymous, defaultBodies.Anonymous), Err: errBodies},
-		Share{Most: or(b.Network, defaultBodies.Network), Err: ErrNetwork})
+		Share{Limit: or(b.Anonymous, defaultBodies.Anonymous), Err: errBodies},
+		Share{Limit: or(b.Network, defaultBodies.Network), Err: ErrNetwork})
 	anonymous.Scarce = scarceShare
 	return known, anonymous
 }

@@ -10,8 +10,8 @@ import (
 
 // Share is how much of something can be in use, and the error beyond that.
 type Share struct {
-	Most int64
-	Err  error
+	Limit int64
+	Err   error
 }
 
 // scarceShare is which part of its share one user can have once half of everything is in use. So that the other half
@@ -37,21 +37,21 @@ func NewShares(all, each Share) *Shares {
 // Hold counts n more for a user, or returns the error of the share that they would exceed.
 func (s *Shares) Hold(who id.UUID, n int64) error {
 	used := s.used.Add(n)
-	if used > s.all.Most {
+	if used > s.all.Limit {
 		s.used.Add(-n)
 		return s.all.Err
 	}
-	most := s.each.Most
-	if s.Scarce > 0 && used > s.all.Most/2 {
-		most /= s.Scarce
+	limit := s.each.Limit
+	if s.Scarce > 0 && used > s.all.Limit/2 {
+		limit /= s.Scarce
 	}
 	s.mu.Lock()
 	held := s.by[who] + n
-	if held <= most {
+	if held <= limit {
 		s.by[who] = held
 	}
 	s.mu.Unlock()
-	if held > most {
+	if held > limit {
 		s.used.Add(-n)
 		return s.each.Err
 	}

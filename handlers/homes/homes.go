@@ -82,7 +82,7 @@ func New(c Config) *Router {
 		others: map[string]*peer{},
 		known:  newDirectory(c.Now),
 		asks:   make(chan struct{}, maxAsks),
-		askers: handlers.NewShares(handlers.Share{Most: maxWaiting, Err: errAsking}, handlers.Share{Most: maxAsking, Err: errAsking}),
+		askers: handlers.NewShares(handlers.Share{Limit: maxWaiting, Err: errAsking}, handlers.Share{Limit: maxAsking, Err: errAsking}),
 		used:   newPassages(c.Now),
 		sights: &sights{all: map[string]home.Seen{}},
 	}

@@ -72,9 +72,9 @@ func newPeer(h home.Home) *peer {
 		Home:    h,
 		emit:    transport(emitWithin),
 		any:     transport(anyWithin),
-		passing: handlers.NewShares(handlers.Share{Most: maxPassing, Err: errDown}, handlers.Share{Most: maxOfKey, Err: errDown}),
-		anonymous: handlers.NewShares(handlers.Share{Most: maxAnonymous, Err: errDown},
-			handlers.Share{Most: maxNetwork, Err: handlers.ErrNetwork}),
+		passing: handlers.NewShares(handlers.Share{Limit: maxPassing, Err: errDown}, handlers.Share{Limit: maxOfKey, Err: errDown}),
+		anonymous: handlers.NewShares(handlers.Share{Limit: maxAnonymous, Err: errDown},
+			handlers.Share{Limit: maxNetwork, Err: handlers.ErrNetwork}),
 	}
 	p.anonymous.Scarce = maxNetwork / 4
 	return p
