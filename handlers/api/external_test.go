@@ -191,5 +191,12 @@ func TestAnEventKeepsItsProducersID(t *testing.T) {
 	if list := w.do("GET", find, w.tenant("B").key, nil).want(200); !strings.Contains(string(list.Body), `"data":[]`) {
 		t.Errorf("another tenant finds %s", list.Body)
 	}
-	w.do("GET", "/api/v1/events?event_id=a.b", a.key, nil).problem(400, "event_id_malformed", "event_id")
+	w.do("GET", "/api/v1/events?event_id=a%20b", a.key, nil).problem(400, "event_id_malformed", "event_id")
+
+	// One that receivers don't see can have full stops.
+	unsent := w.do("POST", "/api/v1/events", a.key, `{"type":"a","data":1,"event_id":"a.b","send_event_id":false}`).want(202)
+	found := w.do("GET", "/api/v1/events?event_id=a.b", a.key, nil).want(200)
+	if !strings.Contains(string(found.Body), unsent.text("id")) || !strings.Contains(string(found.Body), `"send_event_id":false`) {
+		t.Errorf("an id that is not sent finds %s", found.Body)
+	}
 }
