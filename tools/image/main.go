@@ -1,7 +1,7 @@
 // Command image writes Posthorn's container image without a container engine: the static binary for each platform,
 // the certificates of public authorities, and nothing else. The same sources give the same bytes.
 //
-//	image -out bin/image linux/amd64=path linux/arm64=path
+//	image -out bin/image -time 1767225600 -revision 54ae91f linux/amd64=path linux/arm64=path
 //
 // It writes an OCI layout with one index of all platforms, and one archive per platform that `docker load` and
 // `podman load` read.
@@ -34,17 +34,31 @@ import (
 // The image runs as this user, which owns nothing but its data directory.
 const user = 65532
 
+// image is what the images of all platforms have in common.
+type image struct {
+	version  string
+	revision string    // the commit; empty: unknown
+	source   string    // where the sources are; empty: unknown
+	at       time.Time // of the commit
+}
+
 func main() {
 	log.SetFlags(0)
+	var i image
 	out := flag.String("out", "bin/image", "folder of the result; it is replaced")
-	version := flag.String("version", "dev", "version in the labels and the tag")
+	flag.StringVar(&i.version, "version", "dev", "version in the labels and the tag")
+	flag.StringVar(&i.revision, "revision", "", "commit in the labels")
+	flag.StringVar(&i.source, "source", "", "URL of the sources in the labels")
+	seconds := flag.Int64("time", 0, "time of the commit, seconds since 1970")
 	flag.Parse()
-	if err := run(*out, *version, flag.Args()); err != nil {
+	i.at = time.Unix(*seconds, 0).UTC()
+	if err := i.write(*out, flag.Args()); err != nil {
 		log.Fatal("image: ", err)
 	}
 }
 
-func run(out, version string, binaries []string) error {
+// write writes an archive for each binary, and a layout of all of them.
+func (i image) write(out string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("give at least one binary, such as linux/amd64=bin/posthorn")
 	}
@@ -52,7 +66,7 @@ func run(out, version string, binaries []string) error {
 		return err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	tag, err := name.NewTag("posthorn:" + version)
+	tag, err := name.NewTag("posthorn:" + i.version)
 	if err != nil {
 		return err
 	}
@@ -65,33 +79,56 @@ func run(out, version string, binaries []string) error {
 		if err != nil {
 			return err
 		}
-		image, err := build(*platform, path, version)
+		built, err := i.build(*platform, path)
 		if err != nil {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add:        image,
+			Add:        built,
 			Descriptor: v1.Descriptor{Platform: platform},
 		})
 		if err := os.MkdirAll(out, 0o755); err != nil {
 			return err
 		}
 		archive := filepath.Join(out, "posthorn-"+strings.ReplaceAll(platformName, "/", "-")+".tar")
-		if err := tarball.WriteToFile(archive, tag, image); err != nil {
+		if err := tarball.WriteToFile(archive, tag, built); err != nil {
 			return err
 		}
-		digest, err := image.Digest()
+		digest, err := built.Digest()
 		if err != nil {
 			return err
 		}
 		fmt.Println(archive, digest)
 	}
-	_, err = layout.Write(filepath.Join(out, "oci"), index)
+	// Registries and scanners read the annotations of the index, engines the labels of the configuration.
+	annotated, ok := mutate.Annotations(index, i.labels()).(v1.ImageIndex)
+	if !ok {
+		return errors.New("the index can't be annotated")
+	}
+	_, err = layout.Write(filepath.Join(out, "oci"), annotated)
 	return err
 }
 
-func build(platform v1.Platform, path, version string) (v1.Image, error) {
-	files, err := files(path)
+// labels say what the image is, in the names of the OCI image specification.
+func (i image) labels() map[string]string {
+	labels := map[string]string{
+		"org.opencontainers.image.title":       "Posthorn",
+		"org.opencontainers.image.version":     i.version,
+		"org.opencontainers.image.description": "Multi-tenant webhook delivery over PostgreSQL",
+		"org.opencontainers.image.vendor":      "Posthorn",
+		"org.opencontainers.image.created":     i.at.Format(time.RFC3339),
+	}
+	if i.revision != "" {
+		labels["org.opencontainers.image.revision"] = i.revision
+	}
+	if i.source != "" {
+		labels["org.opencontainers.image.source"] = i.source
+	}
+	return labels
+}
+
+func (i image) build(platform v1.Platform, path string) (v1.Image, error) {
+	files, err := i.files(path)
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +138,21 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
-		types.OCIConfigJSON), layer)
+	plain := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	built, err := mutate.AppendLayers(plain, layer)
 	if err != nil {
 		return nil, err
 	}
-	return mutate.ConfigFile(image, &v1.ConfigFile{
+	return mutate.ConfigFile(built, &v1.ConfigFile{
 		Architecture: platform.Architecture,
 		OS:           platform.OS,
 		Variant:      platform.Variant,
-		RootFS:       v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
+		Created:      v1.Time{Time: i.at},
+		History: []v1.History{{
+			Created:   v1.Time{Time: i.at},
+			CreatedBy: "make image",
+		}},
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: diffIDs(layer)},
 		Config: v1.Config{
 			User:         fmt.Sprintf("%d:%d", user, user),
 			Entrypoint:   []string{"/posthorn"},
@@ -126,11 +168,7 @@ func build(platform v1.Platform, path, version string) (v1.Image, error) {
 				StartPeriod: time.Minute,
 				Retries:     3,
 			},
-			Labels: map[string]string{
-				"org.opencontainers.image.title":       "Posthorn",
-				"org.opencontainers.image.version":     version,
-				"org.opencontainers.image.description": "Multi-tenant webhook delivery over PostgreSQL",
-			},
+			Labels: i.labels(),
 		},
 	})
 }
@@ -143,8 +181,8 @@ func diffIDs(layer v1.Layer) []v1.Hash {
 	return []v1.Hash{id}
 }
 
-// files is the image's only layer as a tar: directories, then files, all of one time.
-func files(binary string) ([]byte, error) {
+// files is the image's only layer as a tar: directories, then files, all of the commit's time.
+func (i image) files(binary string) ([]byte, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -182,7 +220,7 @@ func files(binary string) ([]byte, error) {
 			Uid:      e.uid,
 			Gid:      e.uid,
 			Size:     int64(len(e.text)),
-			ModTime:  time.Unix(0, 0),
+			ModTime:  i.at,
 			Format:   tar.FormatPAX,
 			Typeflag: tar.TypeReg,
 		}
@@ -196,5 +234,9 @@ func files(binary string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return b.Bytes(), w.Close()
+	// Close writes the end of the archive, without which tar rejects it.
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
