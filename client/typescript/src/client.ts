@@ -1,3 +1,4 @@
+import {randomUUID} from 'node:crypto'; // Node 18 has no global crypto
 import {errorOf, PosthornBatchError, PosthornConnectionError, PosthornError} from './errors.js';
 import {rows} from './operations.gen.js';
 import type {components, operations} from './schema.gen.js';
@@ -8,8 +9,9 @@ type Schemas = components['schemas'];
 export type Schema<Name extends keyof Schemas> = Schemas[Name];
 
 type Content<T> = T extends {content: {'application/json': infer Body}} ? Body : never;
+// A place without parameters is `never` or `undefined`, by the compiler's settings; a conditional type of a bare `never` is `never`.
 type Parameters<Op, Place extends string> =
-  Op extends {parameters: infer P} ? (P extends {[K in Place]?: infer V} ? (V extends object ? V : {}) : {}) : {};
+  Op extends {parameters: infer P} ? (P extends {[K in Place]?: infer V} ? ([V] extends [never] ? {} : V extends object ? V : {}) : {}) : {};
 type Body<Op> =
   Op extends {requestBody: infer B} ? {body: Content<B>} :
   Op extends {requestBody?: infer B} ? (Exclude<B, undefined> extends never ? {} : {body?: Content<Exclude<B, undefined>>}) : {};
@@ -29,7 +31,7 @@ export type Output<Name extends keyof operations> =
 
 /** Settings of one call. */
 export interface CallOptions {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** Every operation of the API, by its operationId. */
@@ -45,17 +47,17 @@ export interface Options {
   /** API key: a tenant's key (`phk_...`) or a platform key (`php_...`). */
   key: string;
   /** The tenant to act within, for a platform key. */
-  tenant?: string;
+  tenant?: string | undefined;
   /** How often a request is repeated at most. Default 5; 0 for never. */
-  retries?: number;
+  retries?: number | undefined;
   /** The longest pause between two tries, in milliseconds. Default 30,000. */
-  maxPause?: number;
+  maxPause?: number | undefined;
   /** The time limit of one try, in milliseconds. Default 30,000. Streams have no limit. */
-  timeout?: number;
+  timeout?: number | undefined;
   /** Your program's name and version, sent before the SDK's own. */
-  userAgent?: string;
+  userAgent?: string | undefined;
   /** Replaces the global `fetch`. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 interface Row {
@@ -207,7 +209,7 @@ class Base {
         const error = await errorOf(response);
         failure = error;
         again = error.retryAfter * 1000 <= maxPause &&
-          (response.status === 429 || safe && [502, 503, 504].includes(response.status));
+          (response.status === 429 || safe && [500, 502, 503, 504].includes(response.status));
         pause = Math.max(pause, error.retryAfter * 1000);
       } catch (cause) {
         if (signal?.aborted) throw signal.reason;
@@ -226,7 +228,7 @@ export type Posthorn = Base & Operations;
 export const Posthorn: new (options: Options) => Posthorn = Base as unknown as new (options: Options) => Posthorn;
 
 function withKey<T extends {idempotency_key?: string | undefined}>(event: T): T {
-  return event.idempotency_key ? event : {...event, idempotency_key: `sdk_${globalThis.crypto.randomUUID()}`};
+  return event.idempotency_key ? event : {...event, idempotency_key: `sdk_${randomUUID()}`};
 }
 
 /** One segment of a path. An empty one, or one of dots, would name another path. */

@@ -4,9 +4,9 @@ import type {IncomingMessage, ServerResponse} from 'node:http';
 /** Settings of the handler. */
 export interface HandlerOptions extends VerifierOptions {
   /** The largest body that is read, in bytes. Default 2 MiB. */
-  maxBody?: number;
+  maxBody?: number | undefined;
   /** Is called for a request that is rejected. Default: nothing. */
-  onRejected?: (error: SignatureError) => void;
+  onRejected?: ((error: SignatureError) => void) | undefined;
 }
 
 /**

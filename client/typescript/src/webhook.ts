@@ -50,17 +50,17 @@ export interface VerifierOptions {
   /** The endpoint's secret, or several: during a rotation, list the old and the new one. */
   secret: string | string[];
   /** Default `standard`. */
-  format?: Format;
+  format?: Format | undefined;
   /** The endpoint's header prefix. Default `Webhook`. */
-  prefix?: string;
+  prefix?: string | undefined;
   /** In place of `format` and `prefix`. */
-  preset?: Preset;
+  preset?: Preset | undefined;
   /** The endpoint's `wire` setting, as the API shows it. */
-  wire?: Wire;
+  wire?: Wire | undefined;
   /** How far the signature's time can be from this machine's clock, in seconds. Default 300; negative: any time. */
-  tolerance?: number;
+  tolerance?: number | undefined;
   /** The current time in milliseconds. Default `Date.now`. */
-  now?: () => number;
+  now?: (() => number) | undefined;
 }
 
 /** A verified delivery. Fields that the endpoint's format does not carry are empty. */
