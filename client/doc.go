@@ -22,9 +22,9 @@
 //
 // # Retries
 //
-// Reads and emissions are retried after a 429, 502, 503, or 504 and after a network error: at most five times, unless
-// [WithRetries] says otherwise, with growing pauses, and not before the time in Retry-After. Other requests are retried
-// only if the first one can't have had an effect: after a 429, and if no connection was established.
+// Reads and emissions are retried after a 429, 500, 502, 503, or 504 and after a network error: at most five times,
+// unless [WithRetries] says otherwise, with growing pauses, and not before the time in Retry-After. Other requests are
+// retried only if the first one can't have had an effect: after a 429, and if no connection was established.
 //
 // # Receive webhooks
 //

@@ -231,7 +231,7 @@ func (c *Client) again(r *request, err error, try int) (time.Duration, bool) {
 	switch refused.Status {
 	case http.StatusTooManyRequests:
 		return pause, true // rejected before anything happened
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return pause, r.safe
 	}
 	return 0, false

@@ -320,7 +320,9 @@ func TestWhatMayHaveHappenedIsNotRepeated(t *testing.T) {
 	}{
 		{"a read after 503", 503, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 4},
 		{"a read after 404", 404, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 1},
-		{"a read after 500", 500, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 1},
+		{"a read after 500", 500, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 4},
+		{"a change after 500", 500, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 1},
+		{"an emission after 500", 500, func(c *client.Client) error { _, err := c.Emit(t.Context(), client.Emission{}); return err }, 4},
 		{"a change after 503", 503, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 1},
 		{"a change after 429", 429, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 4},
 		{"an emission after 504", 504, func(c *client.Client) error { _, err := c.Emit(t.Context(), client.Emission{}); return err }, 4},

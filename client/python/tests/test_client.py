@@ -43,6 +43,13 @@ def test_an_emission_without_a_key_gets_one_and_keeps_it_when_it_is_repeated():
     assert server.requests[0].url.path == "/api/v1/events"
 
 
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_what_has_a_key_is_repeated_after_an_error_of_the_server(status):
+    server = Server((status, problem(status, "internal"), {}), (202, {"id": "evt_1"}, {}))
+    assert server.client().emit({"type": "order.completed", "data": {}})["id"] == "evt_1"
+    assert server.body(0) == server.body(1)
+
+
 def test_an_error_has_its_code_fields_and_request_id():
     server = Server((400, problem(400, "invalid", errors=[{"field": "url", "code": "url_scheme", "detail": "Use https."}]), {}))
     with pytest.raises(APIError) as raised:

@@ -69,7 +69,7 @@ class _Settings:
             return pause if safe or isinstance(error.__cause__, (httpx.ConnectError, httpx.ConnectTimeout)) else None
         if error.retry_after > self.max_pause:
             return None
-        if error.status == 429 or safe and error.status in (502, 503, 504):
+        if error.status == 429 or safe and error.status in (500, 502, 503, 504):
             return max(pause, float(error.retry_after))
         return None
 
