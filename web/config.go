@@ -66,6 +66,7 @@ type Config struct {
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn, or error"`
 	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; default: text on a terminal, otherwise json"` // empty: text on a terminal, else JSON
 	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"name that operators see; default: the host's name"`
+	ShutdownDelay     time.Duration `env:"POSTHORN_SHUTDOWN_DELAY" envDefault:"0s" help:"how long a stop goes on accepting connections while /readyz says stopping, so that load balancers notice"`
 	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for requests in flight"`
 	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"maximum MiB of request bodies in memory; requests beyond it get 503"`
 	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"maximum MiB of these for one tenant, platform key, or person"`
@@ -74,6 +75,8 @@ type Config struct {
 	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"URL for OpenTelemetry traces (OTLP over HTTP), such as http://collector:4318; default: no traces"`
 	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers of its requests, separated by commas: Authorization=Bearer abc"`
 	TracesRatio       float64       `env:"POSTHORN_TRACES_RATIO" envDefault:"0.1" help:"fraction of traces to record, from 0 to 1, unless the producer has decided"`
+	ServiceName       string        `env:"OTEL_SERVICE_NAME" help:"service.name of the traces; default: posthorn, posthorn-web, or posthorn-worker"`
+	ServiceAttributes string        `env:"OTEL_RESOURCE_ATTRIBUTES" help:"further attributes of the traces' resource, separated by commas: deployment.environment.name=eu"`
 	Home              string        `env:"POSTHORN_HOME" help:"name of this home, if several installations share the tenants: eu1"`
 	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, separated by commas: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
 	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"secret for requests between homes: at least 32 characters, the same in all homes"`
@@ -412,6 +415,9 @@ func (c *Config) checkProcess(report reporter) {
 		report("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
 	}
 	c.checkBodies(report)
+	if c.ShutdownDelay < 0 || c.ShutdownDelay > time.Minute {
+		report("POSTHORN_SHUTDOWN_DELAY", "is %s. Write a time from 0s to 1m.", c.ShutdownDelay)
+	}
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
 		report("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
 	}

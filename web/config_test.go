@@ -101,6 +101,7 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		"log level":                   {[]string{"POSTHORN_LOG_LEVEL=loud"}, "POSTHORN_LOG_LEVEL", "debug"},
 		"log format":                  {[]string{"POSTHORN_LOG_FORMAT=xml"}, "POSTHORN_LOG_FORMAT", "json"},
 		"grace without unit":          {[]string{"POSTHORN_SHUTDOWN_GRACE=20"}, "POSTHORN_SHUTDOWN_GRACE", "20s"},
+		"delay of an hour":            {[]string{"POSTHORN_SHUTDOWN_DELAY=1h"}, "POSTHORN_SHUTDOWN_DELAY", "0s to 1m"},
 		"grace below zero":            {[]string{"POSTHORN_SHUTDOWN_GRACE=-1s"}, "POSTHORN_SHUTDOWN_GRACE", "1s to 1h"},
 		"body memory too small":       {[]string{"POSTHORN_BODY_MEMORY=8"}, "POSTHORN_BODY_MEMORY", "from 16"},
 		"body memory with a unit":     {[]string{"POSTHORN_BODY_MEMORY=64MiB"}, "POSTHORN_BODY_MEMORY", "whole number"},

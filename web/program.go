@@ -295,6 +295,9 @@ func (p *Program) Close() error {
 	if p.ready != nil {
 		p.ready.stop()
 	}
+	if p.web != nil {
+		p.drainer.linger(p.Config.ShutdownDelay)
+	}
 	p.stopStreams.Do(func() { close(p.closing) })
 	if p.web != nil {
 		p.drainer.drain(p.main)

@@ -24,6 +24,28 @@ app.kubernetes.io/component: {{ .part }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
+{{- /* Rejects a budget that no drain of a node could ever meet: dict "part" "web" "replicas" 2 "budget" .Values.web.podDisruptionBudget */ -}}
+{{- define "posthorn.checkBudget" -}}
+{{- if and (hasKey .budget "minAvailable") (hasKey .budget "maxUnavailable") }}
+{{- fail (printf "%s.podDisruptionBudget has minAvailable and maxUnavailable. Set one of them to null." .part) }}
+{{- end }}
+{{- if hasKey .budget "minAvailable" }}
+{{- $least := toString .budget.minAvailable }}
+{{- $stay := atoi (trimSuffix "%" $least) }}
+{{- if hasSuffix "%" $least }}
+{{- $stay = div (add (mul .replicas $stay) 99) 100 }}
+{{- end }}
+{{- if ge (int $stay) .replicas }}
+{{- fail (printf "%s.podDisruptionBudget.minAvailable is %s and there are %d replicas, so no node could be drained. Set it lower, or podDisruptionBudget to null." .part $least .replicas) }}
+{{- end }}
+{{- end }}
+{{- if hasKey .budget "maxUnavailable" }}
+{{- if eq (atoi (trimSuffix "%" (toString .budget.maxUnavailable))) 0 }}
+{{- fail (printf "%s.podDisruptionBudget.maxUnavailable is 0, so no node could be drained. Set 1, or podDisruptionBudget to null." .part) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "posthorn.security" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -41,6 +63,7 @@ env:
   - {name: POSTHORN_ADDR, value: "0.0.0.0:8080"}
   - {name: POSTHORN_METRICS_ADDR, value: "0.0.0.0:9090"}
   - {name: POSTHORN_BASE_URL, value: {{ required "Set baseURL to the public address, such as https://posthorn.example.com." .Values.baseURL | quote }}}
+  - {name: POSTHORN_SHUTDOWN_DELAY, value: "{{ .Values.web.shutdownDelay }}s"}
   - {name: POSTHORN_SHUTDOWN_GRACE, value: "{{ .Values.worker.shutdownGrace }}s"}
 {{- range $name, $value := .Values.env }}
   - {name: {{ $name }}, value: {{ $value | toString | quote }}}
@@ -80,7 +103,7 @@ spec:
       automountServiceAccountToken: false
       securityContext: {fsGroup: 65532}
       enableServiceLinks: false # their variables look like Posthorn's own
-      terminationGracePeriodSeconds: {{ add $root.Values.worker.shutdownGrace 40 }}
+      terminationGracePeriodSeconds: {{ add $root.Values.web.shutdownDelay $root.Values.worker.shutdownGrace 40 }}
       {{- with $root.Values.imagePullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}
