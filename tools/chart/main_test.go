@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -88,7 +90,7 @@ var (
 	most  = map[string]any{
 		"baseURL": "https://posthorn.example.com",
 		"secret":  map[string]any{"POSTHORN_DATABASE_URL": "postgres://x", "POSTHORN_MASTER_KEY": "k"},
-		"env":     map[string]any{"POSTHORN_TRUSTED_PROXIES": "10.0.0.0/8"},
+		"env":     map[string]any{"POSTHORN_TRUSTED_PROXIES": "10.0.0.0/8", "POSTHORN_EGRESS_NAT64": "2001:db8::/96", "OTEL_SERVICE_NAME": "hooks"},
 		"worker":  map[string]any{"autoscaling": map[string]any{"enabled": true}},
 		"ingress": map[string]any{
 			"enabled":     true,
@@ -101,6 +103,10 @@ var (
 			"enabled":     true,
 			"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}},
 			"databaseTo":  []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.1.2.3/32"}}},
+			"egress": []any{map[string]any{
+				"to":    []any{map[string]any{"ipBlock": map[string]any{"cidr": "10.9.8.0/24"}}},
+				"ports": []any{map[string]any{"port": 4318}},
+			}},
 		},
 		"podAnnotations":   map[string]any{"c": "d"},
 		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
@@ -174,16 +180,127 @@ func TestValuesThatCannotWorkAreRejectedWithWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	budget := func(part string, replicas int, budget map[string]any) map[string]any {
+		return map[string]any{
+			"baseURL":        "https://posthorn.example.com",
+			"existingSecret": "hooks",
+			part:             map[string]any{"replicas": replicas, "podDisruptionBudget": budget},
+		}
+	}
 	for want, values := range map[string]map[string]any{
-		"baseURL":            {"existingSecret": "hooks"},
-		"Set existingSecret": {"baseURL": "https://posthorn.example.com"},
-		"replica":            {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "web": map[string]any{"replica": 3}},
-		"POSTHORN_":          {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "env": map[string]any{"PORT": "1"}},
-		"/replicas":          {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "web": map[string]any{"replicas": 0}},
+		"web.podDisruptionBudget.minAvailable is 2 and there are 2":       budget("web", 2, map[string]any{"minAvailable": 2}),
+		"worker.podDisruptionBudget.minAvailable is 5 and there are 2":    budget("worker", 2, map[string]any{"minAvailable": 5}),
+		"worker.podDisruptionBudget.minAvailable is 51% and there are 2":  budget("worker", 2, map[string]any{"minAvailable": "51%"}),
+		"worker.podDisruptionBudget.minAvailable is 100% and there are 9": budget("worker", 9, map[string]any{"minAvailable": "100%"}),
+		"web.podDisruptionBudget.maxUnavailable is 0":                     budget("web", 3, map[string]any{"minAvailable": nil, "maxUnavailable": 0}),
+		"minAvailable and maxUnavailable":                                 budget("web", 3, map[string]any{"maxUnavailable": 1}),
+		"podDisruptionBudget":                                             budget("web", 3, map[string]any{"minAvailable": "x"}),
+		"baseURL":                                                         {"existingSecret": "hooks"},
+		"Set existingSecret":                                              {"baseURL": "https://posthorn.example.com"},
+		"replica":                                                         {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "web": map[string]any{"replica": 3}},
+		"POSTHORN_":                                                       {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "env": map[string]any{"PORT": "1"}},
+		"/replicas":                                                       {"baseURL": "https://posthorn.example.com", "existingSecret": "hooks", "web": map[string]any{"replicas": 0}},
 	} {
 		if _, err := render(c, values, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
+	}
+}
+
+// A budget is left out where nothing could meet it, and can be turned off.
+func TestABudgetLeavesADrainOfANodePossible(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		values map[string]any
+		want   map[string]string // minAvailable and maxUnavailable of each part's budget
+	}{
+		{"as it comes", nil, map[string]string{"web": "1 ", "worker": "1 "}},
+		{"one web process", map[string]any{"web": map[string]any{"replicas": 1}}, map[string]string{"worker": "1 "}},
+		{"no budget", map[string]any{"web": map[string]any{"podDisruptionBudget": nil}}, map[string]string{"worker": "1 "}},
+		{"the other field", map[string]any{"web": map[string]any{"podDisruptionBudget": map[string]any{"minAvailable": nil, "maxUnavailable": "25%"}}}, map[string]string{"web": " 25%", "worker": "1 "}},
+		{"an autoscaler's least", map[string]any{"worker": map[string]any{"replicas": 9, "autoscaling": map[string]any{"enabled": true, "minReplicas": 1}}}, map[string]string{"web": "1 "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			values := maps.Clone(least)
+			maps.Copy(values, c.values)
+			got := map[string]string{}
+			for _, each := range objects(t, values, false)["PodDisruptionBudget"] {
+				b := each.(*policyv1.PodDisruptionBudget)
+				text := " "
+				if b.Spec.MinAvailable != nil {
+					text = b.Spec.MinAvailable.String() + text
+				}
+				if b.Spec.MaxUnavailable != nil {
+					text += b.Spec.MaxUnavailable.String()
+				}
+				got[b.Spec.Selector.MatchLabels["app.kubernetes.io/component"]] = text
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("budgets %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A collector, a relay or a provider in the cluster is reachable where the operator says so, from both parts.
+func TestTheNetworkPolicyTakesFurtherRules(t *testing.T) {
+	t.Parallel()
+	for _, each := range objects(t, most, true)["NetworkPolicy"] {
+		policy := each.(*networkingv1.NetworkPolicy)
+		last := policy.Spec.Egress[len(policy.Spec.Egress)-1]
+		if last.To[0].IPBlock.CIDR != "10.9.8.0/24" || last.Ports[0].Port.IntValue() != 4318 {
+			t.Errorf("%s ends with %+v", policy.Name, last)
+		}
+	}
+}
+
+// Kubernetes takes a pod out of its services while the pod stops. Connections that arrive until then are accepted.
+func TestAStopIsGivenTimeForItsDelayAndItsDeliveries(t *testing.T) {
+	t.Parallel()
+	values := maps.Clone(least)
+	values["web"], values["worker"] = map[string]any{"shutdownDelay": 7}, map[string]any{"shutdownGrace": 90}
+	for _, each := range objects(t, values, false)["Deployment"] {
+		spec := each.(*appsv1.Deployment).Spec.Template.Spec
+		if grace := *spec.TerminationGracePeriodSeconds; grace <= 97 {
+			t.Errorf("a pod has %d seconds to stop", grace)
+		}
+		if !slices.Contains(spec.Containers[0].Env, corev1.EnvVar{Name: "POSTHORN_SHUTDOWN_DELAY", Value: "7s"}) {
+			t.Errorf("variables %v", spec.Containers[0].Env)
+		}
+	}
+}
+
+// helm itself is not the engine of these tests: it reads the archive, merges values, and lints.
+func TestHelmTakesThePackedChart(t *testing.T) {
+	t.Parallel()
+	helm, err := exec.LookPath("helm")
+	if err != nil {
+		t.Skip("SKIPPED: helm is not installed")
+	}
+	archive, err := pack(chartDir, t.TempDir(), "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := []string{"--set", "baseURL=https://posthorn.example.com", "--set", "existingSecret=posthorn"}
+	run := func(args ...string) (string, error) {
+		args = append(args, values...)
+		out, err := exec.CommandContext(t.Context(), helm, args...).CombinedOutput()
+		return string(out), err
+	}
+	if said, err := run("lint", "--strict", archive); err != nil {
+		t.Errorf("helm lint: %v\n%s", err, said)
+	}
+	for _, version := range []string{"1.27.0", "1.33.0"} {
+		said, err := run("template", "hooks", archive, "--kube-version", version, "--set", "networkPolicy.enabled=true",
+			"--set-json", `networkPolicy.egress=[{"to":[{"ipBlock":{"cidr":"10.9.8.0/24"}}]}]`)
+		if err != nil || strings.Count(said, "cidr: 10.9.8.0/24") != 2 || !strings.Contains(said, "image: posthorn:v1.2.3") {
+			t.Errorf("helm template for %s: %v\n%s", version, err, said)
+		}
+	}
+	if said, err := run("template", "hooks", archive, "--set", "worker.podDisruptionBudget.minAvailable=5"); err == nil || !strings.Contains(said, "no node could be drained") {
+		t.Errorf("a budget that blocks every drain: %v\n%s", err, said)
 	}
 }
 
