@@ -138,6 +138,9 @@ func hint(text string) string {
 	return end
 }
 
+// CanBe reports whether a hint can be that of a secret. One that is empty says nothing.
+func CanBe(secret, shown string) bool { return shown == "" || hint(secret) == shown }
+
 // CheckFormat says whether a secret that signs now can sign in another format.
 func CheckFormat(w signature.Wire, s Secret) error {
 	_, err := w.ParseKey(s.Text)

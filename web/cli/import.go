@@ -82,12 +82,13 @@ func (c importCommand) print(e *Env, done []client.ImportResult) {
 
 // moveFlags are the flags of every command that copies what another sender's server holds.
 type moveFlags struct {
-	JSON     bool      `help:"Print JSON for a program."`
-	Verified bool      `help:"The endpoints are in use: they are active immediately, without a verification."`
-	CutOver  time.Time `placeholder:"TIME" help:"Before this time endpoints are created paused and drop what is emitted. After it, each tenant's endpoints are disabled there and resumed here. Needs --verified."`
-	Back     bool      `help:"Undo the cut-over: pause here, and enable there, what the cut-over moved."`
-	Secrets  string    `placeholder:"FILE" help:"A JSON object of the secrets that the other server does not show, by the endpoint's id there."`
-	DryRun   bool      `help:"Say what would be made of each endpoint, and do nothing."`
+	JSON        bool      `help:"Print JSON for a program."`
+	Verified    bool      `help:"The endpoints are in use: they are active immediately, without a verification."`
+	CutOver     time.Time `placeholder:"TIME" help:"Before this time endpoints are created paused and drop what is emitted. After it, each tenant's endpoints are disabled there and resumed here. Needs --verified."`
+	Back        bool      `help:"Undo the cut-over: pause here, and enable there, what the cut-over moved."`
+	AcceptNotes bool      `help:"What could not be copied is no failure, and stops no cut-over."`
+	Secrets     string    `placeholder:"FILE" help:"A JSON object of the secrets that the other server does not show, by the endpoint's id there."`
+	DryRun      bool      `help:"Say what would be made of each endpoint, and do nothing."`
 }
 
 // ProvideClient makes a client without a tenant: it acts in each that is copied.
@@ -109,6 +110,7 @@ func (f moveFlags) run(ctx context.Context, e *Env, sdk *client.Client, from imp
 		Verified: f.Verified,
 		CutOver:  f.CutOver,
 		Back:     f.Back,
+		Accept:   f.AcceptNotes,
 		Secrets:  secrets,
 		DryRun:   f.DryRun,
 		Now:      e.Now(),
@@ -137,14 +139,15 @@ func readSecrets(ctx context.Context, file string) (map[string]string, error) {
 
 type importSvixCommand struct {
 	moveFlags
-	URL   string   `required:"" placeholder:"URL" help:"The Svix server, such as https://api.eu.svix.com."`
-	Token string   `required:"" env:"SVIX_TOKEN" placeholder:"TOKEN" help:"Its token (or SVIX_TOKEN)."`
-	App   []string `placeholder:"UID" help:"Only these applications."`
+	URL        string   `required:"" placeholder:"URL" help:"The Svix server, such as https://api.eu.svix.com."`
+	Token      string   `required:"" env:"SVIX_TOKEN" placeholder:"TOKEN" help:"Its token (or SVIX_TOKEN)."`
+	App        []string `placeholder:"UID" help:"Only these applications."`
+	WhiteLabel bool     `help:"The server sends webhook-id, webhook-timestamp and webhook-signature in place of svix-*."`
 }
 
 // Run copies applications as tenants, by their uid.
 func (c importSvixCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	return c.run(ctx, e, sdk, importer.Svix(c.URL, c.Token), c.App)
+	return c.run(ctx, e, sdk, importer.Svix(c.URL, c.Token, c.WhiteLabel), c.App)
 }
 
 type importConvoyCommand struct {

@@ -88,10 +88,14 @@ func (s *Server) convoyEndpoint(owner, i int) any {
 		status = "paused"
 	}
 	secrets := []any{
-		map[string]any{"uid": "old", "value": "the old one", "expires_at": "2020-01-01T00:00:00Z"}, map[string]any{"uid": "new", "value": Secret(id), "expires_at": nil},
+		map[string]any{"uid": "old", "value": "the old one", "expires_at": "2020-01-01T00:00:00Z"}, map[string]any{"uid": "new", "value": s.Secret(id), "expires_at": nil},
 	}
 	if s.Hidden {
 		secrets = nil
+	}
+	rate, authentication := 50, map[string]any{"type": "api_key", "api_key": map[string]string{"header_name": "X-Key", "header_value": "k-" + id}}
+	if s.Bare {
+		rate, authentication = 0, nil
 	}
 	return map[string]any{
 		"uid":                 id,
@@ -104,9 +108,9 @@ func (s *Server) convoyEndpoint(owner, i int) any {
 		"description":         "",
 		"status":              status,
 		"http_timeout":        10,
-		"rate_limit":          50,
+		"rate_limit":          rate,
 		"rate_limit_duration": 10,
-		"authentication":      map[string]any{"type": "api_key", "api_key": map[string]string{"header_name": "X-Key", "header_value": "k-" + id}},
+		"authentication":      authentication,
 		"content_type":        "application/json",
 	}
 }

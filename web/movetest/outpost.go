@@ -1,6 +1,7 @@
 package movetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -69,16 +70,17 @@ func (s *Server) outpostTenants(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) destination(tenant, i int) any {
 	id := fmt.Sprintf("des_%d_%d", tenant, i)
+	headers, _ := json.Marshal(s.pairs("x-team", id)) // a map of strings cannot fail
 	d := map[string]any{
 		"id":                id,
 		"type":              "webhook",
 		"topics":            s.types(i),
 		"filter":            nil,
 		"disabled_at":       nil,
-		"metadata":          map[string]string{"n": strconv.Itoa(i)},
-		"config":            map[string]string{"url": s.url(tenant, i), "custom_headers": `{"x-team":"` + id + `"}`},
-		"credentials":       map[string]string{"secret": Secret(id)},
-		"delivery_metadata": map[string]string{"region": "eu"},
+		"metadata":          s.pairs("n", strconv.Itoa(i)),
+		"config":            map[string]string{"url": s.url(tenant, i), "custom_headers": string(headers)},
+		"credentials":       map[string]string{"secret": s.Secret(id)},
+		"delivery_metadata": s.pairs("region", "eu"),
 	}
 	if s.Hidden {
 		d["credentials"] = map[string]string{}

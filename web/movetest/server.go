@@ -41,6 +41,12 @@ type Server struct {
 	Steady bool
 	// Hidden says that secrets are not shown.
 	Hidden bool
+	// Rotated says that every endpoint has another secret, and Bare that endpoints have no headers, metadata, and rate.
+	Rotated, Bare bool
+	// Sensitive are the headers whose values Svix does not show. Rate and Metadata are those of its applications.
+	Sensitive []string
+	Rate      int
+	Metadata  map[string]string
 	// Types are the event types of the first endpoint; empty: those that the server has by itself.
 	Types []string
 
@@ -94,6 +100,22 @@ func (s *Server) Disable(endpoint string, off bool) {
 func Secret(endpoint string) string {
 	key := sha256.Sum256([]byte(endpoint))
 	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
+}
+
+// Secret is the secret that an endpoint has now.
+func (s *Server) Secret(endpoint string) string {
+	if s.Rotated {
+		return Secret(endpoint + ", rotated")
+	}
+	return Secret(endpoint)
+}
+
+// pairs are headers or metadata of an endpoint.
+func (s *Server) pairs(name, value string) map[string]string {
+	if s.Bare {
+		return map[string]string{}
+	}
+	return map[string]string{name: value}
 }
 
 func (s *Server) url(tenant, n int) string {

@@ -31,7 +31,11 @@ func (s *Server) svix(w http.ResponseWriter, r *http.Request) {
 		page(3, func(i int) any { return map[string]any{"name": fmt.Sprintf("type.n%d", i), "description": "A type"} })
 	case len(parts) == 1:
 		page(int(s.Tenants), func(i int) any {
-			return map[string]any{"id": fmt.Sprintf("app_%d", i), "uid": fmt.Sprintf("customer-%d", i), "name": fmt.Sprintf("Customer %d", i)}
+			app := map[string]any{"id": fmt.Sprintf("app_%d", i), "uid": fmt.Sprintf("customer-%d", i), "name": fmt.Sprintf("Customer %d", i), "metadata": s.Metadata}
+			if s.Rate > 0 {
+				app["throttleRate"] = s.Rate
+			}
+			return app
 		})
 	case r.Method == http.MethodPost && last == "msg":
 		s.svixMessage(w, r, number(parts[1]))
@@ -41,9 +45,9 @@ func (s *Server) svix(w http.ResponseWriter, r *http.Request) {
 	case last == "secret" && s.Hidden:
 		answer(w, map[string]string{"key": "whpk_" + strings.Repeat("A", 43) + "="})
 	case last == "secret":
-		answer(w, map[string]string{"key": Secret(parts[3])})
+		answer(w, map[string]string{"key": s.Secret(parts[3])})
 	case last == "headers":
-		answer(w, map[string]any{"headers": map[string]string{"X-Team": parts[3]}, "sensitive": []string{}})
+		answer(w, map[string]any{"headers": s.pairs("X-Team", parts[3]), "sensitive": append([]string{}, s.Sensitive...)})
 	case r.Method == http.MethodPatch && len(parts) == 4:
 		body := make([]byte, 100)
 		n, _ := r.Body.Read(body)
@@ -56,15 +60,19 @@ func (s *Server) svix(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) svixEndpoint(app, i int) any {
 	id := fmt.Sprintf("ep_%d_%d", app, i)
+	var rate any
+	if !s.Bare {
+		rate = 10 + i
+	}
 	return map[string]any{
 		"id":          id,
 		"url":         s.url(app, i),
 		"description": "",
-		"metadata":    map[string]string{"n": strconv.Itoa(i)},
+		"metadata":    s.pairs("n", strconv.Itoa(i)),
 		"version":     1,
 		"filterTypes": s.types(1),
 		"channels":    nil,
-		"rateLimit":   10 + i,
+		"rateLimit":   rate,
 		"disabled":    s.Disabled(id) || i == 2,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"posthorn/client"
+	"posthorn/domain/endpoint"
 	"posthorn/web/cli/desired"
 )
 
@@ -480,8 +481,7 @@ func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desire
 		return nil, err
 	}
 	for _, s := range page.Data {
-		if _, overlap := s.ExpiresAt.Get(); overlap != nil && s.Hint != "" &&
-			!strings.HasSuffix(strings.TrimRight(secret, "="), s.Hint) {
+		if _, overlap := s.ExpiresAt.Get(); overlap != nil && !endpoint.CanBe(secret, s.Hint) {
 			p.rotate[objectName(o)] = true
 		}
 	}

@@ -208,6 +208,7 @@ func (s *convoySender) endpoint(x convoyEndpoint) endpoint {
 	if x.RateLimit > 0 {
 		out.fields["rate_limit"] = max(1, x.RateLimit/max(x.RateLimitDuration, 1))
 	}
+	out.fields["custom_headers"], out.fields["sensitive_headers"] = map[string]string{}, []string{}
 	if a := x.Authentication; a != nil && a.APIKey != nil {
 		out.fields["custom_headers"] = map[string]string{a.APIKey.Name: a.APIKey.Value}
 		out.fields["sensitive_headers"] = []string{a.APIKey.Name}

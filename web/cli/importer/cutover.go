@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"posthorn/client"
@@ -48,8 +49,18 @@ func (m *move) state(fields map[string]any, x endpoint, here client.Endpoint) st
 		return "paused, as it is there"
 	case m.waits():
 		return "paused until the cut-over"
+	case m.stopped(x, here):
+		return "paused until nothing of it is open"
 	}
 	return "cut over"
+}
+
+// errOpen is why an endpoint is not cut over.
+const errOpen = Error("It was not cut over, since not all of it was copied. Do what its notes say and run this again, or give --accept-notes.")
+
+// stopped reports whether something of an endpoint has to be done by hand before its cut-over begins.
+func (m *move) stopped(x endpoint, here client.Endpoint) bool {
+	return len(x.notes) > 0 && !m.Accept && here.Metadata[cutOverMark] == ""
 }
 
 // eachHere does something to every endpoint that is here.
@@ -75,6 +86,10 @@ func (m *move) eachHere(
 			}
 		}
 		moved, err := do(ctx, t, x, e)
+		if errors.Is(err, errOpen) {
+			out.Problems = append(out.Problems, x.external+": "+err.Error())
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -93,6 +108,8 @@ func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoi
 		return false, err
 	case m.waits() || m.CutOver.IsZero() || e.Status != "paused":
 		return false, nil
+	case m.stopped(x, e):
+		return false, errOpen
 	case mark == "" && x.disabled:
 		return false, m.hold(ctx, tenant, e, "") // a person disabled it there: it stays paused here
 	case mark == "":

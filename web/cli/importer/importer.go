@@ -20,6 +20,7 @@ type Options struct {
 	Verified bool              // the endpoints are active immediately, without a verification
 	CutOver  time.Time         // when these endpoints take over; zero: no cut-over
 	Back     bool              // undo the cut-over
+	Accept   bool              // what could not be copied is no problem, and stops no cut-over
 	Secrets  map[string]string // by the endpoint's id there, of those that the other server does not show
 	DryRun   bool
 	Now      time.Time
@@ -49,6 +50,7 @@ type tenant struct {
 	id       string // there
 	external string // the external id that it gets here
 	title    string
+	notes    []string // what of it is not copied, and what to do about it
 }
 
 // endpoint is an endpoint of another sender.
@@ -57,8 +59,11 @@ type endpoint struct {
 	external string // the external id that it gets here
 	disabled bool
 	secret   string         // empty: the server does not show it
+	public   string         // of its key pair, where the server shows that alone
+	hidden   []string       // headers whose values the server does not show
 	fields   map[string]any // as an import takes it, but for secret and state; nil: it can't be copied
 	notes    []string       // settings that are not copied, and how to replace them
+	rotated  bool           // its secret was another here
 }
 
 // workers is how many tenants are copied side by side.
@@ -86,6 +91,8 @@ type Entry struct {
 	EventTypes []string `json:"receives,omitempty"`
 	State      string   `json:"state,omitempty"` // in which it is made: active, paused or unverified
 	Notes      []string `json:"notes,omitempty"`
+
+	rotated bool // its secret was another, which alone makes it updated
 }
 
 // move is an import under way.
@@ -149,14 +156,21 @@ func (m *move) copyTenant(ctx context.Context, t tenant, out *Result) error {
 		return err
 	}
 	out.EventTypes, out.Endpoints = len(m.types), len(found)
-	here := map[string]client.Endpoint{}
-	if !m.CutOver.IsZero() || m.Back || slices.ContainsFunc(found, func(x endpoint) bool { return x.disabled }) {
-		if here, err = m.endpointsHere(ctx, t.external); err != nil {
-			return err
-		}
+	here, err := m.endpointsHere(ctx, t.external)
+	if err != nil {
+		return err
 	}
 	if m.Back {
 		return m.eachHere(ctx, t, found, here, out, m.takeBack)
+	}
+	if len(t.notes) > 0 {
+		out.add(Entry{Kind: "tenant", Name: t.external, Action: "left_out", Notes: t.notes}, m.Accept)
+	}
+	for i := range found {
+		found[i].keepHidden(here[found[i].external])
+		if err := m.followSecret(ctx, t, &found[i], here[found[i].external]); err != nil {
+			found[i].notes = append(found[i].notes, "Its secret could not be brought along: "+err.Error())
+		}
 	}
 	list, made := m.entries(found, here, out)
 	if err := m.importAll(ctx, t, list, made, out); err != nil || m.DryRun {
@@ -170,10 +184,7 @@ func (m *move) entries(found []endpoint, here map[string]client.Endpoint, out *R
 	list, made := client.ImportInput{EventTypes: m.types}, map[string]Entry{}
 	for _, x := range found {
 		e := Entry{Kind: "endpoint", Name: x.external, Action: "left_out", Notes: x.notes}
-		secret := x.secret
-		if named := m.Secrets[x.id]; named != "" {
-			secret = named
-		}
+		secret := m.secret(x)
 		switch {
 		case x.fields == nil:
 		case secret == "" && here[x.external].ID == "":
@@ -184,6 +195,7 @@ func (m *move) entries(found []endpoint, here map[string]client.Endpoint, out *R
 			if secret != "" {
 				fields["secret"] = secret
 			}
+			e.rotated = x.rotated
 			e.State = m.state(fields, x, here[x.external])
 			e.URL, _ = fields["url"].(string)
 			e.EventTypes, _ = fields["event_types"].([]string)
@@ -195,12 +207,20 @@ func (m *move) entries(found []endpoint, here map[string]client.Endpoint, out *R
 			}
 			e.Notes = append(e.Notes, err.Error())
 		}
-		out.Entries = append(out.Entries, e)
-		if len(e.Notes) > 0 {
-			out.Problems = append(out.Problems, x.external+": "+e.Notes[len(e.Notes)-1])
-		}
+		out.add(e, false)
 	}
 	return list, made
+}
+
+// add puts an entry into the report. Its notes are problems, unless they are accepted.
+func (a *Result) add(e Entry, accepted bool) {
+	a.Entries = append(a.Entries, e)
+	if accepted {
+		return
+	}
+	for _, note := range e.Notes {
+		a.Problems = append(a.Problems, e.Name+": "+note)
+	}
 }
 
 // importAll imports a tenant's entries. A dry run tries them in a tenant that it takes back.
@@ -218,27 +238,28 @@ func (m *move) importAll(ctx context.Context, t tenant, list client.ImportInput,
 			return err
 		}
 		for _, r := range did.Results {
-			out.count(r, made[r.Name])
+			out.count(r, made[r.Name], m.Accept)
 		}
 	}
 	return nil
 }
 
-func (a *Result) count(r client.ImportResult, e Entry) {
+func (a *Result) count(r client.ImportResult, e Entry, accepted bool) {
 	if r.Kind != "endpoint" {
 		e = Entry{}
 	}
 	e.Kind, e.Name, e.Action = string(r.Kind), r.Name, string(r.Action)
-	if r.Problem != nil {
-		detail := r.Problem.Detail
-		e.Notes = append(e.Notes, detail)
-		a.Problems = append(a.Problems, r.Name+": "+detail)
+	if e.rotated && e.Action == "unchanged" {
+		e.Action = "updated"
 	}
-	a.Entries = append(a.Entries, e)
+	if r.Problem != nil {
+		e.Notes = append(e.Notes, r.Problem.Detail)
+	}
+	a.add(e, accepted && r.Problem == nil)
 	if r.Kind != "endpoint" || r.Problem != nil {
 		return
 	}
-	switch r.Action {
+	switch e.Action {
 	case "created":
 		a.Created++
 	case "updated":

@@ -193,8 +193,8 @@ func (s *outpostSender) endpoint(d outpostDestination) endpoint {
 	}
 	fields := with(settings(d.Config["url"], d.Topics, s.retries), headers, d.Metadata)
 	maps.Copy(fields, s.wire)
-	if filter != "" {
-		fields["filter"] = filter
+	if fields["filter"] = filter; filter == "" {
+		fields["filter"] = nil
 	}
 	out.fields = fields
 	return out

@@ -1,5 +1,7 @@
 package importer
 
+import "maps"
+
 // settings are those of every endpoint that is copied: it receives what it did, and is retried as it was.
 func settings(url string, eventTypes []string, retries map[string]any) map[string]any {
 	return map[string]any{
@@ -11,13 +13,14 @@ func settings(url string, eventTypes []string, retries map[string]any) map[strin
 	}
 }
 
-// with adds a field only if the other server has a value for it.
+// with adds headers and metadata. None are given too: what was removed there since the last import is removed here.
 func with(fields map[string]any, headers, metadata map[string]string) map[string]any {
-	if len(headers) > 0 {
-		fields["custom_headers"] = headers
+	fields["custom_headers"], fields["metadata"] = maps.Clone(headers), maps.Clone(metadata)
+	if headers == nil {
+		fields["custom_headers"] = map[string]string{}
 	}
-	if len(metadata) > 0 {
-		fields["metadata"] = metadata
+	if metadata == nil {
+		fields["metadata"] = map[string]string{}
 	}
 	return fields
 }

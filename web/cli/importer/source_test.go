@@ -15,7 +15,7 @@ import (
 // sources are the senders of every importer, reading from one address.
 func sources(at string) map[string]Sender {
 	return map[string]Sender{
-		"svix":    Svix(at, "TOKEN"),
+		"svix":    Svix(at, "TOKEN", false),
 		"convoy":  Convoy(at, "TOKEN", "p", time.Now()),
 		"outpost": &outpostSender{source: newSource("Outpost", at, "TOKEN")},
 	}

@@ -1,26 +1,44 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"posthorn/client"
 )
 
-// Svix is a Svix server, hosted or open source. Its applications become tenants, by their uid.
-func Svix(url, token string) Sender { return svixSender{newSource("Svix", url, token)} }
+// Svix is a Svix server, hosted or open source. Its applications become tenants, by their uid. A white-label server
+// sends the headers webhook-id, webhook-timestamp and webhook-signature in place of svix-*.
+func Svix(url, token string, whiteLabel bool) Sender {
+	preset := "svix"
+	if whiteLabel {
+		preset = "standard-webhooks"
+	}
+	return &svixSender{source: newSource("Svix", url, token), preset: preset, rates: map[string]int{}}
+}
 
-type svixSender struct{ *source }
+type svixSender struct {
+	*source
+	preset string         // of every endpoint
+	rates  map[string]int // of the applications that have one, by id
+}
 
 // The objects of Svix's API, as far as they are copied. Fields that were renamed have both names.
 type (
 	svixApplication struct {
-		ID   string  `json:"id"`
-		UID  *string `json:"uid"`
-		Name string  `json:"name"`
+		ID           string            `json:"id"`
+		UID          *string           `json:"uid"`
+		Name         string            `json:"name"`
+		RateLimit    *int              `json:"rateLimit"`
+		ThrottleRate *int              `json:"throttleRate"`
+		Metadata     map[string]string `json:"metadata"`
 	}
 	svixEndpoint struct {
 		ID           string            `json:"id"`
@@ -56,16 +74,24 @@ func uidOr(uid *string, id string) string {
 	return id
 }
 
-func (s svixSender) tenants(ctx context.Context) ([]tenant, error) {
+func (s *svixSender) tenants(ctx context.Context) ([]tenant, error) {
 	apps, err := svixPages[svixApplication](ctx, s.source, "/api/v1/app")
 	out := make([]tenant, len(apps))
 	for i, a := range apps {
 		out[i] = tenant{id: a.ID, external: uidOr(a.UID, a.ID), title: a.Name}
+		if rate := cmp.Or(a.ThrottleRate, a.RateLimit); rate != nil {
+			s.rates[a.ID] = *rate
+			out[i].notes = append(out[i].notes, fmt.Sprintf("Its rate of %d requests a second for all its endpoints together is now a limit of each endpoint.", *rate))
+		}
+		if len(a.Metadata) > 0 {
+			names := strings.Join(slices.Sorted(maps.Keys(a.Metadata)), ", ")
+			out[i].notes = append(out[i].notes, "A tenant has no metadata, so that of the application is left out: "+names+". Keep it in your own database, under the uid.")
+		}
 	}
 	return out, err
 }
 
-func (s svixSender) endpoints(ctx context.Context, t tenant) ([]endpoint, error) {
+func (s *svixSender) endpoints(ctx context.Context, t tenant) ([]endpoint, error) {
 	there, err := svixPages[svixEndpoint](ctx, s.source, "/api/v1/app/"+url.PathEscape(t.id)+"/endpoint")
 	out := make([]endpoint, len(there))
 	for i := 0; i < len(there) && err == nil; i++ {
@@ -75,7 +101,7 @@ func (s svixSender) endpoints(ctx context.Context, t tenant) ([]endpoint, error)
 }
 
 // eventTypes are Svix's, which belong to all applications. A schema describes, as in Svix, and checks nothing.
-func (s svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, error) {
+func (s *svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, error) {
 	found, err := svixPages[svixEventType](ctx, s.source, "/api/v1/event-type?with_content=true&include_archived=true")
 	out := make([]client.EventTypeInput, len(found))
 	for i, t := range found {
@@ -96,7 +122,7 @@ func (s svixSender) eventTypes(ctx context.Context) ([]client.EventTypeInput, er
 }
 
 // endpoint reads an endpoint with its secret and its headers.
-func (s svixSender) endpoint(ctx context.Context, t tenant, x svixEndpoint) (endpoint, error) {
+func (s *svixSender) endpoint(ctx context.Context, t tenant, x svixEndpoint) (endpoint, error) {
 	path := svixEndpointPath(t, x.ID)
 	out := endpoint{id: x.ID, external: uidOr(x.UID, x.ID), disabled: x.Disabled}
 	var secret struct {
@@ -110,12 +136,15 @@ func (s svixSender) endpoint(ctx context.Context, t tenant, x svixEndpoint) (end
 		return out, err
 	}
 	out.secret = secret.Key
-	if strings.HasPrefix(secret.Key, "whpk_") {
-		out.secret = "" // of an ed25519 key Svix shows the public half
+	if strings.HasPrefix(secret.Key, "whpk_") { // of an ed25519 key Svix shows the public half
+		out.secret, out.public = "", secret.Key
 	}
-	out.fields = x.fields(headers)
-	if len(headers.Sensitive) > 0 {
-		out.notes = append(out.notes, "Svix does not show the values of its headers "+strings.Join(headers.Sensitive, ", ")+". Set them here by hand.")
+	out.fields, out.hidden = x.fields(headers), headers.Sensitive
+	out.fields["preset"] = s.preset
+	if most, limited := s.rates[t.id]; limited {
+		if own, ok := out.fields["rate_limit"].(*int); !ok || own == nil || *own > most {
+			out.fields["rate_limit"] = &most
+		}
 	}
 	return out, nil
 }
@@ -123,17 +152,14 @@ func (s svixSender) endpoint(ctx context.Context, t tenant, x svixEndpoint) (end
 // fields is an endpoint as Posthorn imports it: rendered, signed and retried as by Svix.
 func (x svixEndpoint) fields(headers svixHeaders) map[string]any {
 	in := settings(x.URL, []string{"*"}, delays(5, 300, 1800, 7200, 18000, 36000, 36000))
-	in["description"], in["preset"], in["rate_limit"] = x.Description, "svix", x.RateLimit
-	if x.ThrottleRate != nil {
-		in["rate_limit"] = *x.ThrottleRate
-	}
+	in["description"], in["rate_limit"] = x.Description, cmp.Or(x.ThrottleRate, x.RateLimit)
 	for _, types := range [][]string{x.FilterTypes, x.EventTypes} {
 		if len(types) > 0 {
 			in["event_types"] = types
 		}
 	}
-	if len(x.Channels) > 0 {
-		in["channels"] = x.Channels
+	if in["channels"] = x.Channels; x.Channels == nil {
+		in["channels"] = []string{}
 	}
 	return with(in, headers.Headers, x.Metadata)
 }
@@ -142,7 +168,7 @@ func svixEndpointPath(t tenant, endpoint string) string {
 	return "/api/v1/app/" + url.PathEscape(t.id) + "/endpoint/" + url.PathEscape(endpoint)
 }
 
-func (s svixSender) enable(ctx context.Context, t tenant, endpoint string, on bool) error {
+func (s *svixSender) enable(ctx context.Context, t tenant, endpoint string, on bool) error {
 	return s.do(ctx, http.MethodPatch, svixEndpointPath(t, endpoint), map[string]bool{"disabled": !on}, nil)
 }
 
