@@ -16,11 +16,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -44,6 +46,21 @@ func newTraces(cfg *Config, parts Parts, log *slog.Logger) (*traces, error) {
 	if err != nil {
 		return nil, err
 	}
+	described, ok := tracesResource(cfg, parts)
+	if !ok {
+		log.Warn("OTEL_RESOURCE_ATTRIBUTES is ignored: it is not name=value, comma between, with other characters percent-encoded")
+	}
+	return &traces{sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second), sdktrace.WithBatchTimeout(2*time.Second)),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.TracesRatio))),
+		sdktrace.WithIDGenerator(worker.SpanIDs{}),
+		sdktrace.WithResource(described),
+	)}, nil
+}
+
+// tracesResource describes this process by OpenTelemetry's semantic conventions. What its variables say comes last and
+// wins; attributes that can't be read are left out as a whole, as its specification asks.
+func tracesResource(cfg *Config, parts Parts) (described *resource.Resource, ok bool) {
 	name := "posthorn-web"
 	switch {
 	case parts.Web && parts.Worker:
@@ -51,12 +68,33 @@ func newTraces(cfg *Config, parts Parts, log *slog.Logger) (*traces, error) {
 	case parts.Worker:
 		name = "posthorn-worker"
 	}
-	return &traces{sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second), sdktrace.WithBatchTimeout(2*time.Second)),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(cfg.TracesRatio))),
-		sdktrace.WithIDGenerator(worker.SpanIDs{}),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.version", buildVersion()))),
-	)}, nil
+	attributes := []attribute.KeyValue{
+		semconv.ServiceName(name),
+		semconv.ServiceVersion(buildVersion()),
+		semconv.ServiceInstanceID(uuid.NewString()),
+	}
+	given, ok := resourceAttributes(cfg.ServiceAttributes)
+	attributes = append(attributes, given...)
+	if cfg.ServiceName != "" {
+		attributes = append(attributes, semconv.ServiceName(cfg.ServiceName))
+	}
+	return resource.NewWithAttributes(semconv.SchemaURL, attributes...), ok
+}
+
+// resourceAttributes reads the form of OTEL_RESOURCE_ATTRIBUTES.
+func resourceAttributes(text string) (out []attribute.KeyValue, ok bool) {
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !found || name == "" || err != nil {
+			return nil, false
+		}
+		out = append(out, attribute.String(name, value))
+	}
+	return out, true
 }
 
 // tracer is nil where traces are off.

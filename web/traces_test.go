@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +33,9 @@ type collected struct {
 
 type collectedSpan struct {
 	*tracepb.Span
-	service string
+	service  string
+	schema   string
+	resource map[string]string
 }
 
 func newCollected(t *testing.T) *collected {
@@ -58,15 +62,13 @@ func newCollected(t *testing.T) *collected {
 			c.wrong = append(c.wrong, err.Error())
 		}
 		for _, of := range data.ResourceSpans {
-			service := ""
+			resource := map[string]string{}
 			for _, a := range of.Resource.Attributes {
-				if a.Key == "service.name" {
-					service = a.Value.GetStringValue()
-				}
+				resource[a.Key] = a.Value.GetStringValue()
 			}
 			for _, scope := range of.ScopeSpans {
 				for _, s := range scope.Spans {
-					c.spans[s.Name] = append(c.spans[s.Name], collectedSpan{s, service})
+					c.spans[s.Name] = append(c.spans[s.Name], collectedSpan{s, resource["service.name"], of.SchemaUrl, resource})
 				}
 			}
 		}
@@ -94,9 +96,10 @@ func (s collectedSpan) attribute(key string) string {
 
 // tracedReceiver responds with 500 once and then 200, and keeps the trace of each request.
 type tracedReceiver struct {
-	url string
-	mu  sync.Mutex
-	got []string
+	url    string
+	mu     sync.Mutex
+	got    []string
+	states []string // the tracestate of each request
 }
 
 func newTracedReceiver(t *testing.T, fails int) *tracedReceiver {
@@ -108,6 +111,7 @@ func newTracedReceiver(t *testing.T, fails int) *tracedReceiver {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.states = append(r.states, strings.Join(req.Header[trace.StateHeader], " and "))
 		if r.got = append(r.got, strings.Join(req.Header[trace.Header], " and ")); len(r.got) <= fails {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
@@ -123,10 +127,17 @@ func (r *tracedReceiver) requests() []string {
 	return append([]string(nil), r.got...)
 }
 
+func (r *tracedReceiver) tracestates() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.states...)
+}
+
 // traced is an installation of two processes with an endpoint that gets traces.
-func traced(t *testing.T, c *collected, to *tracedReceiver, ratio string) (d *desk, web, worker *Program) {
+func traced(t *testing.T, c *collected, to *tracedReceiver, ratio string, more ...string) (d *desk, web, worker *Program) {
 	t.Helper()
-	environ := append(newDatabase(t), "POSTHORN_EGRESS_ALLOW=127.0.0.1", "POSTHORN_TRACES_URL="+c.url, "POSTHORN_TRACES_HEADERS=Authorization=Bearer abc", "POSTHORN_TRACES_RATIO="+ratio)
+	environ := append(newDatabase(t), more...)
+	environ = append(environ, "POSTHORN_EGRESS_ALLOW=127.0.0.1", "POSTHORN_TRACES_URL="+c.url, "POSTHORN_TRACES_HEADERS=Authorization=Bearer abc", "POSTHORN_TRACES_RATIO="+ratio)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	web, worker = program(t, environ, Parts{Web: true}), program(t, environ, Parts{Worker: true})
@@ -138,6 +149,9 @@ func traced(t *testing.T, c *collected, to *tracedReceiver, ratio string) (d *de
 	return d, web, worker
 }
 
+// givenState is the tracestate of every request that has a traceparent.
+const givenState = "acme=t61rcWkgMzE,other@system=1"
+
 // call is a request of the API with a trace; it returns the response as JSON.
 func (d *desk) call(method, path, body, traceparent string) map[string]any {
 	d.t.Helper()
@@ -146,6 +160,7 @@ func (d *desk) call(method, path, body, traceparent string) map[string]any {
 	req.Header.Set("Content-Type", "application/json")
 	if traceparent != "" {
 		req.Header.Set(trace.Header, traceparent)
+		req.Header.Set(trace.StateHeader, givenState)
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -206,8 +221,37 @@ func TestTheTraceOfAnEventGoesThroughTwoProcessesAndARetry(t *testing.T) {
 			t.Errorf("attempt %d has the span %x", i+1, s.SpanId)
 		}
 	}
-	if first.Status.Code != tracepb.Status_STATUS_CODE_ERROR || first.attribute("http.response.status_code") != "500" || len(first.Links) != 0 {
+	if first.Status.Code != tracepb.Status_STATUS_CODE_ERROR || first.attribute("http.response.status_code") != "500" || len(first.Links) != 0 ||
+		first.attribute("error.type") != "500" || first.Status.Message != "the endpoint returned 500 Internal Server Error" {
 		t.Errorf("the first attempt is %v", first)
+	}
+	address, err := url.Parse(to.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []collectedSpan{emitted, first, second} {
+		if s.TraceState != givenState {
+			t.Errorf("%s has the trace state %q", s.Name, s.TraceState)
+		}
+		if s.schema == "" || s.resource["service.version"] == "" || s.resource["service.instance.id"] == "" {
+			t.Errorf("%s is of the resource %v, schema %q", s.Name, s.resource, s.schema)
+		}
+	}
+	if emitted.resource["service.instance.id"] == first.resource["service.instance.id"] {
+		t.Error("two processes have one service.instance.id")
+	}
+	if got := to.tracestates(); !slices.Equal(got, []string{givenState, givenState}) {
+		t.Errorf("the receiver got the states %q", got)
+	}
+	for key, want := range map[string]string{
+		"http.request.method": "POST",
+		"server.address":      address.Hostname(),
+		"server.port":         address.Port(),
+		"url.full":            to.url,
+	} {
+		if got := first.attribute(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
 	}
 	if second.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR || second.attribute("http.response.status_code") != "200" ||
 		len(second.Links) != 1 || !bytes.Equal(second.Links[0].SpanId, first.SpanId) ||
@@ -264,6 +308,31 @@ func TestATraceBeginsHereWhereTheProducerHasNone(t *testing.T) {
 	})
 	if e := c.named("posthorn.emit"); bytes.Equal(e[0].TraceId, e[1].TraceId) || len(e[0].ParentSpanId) != 0 {
 		t.Errorf("two events are of the traces %x and %x", e[0].TraceId, e[1].TraceId)
+	}
+}
+
+// Two installations that export to one collector are told apart by OpenTelemetry's own variables.
+func TestTheVariablesOfOpenTelemetryNameTheInstallation(t *testing.T) {
+	t.Parallel()
+	c, to := newCollected(t), newTracedReceiver(t, 0)
+	d, web, worker := traced(t, c, to, "1", "OTEL_SERVICE_NAME=hooks", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=blue%2Cgreen, service.namespace = shop ,service.name=lost")
+	d.call("POST", "/api/v1/events", `{"type":"order.paid","data":{}}`, "")
+	eventually(t, "the spans", func() bool {
+		_ = web.traces.provider.ForceFlush(t.Context())
+		_ = worker.traces.provider.ForceFlush(t.Context())
+		return len(c.named("posthorn.emit")) == 1 && len(c.named("posthorn.attempt")) == 1
+	})
+	for _, name := range []string{"posthorn.emit", "posthorn.attempt"} {
+		got := c.named(name)[0].resource
+		if got["service.name"] != "hooks" || got["deployment.environment.name"] != "blue,green" || got["service.namespace"] != "shop" {
+			t.Errorf("%s is of %v", name, got)
+		}
+	}
+	for text, want := range map[string]int{"": 0, "a=1,b=2": 2, "a": -1, "a=1,=2": -1, "a=%zz": -1} {
+		got, ok := resourceAttributes(text)
+		if ok != (want >= 0) || ok && len(got) != want {
+			t.Errorf("%q is read as %v, %v", text, got, ok)
+		}
 	}
 }
 

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"posthorn/db/queue"
@@ -18,18 +22,22 @@ import (
 
 // startSpan starts the span of an attempt if the event's trace is sampled; otherwise it returns nil. A retry links to
 // the attempt before it.
-func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
+func (w *Worker) startSpan(j *lanes.Job, address string, number int) oteltrace.Span {
 	if w.tracer == nil || j.Event.Traceparent == nil {
 		return nil
 	}
-	parent, ok := trace.Parse(*j.Event.Traceparent)
+	parent, ok := trace.ParseStored(*j.Event.Traceparent)
 	if !ok || !parent.Sampled {
 		return nil
 	}
+	state, _ := oteltrace.ParseTraceState(parent.State) // one that its parser rejects is none
 	ctx := oteltrace.ContextWithRemoteSpanContext(withSpanID(context.Background(), trace.AttemptSpan(j.DeliveryID,
-		number)), sampled(parent.TraceID, parent.SpanID))
+		number)), sampled(parent.TraceID, parent.SpanID).WithTraceState(state))
+	kind, attributes := conventions(address)
 	options := []oteltrace.SpanStartOption{
-		oteltrace.WithSpanKind(oteltrace.SpanKindClient), oteltrace.WithAttributes(
+		oteltrace.WithSpanKind(kind),
+		oteltrace.WithAttributes(attributes...),
+		oteltrace.WithAttributes(
 			attribute.String("posthorn.tenant.id", id.Tenant.Format(j.TenantID)), attribute.String("posthorn.event.id", j.EventText()),
 			attribute.String("posthorn.delivery.id", j.DeliveryText()), attribute.String("posthorn.endpoint.id", id.Endpoint.Format(j.EndpointID)),
 			attribute.Int("posthorn.attempt", number), attribute.Bool("posthorn.probe", j.IsProbe), attribute.Bool("posthorn.replay", j.Replay)),
@@ -42,16 +50,45 @@ func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
 	return span
 }
 
-// endSpan ends the span of an attempt with its result.
+// conventions are the attributes that OpenTelemetry's semantic conventions ask for at the start of a client's request
+// to the address of an endpoint, and the span's kind: HTTP, or a message to a broker.
+func conventions(address string) (oteltrace.SpanKind, []attribute.KeyValue) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return oteltrace.SpanKindClient, []attribute.KeyValue{semconv.URLFull(address)}
+	}
+	attributes := []attribute.KeyValue{semconv.ServerAddress(u.Hostname())}
+	port, err := strconv.Atoi(u.Port())
+	switch {
+	case err == nil:
+	case u.Scheme == "https":
+		port = 443
+	case u.Scheme == "http":
+		port = 80
+	}
+	if port > 0 {
+		attributes = append(attributes, semconv.ServerPort(port))
+	}
+	if u.Scheme == "kafka" {
+		return oteltrace.SpanKindProducer, append(attributes, semconv.MessagingSystemKafka, semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("send"), semconv.MessagingDestinationName(strings.TrimPrefix(u.Path, "/")))
+	}
+	return oteltrace.SpanKindClient, append(attributes, semconv.HTTPRequestMethodPost, semconv.URLFull(address))
+}
+
+// endSpan ends the span of an attempt with its result. error.type has few values, for aggregation: the status, or the
+// word for the failure. The sentence is the span's description.
 func endSpan(span oteltrace.Span, r delivery.Result, a *queue.Attempt, d delivery.Decision) {
-	span.SetAttributes(attribute.String("url.full", a.URL))
 	if r.Status != 0 {
-		span.SetAttributes(attribute.Int("http.response.status_code", r.Status))
+		span.SetAttributes(semconv.HTTPResponseStatusCode(r.Status))
 	}
 	if d.Class != delivery.Success {
-		text := lastError(r, a).Text
-		span.SetAttributes(attribute.String("error.type", text))
-		span.SetStatus(codes.Error, text)
+		kind := r.Failure.String()
+		if kind == "" {
+			kind = strconv.Itoa(r.Status)
+		}
+		span.SetAttributes(semconv.ErrorTypeKey.String(kind))
+		span.SetStatus(codes.Error, lastError(r, a).Text)
 	}
 	span.End()
 }

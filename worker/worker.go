@@ -297,7 +297,7 @@ func (w *Worker) send(j *lanes.Job) {
 func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
 	number := int(j.Attempts) + 1
-	span := w.startSpan(j, number)
+	span := w.startSpan(j, s.Destination.Masked, number)
 	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
 		Event:      j.Event,
 		EventID:    j.EventText(),

@@ -326,7 +326,7 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 		it.DeliverAt = &m.DeliverAt
 	}
 	if from.Trace.Valid() {
-		it.Traceparent = new(from.Trace.String())
+		it.Traceparent = new(from.Trace.Stored())
 	}
 	it.IdempotencyKey, it.BodyHash, it.WholeHash = m.IdempotencyKey, from.BodyHash, from.Whole
 	return it

@@ -35,7 +35,12 @@ func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item
 		spans[i] = span
 		span.SetAttributes(attribute.String("posthorn.tenant.id", id.Tenant.Format(tenant)), attribute.String("posthorn.event.type", m.Emission.Type))
 		if own := span.SpanContext(); own.IsSampled() {
-			m.Trace = trace.Context{TraceID: own.TraceID(), SpanID: own.SpanID(), Sampled: true}
+			m.Trace = trace.Context{
+				TraceID: own.TraceID(),
+				SpanID:  own.SpanID(),
+				Sampled: true,
+				State:   own.TraceState().String(),
+			}
 		}
 	}
 	return spans
@@ -67,6 +72,7 @@ func endSpans(spans []oteltrace.Span, results []Result) {
 
 func spanContext(c trace.Context) oteltrace.SpanContext {
 	config := oteltrace.SpanContextConfig{TraceID: c.TraceID, SpanID: c.SpanID, Remote: true}
+	config.TraceState, _ = oteltrace.ParseTraceState(c.State) // one that its parser rejects is none
 	if c.Sampled {
 		config.TraceFlags = oteltrace.FlagsSampled
 	}

@@ -51,10 +51,15 @@ func SentMessage(e *sql.Event, d show.Delivery, w signature.Wire) signature.Mess
 	return m
 }
 
-// AppendTraceparent adds the traceparent header, from the trace context that was stored with the event.
-func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, attempt int) []signature.Header {
-	if c, ok := trace.Attempt(stored, delivery, attempt); ok {
-		h = append(h, signature.Header{Name: trace.Header, Value: c.String()})
+// AppendTrace adds the headers of the trace context that was stored with the event.
+func AppendTrace(h []signature.Header, stored string, delivery id.UUID, attempt int) []signature.Header {
+	c, ok := trace.Attempt(stored, delivery, attempt)
+	if !ok {
+		return h
+	}
+	h = append(h, signature.Header{Name: trace.Header, Value: c.String()})
+	if c.State != "" {
+		h = append(h, signature.Header{Name: trace.StateHeader, Value: c.State})
 	}
 	return h
 }
@@ -79,7 +84,7 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		Replayed: d.SentAgain(),
 	})...)
 	if s.SendTraceparent && m.Traceparent != "" {
-		h = AppendTraceparent(h, m.Traceparent, d.ID, t.Number)
+		h = AppendTrace(h, m.Traceparent, d.ID, t.Number)
 	}
 	if s.Kind == endpoint.Kafka {
 		for i := range h {

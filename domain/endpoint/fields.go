@@ -514,7 +514,7 @@ var fields = []Field{
 		Name:  "send_traceparent",
 		Type:  Switch,
 		Label: "Send trace context",
-		Hint:  "Adds the W3C header traceparent to requests for events that are part of a trace.",
+		Hint:  "Adds the W3C headers traceparent and tracestate to requests for events that are part of a trace.",
 		Help:  "Whether requests carry the event's trace context: ${enum}.",
 	},
 	{

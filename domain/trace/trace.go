@@ -6,19 +6,25 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
+	"slices"
 	"strings"
 
 	"posthorn/domain/id"
 )
 
-// Header is the name of the header that carries a context, in the form of net/http.
-const Header = "Traceparent"
+// The headers that carry a context, in the form of net/http.
+const (
+	Header      = "Traceparent"
+	StateHeader = "Tracestate"
+)
 
 // Context is a place in a trace: a span that others can follow. The zero value is none.
 type Context struct {
 	TraceID [16]byte
 	SpanID  [8]byte
 	Sampled bool
+	State   string // what tracing systems add to it, as tracestate carries it; empty: nothing
 }
 
 // Valid reports whether the context names a trace and a span.
@@ -63,13 +69,66 @@ func Parse(text string) (c Context, ok bool) {
 // notOfHeader reports whether a character can't be in the header: its digits are lower case.
 func notOfHeader(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') && r != '-' }
 
-// FromHeader is the context of a request's headers; the zero value where there is none, or more than one.
-func FromHeader(values []string) Context {
-	if len(values) != 1 {
+// Stored is the context as it is kept with an event: traceparent, and tracestate after a space where there is one.
+func (c Context) Stored() string {
+	if c.State == "" {
+		return c.String()
+	}
+	return c.String() + " " + c.State
+}
+
+// ParseStored reads what Stored wrote.
+func ParseStored(text string) (Context, bool) {
+	parent, state, _ := strings.Cut(text, " ")
+	c, ok := Parse(parent)
+	c.State = state
+	return c, ok
+}
+
+// FromHeaders is the context of a request's headers traceparent and tracestate; the zero value where there is no
+// traceparent, or more than one.
+func FromHeaders(parents, states []string) Context {
+	if len(parents) != 1 {
 		return Context{}
 	}
-	c, _ := Parse(strings.TrimSpace(values[0]))
+	c, ok := Parse(strings.TrimSpace(parents[0]))
+	if ok {
+		c.State = parseState(states)
+	}
 	return c
+}
+
+// Bounds of tracestate: the specification's number of members, the length that it says to keep at least, and the length
+// of members that it says to leave out first.
+const (
+	maxStateMembers = 32
+	maxStateLength  = 512
+	longStateMember = 128
+)
+
+// stateMember is one member of tracestate: a key of one tracing system, and its value.
+var stateMember = regexp.MustCompile(`^[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]$`)
+
+// parseState reads tracestate, which can be several headers. It is dropped as a whole where it is invalid, and
+// shortened where it is too long, as the specification says.
+func parseState(values []string) string {
+	var members []string
+	for _, member := range strings.Split(strings.Join(values, ","), ",") {
+		if member = strings.Trim(member, " \t"); member == "" {
+			continue
+		}
+		if !stateMember.MatchString(member) || len(members) == maxStateMembers {
+			return ""
+		}
+		members = append(members, member)
+	}
+	if len(strings.Join(members, ",")) > maxStateLength {
+		members = slices.DeleteFunc(members, func(m string) bool { return len(m) > longStateMember })
+	}
+	for len(strings.Join(members, ",")) > maxStateLength {
+		members = members[:len(members)-1]
+	}
+	return strings.Join(members, ",")
 }
 
 // AttemptSpan is the id of the span of an attempt. It follows from the delivery and the attempt's number, so that a
@@ -84,9 +143,9 @@ func AttemptSpan(delivery id.UUID, number int) (span [8]byte) {
 }
 
 // Attempt is the context that a receiver gets with an attempt of a delivery, for an event that was stored with a
-// context: the same trace, and the span of the attempt.
+// context: the same trace and state, and the span of the attempt.
 func Attempt(stored string, delivery id.UUID, number int) (Context, bool) {
-	c, ok := Parse(stored)
+	c, ok := ParseStored(stored)
 	c.SpanID = AttemptSpan(delivery, number)
 	return c, ok
 }

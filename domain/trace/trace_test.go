@@ -42,13 +42,58 @@ func TestAContextIsReadAsTheSpecificationSays(t *testing.T) {
 
 func TestARequestHasOneContextOrNone(t *testing.T) {
 	t.Parallel()
-	if c := trace.FromHeader([]string{" " + example}); !c.Valid() || c.String() != example {
+	if c := trace.FromHeaders([]string{" " + example}, nil); !c.Valid() || c.String() != example || c.Stored() != example {
 		t.Errorf("one header is %v", c)
 	}
 	for _, values := range [][]string{nil, {example, example}, {"x"}} {
-		if c := trace.FromHeader(values); c.Valid() {
+		if c := trace.FromHeaders(values, []string{"a=b"}); c.Valid() || c.State != "" {
 			t.Errorf("%q is %v", values, c)
 		}
+	}
+}
+
+func TestTheStateOfATraceIsKeptAsTheSpecificationSays(t *testing.T) {
+	t.Parallel()
+	member := func(key string, length int) string { return key + "=" + strings.Repeat("v", length-len(key)-1) }
+	many := make([]string, 33)
+	for i := range many {
+		many[i] = fmt.Sprintf("k%d=v", i)
+	}
+	long := []string{member("a", 100), member("b", 200), member("c", 100), member("d", 100), member("e", 100)}
+	tenth := make([]string, 10)
+	for i := range tenth {
+		tenth[i] = member(fmt.Sprintf("k%d", i), 100)
+	}
+	for _, c := range []struct {
+		name  string
+		given []string
+		want  string
+	}{
+		{"the specification's", []string{"rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"}, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"},
+		{"several headers, empty members", []string{"a=1, ,b@c=2", "d/e=3 4"}, "a=1,b@c=2,d/e=3 4"},
+		{"none", nil, ""},
+		{"a key in capitals", []string{"a=1,B=2"}, ""},
+		{"no value", []string{"a=1,b"}, ""},
+		{"an equals sign in a value", []string{"a=1=2"}, ""},
+		{"a line break", []string{"a=1\r\nx"}, ""},
+		{"32 members", []string{strings.Join(many[:32], ",")}, strings.Join(many[:32], ",")},
+		{"33 members", []string{strings.Join(many, ",")}, ""},
+		{"too long, a long member", []string{strings.Join(long, ",")}, strings.Join([]string{long[0], long[2], long[3], long[4]}, ",")},
+		{"too long", []string{strings.Join(tenth, ",")}, strings.Join(tenth[:5], ",")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := trace.FromHeaders([]string{example}, c.given)
+			if got.State != c.want {
+				t.Errorf("got %q, want %q", got.State, c.want)
+			}
+			if again, ok := trace.ParseStored(got.Stored()); !ok || again != got {
+				t.Errorf("stored and read again: %v", again)
+			}
+			if id := trace.ID(new(got.Stored())); id != example[3:35] {
+				t.Errorf("the id of what is stored is %q", id)
+			}
+		})
 	}
 }
 

@@ -34,7 +34,7 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if e.IdempotencyKey != "" {
 		items[0] = emit.Keyed(e, body)
 	}
-	items[0].Trace = trace.FromHeader(c.Request.Header[trace.Header])
+	items[0].Trace = trace.FromHeaders(c.Request.Header[trace.Header], c.Request.Header[trace.StateHeader])
 	emitted, err := a.emit(c, e.CreateTenant, items[:])
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	now, parent := a.Now(), trace.FromHeader(c.Request.Header[trace.Header])
+	now, parent := a.Now(), trace.FromHeaders(c.Request.Header[trace.Header], c.Request.Header[trace.StateHeader])
 	create := false
 	results := make([]ItemResult, len(raw))
 	items := make([]emit.Item, 0, len(raw))

@@ -64,7 +64,7 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	)
 	a.Format, a.Signature = to.wire, signing.Kept(headers)
 	if to.traced && content.Traceparent != "" {
-		headers = queue.AppendTraceparent(headers, content.Traceparent, m.Delivery, m.Attempt)
+		headers = queue.AppendTrace(headers, content.Traceparent, m.Delivery, m.Attempt)
 	}
 	r := &request{message: content, body: body, contentType: content.BodyType(signing.Format), headers: headers}
 	if m.Event.Key != nil {

@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+func TestSpansHaveTheAttributesOfTheSemanticConventions(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]map[attribute.Key]string{
+		"https://hooks.example.com/in?key=***": {
+			"server.address": "hooks.example.com", "server.port": "443", "http.request.method": "POST", "url.full": "https://hooks.example.com/in?key=***",
+		},
+		"http://[2001:db8::1]:8080/": {
+			"server.address": "2001:db8::1", "server.port": "8080", "http.request.method": "POST", "url.full": "http://[2001:db8::1]:8080/",
+		},
+		"http://hooks.example.com": {
+			"server.address": "hooks.example.com", "server.port": "80", "http.request.method": "POST", "url.full": "http://hooks.example.com",
+		},
+		"kafka://broker:9092/orders": {
+			"server.address": "broker", "server.port": "9092", "messaging.system": "kafka", "messaging.operation.type": "send",
+			"messaging.operation.name": "send", "messaging.destination.name": "orders",
+		},
+	} {
+		kind, got := conventions(address)
+		if producer := want["messaging.system"] != ""; producer != (kind == oteltrace.SpanKindProducer) {
+			t.Errorf("%s: a span of kind %v", address, kind)
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %v, want %v", address, got, want)
+		}
+		for _, a := range got {
+			if a.Value.Emit() != want[a.Key] {
+				t.Errorf("%s: %s is %q, want %q", address, a.Key, a.Value.Emit(), want[a.Key])
+			}
+		}
+	}
+}
