@@ -18,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"go.yaml.in/yaml/v3"
 
 	"posthorn/handlers/api"
 )
@@ -256,6 +257,42 @@ func problemsOf(t *testing.T, extensions map[string]any) []string {
 		codes = append(codes, code.(string))
 	}
 	return codes
+}
+
+// TestGeneratorsOfOtherPeopleReadTheContract holds two rules of generators: openapi-python-client drops operations where
+// a type can be an array of unknown items, and openapi-typescript requires properties that have a default. make sdks
+// compiles what generators make.
+func TestGeneratorsOfOtherPeopleReadTheContract(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Components struct{ Schemas map[string]any }
+	}
+	if err := yaml.Unmarshal(api.Contract, &doc); err != nil || len(doc.Components.Schemas) < 100 {
+		t.Fatalf("%d schemas, %v", len(doc.Components.Schemas), err)
+	}
+	var walk func(at string, node any)
+	walk = func(at string, node any) {
+		switch n := node.(type) {
+		case map[string]any:
+			types, _ := n["type"].([]any)
+			if _, known := n["items"]; !known && (n["type"] == "array" || slices.Contains(types, any("array"))) {
+				t.Errorf("%s can be an array and has no items", at)
+			}
+			if value, given := n["default"]; given {
+				t.Errorf("%s has the default %v: write it in the description", at, value)
+			}
+			for name, inner := range n {
+				walk(at+"."+name, inner)
+			}
+		case []any:
+			for _, inner := range n {
+				walk(at, inner)
+			}
+		}
+	}
+	for name, schema := range doc.Components.Schemas {
+		walk(name, schema)
+	}
 }
 
 func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
