@@ -1,6 +1,6 @@
-// Command release packs what was built into the files of a release: an archive for each platform, the image, the chart
-// and the SDKs as they are, an SBOM, the notes of the version, and the checksums of all of it. The same input gives the
-// same bytes.
+// Command release packs what was built into the files of a release: an archive for each platform, a deb and an rpm for
+// Linux, the image, the chart and the SDKs as they are, an SBOM, the notes of the version, and the checksums of all of
+// it. The same input gives the same bytes.
 //
 //	release -version v1.2.3 -time 1767225600 -out bin/release -binaries bin/build -changelog CHANGELOG.md files...
 package main
@@ -33,6 +33,9 @@ type release struct {
 	changelog string
 	beside    []string // files that each archive has beside the program
 	extra     []string // files that are released as they are
+
+	systemd     []string // unit files, for Linux
+	completions []string // of shells, for all but Windows
 }
 
 func main() {
@@ -44,8 +47,12 @@ func main() {
 	flag.StringVar(&r.binaries, "binaries", "bin/release-build", "folder of the programs")
 	flag.StringVar(&r.changelog, "changelog", "CHANGELOG.md", "where the notes are cut from")
 	beside := flag.String("beside", "README.md,CHANGELOG.md", "files that each archive has beside the program")
+	systemd := flag.String("systemd", "", "folder with unit files, *.service")
+	completions := flag.String("completions", "", "folder with the completions of shells")
 	flag.Parse()
 	r.at, r.beside, r.extra = time.Unix(*seconds, 0).UTC(), strings.Split(*beside, ","), flag.Args()
+	r.systemd, _ = filepath.Glob(filepath.Join(*systemd, "*.service")) // the pattern is well-formed
+	r.completions, _ = filepath.Glob(filepath.Join(*completions, "*posthorn*"))
 	if err := r.write(); err != nil {
 		log.Fatal("release: ", err)
 	}
@@ -70,7 +77,7 @@ func (r release) write() error {
 	}
 	slices.Sort(programs)
 	for _, program := range programs {
-		if err := r.archive(program); err != nil {
+		if err := errors.Join(r.archive(program), r.packages(program)); err != nil {
 			return err
 		}
 	}
@@ -108,8 +115,17 @@ func (r release) archive(program string) error {
 	if windows {
 		files[0].name += ".exe"
 	}
-	for _, path := range r.beside {
-		files = append(files, file{name: folder + "/" + filepath.Base(path), mode: 0o644, path: path})
+	add := func(below string, paths []string) {
+		for _, path := range paths {
+			files = append(files, file{name: folder + below + filepath.Base(path), mode: 0o644, path: path})
+		}
+	}
+	add("/", r.beside)
+	if strings.HasPrefix(platform, "linux-") {
+		add("/systemd/", r.systemd)
+	}
+	if !windows {
+		add("/completions/", r.completions)
 	}
 	for i := range files {
 		content, err := os.ReadFile(files[i].path)

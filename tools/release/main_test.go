@@ -57,6 +57,15 @@ func made(t *testing.T) release {
 		changelog: write("CHANGELOG.md", []byte("# Changelog\n\n## Unreleased\n\n- Later.\n\n## 1.2.3 (2026-01-01)\n\n- **New.** A thing.\n\n## 1.2.2\n\n- Old.\n")),
 		beside:    []string{write("README.md", []byte("read me"))},
 		extra:     []string{write("posthorn-1.2.3.tgz", chart), write("image.tar", []byte("image"))},
+		systemd: []string{
+			write("posthorn-web.service", []byte("[Service]\nExecStart=/usr/local/bin/posthorn web\n")),
+			write("posthorn-worker.service", []byte("[Service]\nExecStart=/usr/local/bin/posthorn worker\n")),
+		},
+		completions: []string{
+			write("posthorn.bash", []byte("complete")),
+			write("_posthorn", []byte("#compdef posthorn")),
+			write("posthorn.fish", []byte("complete")),
+		},
 	}
 }
 
@@ -78,7 +87,7 @@ func TestAReleaseIsWholeAndTheSameASecondTime(t *testing.T) {
 	first := map[string][]byte{}
 	sums := string(read(t, filepath.Join(r.out, "SHA256SUMS")))
 	names := []string{
-		"NOTES.md", "image.tar", "posthorn-1.2.3.tgz", "posthorn-v1.2.3-linux-amd64.tar.gz", "posthorn-v1.2.3-windows-arm64.zip", "posthorn-v1.2.3.spdx.json",
+		"NOTES.md", "posthorn_1.2.3_amd64.deb", "posthorn-1.2.3-1.x86_64.rpm", "image.tar", "posthorn-1.2.3.tgz", "posthorn-v1.2.3-linux-amd64.tar.gz", "posthorn-v1.2.3-windows-arm64.zip", "posthorn-v1.2.3.spdx.json",
 	}
 	for _, name := range names {
 		first[name] = read(t, filepath.Join(r.out, name))
@@ -123,6 +132,21 @@ func TestArchivesHaveTheProgram(t *testing.T) {
 	unpacker, err := gzip.NewReader(bytes.NewReader(read(t, filepath.Join(r.out, "posthorn-v1.2.3-linux-amd64.tar.gz"))))
 	if err != nil {
 		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, system := range []string{"linux-amd64.tar.gz"} {
+		out, err := exec.CommandContext(t.Context(), "tar", "-tzf", filepath.Join(r.out, "posthorn-v1.2.3-"+system)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range strings.Fields(string(out)) {
+			names[strings.TrimPrefix(name, "posthorn-v1.2.3-linux-amd64/")] = true
+		}
+	}
+	for _, name := range []string{"README.md", "systemd/posthorn-web.service", "systemd/posthorn-worker.service", "completions/posthorn.bash", "completions/_posthorn", "completions/posthorn.fish"} {
+		if !names[name] {
+			t.Errorf("the archive lacks %s: %v", name, names)
+		}
 	}
 	archive := tar.NewReader(unpacker)
 	header, err := archive.Next()
