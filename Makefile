@@ -97,13 +97,13 @@ image: ## the container image for linux/amd64 and linux/arm64 into bin/image, re
 	@GO='$(GO)' VERSION='$(VERSION)' tools/container
 
 chart: ## the Helm chart, tested against the types of the Kubernetes API and packed into bin/chart
-	cd tools/chart && $(GO) test . && $(GO) run . -chart ../../docs/ops/chart -out ../../bin/chart -version '$(VERSION)'
+	cd tools/chart && $(GO) test $(if $(CI),-v) . && $(GO) run . -chart ../../docs/ops/chart -out ../../bin/chart -version '$(VERSION)'
 
 release: ## the files of a release into bin/release, the version from the tag: archives, image, chart, SDKs, SBOM, checksums
 	@GO='$(GO)' tools/make-release
 
 release-check: ## tests the tool that makes a release, with a small program
-	cd tools/release && $(GO) vet . && $(GO) test .
+	cd tools/release && $(GO) vet . && $(GO) test $(if $(CI),-v) .
 
 vuln: ## known vulnerabilities in what is really called (asks vuln.go.dev)
 	$(TOOL) govulncheck -tags '$(TAGS)' ./...

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"posthorn/domain/signature"
+	"posthorn/tools/need"
 )
 
 // attempt is a request that a receiver gets, and whether it is to trust it.
@@ -264,19 +265,13 @@ func main() {
 
 func TestTheNodeExamplesVerify(t *testing.T) {
 	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed: its examples are not run here")
-	}
+	node := need.Program(t, "node")
 	try(t, "js", exec.CommandContext(t.Context(), node, write(t, "verify.mjs", snippets(t, "js", false)+jsDriver)))
 }
 
 func TestThePythonExamplesVerify(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is not installed: its examples are not run here")
-	}
+	python := need.Program(t, "python3")
 	try(t, "python", exec.CommandContext(t.Context(), python, write(t, "verify.py", snippets(t, "python", false)+pythonDriver)))
 }
 
@@ -285,7 +280,7 @@ func TestThePythonExamplesVerify(t *testing.T) {
 func TestTheOfficialLibrariesTakeWhatPosthornSigns(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("POSTHORN_FETCH") == "" {
-		t.Skip("set POSTHORN_FETCH=1 to fetch the official libraries from npm and PyPI and try them")
+		need.Missing(t, "make sdks", "It sets POSTHORN_FETCH, fetches the official libraries from npm and PyPI, and runs this test.")
 	}
 	const secret = "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="
 	key, err := signature.ParseKey(signature.Standard, secret)
@@ -316,9 +311,7 @@ func TestTheOfficialLibrariesTakeWhatPosthornSigns(t *testing.T) {
 	const both = "good true, forged false"
 	t.Run("node", func(t *testing.T) {
 		t.Parallel()
-		if _, err := exec.LookPath("npm"); err != nil {
-			t.Skip("npm is not installed")
-		}
+		need.Programs(t, "npm")
 		file := write(t, "official.mjs", snippets(t, "js", true)+`
 import { readFileSync } from "node:fs";
 const a = JSON.parse(readFileSync(0));
@@ -332,9 +325,7 @@ console.log("good " + holds(a.body) + ", forged " + holds(a.body + " "));
 	})
 	t.Run("python", func(t *testing.T) {
 		t.Parallel()
-		if _, err := exec.LookPath("python3"); err != nil {
-			t.Skip("python3 is not installed")
-		}
+		need.Programs(t, "python3")
 		file := write(t, "official.py", snippets(t, "python", true)+`
 import json, sys
 a = json.load(sys.stdin)

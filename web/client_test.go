@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"posthorn/tools/need"
 	"posthorn/web/cli"
 )
 
@@ -480,10 +481,7 @@ func TestCompletionScriptsAreGoodToTheirShells(t *testing.T) {
 
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("bash is not installed")
-	}
+	bash := need.Program(t, "bash")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // examples are the examples of a page of docs/ops in a language.
@@ -61,19 +63,9 @@ func typed(t *testing.T, dir string, environ []string, commands string) (said st
 	return string(out), err
 }
 
-// tool skips the test where a program is missing.
-func tool(t *testing.T, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed", name)
-		}
-	}
-}
-
 func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 	t.Parallel()
-	tool(t, "openssl", "curl")
+	need.Programs(t, "openssl", "curl")
 	environ := newDatabase(t)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
@@ -115,7 +107,7 @@ func TestTheSettingsOfTheDeploymentPageAreTaken(t *testing.T) {
 
 func TestTheUnitsAreOnesThatSystemdTakes(t *testing.T) {
 	t.Parallel()
-	tool(t, "systemd-analyze")
+	need.Programs(t, "systemd-analyze")
 	dir := t.TempDir()
 	for _, name := range []string{"posthorn-web.service", "posthorn-worker.service"} {
 		text, err := os.ReadFile(filepath.Join("..", "docs", "ops", name))
@@ -173,7 +165,7 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 // only to it.
 func behindNginx(t *testing.T, one, two string) *http.Client {
 	t.Helper()
-	tool(t, "nginx")
+	need.Programs(t, "nginx")
 	front := freeAddress(t)
 	dir := t.TempDir()
 	certificate, key, pool := selfSigned(t, dir, "posthorn.example.com")

@@ -19,6 +19,7 @@ import (
 	"posthorn/domain/health"
 	"posthorn/domain/incidents"
 	"posthorn/handlers/auth"
+	"posthorn/tools/need"
 	"posthorn/worker"
 	"posthorn/worker/mail"
 )
@@ -153,10 +154,7 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 			t.Errorf("testdata/alerts_test.yml holds no case in which %s rings, or none in which it is silent", a[1])
 		}
 	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not on this machine (Debian's package prometheus has it): THE ALERT RULES ARE NOT TESTED")
-	}
+	promtool := need.Program(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", filepath.Join(dir, "alerts.yml")}, {"test", "rules", filepath.Join("testdata", "alerts_test.yml")}} {
 		if said, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)

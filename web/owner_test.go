@@ -11,6 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/fault"
 	"posthorn/tools/dbtest"
+	"posthorn/tools/need"
 	"posthorn/tools/schematest"
 )
 
@@ -18,7 +19,7 @@ import (
 func asAdministrator(t *testing.T, environ []string) string {
 	t.Helper()
 	if os.Getenv("POSTHORN_TEST_DATABASE_URL") != "" {
-		t.Skip("the given server's role may not be its superuser")
+		need.Missing(t, "a superuser of the server", "POSTHORN_TEST_DATABASE_URL gives another role.")
 	}
 	admin, err := url.Parse(dbtest.Server(t))
 	if err != nil {
@@ -48,7 +49,7 @@ func TestWhatASuperuserMigratesBelongsToTheOwnerOfTheDatabase(t *testing.T) {
 
 func TestASchemaOfAnotherRoleIsNamedAndTransferredAsThePageSays(t *testing.T) {
 	t.Parallel()
-	tool(t, "psql")
+	need.Programs(t, "psql")
 	environ := emptyDatabase(t)
 	admin := asAdministrator(t, environ)
 	psql := func(commands string) {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"posthorn/tools/need"
 )
 
 var programs = regexp.MustCompile("(?ms)^```(go|python|js)\n(.*?)^```$")
@@ -62,9 +64,7 @@ func commandOf(t *testing.T, language, text string) *exec.Cmd {
 	if language == "js" {
 		tool, name = "node", "program.mjs"
 	}
-	if _, err := exec.LookPath(tool); err != nil {
-		t.Skipf("%s is not installed", tool)
-	}
+	need.Programs(t, tool)
 	file := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // lastPort is the last port that freeAddress returned.
@@ -37,7 +39,7 @@ func freeAddress(t *testing.T) string {
 // first one serves again, while a client emits 50 events a second through nginx.
 func TestARollingRestartBehindTheProxyOfThePageLosesNoRequest(t *testing.T) {
 	t.Parallel()
-	tool(t, "nginx")
+	need.Programs(t, "nginx")
 	environ := newDatabase(t)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")

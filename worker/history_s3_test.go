@@ -15,6 +15,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"posthorn/tools/need"
 	"posthorn/worker/history"
 )
 
@@ -31,7 +32,7 @@ func s3(t *testing.T) string {
 		binary, err = exec.LookPath("versitygw")
 	}
 	if err != nil {
-		t.Skip("versitygw is not on this machine (make bin/versitygw builds it): HISTORY IS NOT TESTED WITH S3")
+		need.Missing(t, "bin/versitygw", "`make bin/versitygw` builds it, to test history with S3.")
 	}
 	// A port below those that the system gives out, so that no other test takes it before it is used.
 	address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"posthorn/domain/fault"
+	"posthorn/tools/need"
 )
 
 func TestDefaultDataDirFollowsTheUser(t *testing.T) {
@@ -61,7 +62,7 @@ func asOrdinaryUser(t *testing.T, home string, environment ...string) func(*exec
 func TestOrdinaryUserGetsAClusterBelowHome(t *testing.T) {
 	t.Parallel()
 	if !isRoot() {
-		t.Skip("the other tests show it: they run as an ordinary user already")
+		return // the other tests show it: they run as an ordinary user already
 	}
 	for name, c := range map[string]struct{ environment, want string }{
 		"home":          {"XDG_DATA_HOME=", ".local/share/posthorn"},
@@ -94,13 +95,11 @@ func TestOrdinaryUserGetsAClusterBelowHome(t *testing.T) {
 
 func TestServerOfRootRunsUnprivileged(t *testing.T) {
 	t.Parallel()
-	if !isRoot() {
-		t.Skip("only root has rights to give up")
-	}
+	need.Root(t) // who alone has rights to give up
 	c := start(t, testConfig(t, testDir(t)))
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID()) + "/status")
 	if err != nil {
-		t.Skip("this system does not tell: ", err)
+		need.Missing(t, "/proc", "%v", err)
 	}
 	for _, line := range []string{"Uid:", "Gid:", "Groups:", "CapEff:"} {
 		i := strings.Index(string(status), line)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posthorn/domain/fault"
+	"posthorn/tools/need"
 )
 
 // copied is an installation of the tests' PostgreSQL whose files a test can replace.
@@ -23,7 +24,7 @@ func copyPrograms(t *testing.T) copied {
 	}
 	bin, libraries, data, shared := folder("BINDIR"), folder("PKGLIBDIR"), folder("SHAREDIR"), folder("LIBDIR")
 	if entries, err := os.ReadDir(bin); err != nil || len(entries) > 200 {
-		t.Skipf("PostgreSQL is among other programs in %s: %v", bin, err)
+		need.Missing(t, "a PostgreSQL of its own folder", "It is among other programs in %s: %v", bin, err)
 	}
 	prefix := bin
 	for !strings.HasPrefix(libraries, prefix+"/") || !strings.HasPrefix(data, prefix+"/") {

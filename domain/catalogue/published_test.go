@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"posthorn/tools/need"
 )
 
 // tool is a tool of the SDKs. make sdks installs it and sets POSTHORN_SDK_TOOLS, so that nothing is skipped there.
@@ -21,7 +23,7 @@ func tool(t *testing.T, path ...string) string {
 		if os.Getenv("POSTHORN_SDK_TOOLS") != "" {
 			t.Fatalf("%s is missing", at)
 		}
-		t.Skipf("NOT TRIED: %s is missing. `make sdks` installs it and runs this test.", at)
+		need.Missing(t, "make sdks", "It installs %s and runs this test.", at)
 	}
 	return at
 }

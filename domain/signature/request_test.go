@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 func TestAnAttemptsHeadersAreRebuiltAsTheyWereSent(t *testing.T) {
@@ -37,10 +39,7 @@ func TestAnAttemptsHeadersAreRebuiltAsTheyWereSent(t *testing.T) {
 
 func TestACommandSendsTheExactBytes(t *testing.T) {
 	t.Parallel()
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no POSIX shell here")
-	}
+	shell := need.Program(t, "sh")
 	body := `{"a":"it's $HOME` + "`id`" + ` \\n \"x\"","b":"@file"}` + "\n"
 	headers := append(FixedHeaders(ContentType), Header{"X-Odd", `a'b "c" $(id)`})
 	command := Curl("https://example.com/hook?a=***&b=1", headers, []byte(body))

@@ -19,6 +19,7 @@ import (
 
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/tools/need"
 	"posthorn/tools/webtest"
 )
 
@@ -318,7 +319,7 @@ var gates = map[string]string{
 func TestTheProbeSeesAGateThatForgetsItsTenant(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("a probe per query")
+		need.Missing(t, "the time", "Without -short a probe is made for each query.")
 	}
 	queries := tenantQueries(t)
 	for name, below := range gates {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"posthorn/tools/need"
 )
 
 // samplesIn are the samples of the reference in a language, by operation.
@@ -48,7 +50,7 @@ func written(t *testing.T, samples map[string]string, suffix string) (dir string
 func sdkTool(t *testing.T, path string) string {
 	t.Helper()
 	if os.Getenv("POSTHORN_SDK_TOOLS") == "" {
-		t.Skip("NOT TRIED: make sdks generates the packages and runs this test")
+		need.Missing(t, "make sdks", "It generates the packages and runs this test.")
 	}
 	full, err := filepath.Abs(filepath.Join("../..", path))
 	if err == nil {
@@ -127,10 +129,7 @@ func TestTypeScriptSamplesCallTheSDK(t *testing.T) {
 			t.Errorf("%s calls %s", id, m[1])
 		}
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not on this machine")
-	}
+	node := need.Program(t, "node")
 	// One process for all: each sample is a function of its own.
 	program := ""
 	for id, text := range samples {
@@ -189,10 +188,7 @@ func TestPythonSamplesCallTheSDK(t *testing.T) {
 			t.Errorf("%s does not call its method of the SDK, but %v:\n%s", id, called, text)
 		}
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is not on this machine")
-	}
+	python := need.Program(t, "python3")
 	if out, err := exec.CommandContext(t.Context(), python, "-m", "compileall", "-q", written(t, samples, ".py")).CombinedOutput(); err != nil {
 		t.Errorf("python: %v\n%s", err, out)
 	}

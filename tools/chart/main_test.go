@@ -277,7 +277,7 @@ func TestHelmTakesThePackedChart(t *testing.T) {
 	t.Parallel()
 	helm, err := exec.LookPath("helm")
 	if err != nil {
-		t.Skip("SKIPPED: helm is not installed")
+		t.Skip("SKIPPED: helm is missing. Install it to run this test.")
 	}
 	archive, err := pack(chartDir, t.TempDir(), "v1.2.3")
 	if err != nil {

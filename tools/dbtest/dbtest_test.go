@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"posthorn/tools/need"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -27,7 +29,7 @@ const childVariable = "POSTHORN_DBTEST_CHILD"
 func TestChild(t *testing.T) {
 	file := os.Getenv(childVariable)
 	if file == "" {
-		t.Skip("runs in the processes that other tests start")
+		return // it runs in the processes that other tests start
 	}
 	u := Clone(t, "child", migration("CREATE TABLE kept (n int)"))
 	ask(t, u, "SELECT count(*)::text FROM kept")
@@ -187,7 +189,7 @@ func TestProcessesShareOneServer(t *testing.T) {
 func TestServerEndsAfterTheLastTestProcess(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(urlVariable) != "" {
-		t.Skip("the server was there before the tests")
+		need.Missing(t, "a server of the tests' own", "The environment gives another.")
 	}
 	tmp := t.TempDir()
 	for d := tmp; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
@@ -229,7 +231,7 @@ func TestServerEndsAfterTheLastTestProcess(t *testing.T) {
 func TestGivenServerIsUsed(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(urlVariable) != "" {
-		t.Skip("the other tests show it")
+		return // the other tests show it
 	}
 	admin := Server(t)
 	role := fmt.Sprintf("given_%d", os.Getpid())

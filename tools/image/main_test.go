@@ -35,7 +35,7 @@ func made(t *testing.T) string {
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("SKIPPED: %s is not installed", name)
+		t.Skipf("SKIPPED: %s is missing. Install it to run this test.", name)
 	}
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 	if err != nil {

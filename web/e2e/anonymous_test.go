@@ -9,12 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // TestStrangersAndANeighborDoNotSlowATenant: while 2,000 slow connections of strangers press on forms, on Svix's API
@@ -22,9 +23,7 @@ import (
 // accepted, about as fast as without them.
 func TestStrangersAndANeighborDoNotSlowATenant(t *testing.T) {
 	// Not parallel: it compares times, and the tests beside it would change them.
-	if runtime.GOOS != "linux" {
-		t.Skip("strangers have addresses of the loopback network, which other systems do not assign")
-	}
+	need.Linux(t) // strangers have addresses of the loopback network, which other systems do not assign
 	const (
 		connections = 2000
 		rounds      = 4

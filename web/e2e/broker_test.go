@@ -19,6 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"posthorn/tools/need"
 )
 
 // broker is an Apache Kafka of one node that is its own controller. It has a listener for everybody, one that asks
@@ -38,14 +40,7 @@ type broker struct {
 func kafkaJars(t *testing.T) string {
 	t.Helper()
 	const pom = "testdata/kafka/pom.xml"
-	for _, tool := range []string{"java", "mvn"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal("install a Java runtime and Maven (on Debian: default-jre-headless, maven)")
-			}
-			t.Skip("these tests start Apache Kafka: install a Java runtime and Maven (on Debian: default-jre-headless, maven)")
-		}
-	}
+	need.Programs(t, "java", "mvn")
 	text, err := os.ReadFile(pom)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // fakedPostgres is a folder with a PostgreSQL whose clock is off by what set says, by libfaketime. It skips the test
@@ -18,16 +20,13 @@ func fakedPostgres(t *testing.T) (dir string, set func(off time.Duration)) {
 	t.Helper()
 	libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 	if len(libraries) == 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatal("libfaketime is not installed: apt-get install faketime")
-		}
-		t.Skip("no libfaketime: apt-get install faketime")
+		need.Missing(t, "faketime", "Its library sets the clock of a PostgreSQL.")
 	}
 	found, err := exec.LookPath("postgres")
 	if err != nil {
 		all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 		if len(all) == 0 {
-			t.Skip("the PostgreSQL of this machine was fetched by Posthorn; its clock is not faked")
+			need.Missing(t, "postgres", "That of this machine was fetched by Posthorn; its clock is not faked.")
 		}
 		found = all[len(all)-1]
 	}

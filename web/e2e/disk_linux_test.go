@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"posthorn/tools/need"
 )
 
 // TestAFullDiskAcknowledgesNothingThatIsNotDurable fills the disk under the database, and empties it again.
@@ -21,7 +23,7 @@ func TestAFullDiskAcknowledgesNothingThatIsNotDurable(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=500m,mode=755"); err != nil {
-		t.Skipf("a small disk takes root and the right to mount: %v", err)
+		need.Missing(t, "the right to mount", "%v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	w := newWorldAt(t, []string{"POSTHORN_DATA_DIR=" + dir}, nil)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"posthorn/domain/id"
+	"posthorn/tools/need"
 )
 
 // history writes deliveries of the last days, with their events and an attempt each, as if they had been delivered.
@@ -50,9 +50,7 @@ func (w *world) history(days, perDay int) {
 // with it.
 func TestALongHistoryIsExportedInBoundedMemory(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the memory of another process is read as Linux shows it")
-	}
+	need.Linux(t)
 	const days, perDay, growth = 5, 40_000, 64 << 20
 	w := newWorld(t, nil)
 	dir := t.TempDir()

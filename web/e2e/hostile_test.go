@@ -11,13 +11,14 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // hostile are receivers that take a webhook and answer badly. Each writes to the connection itself.
@@ -142,9 +143,7 @@ func resident(t *testing.T, pid int) int64 {
 // bounded memory, and the others' events arrive as if they were not there.
 func TestHostileReceiversHurtOnlyThemselves(t *testing.T) {
 	// Not parallel: it compares times, and the tests beside it would change them.
-	if runtime.GOOS != "linux" {
-		t.Skip("the memory of another process is read as Linux shows it")
-	}
+	need.Linux(t)
 	const (
 		each    = 10 // as many as are sent before a breaker opens
 		timeout = 2 * time.Second

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // inImage runs a program in an unpacked image as a container engine does: in a mount namespace, with the image as a
@@ -31,11 +33,9 @@ func TestTheImageServesAndDeliversOnAReadOnlyFilesystem(t *testing.T) {
 	t.Parallel()
 	archive := filepath.Join(root(t), "bin", "image", "posthorn-linux-"+runtime.GOARCH+".tar")
 	if _, err := os.Stat(archive); err != nil {
-		t.Skip("SKIPPED: no image in bin/image. Run make image.")
+		need.Missing(t, "bin/image", "Run make image.")
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can change the root directory.")
-	}
+	need.Root(t)      // to change the root directory
 	base := folder(t) // which others can walk through
 	image := filepath.Join(base, "root")
 	config := unpackImage(t, archive, image)

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"posthorn/tools/need"
 )
 
 // lan is a network of this test alone: a switch, and nodes on it that have an address each. All of it is in network
@@ -45,18 +47,12 @@ var lans atomic.Int64
 // newLAN makes a switch. The test is skipped, with the reason, where that is not possible.
 func newLAN(t *testing.T) *lan {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("a network of namespaces takes root (CAP_NET_ADMIN, CAP_SYS_ADMIN)")
-	}
-	for _, tool := range []string{"ip", "nft", "nsenter"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("a network of namespaces takes %s: install iproute2, nftables and util-linux", tool)
-		}
-	}
+	need.Root(t)
+	need.Programs(t, "ip", "nft", "nsenter")
 	l := &lan{t: t, net: fmt.Sprintf("10.99.%d", lans.Add(1))}
 	var err error
 	if l.hub, err = newNamespace(t); err != nil {
-		t.Skipf("this machine gives no network namespaces: %v", err)
+		need.Missing(t, "a network namespace", "%v", err)
 	}
 	if text, err := l.hub.shell(`
 		ip link add lan type bridge
@@ -65,7 +61,7 @@ func newLAN(t *testing.T) *lan {
 		nft 'add set bridge cuts pairs { type ipv4_addr . ipv4_addr; }'
 		nft 'add chain bridge cuts forward { type filter hook forward priority 0; }'
 		nft add rule bridge cuts forward ip saddr . ip daddr @pairs drop`); err != nil {
-		t.Skipf("no switch can be made here, or nothing dropped on it: %v %s", err, text)
+		need.Missing(t, "a bridge with nftables", "%v %s", err, text)
 	}
 	return l
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // copiedPrograms is an installation of PostgreSQL whose files a test can replace: its programs and its libraries.
@@ -18,7 +20,7 @@ func copiedPrograms(t *testing.T) (bin, libraries string) {
 	bin = filepath.Dir(postgresProgram(t, "postgres"))
 	version := filepath.Base(filepath.Dir(bin))
 	if bin != filepath.Join("/usr/lib/postgresql", version, "bin") {
-		t.Skip("PostgreSQL is installed in another way than Debian does")
+		need.Missing(t, "a PostgreSQL of Debian", "That of %s is installed in another way.", bin)
 	}
 	root := dataDir(t)
 	for _, folder := range []string{"lib/postgresql", "share/postgresql"} {

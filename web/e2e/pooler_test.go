@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // pooler is a PgBouncer in transaction mode before a server.
@@ -28,9 +30,7 @@ const pooledConnections = 5 // to the server: fewer than Posthorn has to the poo
 
 func newPooler(t *testing.T, s *server) *pooler {
 	t.Helper()
-	if _, err := exec.LookPath("pgbouncer"); err != nil {
-		t.Skip("PgBouncer is not installed (Debian: pgbouncer)")
-	}
+	need.Programs(t, "pgbouncer")
 	p := &pooler{t: t, dir: folder(t), port: freePort(t)}
 	text := pageSettings(t, [][2]string{
 		{"host=db.internal port=5432", fmt.Sprintf("host=%s port=%s", s.host, s.port)},

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"posthorn/tools/need"
 )
 
 // server is a PostgreSQL as an operator has it: over TCP, with a role for Posthorn that is no superuser.
@@ -59,11 +61,7 @@ func postgresProgram(t *testing.T, name string) string {
 	if len(found) > 0 {
 		return slices.Max(found)
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("PostgreSQL's %s is not installed", name)
-	}
-	return path
+	return need.Program(t, name)
 }
 
 // folder is one that servers may write.

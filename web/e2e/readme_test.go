@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"posthorn/tools/need"
 )
 
 // typed are the commands of a section of README.md, block by block, as a reader would copy them.
@@ -179,7 +181,7 @@ func newRoom(t *testing.T) *room {
 	for _, address := range []string{"127.0.0.1:8080", "127.0.0.1:9000", "127.0.0.1:9090"} {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			t.Skipf("%s is in use, and no namespace can be made for what README.md says: %v", address, err)
+			need.Missing(t, "a free port", "%s is in use, and no namespace can be made for what README.md says: %v", address, err)
 		}
 		_ = l.Close()
 	}

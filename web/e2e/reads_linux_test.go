@@ -19,6 +19,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/tools/need"
 	"posthorn/tools/readtest"
 	"posthorn/tools/schematest"
 )
@@ -105,17 +106,13 @@ func startAt(t *testing.T, s *server, bin string) string {
 	return s.ask("SELECT version()")
 }
 
-// need skips the test where a program is missing that brings a server.
-func need(t *testing.T, programs ...string) {
+// bringing skips the test where a program is missing that brings a server.
+func bringing(t *testing.T, programs ...string) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
-		t.Skipf("the servers are brought for amd64, not for %s", runtime.GOARCH)
+		need.Missing(t, "amd64", "The servers are brought for it.")
 	}
-	for _, name := range programs {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed", name)
-		}
-	}
+	need.Programs(t, programs...)
 }
 
 // brought runs a program that brings something from elsewhere into a folder of its own.
@@ -123,15 +120,14 @@ func brought(t *testing.T, what, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("%s can't be had: %v: %s", what, err, strings.TrimSpace(string(out)))
-	}
+	out, err := cmd.CombinedOutput()
+	need.Reached(t, what, err, out)
 }
 
 // debianPostgres unpacks a version of Debian's package and returns the folder of its programs.
 func debianPostgres(t *testing.T, major, version string) string {
 	t.Helper()
-	need(t, "apt-get", "dpkg-deb")
+	bringing(t, "apt-get", "dpkg-deb")
 	dir := folder(t)
 	brought(t, "postgresql-"+major+"="+version, dir, "apt-get", "download", "postgresql-"+major+"="+version)
 	packages, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
@@ -145,7 +141,7 @@ func debianPostgres(t *testing.T, major, version string) string {
 // mavenPostgres unpacks the newest build of a major version and returns the folder of its programs.
 func mavenPostgres(t *testing.T, major int) string {
 	t.Helper()
-	need(t, "mvn", "tar", "xz")
+	bringing(t, "mvn", "tar", "xz")
 	dir := folder(t)
 	pom, err := filepath.Abs(filepath.Join("testdata", "postgres", "pom.xml"))
 	if err != nil {

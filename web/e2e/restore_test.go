@@ -18,6 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/tools/need"
 )
 
 // installations are the folders of PostgreSQL's programs that have a dump's: the oldest and the newest that are found.
@@ -29,7 +31,7 @@ func installations(t *testing.T) []string {
 		found = append(found, filepath.Join(dir, "pg_dump"))
 	}
 	if len(found) == 0 {
-		t.Skip("pg_dump is not installed as Debian does; POSTHORN_E2E_POSTGRES can name a folder")
+		need.Missing(t, "pg_dump", "Install it as Debian does, or name its folder in POSTHORN_E2E_POSTGRES.")
 	}
 	first, last := filepath.Dir(found[0]), filepath.Dir(found[len(found)-1])
 	return slices.Compact([]string{first, last})
@@ -47,7 +49,7 @@ func onOldestAndNewest(t *testing.T, test func(t *testing.T, bin string)) {
 	}
 	if len(found) == 1 {
 		t.Run("newest", func(t *testing.T) {
-			t.Skipf("a second PostgreSQL besides %s is missing: POSTHORN_E2E_POSTGRES can name its folder of programs", found[0])
+			need.Missing(t, "a second PostgreSQL", "There is that of %s. POSTHORN_E2E_POSTGRES can name the folder of another one's programs.", found[0])
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // TestTheSDKsOfOtherLanguagesRunOneScenario installs the packages that `make sdks` made, as a user would, and runs
@@ -24,7 +26,7 @@ func TestTheSDKsOfOtherLanguagesRunOneScenario(t *testing.T) {
 	packages := filepath.Join(root, "bin", "sdks")
 	made, err := filepath.Glob(filepath.Join(packages, "posthorn-*"))
 	if err != nil || len(made) < 2 {
-		t.Skip("SKIPPED: no packages in bin/sdks. Run make sdks, which needs Node with npm and Python with venv.")
+		need.Missing(t, "bin/sdks", "Run make sdks.")
 	}
 	w := newWorld(t, nil)
 	serve := w.launch("serve", "serve").serving()

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"posthorn/tools/dbtest"
+	"posthorn/tools/need"
 )
 
 // previous builds the release before: the commit before the one that added the newest migration. It skips where there
-// is no history to build it from, and says why.
+// is no history to build it from.
 func previous(t *testing.T) (program string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -25,12 +26,16 @@ func previous(t *testing.T) (program string) {
 	git := func(args ...string) string {
 		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
 		if err != nil {
-			t.Skipf("the release before can't be built: git %s: %v", strings.Join(args, " "), err)
+			t.Fatalf("git %s: %v", strings.Join(args, " "), err)
 		}
 		return strings.TrimSpace(string(out))
 	}
+	need.Programs(t, "git")
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
+		need.Missing(t, ".git", "The release before is built from the history: %v", err)
+	}
 	if git("rev-parse", "--is-shallow-repository") == "true" {
-		t.Skip("the release before can't be built: this is a shallow clone, without the history")
+		need.Missing(t, "the history", "This is a shallow clone.")
 	}
 	files, err := filepath.Glob(filepath.Join(root, "db/migrations/*.sql"))
 	if err != nil || len(files) < 2 {
@@ -54,9 +59,8 @@ func previous(t *testing.T) (program string) {
 	program = filepath.Join(source, "posthorn-before")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "nomsgpack", "-o", program, "./web")
 	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Skipf("the release before, %s, can't be built here: %v: %s", commit[:min(len(commit), 12)], err, out)
-	}
+	out, err := build.CombinedOutput()
+	need.Reached(t, "the module proxy", err, out)
 	t.Logf("the release before is %s; the newest migration is %s", commit, filepath.Base(newest))
 	return program
 }

@@ -23,6 +23,7 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
+	"posthorn/tools/need"
 )
 
 // nameServer responds as the test says, over UDP on this machine.
@@ -135,7 +136,7 @@ func newCanary(t testing.TB, network, address string) *canary {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
 	if err != nil {
-		t.Skipf("this machine has no %s: %v", address, err)
+		need.Missing(t, "the address "+address, "%v", err)
 	}
 	c := &canary{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
@@ -169,7 +170,7 @@ func guarded(t *testing.T) (s *Sender, names *nameServer, port string, canaries 
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0")
 	if err != nil {
-		t.Skip("this machine has no 127.0.0.2")
+		need.Missing(t, "the address 127.0.0.2", "%v", err)
 	}
 	server := &raw{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
@@ -360,7 +361,7 @@ func TestIPv6IsDialed(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp6", "[::1]:0")
 	if err != nil {
-		t.Skip("this machine has no IPv6")
+		need.Missing(t, "IPv6", "%v", err)
 	}
 	server := &raw{Listener: l}
 	defer func() { _ = l.Close() }()

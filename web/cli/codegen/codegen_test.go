@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"posthorn/domain/catalogue"
+	"posthorn/tools/need"
 	"posthorn/web/cli/codegen"
 )
 
@@ -129,7 +130,7 @@ func tool(t *testing.T, path ...string) string {
 		if os.Getenv("POSTHORN_SDK_TOOLS") != "" {
 			t.Fatalf("%s is missing", at)
 		}
-		t.Skipf("NOT TRIED: %s is missing. `make sdks` installs it and runs this test.", at)
+		need.Missing(t, "make sdks", "It installs %s and runs this test.", at)
 	}
 	return at
 }
