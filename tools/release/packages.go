@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -100,7 +101,7 @@ func (r release) gather(folder, program string) (map[string]string, error) {
 	for _, path := range r.beside {
 		from[filepath.Base(path)] = path
 	}
-	for _, path := range append(r.systemd, r.completions...) {
+	for _, path := range slices.Concat(r.systemd, r.completions) {
 		from[filepath.Base(path)] = path
 	}
 	entries, err := own.ReadDir("package")

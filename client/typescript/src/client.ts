@@ -60,6 +60,9 @@ export interface Options {
   fetch?: typeof fetch | undefined;
 }
 
+/** The options with those that have a default filled in. */
+type Settings = Options & {[Name in Exclude<keyof Options, 'tenant' | 'userAgent'>]-?: NonNullable<Options[Name]>};
+
 interface Row {
   readonly method: string;
   readonly path: string;
@@ -79,7 +82,7 @@ const largestBatch = 1000;
 const largestBatchBytes = 9 << 20;
 
 class Base {
-  readonly #options: Required<Omit<Options, 'tenant' | 'userAgent'>> & Options;
+  readonly #options: Settings;
   readonly #base: string;
 
   constructor(options: Options) {
@@ -101,7 +104,7 @@ class Base {
       retries: 5, maxPause: 30_000, timeout: 30_000, fetch: globalThis.fetch,
       ...Object.fromEntries(Object.entries(options).filter(([, v]) => v !== undefined)) as unknown as Options,
       key: options.key.trim(),
-    } as Required<Omit<Options, 'tenant' | 'userAgent'>> & Options;
+    } as Settings;
     for (const [name, row] of Object.entries(rows)) {
       Object.defineProperty(this, name, {
         value: (input?: Record<string, unknown>, call?: CallOptions) => this.#call(row as Row, input ?? {}, call ?? {}),
