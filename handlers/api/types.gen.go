@@ -2035,7 +2035,7 @@ type BulkActionInput struct {
 	// Action What is done to each delivery
 	Action BulkActionInputAction `json:"action"`
 
-	// DryRun Count the deliveries and change nothing
+	// DryRun Count the deliveries and change nothing. Default `false`
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
@@ -2327,7 +2327,7 @@ type DryRun struct {
 
 // DryRunInput defines model for DryRunInput.
 type DryRunInput struct {
-	// AllTypes Check events of all types, not only of the subscribed ones
+	// AllTypes Check events of all types, not only of the subscribed ones. Default `false`
 	AllTypes *bool `json:"all_types,omitempty"`
 
 	// Channels Only events on at least one of these channels
@@ -2340,7 +2340,7 @@ type DryRunInput struct {
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Limit Number of events to check
+	// Limit Number of events to check. Default `50`
 	Limit *int `json:"limit,omitempty"`
 }
 
@@ -2371,7 +2371,7 @@ type Emission struct {
 	// ContentType Sends text that is not JSON: `data` is a string, and requests whose body is the data have that text as their body, under this `Content-Type`. Requests with an envelope have the string in it
 	ContentType nullable.Nullable[string] `json:"content_type,omitempty"`
 
-	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. Default `false`
 	CreateTenant nullable.Nullable[bool] `json:"create_tenant,omitempty"`
 
 	// Data Any JSON value, by default at most 256 KiB
@@ -2392,7 +2392,7 @@ type Emission struct {
 	// OccurredAt When it happened; default now
 	OccurredAt *Time `json:"occurred_at,omitempty"`
 
-	// SendEventID `false`: receivers see Posthorn's id of the event, and `event_id` serves for finding the event. It can then have periods
+	// SendEventID `false`: receivers see Posthorn's id of the event, and `event_id` serves for finding the event. It can then have periods. Default `true`
 	SendEventID nullable.Nullable[bool] `json:"send_event_id,omitempty"`
 
 	// Type What happened, such as `order.completed`: segments joined by dots. Endpoints subscribe to it
@@ -2642,10 +2642,10 @@ type EndpointHealth struct {
 
 // EndpointInput defines model for EndpointInput.
 type EndpointInput struct {
-	// AcceptConflict Treat 409 as delivered
+	// AcceptConflict Treat 409 as delivered. Default `false`
 	AcceptConflict *bool `json:"accept_conflict,omitempty"`
 
-	// AssumeVerified The endpoint is already in use elsewhere, so it is active without verification. Requires a platform key
+	// AssumeVerified The endpoint is already in use elsewhere, so it is active without verification. Requires a platform key. Default `false`
 	AssumeVerified *bool `json:"assume_verified,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
@@ -2655,7 +2655,7 @@ type EndpointInput struct {
 	Channels *[]string `json:"channels,omitempty"`
 
 	// CircuitBreaker Whether deliveries wait after 10 failures in a row, with one probe at a time. `false`: each delivery follows its
-	// retry schedule and fails after its last attempt, regardless of the others.
+	// retry schedule and fails after its last attempt, regardless of the others. Default `true`
 	CircuitBreaker *bool `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders At most 20. Values of names that usually contain a secret (`Authorization`, `X-Api-Key`, ...) and of names in
@@ -2665,7 +2665,7 @@ type EndpointInput struct {
 	// Description The endpoint's name on pages and in emails
 	Description *string `json:"description,omitempty"`
 
-	// EventTypes Full names, patterns such as `order.*`, or `*`
+	// EventTypes Full names, patterns such as `order.*`, or `*`. Default: all
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// ExternalID Your own id of the endpoint, unique within the tenant. Accepted wherever the endpoint's id is
@@ -2684,30 +2684,30 @@ type EndpointInput struct {
 	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
-	// MaxInFlight Concurrent requests to this endpoint, at most
+	// MaxInFlight Concurrent requests to this endpoint, at most. Default `5`
 	MaxInFlight *int `json:"max_in_flight,omitempty"`
 
 	// Metadata Your own key-value pairs. Receivers don't see them
 	Metadata *map[string]string `json:"metadata,omitempty"`
 	Ordering *Ordering          `json:"ordering,omitempty"`
 
-	// Paused Create the endpoint paused, with `assume_verified`: nothing is sent to it before `POST /endpoints/{endpoint_id}/resume`. An import of an endpoint that exists leaves its state as it is
+	// Paused Create the endpoint paused, with `assume_verified`: nothing is sent to it before `POST /endpoints/{endpoint_id}/resume`. An import of an endpoint that exists leaves its state as it is. Default `false`
 	Paused *bool `json:"paused,omitempty"`
 
 	// PayloadVersion Receive only events of this version, and events without a version. If the endpoint's event types declare versions, it must be one of them
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
-	// Prefix The prefix of the format's header names
+	// Prefix The prefix of the format's header names. Default `Webhook`
 	Prefix *string `json:"prefix,omitempty"`
 
 	// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
 	// override it. The preset itself is not stored.
 	Preset *Preset `json:"preset,omitempty"`
 
-	// RateLimit Requests a second; null for unlimited
+	// RateLimit Requests a second; null for unlimited. Default `50`
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetryClientErrors Retry 4xx responses by the schedule. Otherwise 401, 403, and 404 fail the delivery after one retry, and others immediately. Also retries 410 if `health_policy.gone` is off
+	// RetryClientErrors Retry 4xx responses by the schedule. Otherwise 401, 403, and 404 fail the delivery after one retry, and others immediately. Also retries 410 if `health_policy.gone` is off. Default `false`
 	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or custom delays.
@@ -2724,17 +2724,17 @@ type EndpointInput struct {
 	// SecretType `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
 	SecretType *SecretType `json:"secret_type,omitempty"`
 
-	// SendTraceparent Whether requests carry the header `traceparent` (W3C Trace Context) for events that belong to a trace. Its parent id
-	// is that of the attempt.
+	// SendTraceparent Whether requests carry the headers `traceparent` and `tracestate` (W3C Trace Context) for events that belong to a
+	// trace. The parent id is that of the attempt. Default `false`
 	SendTraceparent *bool `json:"send_traceparent,omitempty"`
 
-	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`
+	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`. Default `true`
 	SendVerification *bool `json:"send_verification,omitempty"`
 
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 
-	// TimeoutSeconds How long a request can take, the response included
+	// TimeoutSeconds How long a request can take, the response included. Default `15`
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
@@ -2984,18 +2984,18 @@ type EventType struct {
 
 // EventTypeImport defines model for EventTypeImport.
 type EventTypeImport struct {
-	// DryRun Report the results without changing anything
+	// DryRun Report the results without changing anything. Default `false`
 	DryRun     *bool             `json:"dry_run,omitempty"`
 	EventTypes *[]EventTypeInput `json:"event_types,omitempty"`
 
-	// OnConflict How an existing type is handled
+	// OnConflict How an existing type is handled. Default `update`
 	OnConflict *EventTypeImportOnConflict `json:"on_conflict,omitempty"`
 
 	// Openapi An OpenAPI 3.1 document, as JSON
 	Openapi json.RawMessage `json:"openapi,omitempty"`
 }
 
-// EventTypeImportOnConflict How an existing type is handled
+// EventTypeImportOnConflict How an existing type is handled. Default `update`
 type EventTypeImportOnConflict string
 
 // EventTypeImportResult defines model for EventTypeImportResult.
@@ -3015,7 +3015,7 @@ type EventTypeImported struct {
 
 // EventTypeInput defines model for EventTypeInput.
 type EventTypeInput struct {
-	// Deprecated Still sent, but new endpoints shouldn't subscribe to it
+	// Deprecated Still sent, but new endpoints shouldn't subscribe to it. Default `false`
 	Deprecated *bool `json:"deprecated,omitempty"`
 
 	// Description When the event is sent. Shown to receivers
@@ -3129,7 +3129,7 @@ type ExpungeInput struct {
 	// Channel Events on this channel
 	Channel *string `json:"channel,omitempty"`
 
-	// DryRun Count the events and change nothing
+	// DryRun Count the events and change nothing. Default `false`
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Match Whose data to delete, in the form of an endpoint's filter: an object of paths into the event's data with the values
@@ -3421,10 +3421,10 @@ type HistoryState string
 
 // ImportInput defines model for ImportInput.
 type ImportInput struct {
-	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. In a dry run, try the entries as if it existed
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. In a dry run, try the entries as if it existed. Default `false`
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
-	// DryRun Report the results without changing anything
+	// DryRun Report the results without changing anything. Default `false`
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Endpoints The fields that create an endpoint, with an `external_id` of your own
@@ -3612,7 +3612,7 @@ type KafkaInput struct {
 	// SASL Leave out, or null, if the brokers require no authentication
 	SASL nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
 
-	// TLS Connect with TLS
+	// TLS Connect with TLS. Default `true`
 	TLS *bool `json:"tls,omitempty"`
 
 	// Topic The topic that records are written to
@@ -3754,7 +3754,7 @@ type ListenerInput struct {
 	// Description The listener's name on pages
 	Description *string `json:"description,omitempty"`
 
-	// EventTypes Full names, patterns such as `order.*`, or `*`
+	// EventTypes Full names, patterns such as `order.*`, or `*`. Default: all
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
@@ -3770,7 +3770,7 @@ type ListenerInput struct {
 	// PayloadVersion Receive only events of this version, and events without a version
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
-	// Prefix The prefix of the format's header names
+	// Prefix The prefix of the format's header names. Default `Webhook`
 	Prefix *string `json:"prefix,omitempty"`
 
 	// Secret The secret to sign with, such as the one of a real endpoint; by default one is generated
@@ -3961,26 +3961,26 @@ type PortalLinkInput struct {
 	// Accent A color as #rrggbb
 	Accent *string `json:"accent,omitempty"`
 
-	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others
+	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others. Default `false`
 	AllowSecrets *bool `json:"allow_secrets,omitempty"`
 
 	// BrandName Shown instead of Posthorn's name
 	BrandName *string `json:"brand_name,omitempty"`
 
-	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. Default `false`
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
 	// ReturnURL Where the link back to your product leads. It has https, except for a loopback address where Posthorn itself is used on loopback without https
 	ReturnURL *string `json:"return_url,omitempty"`
 
-	// Role What the person can do
+	// Role What the person can do. Default `developer`
 	Role *PortalLinkInputRole `json:"role,omitempty"`
 
-	// SessionSeconds How long the session lasts
+	// SessionSeconds How long the session lasts. Default `86400`
 	SessionSeconds *int `json:"session_seconds,omitempty"`
 }
 
-// PortalLinkInputRole What the person can do
+// PortalLinkInputRole What the person can do. Default `developer`
 type PortalLinkInputRole string
 
 // PortalLinkPage defines model for PortalLinkPage.
@@ -4022,7 +4022,7 @@ type RecoverInput struct {
 	// Channel Deliveries of events on this channel
 	Channel *string `json:"channel,omitempty"`
 
-	// DryRun Count the deliveries and change nothing
+	// DryRun Count the deliveries and change nothing. Default `false`
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Pace Maximum deliveries queued a second
@@ -4073,7 +4073,7 @@ type RejectedRetried struct {
 
 // ReplayInput defines model for ReplayInput.
 type ReplayInput struct {
-	// Again Replay it even if it was replayed before; otherwise the request is rejected with `delivery_replayed`
+	// Again Replay it even if it was replayed before; otherwise the request is rejected with `delivery_replayed`. Default `false`
 	Again *bool `json:"again,omitempty"`
 
 	// Reason Recorded in the audit log
@@ -4082,7 +4082,7 @@ type ReplayInput struct {
 
 // ReplaysInput defines model for ReplaysInput.
 type ReplaysInput struct {
-	// DryRun Count the deliveries and change nothing
+	// DryRun Count the deliveries and change nothing. Default `false`
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
@@ -4097,14 +4097,14 @@ type ReplaysInput struct {
 
 // ResumeInput defines model for ResumeInput.
 type ResumeInput struct {
-	// Held What to do with held deliveries
+	// Held What to do with held deliveries. Default `deliver`
 	Held *ResumeInputHeld `json:"held,omitempty"`
 
 	// Reason For a drop; recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
-// ResumeInputHeld What to do with held deliveries
+// ResumeInputHeld What to do with held deliveries. Default `deliver`
 type ResumeInputHeld string
 
 // RetryPolicy defines model for RetryPolicy.
@@ -4141,7 +4141,7 @@ type RetrySpread string
 
 // RotateInput defines model for RotateInput.
 type RotateInput struct {
-	// OverlapSeconds How long the old secret also signs
+	// OverlapSeconds How long the old secret also signs. Default `86400`
 	OverlapSeconds *int `json:"overlap_seconds,omitempty"`
 
 	// Secret An existing secret to sign with; by default one is generated
@@ -4259,10 +4259,10 @@ type SSOPatch struct {
 	// Issuer The URL below which the provider has `/.well-known/openid-configuration`
 	Issuer *string `json:"issuer,omitempty"`
 
-	// JoinMembers Whether people of verified domains become members at their first sign-in
+	// JoinMembers Whether people of verified domains become members at their first sign-in. Default `true`
 	JoinMembers *bool `json:"join_members,omitempty"`
 
-	// Required Whether members can sign in through the provider only. Needs `break_glass`
+	// Required Whether members can sign in through the provider only. Needs `break_glass`. Default `false`
 	Required *bool `json:"required,omitempty"`
 
 	// RoleClaim The claim whose values set roles at every sign-in. Empty: roles are set in Posthorn only
@@ -4271,10 +4271,10 @@ type SSOPatch struct {
 	// Roles Roles by value of the claim. Replaces all of them
 	Roles *map[string]SSORole `json:"roles,omitempty"`
 
-	// SessionSeconds How long a session lasts, in seconds
+	// SessionSeconds How long a session lasts, in seconds. Default `43200`
 	SessionSeconds *int `json:"session_seconds,omitempty"`
 
-	// TrustEmail Whether addresses without `email_verified` are accepted
+	// TrustEmail Whether addresses without `email_verified` are accepted. Default `false`
 	TrustEmail *bool `json:"trust_email,omitempty"`
 }
 
@@ -4359,23 +4359,23 @@ type SentRequest struct {
 
 // SignatureTemplate defines model for SignatureTemplate.
 type SignatureTemplate struct {
-	// Algorithm Use SHA-1 only for receivers that support nothing else
+	// Algorithm Use SHA-1 only for receivers that support nothing else. Default `hmac-sha256`
 	Algorithm *SignatureTemplateAlgorithm `json:"algorithm,omitempty"`
 
 	// Content The signed text, from `{id}`, `{ts}`, and `{body}`
 	Content string `json:"content"`
 
-	// Key Whether the secret's text is the key, or base64 of the key (without `whsec_`)
+	// Key Whether the secret's text is the key, or base64 of the key (without `whsec_`). Default `text`
 	Key *SignatureTemplateKey `json:"key,omitempty"`
 
 	// Value The header's value, from `{hex}` or `{base64}`, and `{ts}`, the Unix time in seconds
 	Value string `json:"value"`
 }
 
-// SignatureTemplateAlgorithm Use SHA-1 only for receivers that support nothing else
+// SignatureTemplateAlgorithm Use SHA-1 only for receivers that support nothing else. Default `hmac-sha256`
 type SignatureTemplateAlgorithm string
 
-// SignatureTemplateKey Whether the secret's text is the key, or base64 of the key (without `whsec_`)
+// SignatureTemplateKey Whether the secret's text is the key, or base64 of the key (without `whsec_`). Default `text`
 type SignatureTemplateKey string
 
 // StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
@@ -4483,10 +4483,10 @@ type TenantInput struct {
 	// RateLimit The default requests per second of new endpoints. Null for the platform's
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetentionDays How long events and deliveries are kept
+	// RetentionDays How long events and deliveries are kept. Default `90`
 	RetentionDays *int `json:"retention_days,omitempty"`
 
-	// StrictTypes Accept only events whose type is in the catalog
+	// StrictTypes Accept only events whose type is in the catalog. Default `false`
 	StrictTypes *bool `json:"strict_types,omitempty"`
 }
 
@@ -4575,7 +4575,7 @@ type TestInput struct {
 	// Data Any JSON value; default `{"test":true}`
 	Data json.RawMessage `json:"data,omitempty"`
 
-	// Type The type of the test event
+	// Type The type of the test event. Default `endpoint.test`
 	Type *string `json:"type,omitempty"`
 }
 
@@ -4706,6 +4706,9 @@ type TraceID = string
 
 // Traceparent defines model for traceparent.
 type Traceparent = string
+
+// Tracestate defines model for tracestate.
+type Tracestate = string
 
 // Type defines model for type.
 type Type = string
@@ -4901,6 +4904,9 @@ type EmitEventParams struct {
 
 	// Traceparent The W3C Trace Context of the request. Its trace is stored with the event, and attempts belong to it. An invalid one is ignored
 	Traceparent *Traceparent `json:"traceparent,omitempty"`
+
+	// Tracestate What tracing systems add to `traceparent`. It is stored with it, up to 512 characters
+	Tracestate *Tracestate `json:"tracestate,omitempty"`
 }
 
 // ListEventDeliveriesParams defines parameters for ListEventDeliveries.
