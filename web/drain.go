@@ -46,8 +46,8 @@ func (d *drainer) attach(s *http.Server) {
 	}
 }
 
-// linger keeps accepting connections while the readiness already says that the server stops: a balancer that asks for it
-// sends connections here until it has noticed. Clients that keep a connection are told to open another one.
+// linger keeps accepting connections while the readiness already says that the server stops: a balancer that asks for
+// it sends connections here until it has noticed. Clients that keep a connection are told to open another one.
 func (d *drainer) linger(delay time.Duration) {
 	d.stopping.Store(true)
 	time.Sleep(delay)

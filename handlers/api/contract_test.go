@@ -259,9 +259,9 @@ func problemsOf(t *testing.T, extensions map[string]any) []string {
 	return codes
 }
 
-// TestGeneratorsOfOtherPeopleReadTheContract holds two rules of generators: openapi-python-client drops operations where
-// a type can be an array of unknown items, and openapi-typescript requires properties that have a default. make sdks
-// compiles what generators make.
+// TestGeneratorsOfOtherPeopleReadTheContract holds two rules of generators: openapi-python-client drops operations
+// where a type can be an array of unknown items, and openapi-typescript requires properties that have a default. make
+// sdks compiles what generators make.
 func TestGeneratorsOfOtherPeopleReadTheContract(t *testing.T) {
 	t.Parallel()
 	var doc struct {

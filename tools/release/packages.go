@@ -22,7 +22,7 @@ import (
 //go:embed package
 var own embed.FS
 
-// packaged is where each file of a package goes: the unit files, completions, and pages by their names, others from own.
+// packaged is where each file of a package goes: unit files, completions, and pages by their names, others from own.
 var packaged = []struct {
 	name, to string
 	mode     os.FileMode
