@@ -47,7 +47,7 @@ func TestAnImportFollowsWhatChangedThere(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, s := range page.Data {
-						if _, ends := s.ExpiresAt.Get(); ends == nil && !s.Signing {
+						if _, unlimited := s.ExpiresAt.Get(); unlimited != nil && !s.Signing {
 							t.Errorf("the newest secret of %s does not sign", endpoint)
 						}
 					}

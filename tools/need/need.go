@@ -1,6 +1,6 @@
 // Package need is for tests that need something which not every machine has: a program, a right, a registry. Such a
-// test is skipped with the name of that one thing. Continuous integration lists what was skipped, and fails where it has
-// the thing (.ci/run).
+// test is skipped with the name of that one thing. Continuous integration lists what was skipped, and fails where it
+// has the thing (.ci/run).
 package need
 
 import (
