@@ -50,11 +50,6 @@ ORDER BY external_id IS NULL, id LIMIT 1;
 -- Deleted ones too: their deliveries stay.
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id;
 
--- name: EndpointLabels :many
--- The endpoints that lists of deliveries show, also deleted ones.
-SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
-WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
-
 -- name: LockEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR NO KEY UPDATE;
 

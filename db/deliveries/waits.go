@@ -10,6 +10,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -98,7 +99,7 @@ func stored(r sql.ReadDeliveriesRow) show.Delivery {
 		Endpoint: show.Destination{
 			ID:             d.EndpointID,
 			Kind:           endpoint.Kind(r.Kind),
-			URL:            r.URL,
+			URL:            egress.Mask(r.URL),
 			Description:    r.Description,
 			Deleted:        r.Deleted,
 			Timeout:        time.Duration(r.TimeoutSeconds) * time.Second,

@@ -233,31 +233,37 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 	return completeAll(ctx, q, ring, tenant, rows)
 }
 
-// Labels are the names of some endpoints of a tenant, deleted ones too.
-func Labels(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (map[id.UUID]show.EndpointLabel, error) {
-	rows, err := q.EndpointLabels(ctx, tenant, ids)
-	labels := make(map[id.UUID]show.EndpointLabel, len(rows))
-	for _, r := range rows {
-		labels[r.ID] = show.EndpointLabel{ID: r.ID, URL: egress.Mask(r.URL), Description: r.Description, Deleted: r.Gone}
+// Destination is an endpoint as other nouns name it, also if it is deleted.
+func Destination(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (show.Destination, error) {
+	row, err := q.AnyEndpoint(ctx, tenant, endpointID)
+	return destination(row), err
+}
+
+func destination(row sql.Endpoint) show.Destination {
+	return show.Destination{
+		ID:          row.ID,
+		Kind:        endpoint.Kind(row.Kind),
+		URL:         egress.Mask(row.URL),
+		Description: row.Description,
+		Deleted:     row.DeletedAt != nil,
 	}
-	return labels, err
 }
 
-// Newest are the names of a tenant's newest endpoints.
-func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, limit int) ([]show.EndpointLabel, error) {
-	labels, _, err := Subscribers(ctx, q, tenant, "", limit)
-	return labels, err
+// Newest are a tenant's newest endpoints.
+func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, limit int) ([]show.Destination, error) {
+	found, _, err := Subscribers(ctx, q, tenant, "", limit)
+	return found, err
 }
 
-// Subscribers are the names of those of a tenant's newest endpoints that receive an event type; empty: any. more says
-// that there are older endpoints.
+// Subscribers are those of a tenant's newest endpoints that receive an event type; empty: any. more says that there are
+// older endpoints.
 func Subscribers(
 	ctx context.Context,
 	q *sql.Queries,
 	tenant id.UUID,
 	eventType string,
 	limit int,
-) (labels []show.EndpointLabel, more bool, err error) {
+) (found []show.Destination, more bool, err error) {
 	rows, err := q.ListEndpoints(ctx, sql.ListEndpointsParams{
 		TenantID: tenant,
 		Newest:   true,
@@ -266,10 +272,10 @@ func Subscribers(
 	})
 	for _, row := range rows {
 		if eventType == "" || filter.MatchType(row.EventTypes, eventType) {
-			labels = append(labels, bare(row).Label())
+			found = append(found, destination(row))
 		}
 	}
-	return labels, len(rows) == limit, err
+	return found, len(rows) == limit, err
 }
 
 // Editor changes endpoints on behalf of an author, and records it in the audit log.

@@ -127,7 +127,7 @@ func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time
 	for i, e := range full {
 		facts[i] = summary.Endpoint{
 			ID:        e.ID,
-			Name:      e.Label().Name(),
+			Name:      e.Name(),
 			Host:      pause.HostOf(e.Settings.URL),
 			Status:    e.Status,
 			Condition: e.Condition,

@@ -6,6 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
@@ -56,12 +57,14 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 	r.Endpoints = make([]show.RoutedEndpoint, len(rows))
 	for i, e := range rows {
 		r.Endpoints[i] = show.RoutedEndpoint{
-			ID:          e.ID,
-			URL:         e.URL,
-			Description: e.Description,
-			Deleted:     e.Gone,
-			Status:      endpoint.Status(e.Status),
-			DeliveryID:  first[e.ID],
+			Destination: show.Destination{
+				ID:          e.ID,
+				URL:         egress.Mask(e.URL),
+				Description: e.Description,
+				Deleted:     e.Gone,
+			},
+			Status:     endpoint.Status(e.Status),
+			DeliveryID: first[e.ID],
 		}
 		candidates[i] = routing.Candidate{
 			Rule: routing.Rule{

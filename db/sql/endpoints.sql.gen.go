@@ -92,46 +92,6 @@ func (q *Queries) DeleteEndpoint(ctx context.Context, tenantID id.UUID, iD id.UU
 	return err
 }
 
-const EndpointLabels = `-- name: EndpointLabels :many
-SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
-WHERE tenant_id = $1 AND id = ANY($2::uuid[])
-`
-
-type EndpointLabelsRow struct {
-	ID          id.UUID
-	URL         string
-	Description string
-	Status      string
-	Gone        bool
-}
-
-// The endpoints that lists of deliveries show, also deleted ones.
-func (q *Queries) EndpointLabels(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]EndpointLabelsRow, error) {
-	rows, err := q.db.Query(ctx, EndpointLabels, tenantID, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []EndpointLabelsRow{}
-	for rows.Next() {
-		var i EndpointLabelsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.URL,
-			&i.Description,
-			&i.Status,
-			&i.Gone,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const EndpointOfExternalID = `-- name: EndpointOfExternalID :one
 SELECT id FROM endpoints WHERE tenant_id = $1 AND external_id = $2::text AND deleted_at IS NULL
 `

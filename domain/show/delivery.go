@@ -1,13 +1,13 @@
 package show
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -39,11 +39,12 @@ type Delivery struct {
 	Diagnosis   diagnosis.Diagnosis
 }
 
-// Destination is the endpoint of a delivery, as far as deliveries tell about it.
+// Destination is an endpoint as far as other nouns tell about it. The settings are those that explain a delivery:
+// nouns that have none leave them out.
 type Destination struct {
 	ID             id.UUID
 	Kind           endpoint.Kind
-	URL            string // with its secrets
+	URL            string // masked
 	Description    string
 	Deleted        bool
 	Timeout        time.Duration
@@ -51,16 +52,8 @@ type Destination struct {
 	Tenant         string // the name of its tenant
 }
 
-// MaskedURL is the URL without its secrets.
-func (d Destination) MaskedURL() string { return egress.Mask(d.URL) }
-
 // Name is what people call the endpoint: its description, or else its URL.
-func (d Destination) Name() string {
-	if d.Description != "" {
-		return d.Description
-	}
-	return d.MaskedURL()
-}
+func (d Destination) Name() string { return cmp.Or(d.Description, d.URL) }
 
 // Queued is what is known of the row and the lane of a delivery that waits.
 type Queued struct {

@@ -93,21 +93,8 @@ func (e Endpoint) Masked() Endpoint {
 // MaskedURL is its URL without the values of the query.
 func (e Endpoint) MaskedURL() string { return egress.Mask(e.Settings.URL) }
 
-// Label is what lists call the endpoint.
-func (e Endpoint) Label() EndpointLabel {
-	return EndpointLabel{ID: e.ID, URL: e.MaskedURL(), Description: e.Settings.Description, Deleted: e.Deleted}
-}
-
-// EndpointLabel is what lists of other nouns call an endpoint.
-type EndpointLabel struct {
-	ID          id.UUID
-	URL         string // masked
-	Description string
-	Deleted     bool
-}
-
-// Name is the description, else the URL.
-func (l EndpointLabel) Name() string { return cmp.Or(l.Description, l.URL) }
+// Name is what people call the endpoint: its description, or else its URL.
+func (e Endpoint) Name() string { return cmp.Or(e.Settings.Description, e.MaskedURL()) }
 
 // Verification is the progress of a check that an endpoint wants to be sent to.
 type Verification struct {

@@ -1,10 +1,8 @@
 package show
 
 import (
-	"cmp"
 	"time"
 
-	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
@@ -65,19 +63,10 @@ type Routed struct {
 
 // RoutedEndpoint is an endpoint of a routing.
 type RoutedEndpoint struct {
-	ID          id.UUID
-	URL         string // with its secrets
-	Description string
-	Deleted     bool
-	Status      endpoint.Status // when the event was emitted; empty: it did not exist
-	DeliveryID  id.UUID         // the event's first delivery to it; zero: none
+	Destination
+	Status     endpoint.Status // when the event was emitted; empty: it did not exist
+	DeliveryID id.UUID         // the event's first delivery to it; zero: none
 }
-
-// MaskedURL is the URL without its secrets.
-func (e RoutedEndpoint) MaskedURL() string { return egress.Mask(e.URL) }
-
-// Name is what people call the endpoint: its description, or else its URL.
-func (e RoutedEndpoint) Name() string { return cmp.Or(e.Description, e.MaskedURL()) }
 
 // FoundEvent is an event that a search found, and what of it has the text: "ordering key" or "data.order.id".
 type FoundEvent struct {

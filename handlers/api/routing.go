@@ -43,7 +43,7 @@ func (a *api) explainEvent(c *handlers.Call) error {
 func verdictView(e show.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
 	out := RoutingVerdict{
 		EndpointID:  id.Endpoint.Format(e.ID),
-		URL:         e.MaskedURL(),
+		URL:         e.URL,
 		Description: e.Description,
 		Gone:        e.Deleted,
 		Matched:     v.Matched,

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
@@ -219,15 +221,11 @@ func (a *dashboard) filterFacts(c *handlers.Call, q *db.Tx, f bulk.Filter) ([]pa
 		if err != nil {
 			return out, fault.ErrNotFound
 		}
-		labels, err := a.labels(c, q, []id.UUID{endpointID})
-		if err != nil {
+		e, err := endpoints.Destination(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		if err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
 			return out, err
 		}
-		name := f.Endpoint
-		if l, ok := labels[endpointID]; ok {
-			name = l.Name()
-		}
-		add("Endpoint", name)
+		add("Endpoint", cmp.Or(e.Name(), f.Endpoint))
 	}
 	if f.Since != nil {
 		add("Since", components.Stamp(*f.Since))

@@ -151,7 +151,7 @@ func titleOf(e show.Endpoint) string {
 	if e.Settings.Kind == endpoint.Inbox && e.Settings.Description == "" {
 		return "Test inbox"
 	}
-	return e.Label().Name()
+	return e.Name()
 }
 
 // verifiable lists the states that end with a verification.

@@ -47,7 +47,7 @@ func (h EndpointHead) deleteText() string {
 
 // title is the endpoint's description, else its URL.
 func (h EndpointHead) title() string {
-	return strings.TrimPrefix(h.Endpoint.Label().Name(), "https://")
+	return strings.TrimPrefix(h.Endpoint.Name(), "https://")
 }
 
 // subtitle is the URL if the title is the description.

@@ -36,7 +36,7 @@ type EventTypeView struct {
 	Shell                    layout.Shell
 	Root                     string
 	Type                     catalogue.Entry
-	Subscribers              []show.EndpointLabel
+	Subscribers              []show.Destination
 	More                     bool // there are endpoints that were not checked
 	Edits                    bool
 	Volume, Success, Latency charts.Props // of the last days
