@@ -177,13 +177,16 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 			return err
 		}
 		text = keyText
-		return db.Audit(ctx, q, by, db.Audited{
+		if err := db.Audit(ctx, q, by, db.Audited{
 			Tenant:  &tenantID,
 			Action:  "tenant.created",
 			Kind:    "tenant",
 			Object:  id.Tenant.Format(tenantID),
 			Details: map[string]any{"name": t.Name, "key": id.Key.Format(key.ID)},
-		})
+		}); err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, keyCreated(key)) // whoever looks for keys finds all of them by one action
 	})
 	return tenant, text, err
 }

@@ -313,8 +313,10 @@ func TestATenantIsMadeAndItsKeyShownOnce(t *testing.T) {
 		res.Code != http.StatusUnprocessableEntity || !strings.Contains(res.Body.String(), "aria-invalid") {
 		t.Errorf("an empty name: %d", res.Code)
 	}
-	if n := w.ask("SELECT count(*) FROM audit_log WHERE action = 'tenant.created' AND actor_kind = 'operator' AND actor_id = $1", id.Operator.Format(w.op)); n != 1 {
-		t.Errorf("%d entries in the audit log", n)
+	for _, action := range []string{"tenant.created", "key.created"} {
+		if n := w.ask("SELECT count(*) FROM audit_log WHERE action = $1 AND actor_kind = 'operator' AND actor_id = $2", action, id.Operator.Format(w.op)); n != 1 {
+			t.Errorf("%d entries %s in the audit log", n, action)
+		}
 	}
 }
 

@@ -27,6 +27,11 @@ func TestAPlatformMakesTenants(t *testing.T) {
 			t.Errorf("the first key lacks %s", s)
 		}
 	}
+	for _, action := range []string{"tenant.created", "key.created"} {
+		if got := ids(w.do("GET", "/api/v1/audit-log?action="+action, key, nil).want(200)); len(got) != 1 {
+			t.Errorf("the audit log has %d entries %s", len(got), action)
+		}
+	}
 	if got := w.do("GET", "/api/v1/tenants/"+made.text("id"), w.platform, nil).want(200); string(got.Body) != string(own.Body) {
 		t.Errorf("read by the platform: %s", got.Body)
 	}
@@ -196,15 +201,15 @@ func TestWhatIsChangedIsAudited(t *testing.T) {
 	var got []string
 	for _, e := range page.Data {
 		got = append(got, e.Action)
-		if e.Action != "tenant.created" && (e.ActorKind != "key" || !strings.HasPrefix(e.ActorID, "key_") || e.Address == "") {
+		if e.ActorKind != "command" && (e.ActorKind != "key" || !strings.HasPrefix(e.ActorID, "key_") || e.Address == "") {
 			t.Errorf("who and where from: %+v", e)
 		}
 	}
-	want := []string{"tenant.created", "event_type.created", "event_type.updated", "event_type.deleted", "key.created", "key.revoked", "tenant.updated"}
+	want := []string{"tenant.created", "key.created", "event_type.created", "event_type.updated", "event_type.deleted", "key.created", "key.revoked", "tenant.updated"}
 	if !slices.Equal(got, want) {
 		t.Errorf("actions: %q", got)
 	}
-	if n := len(ids(w.do("GET", "/api/v1/audit-log", other.key, nil).want(200))); n != 1 {
+	if n := len(ids(w.do("GET", "/api/v1/audit-log", other.key, nil).want(200))); n != 2 {
 		t.Errorf("another tenant sees %d entries", n)
 	}
 	last := page.Data[len(page.Data)-1]
