@@ -109,11 +109,18 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
 	e.pairs("Delivery", d.ID, "Status", string(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
 		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Settled", optional(d.SettledAt),
-		"Archived", optional(d.ArchivedAt), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
+		"Archived", optional(d.ArchivedAt), "Dead letter", deadLetter(d.DeadLetter), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
 		e.pairs(e.attempt(a)...)
 	}
+}
+
+func deadLetter(is bool) string {
+	if is {
+		return "neither replayed nor archived"
+	}
+	return ""
 }
 
 // waitOf is why a delivery waits, or empty.
