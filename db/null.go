@@ -14,6 +14,14 @@ func OrZero[T any](v *T) (zero T) {
 	return *v
 }
 
+// NotEpoch is zero for the epoch, which statements return for a time that is not known.
+func NotEpoch(t time.Time) time.Time {
+	if t.Unix() == 0 {
+		return time.Time{}
+	}
+	return t
+}
+
 // Widen extends a range of times to include one more.
 func Widen(low, high, at time.Time) (time.Time, time.Time) {
 	if low.IsZero() || at.Before(low) {

@@ -247,7 +247,7 @@ var filters = map[Filter]func(r *pageReader, value string){
 		r.page.Wait = oneOf(r, "wait", condition.Reason(value), condition.Reasons())
 	},
 	ByState: func(r *pageReader, value string) {
-		r.page.Condition = oneOf(r, "condition", condition.State(value), condition.States())
+		r.page.Condition = oneOf(r, "condition", condition.State(value), condition.Shown())
 	},
 	ByAction: func(r *pageReader, value string) {
 		r.page.Action = value

@@ -9,7 +9,7 @@ SELECT (CASE WHEN @bucket_seconds::double precision > 0
 		THEN date_bin(make_interval(secs => @bucket_seconds), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN @by_endpoint::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
 	(CASE WHEN @by_type::boolean THEN x.event_type ELSE '' END)::text AS event_type,
-	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest, max(x.bucket)::timestamptz AS last
+	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest
 FROM (
 	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us, s.least_us, s.most_us
 	FROM endpoints e
@@ -32,6 +32,59 @@ FROM (
 WHERE posthorn.matches_type(@event_type::text, x.event_type)
 GROUP BY 1, 2, 3, 4
 LIMIT sqlc.arg('limit');
+
+-- name: EndpointDays :many
+-- What attempts to some endpoints of a tenant ended with between two moments, as AttemptStats counts them: how many in
+-- all and with success (kinds below 16), and when the last minute or hour began in which one succeeded, and one failed;
+-- the epoch if none did.
+SELECT x.endpoint_id::uuid AS endpoint_id, sum(x.n)::bigint AS total,
+	coalesce(sum(x.n) FILTER (WHERE x.kind & 127 < 16), 0)::bigint AS succeeded,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 < 16), 'epoch')::timestamptz AS last_ok,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 >= 16), 'epoch')::timestamptz AS last_failed
+FROM (
+	SELECT s.endpoint_id, s.bucket, s.kind, s.n FROM unnest(@endpoints::uuid[]) AS e(id)
+	CROSS JOIN LATERAL (
+		(SELECT h.endpoint_id, h.bucket, h.kind, h.n FROM endpoint_stats h
+		WHERE h.tenant_id = @tenant_id AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= @hours_from::timestamptz AND h.bucket < @hours_to::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = @tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @early_from::timestamptz AND m.bucket < @early_to::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = @tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @late_from::timestamptz AND m.bucket < @late_to::timestamptz)
+	) s
+	UNION ALL
+	SELECT u.endpoint_id, u.minute, u.kind, u.n FROM posthorn.unfolded_attempts(@tenant_id) u
+	WHERE u.minute >= @early_from AND u.minute < @late_to AND u.endpoint_id = ANY(@endpoints::uuid[])
+) x
+GROUP BY 1;
+
+-- name: ConsoleEndpointDays :many
+-- EndpointDays for endpoints of any tenant.
+SELECT x.endpoint_id::uuid AS endpoint_id, sum(x.n)::bigint AS total,
+	coalesce(sum(x.n) FILTER (WHERE x.kind & 127 < 16), 0)::bigint AS succeeded,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 < 16), 'epoch')::timestamptz AS last_ok,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 >= 16), 'epoch')::timestamptz AS last_failed
+FROM (
+	SELECT s.endpoint_id, s.bucket, s.kind, s.n FROM endpoints e
+	CROSS JOIN LATERAL (
+		(SELECT h.endpoint_id, h.bucket, h.kind, h.n FROM endpoint_stats h
+		WHERE h.tenant_id = e.tenant_id AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= @hours_from::timestamptz AND h.bucket < @hours_to::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = e.tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @early_from::timestamptz AND m.bucket < @early_to::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = e.tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @late_from::timestamptz AND m.bucket < @late_to::timestamptz)
+	) s
+	WHERE e.id = ANY(@endpoints::uuid[])
+	UNION ALL
+	SELECT u.endpoint, to_timestamp(u.minute::bigint * 60), u.kind, u.n
+	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.stat_endpoint), unnest(l.stat_minute), unnest(l.stat_kind), unnest(l.stat_count))
+		AS u(endpoint, minute, kind, n)
+	WHERE u.endpoint = ANY(@endpoints::uuid[]) AND to_timestamp(u.minute::bigint * 60) >= @early_from AND to_timestamp(u.minute::bigint * 60) < @late_to
+) x
+GROUP BY 1;
 
 -- name: FailureCodes :many
 -- The outcomes of failed attempts between two moments, by endpoint: the HTTP status, or a negative failure

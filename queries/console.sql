@@ -173,8 +173,7 @@ LIMIT sqlc.arg('limit');
 -- Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
 -- worst first.
 SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
-	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status,
-	coalesce(h.last_failure, 0)::smallint AS last_failure, h.last_failure_at
+	coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND (sqlc.narg('tenant')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant')) AND CASE
 	WHEN sqlc.narg('tenant')::uuid IS NOT NULL THEN true

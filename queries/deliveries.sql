@@ -237,6 +237,8 @@ SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.when
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,
+	(e.status = 'disabled' AND EXISTS (SELECT 1 FROM verifications v
+		WHERE v.tenant_id = e.tenant_id AND v.endpoint_id = e.id AND v.state = 'pending' AND v.requested_at > e.status_at))::boolean AS verifying,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
 LEFT JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p ON true

@@ -112,6 +112,7 @@ func TestNoSurfaceContradictsAnotherAboutOutcomes(t *testing.T) {
 		}
 	}
 	s.connect(func(ctx context.Context, c *pgx.Conn) (err error) {
+		_, err = c.Exec(ctx, liveWorker)
 		for i := 0; err == nil && i < len(all); i++ {
 			err = all[i].insert(ctx, c, s.tenant)
 		}

@@ -32,6 +32,7 @@ type situation struct {
 	state condition.State
 	wait  condition.Reason
 	make  string // the SQL that makes them so; $1 is the endpoint, $2 the delivery
+	drops bool   // the endpoint drops events while it is inactive
 
 	tenant, key                    string
 	endpoint, delivery, uuid, host string
@@ -106,9 +107,12 @@ type scene struct {
 }
 
 // newScene makes the situations, those of a suspended tenant in another tenant.
-func newScene(t *testing.T) scene {
+func newScene(t *testing.T, drops bool) scene {
 	t.Helper()
 	s := scene{newYoungDay(t), situations()}
+	for _, one := range s.all {
+		one.drops = drops
+	}
 	for _, state := range condition.States() {
 		if !slices.ContainsFunc(s.all, func(one *situation) bool { return one.state == state }) {
 			t.Errorf("no situation has an endpoint that is %s: add one", state)
@@ -135,6 +139,9 @@ func newScene(t *testing.T) scene {
 	s.fill(suspended, other)
 	return s
 }
+
+// liveWorker adds a worker that is not there, and counts as live.
+const liveWorker = "INSERT INTO workers (id, name, dead, beat_at) VALUES (gen_random_uuid(), 'live', false, now() + interval '1 hour')"
 
 func (s scene) fill(suspended id.UUID, other made) {
 	s.t.Helper()
@@ -168,6 +175,9 @@ func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) e
 			VALUES ($1, $5, $4, $4, $2, 'order.paid', 0, 0, 0, 0)
 		), q AS (INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $4, $4, $2))
 		INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($2, $1, false)`, tenant.String(), e.String(), "https://"+one.host+"/", d.String(), d.Time())
+	if one.drops && err == nil {
+		_, err = c.Exec(ctx, "UPDATE endpoints SET when_held = 'drop' WHERE id = $1", e.String())
+	}
 	if err != nil || one.make == "" {
 		return err
 	}
@@ -180,13 +190,8 @@ func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) e
 // Every surface says the same of an endpoint and of a delivery that waits for it.
 func TestNoSurfaceContradictsAnother(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	for _, one := range s.all {
-		s.api(one)
-		s.commandLine(one)
-		s.dashboard(one)
-		s.console(one)
-	}
+	s := newScene(t, false)
+	s.surfaces()
 	s.lists()
 	s.health()
 	s.metrics()
@@ -197,9 +202,29 @@ func TestNoSurfaceContradictsAnother(t *testing.T) {
 	s.statusPage()
 }
 
+// The same holds where the endpoints drop events while they are inactive: wherever that is so now, it is said.
+func TestNoSurfaceContradictsAnotherAboutDroppedEvents(t *testing.T) {
+	t.Parallel()
+	newScene(t, true).surfaces()
+}
+
+func (s scene) surfaces() {
+	s.t.Helper()
+	for _, one := range s.all {
+		s.api(one)
+		s.commandLine(one)
+		s.dashboard(one)
+		s.console(one)
+	}
+}
+
 // is is the condition, with the cause that its SQL records.
 func (one *situation) is() condition.Condition {
 	c := condition.Condition{State: one.state, Scope: one.scope()}
+	switch one.state {
+	case condition.Disabled, condition.Unverified, condition.Paused:
+		c.Drops = one.drops
+	}
 	switch one.state {
 	case condition.Failing:
 		c.Cause = string(health.ProblemServer)
@@ -237,6 +262,10 @@ func (s scene) api(one *situation) {
 	if string(e.Condition.State) != string(one.state) {
 		s.t.Errorf("API, %s: the endpoint is %q, want %q", one.wait, e.Condition.State, one.state)
 	}
+	if e.Condition.Detail != one.is().Detail() || e.Condition.Drops != one.is().Drops || e.Condition.Degraded {
+		s.t.Errorf("API, %s: it means %q, drops %t, degraded %t", one.wait, e.Condition.Detail, e.Condition.Drops, e.Condition.Degraded)
+	}
+	s.held(one, e)
 	offered := []condition.Action{}
 	for _, a := range e.Condition.Actions {
 		offered = append(offered, condition.Action(a))
@@ -256,6 +285,25 @@ func (s scene) api(one *situation) {
 		s.t.Errorf("API: the filter wait=%s finds %d deliveries", one.wait, len(page.Data))
 	} else {
 		s.agrees("API, list", one, page.Data[0].Wait, page.Data[0].NextAttemptAt)
+	}
+}
+
+// held checks that only one number is called held: what waits at an endpoint that receives nothing.
+func (s scene) held(one *situation, e client.Endpoint) {
+	s.t.Helper()
+	waiting := 1
+	if one.state == condition.Active {
+		waiting = 0
+	}
+	held := 0
+	if string(e.Status) != "active" {
+		held = waiting
+	}
+	if e.Condition.Waiting != waiting || e.Health.Held != held {
+		s.t.Errorf("API, %s: %d deliveries are waiting, and %d held, want %d and %d", one.wait, e.Condition.Waiting, e.Health.Held, waiting, held)
+	}
+	if _, body := fetch(s.t, s.program.URL()+"/api/v1/endpoints/"+one.endpoint, one.key); strings.Count(body, `"held":`) != 1 {
+		s.t.Errorf("API, %s: not one number is called held: %s", one.wait, body)
 	}
 }
 
@@ -321,10 +369,20 @@ func (s scene) dashboard(one *situation) {
 	for _, a := range one.is().Actions() {
 		s.says("menu in the list of endpoints", one, list, a.Label())
 	}
+	if len(one.is().Actions()) > 0 {
+		s.says("dialog in the list of endpoints", one, html.UnescapeString(list), one.is().Detail())
+	}
 	header := s.text(root + "/endpoints/" + one.endpoint)
 	s.says("endpoint", one, header, word)
 	if one.state != condition.Active {
 		s.says("endpoint", one, header, one.is().Title())
+		_, last, several := strings.Cut(one.is().Detail(), ". ") // the page says the cause in words of its own
+		if several {
+			s.says("endpoint", one, header, last)
+		}
+	}
+	if drops := strings.Contains(header, "New events are dropped"); drops != one.is().Drops {
+		s.t.Errorf("endpoint (%s, %s) says that events are dropped: %t", one.state, one.wait, drops)
 	}
 	for _, a := range one.is().Actions() {
 		s.says("endpoint", one, header, a.Label())

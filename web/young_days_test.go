@@ -116,8 +116,13 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 
 func newYoungDay(t *testing.T) *youngDay {
 	t.Helper()
+	return newYoungDayOf(t, Parts{Web: true})
+}
+
+func newYoungDayOf(t *testing.T, parts Parts, more ...string) *youngDay {
+	t.Helper()
 	url := schematest.Clone(t)
-	environ := databaseEnvironment(url)
+	environ := append(databaseEnvironment(url), more...)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	tenant, err := id.Tenant.Parse(m.TenantID)
@@ -127,7 +132,7 @@ func newYoungDay(t *testing.T) *youngDay {
 	return &youngDay{
 		t:       t,
 		url:     url,
-		program: program(t, environ, Parts{Web: true}),
+		program: program(t, environ, parts),
 		key:     m.APIKey,
 		tenant:  tenant,
 		last:    map[string]string{"tenant_id": m.TenantID},

@@ -29,11 +29,11 @@ func ReadDetail(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 		v.Attempts = v.Attempts[1:]
 	}
 	if !v.Endpoint.Deleted {
-		lanes, err := endpoints.WaitingLanes(ctx, q, &tenant, []id.UUID{v.Endpoint.ID})
+		lanes, err := endpoints.Conditions(ctx, q, &tenant, []id.UUID{v.Endpoint.ID})
 		if err != nil {
 			return v, err
 		}
-		v.Condition = lanes[v.Endpoint.ID].Condition.State
+		v.Condition = lanes[v.Endpoint.ID].Condition.Shown()
 		_, err = replayable(ctx, q, tenant, v.EventID)
 		if v.Sendable = err == nil; err != nil && fault.As(err) == nil {
 			return v, err

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/ledger"
 	"posthorn/db/sql"
-	"posthorn/domain/analytics"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
@@ -15,13 +15,19 @@ import (
 	"posthorn/domain/show"
 )
 
-// record is what an endpoint's attempts of the last 24 hours ended with. day is their roll-up.
-func record(e show.Endpoint, day analytics.Cell) health.Record {
+// recorded completes what the roll-ups tell of an endpoint's attempts with what its lane's owner noted. They tell in
+// which minute an attempt failed last, or in which hour if that is over for long: it counts as after the moment in that
+// time when the endpoint became active. A circuit breaker that closed shows that it was before.
+func recorded(day health.Record, c delivery.Counters, statusAt, closedAt, now time.Time) health.Record {
+	known := time.Minute
+	if now.Sub(day.Failed) >= 2*time.Hour {
+		known = time.Hour
+	}
 	return health.Record{
-		Day:       day.Attempts.Rate(),
-		Succeeded: delivery.Latest(day.LastOK, e.Counters.LastSuccessAt),
-		Failed:    delivery.Latest(day.LastFailed, e.Counters.LastFailureAt),
-		Since:     delivery.Latest(e.StatusAt, e.ClosedAt),
+		Day:       day.Day,
+		Succeeded: delivery.Latest(day.Succeeded, c.LastSuccessAt),
+		Failed:    delivery.Latest(day.Failed, c.LastFailureAt),
+		Since:     delivery.Latest(statusAt.Truncate(known), closedAt),
 	}
 }
 
@@ -68,7 +74,16 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.
 	for _, l := range lanes {
 		f := facts[l.ID]
 		f.Asked, f.Unserved = asked(l.AskedAt, l.NotBefore, l.LookAt), unserved(l)
-		f.Scope, f.ScopeSince = pause.Scope(l.Scope), notEpoch(l.Since)
+		f.Scope, f.ScopeSince, f.Verifying = pause.Scope(l.Scope), db.NotEpoch(l.Since), l.Verifying
+	}
+	now := time.Now()
+	days, err := ledger.EndpointDays(ctx, q, &tenant, ids, now)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		f := facts[e.ID]
+		f.Record = recorded(days[e.ID], f.Counters, e.StatusAt, f.ClosedAt, now)
 	}
 	return addWaiting(ctx, q, tenant, list, facts)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/ledger"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
@@ -21,11 +22,25 @@ import (
 type WaitingLane struct {
 	condition.Lane
 	At       time.Time
+	Record   health.Record
+	Failures int                  // in a row
 	InFlight map[string]time.Time // by the id of a delivery: since when its request is in flight
 }
 
-// WaitingLanes returns the present state of the lanes of endpoints. The console passes no tenant and sees all.
+// WaitingLanes returns the present state of the lanes of endpoints, which is why deliveries wait. It does not tell
+// whether an endpoint is degraded. The console passes no tenant and sees all.
 func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
+	return waitingLanes(ctx, q, tenant, endpoints, nil)
+}
+
+// waitingLanes is WaitingLanes with the days of the endpoints, which tell whether they are degraded.
+func waitingLanes(
+	ctx context.Context,
+	q *sql.Queries,
+	tenant *id.UUID,
+	endpoints []id.UUID,
+	days map[id.UUID]health.Record,
+) (map[id.UUID]WaitingLane, error) {
 	found, err := q.LanesOf(ctx, sql.LanesOfParams{
 		SilentSeconds: incidents.Silent.Seconds(),
 		Ids:           endpoints,
@@ -52,9 +67,11 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 			Breaker:    Breaker(h),
 			Asked:      asked(l.AskedAt, l.NotBefore, l.LookAt),
 			Unserved:   unserved(l),
+			Verifying:  l.Verifying,
+			Record:     recorded(days[l.ID], Counters(h), l.StatusAt, db.OrZero(h.ClosedAt), l.Now),
 			Last:       last(h),
 			Scope:      pause.Scope(l.Scope),
-			ScopeSince: notEpoch(l.Since),
+			ScopeSince: db.NotEpoch(l.Since),
 			Drops:      l.WhenHeld == endpoint.Drop,
 		}
 		lane := condition.Lane{
@@ -67,7 +84,13 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 		if l.RateLimit != nil {
 			lane.RateLimit = int(*l.RateLimit)
 		}
-		waiting := WaitingLane{Lane: lane, At: l.Now}
+		counted := Counters(h)
+		waiting := WaitingLane{
+			Lane:     lane,
+			At:       l.Now,
+			Record:   facts.Record,
+			Failures: facts.Record.InARow(counted.ConsecutiveFailures + counted.AuthStreak),
+		}
 		if err := json.Unmarshal(l.InFlight, &waiting.InFlight); err != nil {
 			return nil, fmt.Errorf("requests in flight of a lane: %w", err)
 		}
@@ -79,21 +102,14 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 // unserved reports whether deliveries wait for a worker. Those of a listener wait for its program.
 func unserved(l sql.LanesOfRow) bool { return !l.Served && l.Kind != string(endpoint.Listen) }
 
-// LaneState is the condition of a lane's endpoint.
-type LaneState struct {
-	condition.Condition
-	Ready bool // ready deliveries are sent as fast as the endpoint's limits and the workers allow
-}
-
-// conditionsCrossTenant returns the condition of endpoints of any tenant, for the console, without counts of waiting
-// deliveries.
-func conditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
-	lanes, err := WaitingLanes(ctx, q, nil, ids)
-	found := make(map[id.UUID]LaneState, len(lanes))
-	for endpointID, l := range lanes {
-		found[endpointID] = LaneState{l.Condition, l.Ready(l.At)}
+// Conditions returns the lanes of endpoints of a tenant, or for the console of any, with their conditions, but without
+// counts of waiting deliveries.
+func Conditions(ctx context.Context, q *sql.Queries, tenant *id.UUID, ids []id.UUID) (map[id.UUID]WaitingLane, error) {
+	days, err := ledger.EndpointDays(ctx, q, tenant, ids, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	return waitingLanes(ctx, q, tenant, ids, days)
 }
 
 // asked is the wait that an endpoint asked for, as it is recorded.
@@ -112,14 +128,6 @@ func EndWait(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints ...i
 func EndWaitsBefore(ctx context.Context, q *sql.Queries, tenant id.UUID, before time.Time, endpoints []id.UUID) error {
 	_, err := q.EndWait(ctx, sql.EndWaitParams{TenantID: tenant, Endpoints: endpoints, Before: &before})
 	return err
-}
-
-// notEpoch returns zero for the epoch, which the database returns for an unknown time.
-func notEpoch(t time.Time) time.Time {
-	if t.Unix() == 0 {
-		return time.Time{}
-	}
-	return t
 }
 
 // last is the result of the last failed attempt; zero if there is none.

@@ -32,12 +32,10 @@ func Hosts(ctx context.Context, q *sql.Queries, part string, failing bool, limit
 			BreakersOpen: r.BreakersOpen,
 			Failing:      r.Failing,
 			Unverified:   r.Unverified,
+			LastFailure:  db.NotEpoch(r.LastFailureAt),
 		}
 		if r.LastStatus != 0 || r.LastFailure != 0 {
 			hosts[i].Response = delivery.AnswerText(int(r.LastStatus), delivery.Failure(r.LastFailure))
-		}
-		if r.LastFailureAt.Unix() > 0 {
-			hosts[i].LastFailure = r.LastFailureAt
 		}
 	}
 	return hosts, err
@@ -53,19 +51,20 @@ func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host str
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	states, err := conditionsCrossTenant(ctx, q, ids)
+	states, err := Conditions(ctx, q, nil, ids)
 	found := make([]show.PlatformEndpoint, len(rows))
 	for i, r := range rows {
+		lane := states[r.ID]
 		found[i] = show.PlatformEndpoint{
 			ID:          r.ID,
 			TenantID:    r.TenantID,
 			Tenant:      r.TenantName,
 			URL:         r.URL,
-			Condition:   states[r.ID].Condition,
-			Failures:    int(r.Failures),
+			Condition:   lane.Condition,
+			Failures:    lane.Failures,
 			LastStatus:  int(r.LastStatus),
 			LastFailure: delivery.Failure(r.LastFailure),
-			FailedAt:    db.OrZero(r.LastFailureAt),
+			FailedAt:    lane.Record.Failed,
 		}
 	}
 	return found, err
@@ -81,7 +80,7 @@ func Lanes(ctx context.Context, q *sql.Queries, limit int) ([]show.Lane, error) 
 	for i, r := range rows {
 		ids[i] = r.EndpointID
 	}
-	states, err := conditionsCrossTenant(ctx, q, ids)
+	states, err := Conditions(ctx, q, nil, ids)
 	lanes := make([]show.Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = show.Lane{
@@ -95,7 +94,7 @@ func Lanes(ctx context.Context, q *sql.Queries, limit int) ([]show.Lane, error) 
 			Owner:      r.Owner,
 			LeasedAt:   r.LeasedAt,
 		}
-		if states[r.EndpointID].Ready {
+		if l := states[r.EndpointID]; l.Ready(l.At) {
 			lanes[i].Ready = r.Ready
 		}
 	}

@@ -35,8 +35,8 @@ type TenantHealth struct {
 // TopEndpoint is one of the endpoints that failed most in the last 24 hours.
 type TopEndpoint struct {
 	analytics.Row
-	Name, URL string // the URL has its query values masked; empty of a deleted endpoint
-	State     condition.State
+	Name, URL string          // the URL has its query values masked; empty of a deleted endpoint
+	State     condition.State // what its condition is called
 }
 
 const (
@@ -86,7 +86,7 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 	for i := range f.Endpoints {
 		e, at := &f.Endpoints[i], analytics.Key{Endpoint: full[i].ID}
 		e.Day, e.Hour = series.At(at).Attempts, hour.At(at).Attempts
-		e.Record = record(full[i], series.At(at))
+		e.Record = full[i].Record
 	}
 	if f.Errors, err = failureCodes(ctx, q, tenant, now, full, f.Endpoints); err != nil {
 		return h, err
@@ -99,7 +99,7 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 		top := TopEndpoint{Row: r}
 		for i, e := range full {
 			if e.ID == r.Endpoint {
-				top.Name, top.URL, top.State = f.Endpoints[i].Name, e.MaskedURL(), f.Endpoints[i].Condition.State
+				top.Name, top.URL, top.State = f.Endpoints[i].Name, e.MaskedURL(), f.Endpoints[i].Condition.Shown()
 			}
 		}
 		h.Top = append(h.Top, top)

@@ -2,10 +2,13 @@ package ledger
 
 import (
 	"context"
+	"time"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -68,8 +71,55 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 			Us:    r.Us,
 			Least: r.Least,
 			Most:  r.Longest,
-			Last:  r.Last,
 		})
 	}
 	return series, nil
+}
+
+// EndpointDays reads what attempts of the last 24 hours to endpoints ended with: of one tenant, or for the console of
+// any.
+func EndpointDays(ctx context.Context, q *sql.Queries, tenant *id.UUID, ids []id.UUID, now time.Time) (map[id.UUID]health.Record, error) {
+	if err := q.PlanByIndex(ctx); err != nil {
+		return nil, err
+	}
+	w := analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now)
+	p := sql.ConsoleEndpointDaysParams{
+		Endpoints: ids,
+		HoursFrom: w.Hours[0],
+		HoursTo:   w.Hours[1],
+		EarlyFrom: w.Minutes[0],
+		EarlyTo:   w.Minutes[1],
+		LateFrom:  w.Minutes[2],
+		LateTo:    w.Minutes[3],
+	}
+	if tenant == nil {
+		return records(q.ConsoleEndpointDays(ctx, p))
+	}
+	rows, err := q.EndpointDays(ctx, sql.EndpointDaysParams{
+		TenantID:  *tenant,
+		Endpoints: p.Endpoints,
+		HoursFrom: p.HoursFrom,
+		HoursTo:   p.HoursTo,
+		EarlyFrom: p.EarlyFrom,
+		EarlyTo:   p.EarlyTo,
+		LateFrom:  p.LateFrom,
+		LateTo:    p.LateTo,
+	})
+	same := make([]sql.ConsoleEndpointDaysRow, len(rows))
+	for i, r := range rows {
+		same[i] = sql.ConsoleEndpointDaysRow(r)
+	}
+	return records(same, err)
+}
+
+func records(rows []sql.ConsoleEndpointDaysRow, err error) (map[id.UUID]health.Record, error) {
+	days := make(map[id.UUID]health.Record, len(rows))
+	for _, r := range rows {
+		days[r.EndpointID] = health.Record{
+			Day:       health.Rate{Succeeded: max(r.Succeeded, 0), Total: max(r.Total, 0)},
+			Succeeded: db.NotEpoch(r.LastOk),
+			Failed:    db.NotEpoch(r.LastFailed),
+		}
+	}
+	return days, err
 }

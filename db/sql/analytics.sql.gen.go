@@ -18,7 +18,7 @@ SELECT (CASE WHEN $1::double precision > 0
 		THEN date_bin(make_interval(secs => $1), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN $2::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
 	(CASE WHEN $3::boolean THEN x.event_type ELSE '' END)::text AS event_type,
-	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest, max(x.bucket)::timestamptz AS last
+	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us, min(x.least_us)::int AS least, max(x.most_us)::int AS longest
 FROM (
 	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us, s.least_us, s.most_us
 	FROM endpoints e
@@ -68,7 +68,6 @@ type AttemptStatsRow struct {
 	Us         int64
 	Least      int32
 	Longest    int32
-	Last       time.Time
 }
 
 // Numbers of a tenant's attempts, from the roll-ups and from the ledger's entries that are not folded yet. The bulk
@@ -108,7 +107,86 @@ func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]A
 			&i.Us,
 			&i.Least,
 			&i.Longest,
-			&i.Last,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ConsoleEndpointDays = `-- name: ConsoleEndpointDays :many
+SELECT x.endpoint_id::uuid AS endpoint_id, sum(x.n)::bigint AS total,
+	coalesce(sum(x.n) FILTER (WHERE x.kind & 127 < 16), 0)::bigint AS succeeded,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 < 16), 'epoch')::timestamptz AS last_ok,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 >= 16), 'epoch')::timestamptz AS last_failed
+FROM (
+	SELECT s.endpoint_id, s.bucket, s.kind, s.n FROM endpoints e
+	CROSS JOIN LATERAL (
+		(SELECT h.endpoint_id, h.bucket, h.kind, h.n FROM endpoint_stats h
+		WHERE h.tenant_id = e.tenant_id AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= $1::timestamptz AND h.bucket < $2::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = e.tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $3::timestamptz AND m.bucket < $4::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = e.tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $5::timestamptz AND m.bucket < $6::timestamptz)
+	) s
+	WHERE e.id = ANY($7::uuid[])
+	UNION ALL
+	SELECT u.endpoint, to_timestamp(u.minute::bigint * 60), u.kind, u.n
+	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.stat_endpoint), unnest(l.stat_minute), unnest(l.stat_kind), unnest(l.stat_count))
+		AS u(endpoint, minute, kind, n)
+	WHERE u.endpoint = ANY($7::uuid[]) AND to_timestamp(u.minute::bigint * 60) >= $3 AND to_timestamp(u.minute::bigint * 60) < $6
+) x
+GROUP BY 1
+`
+
+type ConsoleEndpointDaysParams struct {
+	HoursFrom time.Time
+	HoursTo   time.Time
+	EarlyFrom time.Time
+	EarlyTo   time.Time
+	LateFrom  time.Time
+	LateTo    time.Time
+	Endpoints []id.UUID
+}
+
+type ConsoleEndpointDaysRow struct {
+	EndpointID id.UUID
+	Total      int64
+	Succeeded  int64
+	LastOk     time.Time
+	LastFailed time.Time
+}
+
+// EndpointDays for endpoints of any tenant.
+func (q *Queries) ConsoleEndpointDays(ctx context.Context, arg ConsoleEndpointDaysParams) ([]ConsoleEndpointDaysRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleEndpointDays,
+		arg.HoursFrom,
+		arg.HoursTo,
+		arg.EarlyFrom,
+		arg.EarlyTo,
+		arg.LateFrom,
+		arg.LateTo,
+		arg.Endpoints,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsoleEndpointDaysRow{}
+	for rows.Next() {
+		var i ConsoleEndpointDaysRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.Total,
+			&i.Succeeded,
+			&i.LastOk,
+			&i.LastFailed,
 		); err != nil {
 			return nil, err
 		}
@@ -167,6 +245,87 @@ func (q *Queries) CountRecentFailures(ctx context.Context, tenantID id.UUID, sin
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const EndpointDays = `-- name: EndpointDays :many
+SELECT x.endpoint_id::uuid AS endpoint_id, sum(x.n)::bigint AS total,
+	coalesce(sum(x.n) FILTER (WHERE x.kind & 127 < 16), 0)::bigint AS succeeded,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 < 16), 'epoch')::timestamptz AS last_ok,
+	coalesce(max(x.bucket) FILTER (WHERE x.kind & 127 >= 16), 'epoch')::timestamptz AS last_failed
+FROM (
+	SELECT s.endpoint_id, s.bucket, s.kind, s.n FROM unnest($1::uuid[]) AS e(id)
+	CROSS JOIN LATERAL (
+		(SELECT h.endpoint_id, h.bucket, h.kind, h.n FROM endpoint_stats h
+		WHERE h.tenant_id = $2 AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= $3::timestamptz AND h.bucket < $4::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = $2 AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $5::timestamptz AND m.bucket < $6::timestamptz)
+		UNION ALL
+		(SELECT m.endpoint_id, m.bucket, m.kind, m.n FROM endpoint_stats m
+		WHERE m.tenant_id = $2 AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= $7::timestamptz AND m.bucket < $8::timestamptz)
+	) s
+	UNION ALL
+	SELECT u.endpoint_id, u.minute, u.kind, u.n FROM posthorn.unfolded_attempts($2) u
+	WHERE u.minute >= $5 AND u.minute < $8 AND u.endpoint_id = ANY($1::uuid[])
+) x
+GROUP BY 1
+`
+
+type EndpointDaysParams struct {
+	Endpoints []id.UUID
+	TenantID  id.UUID
+	HoursFrom time.Time
+	HoursTo   time.Time
+	EarlyFrom time.Time
+	EarlyTo   time.Time
+	LateFrom  time.Time
+	LateTo    time.Time
+}
+
+type EndpointDaysRow struct {
+	EndpointID id.UUID
+	Total      int64
+	Succeeded  int64
+	LastOk     time.Time
+	LastFailed time.Time
+}
+
+// What attempts to some endpoints of a tenant ended with between two moments, as AttemptStats counts them: how many in
+// all and with success (kinds below 16), and when the last minute or hour began in which one succeeded, and one failed;
+// the epoch if none did.
+func (q *Queries) EndpointDays(ctx context.Context, arg EndpointDaysParams) ([]EndpointDaysRow, error) {
+	rows, err := q.db.Query(ctx, EndpointDays,
+		arg.Endpoints,
+		arg.TenantID,
+		arg.HoursFrom,
+		arg.HoursTo,
+		arg.EarlyFrom,
+		arg.EarlyTo,
+		arg.LateFrom,
+		arg.LateTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EndpointDaysRow{}
+	for rows.Next() {
+		var i EndpointDaysRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.Total,
+			&i.Succeeded,
+			&i.LastOk,
+			&i.LastFailed,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const EndpointNames = `-- name: EndpointNames :many

@@ -134,8 +134,7 @@ func (q *Queries) ConsoleBacklogs(ctx context.Context, silentSeconds float64, li
 
 const ConsoleEndpoints = `-- name: ConsoleEndpoints :many
 SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
-	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status,
-	coalesce(h.last_failure, 0)::smallint AS last_failure, h.last_failure_at
+	coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND ($1::uuid IS NULL OR e.tenant_id = $1) AND CASE
 	WHEN $1::uuid IS NOT NULL THEN true
@@ -153,14 +152,12 @@ type ConsoleEndpointsParams struct {
 }
 
 type ConsoleEndpointsRow struct {
-	TenantID      id.UUID
-	TenantName    string
-	ID            id.UUID
-	URL           string
-	Failures      int32
-	LastStatus    int16
-	LastFailure   int16
-	LastFailureAt *time.Time
+	TenantID    id.UUID
+	TenantName  string
+	ID          id.UUID
+	URL         string
+	LastStatus  int16
+	LastFailure int16
 }
 
 // Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
@@ -179,10 +176,8 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 			&i.TenantName,
 			&i.ID,
 			&i.URL,
-			&i.Failures,
 			&i.LastStatus,
 			&i.LastFailure,
-			&i.LastFailureAt,
 		); err != nil {
 			return nil, err
 		}

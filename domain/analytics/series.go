@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
@@ -23,9 +22,7 @@ type Cell struct {
 	Attempts health.Attempts
 	Latency  health.Histogram
 	Retries  int64
-	// the starts of the minutes, or of the hours, of the last attempts that succeeded and failed; zero: none did
-	LastOK, LastFailed time.Time
-	us                 int64
+	us       int64
 }
 
 // Count is attempts of one kind.
@@ -34,7 +31,6 @@ type Count struct {
 	N, Us int64 // how many, and the sum of their durations, in microseconds
 	// the shortest and the longest of them, in microseconds; Most 0: not known
 	Least, Most int32
-	Last        time.Time // when the minute, or the hour, of the last of them starts
 }
 
 // Add enters attempts. Kinds that no version knows are left out.
@@ -54,11 +50,6 @@ func (c *Cell) Add(a Count) {
 		Most:  time.Duration(a.Most) * time.Microsecond,
 	})
 	c.us += a.Us
-	if class == health.ClassOK {
-		c.LastOK = delivery.Latest(c.LastOK, a.Last)
-	} else {
-		c.LastFailed = delivery.Latest(c.LastFailed, a.Last)
-	}
 }
 
 // Merge adds another cell's attempts.
@@ -69,8 +60,6 @@ func (c *Cell) Merge(o Cell) {
 	for i, s := range o.Latency {
 		c.Latency[i].Add(s)
 	}
-	c.LastOK = delivery.Latest(c.LastOK, o.LastOK)
-	c.LastFailed = delivery.Latest(c.LastFailed, o.LastFailed)
 	c.Retries += o.Retries
 	c.us += o.us
 }
@@ -80,8 +69,7 @@ func (c *Cell) Total() int64 { return c.Attempts.Rate().Total }
 
 // Failed is how many attempts did not succeed.
 func (c *Cell) Failed() int64 {
-	r := c.Attempts.Rate()
-	return r.Total - r.Succeeded
+	return c.Attempts.Rate().Failed()
 }
 
 // Mean is the average duration of an attempt; 0 without attempts.

@@ -65,6 +65,9 @@ func (a Action) Permission() access.Action { return offers[a].permission }
 func (c Condition) Actions() []Action {
 	switch c.State {
 	case Disabled:
+		if c.Verifying { // it was resumed: the verification decides
+			return []Action{Verify, Replay, Recover}
+		}
 		return []Action{Resume, Replay, Recover}
 	case Failing:
 		return []Action{ProbeNow, Replay, Recover}
@@ -74,6 +77,10 @@ func (c Condition) Actions() []Action {
 		return []Action{Verify}
 	case Paused:
 		return []Action{Resume}
+	case Active:
+		if c.Degraded {
+			return []Action{Replay, Recover}
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package condition
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/pause"
+	"posthorn/domain/words"
 )
 
 // State is how an endpoint is. Exactly one holds. Programs see the words: they never change.
@@ -32,13 +34,22 @@ const (
 	Active   State = "active" // the next delivery would be sent now
 )
 
-// States lists the states, those first that need somebody's attention most. Lists of endpoints are sorted by it.
+// Degraded is what people call an active endpoint whose attempts fail too often. It is no state: deliveries are sent.
+const Degraded = "degraded"
+
+// States lists the states, those first that need somebody's attention most.
 func States() []State {
 	return []State{Failing, Disabled, Suspended, OnHold, Unserved, AskedToWait, Unverified, Paused, Active}
 }
 
-// Rank is the place of the state in States.
-func (s State) Rank() int { return slices.Index(States(), s) }
+// Shown lists what endpoints are called, and filtered by: the states, and Degraded. Lists are sorted by it.
+func Shown() []State {
+	all := States()
+	return slices.Insert(all, slices.Index(all, Unverified), Degraded)
+}
+
+// Rank is the place of the state in Shown.
+func (s State) Rank() int { return slices.Index(Shown(), s) }
 
 // Word is the state for people: the token, with spaces.
 func (s State) Word() string { return strings.ReplaceAll(string(s), "_", " ") }
@@ -56,6 +67,8 @@ type Facts struct {
 	Scope       pause.Scope
 	ScopeSince  time.Time     // zero: not known
 	Unserved    bool          // no live worker serves its lane
+	Verifying   bool          // it was disabled, was resumed, and is being verified
+	Record      health.Record // of its attempts of the last 24 hours
 	DisableAt   time.Time     // when it will be disabled if nothing changes; zero: no date
 	DisableFor  health.Reason // and why
 	Held        int64         // deliveries that wait for it
@@ -73,9 +86,12 @@ type Condition struct {
 	NextProbeAt time.Time
 	DisableAt   time.Time // when Posthorn will disable it unless a delivery succeeds
 	DisableFor  health.Reason
-	Held        int64 // deliveries that wait because of this condition
-	HeldAtLeast bool  // there are more than Held
-	Drops       bool  // new events create no deliveries to it, as its tenant configured
+	Held        int64       // deliveries that wait because of this condition
+	HeldAtLeast bool        // there are more than Held
+	Drops       bool        // new events create no deliveries to it, as its tenant configured
+	Verifying   bool        // of Disabled: it was resumed, and is being verified
+	Degraded    bool        // of Active: its attempts fail too often
+	Day         health.Rate // of a degraded endpoint
 }
 
 // Of is the condition of an endpoint at a moment.
@@ -85,6 +101,10 @@ func Of(f Facts, now time.Time) Condition {
 		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
 	}
 	c.Drops = f.Drops && (c.State == Disabled || c.State == Unverified || c.State == Paused)
+	c.Verifying = f.Verifying && c.State == Disabled
+	if c.Degraded = c.State == Active && f.Record.Degraded(now); c.Degraded {
+		c.Day = f.Record.Day
+	}
 	switch c.State {
 	case Unserved:
 		c.Since = time.Time{} // not known: the worker may have ended without a word
@@ -142,6 +162,17 @@ func stateOf(f Facts, now time.Time) State {
 	return Active
 }
 
+// Shown is what people call the condition: its state, or Degraded.
+func (c Condition) Shown() State {
+	if c.Degraded {
+		return Degraded
+	}
+	return c.State
+}
+
+// Is reports whether a filter of Shown finds the endpoint: a degraded one is active too.
+func (c Condition) Is(filter State) bool { return filter == c.State || filter == c.Shown() }
+
 // Sends reports whether the next delivery would be sent now.
 func (c Condition) Sends() bool { return c.State == Active }
 
@@ -187,6 +218,9 @@ func (c Condition) Title() string {
 	case Unserved:
 		return "No worker"
 	}
+	if c.Degraded {
+		return "Endpoint degraded"
+	}
 	return "Active"
 }
 
@@ -218,7 +252,11 @@ func (c Condition) Detail() string {
 	case Suspended:
 		return pause.Suspended.Sentence()
 	case Disabled:
-		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified." + c.newEvents("")
+		until := " Nothing is sent until it is resumed and verified."
+		if c.Verifying {
+			until = " A verification is under way. Nothing is sent until it succeeds."
+		}
+		return because("Posthorn disabled the endpoint") + until + c.newEvents("")
 	case Failing:
 		return because("The endpoint fails every attempt, so its circuit breaker is open") +
 			" Deliveries are on hold, and we send one probe at a time. Waiting deliveries don't use up retries; the first success releases the backlog."
@@ -237,6 +275,13 @@ func (c Condition) Detail() string {
 			text += ", except one delivery an hour that checks whether it is still meant"
 		}
 		return text + ". To send now, resume the endpoint or retry a delivery."
+	}
+	if c.Degraded {
+		return fmt.Sprintf(
+			"Deliveries are sent, but %s of %s failed in the last 24 hours.",
+			words.Number(c.Day.Failed()),
+			words.Count(c.Day.Total, "attempt", "attempts"),
+		)
 	}
 	return "Deliveries are sent."
 }

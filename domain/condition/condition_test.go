@@ -1,6 +1,8 @@
 package condition_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +159,68 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		c := condition.Condition{State: s, Scope: pause.Host}
 		if c.Detail() == "" || s.Word() == "" || c.Title() == "" || s != condition.Active && c.Title() == "Active" {
 			t.Errorf("%s has no words: %q, %q", s, c.Title(), c.Detail())
+		}
+	}
+}
+
+// An active endpoint that fails too often is called degraded, with its numbers. Every other state says more.
+func TestAnActiveEndpointThatFailsTooOftenIsDegraded(t *testing.T) {
+	t.Parallel()
+	failing := health.Record{Day: health.Rate{Succeeded: 1, Total: 25}, Failed: now.Add(-time.Minute)}
+	over := failing
+	over.Since = now
+	for _, c := range []struct {
+		name  string
+		facts condition.Facts
+		want  condition.State
+	}{
+		{"fails", condition.Facts{Status: endpoint.Active, Record: failing}, condition.Degraded},
+		{"is well again", condition.Facts{Status: endpoint.Active, Record: over}, condition.Active},
+		{"had no attempts", condition.Facts{Status: endpoint.Active}, condition.Active},
+		{"fails, and is paused", condition.Facts{Status: endpoint.Paused, Record: failing}, condition.Paused},
+		{"fails, and no worker is there", condition.Facts{Status: endpoint.Active, Unserved: true, Record: failing}, condition.Unserved},
+	} {
+		got := condition.Of(c.facts, now)
+		if got.Shown() != c.want || got.Degraded != (c.want == condition.Degraded) {
+			t.Errorf("%s: %s", c.name, got.Shown())
+		}
+		if !got.Is(got.State) || !got.Is(got.Shown()) || got.Is(condition.Degraded) != got.Degraded {
+			t.Errorf("%s: the filters do not find it", c.name)
+		}
+		if !got.Degraded {
+			continue
+		}
+		if !got.Sends() || got.Title() != "Endpoint degraded" || got.Detail() != "Deliveries are sent, but 24 of 25 attempts failed in the last 24 hours." {
+			t.Errorf("%q: %q", got.Title(), got.Detail())
+		}
+		if !slices.Equal(got.Actions(), []condition.Action{condition.Replay, condition.Recover}) {
+			t.Errorf("it offers %v", got.Actions())
+		}
+	}
+	for i, s := range condition.Shown() {
+		if s.Word() == "" || s.Rank() != i {
+			t.Errorf("%s has the word %q and rank %d", s, s.Word(), s.Rank())
+		}
+	}
+}
+
+// An endpoint that was resumed is verified first: until that ends, nobody is told to resume it once more.
+func TestNobodyIsToldToResumeWhatIsBeingVerified(t *testing.T) {
+	t.Parallel()
+	for _, status := range endpoint.Statuses() {
+		waits := condition.Of(condition.Facts{Status: status, Reason: "gone"}, now)
+		verifies := condition.Of(condition.Facts{Status: status, Reason: "gone", Verifying: true}, now)
+		if status == endpoint.Paused {
+			continue // it needs no verification
+		}
+		if verifies.Can(condition.Resume) || waits.Can(condition.Resume) != (status == endpoint.Disabled) {
+			t.Errorf("%s offers %v, and while it is verified %v", status, waits.Actions(), verifies.Actions())
+		}
+		if status == endpoint.Disabled && !strings.Contains(verifies.Detail(), "A verification is under way.") {
+			t.Errorf("%s: %s", status, verifies.Detail())
+		}
+		if strings.Contains(verifies.Detail(), "resumed") || strings.Contains(waits.Detail(), "under way") {
+			t.Errorf("%s: %s; waiting: %s", status, verifies.Detail(), waits.Detail())
 		}
 	}
 }

@@ -179,8 +179,9 @@ func (w Wait) NextAttempt() time.Time {
 	return time.Time{}
 }
 
-// words are what each reason is called: in a word or two under a status, as a title if that differs, and in a sentence.
-var words = map[Reason]struct{ word, title, detail string }{
+// reasonWords are what each reason is called: in a word or two under a status, as a title if that differs, and in a
+// sentence.
+var reasonWords = map[Reason]struct{ word, title, detail string }{
 	InFlight:  {"In flight", "", "Its request was sent, and the response has not arrived yet."},
 	Next:      {"Sent next", "", "Nothing keeps it. It is sent in a moment."},
 	Retry:     {"Waiting for retry", "", "It is retried on the endpoint's retry schedule."},
@@ -218,11 +219,11 @@ var words = map[Reason]struct{ word, title, detail string }{
 }
 
 // Word is the reason in a word or two.
-func (r Reason) Word() string { return words[r].word }
+func (r Reason) Word() string { return reasonWords[r].word }
 
 // Title is the reason in a few words.
 func (w Wait) Title() string {
-	if title := words[w.Reason].title; title != "" {
+	if title := reasonWords[w.Reason].title; title != "" {
 		return title
 	}
 	return w.Reason.Word()
@@ -233,5 +234,5 @@ func (w Wait) Detail() string {
 	if w.Reason == OperatorPause || w.Reason == TenantSuspended {
 		return w.Scope.Sentence()
 	}
-	return words[w.Reason].detail
+	return reasonWords[w.Reason].detail
 }

@@ -43,6 +43,9 @@ type Rate struct{ Succeeded, Total int64 }
 // Known reports whether there is anything to go by.
 func (r Rate) Known() bool { return r.Total > 0 }
 
+// Failed is how many attempts did not succeed.
+func (r Rate) Failed() int64 { return r.Total - r.Succeeded }
+
 // Share is the rate from 0 to 1; 0 when it is not known.
 func (r Rate) Share() float64 {
 	if !r.Known() {

@@ -84,3 +84,22 @@ func TestAnEndpointIsDegradedWhileItFailsTooOften(t *testing.T) {
 		}
 	}
 }
+
+// Responses that reject an event are in no counter: a day without a success says how many there were.
+func TestADayWithoutASuccessCountsAsARowOfFailures(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		day           health.Rate
+		counted, want int
+	}{
+		"24 responses 422":        {health.Rate{Total: 24}, 0, 24},
+		"longer than a day":       {health.Rate{Total: 24}, 30, 30},
+		"one succeeded":           {health.Rate{Succeeded: 1, Total: 24}, 3, 3},
+		"no attempts in the day":  {health.Rate{}, 3, 3},
+		"no attempt whatever yet": {health.Rate{}, 0, 0},
+	} {
+		if got := (health.Record{Day: c.day}).InARow(c.counted); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

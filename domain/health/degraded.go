@@ -13,6 +13,15 @@ type Record struct {
 	Since     time.Time // since when the endpoint is sent to: it became active, or its circuit breaker closed
 }
 
+// InARow is how many attempts have failed since the last success, as far as that is known: the counters leave out
+// responses that reject an event, so a day without a success says more.
+func (r Record) InARow(counted int) int {
+	if r.Day.Succeeded == 0 {
+		counted = max(counted, int(r.Day.Total))
+	}
+	return counted
+}
+
 // Over reports whether nothing failed, or what failed is over: the endpoint is sent to again since, or responds well
 // for degradedFor.
 func (r Record) Over(now time.Time) bool {

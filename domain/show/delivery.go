@@ -90,7 +90,7 @@ type DeliveryDetail struct {
 	Delivery
 	Attempts  []Attempt       // oldest first
 	Earlier   bool            // it has earlier attempts
-	Condition condition.State // of its endpoint; empty: deleted
+	Condition condition.State // what its endpoint is called; empty: deleted
 	Sendable  bool            // both the event's data and the endpoint still exist
 	Others    []Delivery      // of the same event to the same endpoint
 	Newer     id.UUID         // the next delivery to the same endpoint

@@ -42,6 +42,8 @@ type EndpointFacts struct {
 	Asked          health.Asked
 	ClosedAt       time.Time // when its circuit breaker last closed
 	Unserved       bool      // no live worker serves it
+	Verifying      bool      // it was disabled, was resumed, and is being verified
+	Record         health.Record
 	Policy         health.Policy
 	Scope          pause.Scope // the widest pause of an operator that covers it; empty: none
 	ScopeSince     time.Time   // zero: not known
@@ -62,6 +64,8 @@ func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
 		Last:        f.Last,
 		Drops:       e.Settings.WhenHeld == endpoint.Drop,
 		Unserved:    f.Unserved,
+		Verifying:   f.Verifying,
+		Record:      f.Record,
 		Scope:       f.Scope,
 		ScopeSince:  f.ScopeSince,
 		Held:        f.Waiting,
@@ -74,14 +78,9 @@ func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
 	return e
 }
 
-// FailuresInARow is how many attempts have failed since the last success, as far as that is known: the counters leave
-// out answers that reject an event, so a day without a success says more.
-func (e Endpoint) FailuresInARow(day health.Rate) int {
-	n := e.Counters.ConsecutiveFailures + e.Counters.AuthStreak
-	if day.Succeeded == 0 {
-		n = max(n, int(day.Total))
-	}
-	return n
+// FailuresInARow is how many attempts have failed since the last success.
+func (e Endpoint) FailuresInARow() int {
+	return e.Record.InARow(e.Counters.ConsecutiveFailures + e.Counters.AuthStreak)
 }
 
 // Masked is the endpoint as lists show it: the values of its URL's query are masked.

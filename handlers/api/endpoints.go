@@ -97,7 +97,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	}
 	rows, next := cut(rows, p, func(e show.Endpoint) []byte { return e.ID[:] })
 	rows = slices.DeleteFunc(rows, func(e show.Endpoint) bool {
-		return p.Condition != "" && e.Condition.State != p.Condition
+		return p.Condition != "" && !e.Condition.Is(p.Condition)
 	})
 	return c.Answer(http.StatusOK, EndpointPage{
 		Data:       views(rows, func(e show.Endpoint) Endpoint { return encodeEndpoint(e.Masked()) }),

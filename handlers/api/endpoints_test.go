@@ -252,6 +252,11 @@ func TestPauseAndResumeFollowTheStates(t *testing.T) {
 	if a.text("status") != "disabled" || a.text("last_verification.state") != "pending" || !held() {
 		t.Errorf("resuming a disabled endpoint: %s", a.Body)
 	}
+	for _, got := range []*answer{a, w.do("GET", "/api/v1/endpoints/"+ep, tn.key, nil)} {
+		if actions := fmt.Sprint(got.get("condition.actions")); actions != "[verify replay recover]" {
+			t.Errorf("while it is verified, it offers %s", actions)
+		}
+	}
 	if p, r := w.audited(tn, "endpoint.pause"), w.audited(tn, "endpoint.resume"); p != 1 || r != 2 {
 		t.Errorf("audited %d pauses, %d resumes", p, r)
 	}

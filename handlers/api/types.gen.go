@@ -285,6 +285,48 @@ func (e EndpointConditionActions) Valid() bool {
 	}
 }
 
+// Defines values for EndpointConditionFilter.
+const (
+	EndpointConditionFilterActive           EndpointConditionFilter = "active"
+	EndpointConditionFilterAskedToWait      EndpointConditionFilter = "asked_to_wait"
+	EndpointConditionFilterDegraded         EndpointConditionFilter = "degraded"
+	EndpointConditionFilterDisabled         EndpointConditionFilter = "disabled"
+	EndpointConditionFilterFailing          EndpointConditionFilter = "failing"
+	EndpointConditionFilterPaused           EndpointConditionFilter = "paused"
+	EndpointConditionFilterPausedByOperator EndpointConditionFilter = "paused_by_operator"
+	EndpointConditionFilterSuspended        EndpointConditionFilter = "suspended"
+	EndpointConditionFilterUnverified       EndpointConditionFilter = "unverified"
+	EndpointConditionFilterWaitingForWorker EndpointConditionFilter = "waiting_for_worker"
+)
+
+// Valid indicates whether the value is a known member of the EndpointConditionFilter enum.
+func (e EndpointConditionFilter) Valid() bool {
+	switch e {
+	case EndpointConditionFilterActive:
+		return true
+	case EndpointConditionFilterAskedToWait:
+		return true
+	case EndpointConditionFilterDegraded:
+		return true
+	case EndpointConditionFilterDisabled:
+		return true
+	case EndpointConditionFilterFailing:
+		return true
+	case EndpointConditionFilterPaused:
+		return true
+	case EndpointConditionFilterPausedByOperator:
+		return true
+	case EndpointConditionFilterSuspended:
+		return true
+	case EndpointConditionFilterUnverified:
+		return true
+	case EndpointConditionFilterWaitingForWorker:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EndpointKind.
 const (
 	EndpointKindHTTP   EndpointKind = "http"
@@ -2495,6 +2537,9 @@ type EndpointCondition struct {
 	// `server_error`; for `unverified`, `url_changed`. Null if there is none
 	Cause nullable.Nullable[string] `json:"cause"`
 
+	// Degraded Deliveries are sent (`active`), but too few attempts succeed: below 99% of the last 24 hours, and the last failure is not over. Pages show such an endpoint as degraded
+	Degraded bool `json:"degraded"`
+
 	// Detail An explanation in a sentence or two
 	Detail string `json:"detail"`
 
@@ -2526,6 +2571,9 @@ type EndpointCondition struct {
 
 // EndpointConditionActions defines model for EndpointCondition.Actions.
 type EndpointConditionActions string
+
+// EndpointConditionFilter A state, or `degraded`
+type EndpointConditionFilter string
 
 // EndpointCreated defines model for EndpointCreated.
 type EndpointCreated struct {
@@ -2636,6 +2684,8 @@ type EndpointHealth struct {
 	// HeldExact False if there are more: not all were counted
 	HeldExact     bool                    `json:"held_exact"`
 	LastFailureAt nullable.Nullable[Time] `json:"last_failure_at"`
+
+	// LastSuccessAt At most a minute early while all attempts succeed
 	LastSuccessAt nullable.Nullable[Time] `json:"last_success_at"`
 	Warnings      []EndpointWarning       `json:"warnings"`
 }
@@ -4843,8 +4893,8 @@ type ListEndpointsParams struct {
 	Order  *ListEndpointsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 	Status *EndpointStatus           `form:"status,omitempty" json:"status,omitempty"`
 
-	// Condition Only endpoints in this condition. A page can be short or empty before the end of the list.
-	Condition *EndpointState `form:"condition,omitempty" json:"condition,omitempty"`
+	// Condition Only endpoints in this condition. A degraded endpoint is active too. A page can be short or empty before the end of the list.
+	Condition *EndpointConditionFilter `form:"condition,omitempty" json:"condition,omitempty"`
 }
 
 // ListEndpointsParamsOrder defines parameters for ListEndpoints.

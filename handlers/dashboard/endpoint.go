@@ -53,7 +53,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	v.Volume, v.Success, v.Latency = chosen.charts()
 	v.Range = chosen.view(endpointPath(c, endpointID))
 	day := last.sum()
-	v.Day, v.P50, v.P95 = day.Attempts.Rate(), day.Quantile(0.5), day.Quantile(0.95)
+	v.P50, v.P95 = day.Quantile(0.5), day.Quantile(0.95)
 	describe(&v, e)
 	return c.Render(http.StatusOK, pages.Endpoint(v))
 }

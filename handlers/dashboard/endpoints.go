@@ -5,15 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
-	"posthorn/db/ledger"
 	"posthorn/domain/access"
-	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -28,7 +24,7 @@ func endpointList() handlers.List {
 		Whole:   true,
 		Filters: []handlers.Filter{handlers.BySearch},
 	}
-	for _, s := range condition.States() {
+	for _, s := range condition.Shown() {
 		l.Statuses = append(l.Statuses, string(s))
 	}
 	return l
@@ -40,15 +36,9 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	now := a.Now()
 	var list []show.Endpoint
-	var series analytics.Series
 	err = c.Tx(func(q *db.Tx) (err error) {
-		if list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Limit: mostEndpoints}); err != nil {
-			return err
-		}
-		day := analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now)
-		series, err = ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: day, ByEndpoint: true})
+		list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Limit: mostEndpoints})
 		return err
 	})
 	if err != nil {
@@ -62,18 +52,14 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		Query:     p.Search,
 		Status:    p.Status,
 		Total:     len(list),
-		Rates:     map[id.UUID]health.Rate{},
-	}
-	for _, r := range series.Rows() {
-		v.Rates[r.Endpoint] = r.Attempts.Rate()
 	}
 	for _, e := range list {
-		if (v.Status == "" || string(e.Condition.State) == v.Status) && mentions(e, v.Query) {
+		if (v.Status == "" || e.Condition.Is(condition.State(v.Status))) && mentions(e, v.Query) {
 			v.Rows = append(v.Rows, e.Masked())
 		}
 	}
 	slices.SortStableFunc(v.Rows, func(a, b show.Endpoint) int {
-		return cmp.Compare(a.Condition.State.Rank(), b.Condition.State.Rank())
+		return cmp.Compare(a.Condition.Shown().Rank(), b.Condition.Shown().Rank())
 	})
 	return c.Render(http.StatusOK, pages.Endpoints(v))
 }

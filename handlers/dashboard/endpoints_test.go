@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/signature"
 )
 
 // newForm is the form for a new endpoint with nothing but the URL filled in.
@@ -157,6 +159,26 @@ func TestEveryPageOfAnEndpointIsSound(t *testing.T) {
 	owner.get(w.root+"/endpoints?nonsense=1").want(400, "nonsense")
 	for _, part := range []string{w.root + "/live", path + "/live", path + "/verification"} {
 		owner.get(part, "HX-Request", "true").want(200)
+	}
+}
+
+// The page says of secrets that sign together what holds for them, and of secrets that sign alone what holds for these.
+func TestThePageSaysWhichSecretsSign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	owner := tn.of[access.Owner]
+	for _, f := range signature.Formats() {
+		ep := w.endpoint(tn, "https://hooks.example.com/"+string(f), func(s *endpoint.Settings) { s.Format = f })
+		path := tn.path + "/endpoints/" + id.Endpoint.Format(ep) + "/secrets"
+		owner.next(path, url.Values{"overlap": {"3600"}}).want(200, "New secret")
+		page := owner.get(path)
+		said := []string{"Each secret signs until its overlap ends", "Current secrets keep signing during the overlap"}
+		if strings.Contains(page.Body, ">not yet<") {
+			page.want(200, "One secret signs at a time", "The newest secret isn").lacks(said...)
+		} else {
+			page.want(200, said...).lacks("One secret signs at a time", "The newest secret isn")
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (v DeliveriesView) header() components.HeaderProps {
 		Title:  v.Of.title(),
 		Text:   v.Of.subtitle(),
 		Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
-		Badge:  components.Condition(v.Of.Endpoint.Condition.State),
+		Badge:  components.Condition(v.Of.Endpoint.Condition.Shown()),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/views/charts"
@@ -90,7 +89,7 @@ func (h EndpointHead) menu() []components.MenuItem {
 
 func (h EndpointHead) mayPause() bool { return h.MayChange && h.Endpoint.Status == endpoint.Active }
 func (h EndpointHead) mayResume() bool {
-	return h.MayChange && (h.Endpoint.Status == endpoint.Paused || h.Endpoint.Status == endpoint.Disabled)
+	return h.MayChange && h.Endpoint.Condition.Can(condition.Resume)
 }
 
 // resumeText says what resuming does, by the endpoint's state.
@@ -117,7 +116,6 @@ func (h EndpointHead) heldText() string {
 type EndpointView struct {
 	EndpointHead
 	DisableWhy   string // why Posthorn disabled it, or will
-	Day          health.Rate
 	P50, P95     time.Duration
 	LastError    string
 	Range        RangeView
@@ -127,9 +125,6 @@ type EndpointView struct {
 	Verification VerificationView
 	Feed         FeedView
 }
-
-// failures is how many attempts have failed in a row.
-func (v EndpointView) failures() int { return v.Endpoint.FailuresInARow(v.Day) }
 
 // VerificationView is the progress of a verification; it refreshes itself until the end.
 type VerificationView struct {
@@ -269,7 +264,7 @@ func failuresTone(v EndpointView) components.Tone {
 	switch {
 	case v.Endpoint.Condition.State == condition.Failing, v.Endpoint.Condition.State == condition.Disabled:
 		return components.Bad
-	case v.failures() > 0:
+	case v.Endpoint.FailuresInARow() > 0:
 		return components.Warning
 	}
 	return components.Neutral
@@ -287,12 +282,11 @@ func (v EndpointView) stateText() string {
 }
 
 func lastStat(ctx context.Context, v EndpointView) components.StatProps {
-	stat := components.StatProps{Label: "Last success", Value: "–", Note: "no deliveries yet"}
-	switch at := v.Endpoint.Counters.LastSuccessAt; {
-	case !at.IsZero():
+	stat := components.StatProps{Label: "Last success", Value: "None", Note: "no attempt has succeeded yet"}
+	if at := v.Endpoint.Record.Succeeded; !at.IsZero() {
 		stat.Value, stat.Note = components.Since(ctx, at), components.Stamp(at)
-	case v.failures() > 0:
-		stat.Value, stat.Note, stat.Tone = "None", "no attempt has succeeded yet", components.Warning
+	} else if v.Endpoint.FailuresInARow() > 0 {
+		stat.Tone = components.Warning
 	}
 	return stat
 }

@@ -91,7 +91,7 @@ func endpointPage(h EndpointHead) templ.Component {
 		})
 		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{
 			Title: h.title(), Text: h.subtitle(), Crumbs: []components.Crumb{{Label: "Endpoints", Href: h.Root + "/endpoints"}},
-			Badge: components.Condition(h.Endpoint.Condition.State),
+			Badge: components.Condition(h.Endpoint.Condition.Shown()),
 		}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -377,7 +377,7 @@ func endpointOverview(v EndpointView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Stat(rateStat("Success rate", v.Day, "24 h")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Stat(rateStat("Success rate", v.Endpoint.Record.Day, "24 h")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -393,7 +393,7 @@ func endpointOverview(v EndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Failures in a row", Value: components.Count(int64(v.failures())),
+				templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Failures in a row", Value: components.Count(int64(v.Endpoint.FailuresInARow())),
 					Tone: failuresTone(v), Note: "since the last success"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -485,7 +485,7 @@ func endpointState(v EndpointView) templ.Component {
 			templ_7745c5c3_Var14 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if !v.Endpoint.Condition.Sends() {
+		if v.Endpoint.Condition.Shown() != condition.Active {
 			templ_7745c5c3_Var15 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -512,7 +512,7 @@ func endpointState(v EndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Alert(components.ConditionTone(v.Endpoint.Condition.State), v.Endpoint.Condition.Title(), v.stateText()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.ConditionTone(v.Endpoint.Condition.Shown()), v.Endpoint.Condition.Title(), v.stateText()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

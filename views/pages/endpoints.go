@@ -8,7 +8,6 @@ import (
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -26,7 +25,6 @@ type EndpointsView struct {
 	Status    string
 	Total     int // of the tenant; the rows are those that match the filters
 	Rows      []show.Endpoint
-	Rates     map[id.UUID]health.Rate // of the last 24 hours
 }
 
 // at is the address of the list, and href of one of its endpoints.
@@ -84,7 +82,7 @@ func kindBadge(k endpoint.Kind) string {
 
 func stateOptions() []components.Option {
 	out := []components.Option{{Label: "All states"}}
-	for _, s := range condition.States() {
+	for _, s := range condition.Shown() {
 		out = append(out, components.Option{Label: components.Capital(s.Word()), Value: string(s)})
 	}
 	return out

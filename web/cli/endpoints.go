@@ -39,7 +39,7 @@ type endpointsCommands struct {
 type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
-	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,unverified,paused,active" default:""`
+	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,active" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -50,14 +50,14 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 		params.Status = new(client.EndpointStatus(c.Status))
 	}
 	if c.Condition != "" {
-		params.Condition = new(client.EndpointState(c.Condition))
+		params.Condition = new(client.EndpointConditionFilter(c.Condition))
 	}
 	return listing[client.Endpoint]{
 		limit: c.Limit,
 		empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
 		head:  []string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"},
 		row: func(v client.Endpoint) []string {
-			return []string{v.ID, string(v.Condition.State), strings.Join(v.EventTypes, ","), v.URL}
+			return []string{v.ID, shownCondition(v.Condition), strings.Join(v.EventTypes, ","), v.URL}
 		},
 	}.collect(c.shared, e, sdk.Endpoints(ctx, params))
 }
@@ -103,10 +103,18 @@ func (e *Env) condition(v client.Endpoint) {
 	if probe == "" && c.State == client.EndpointStateFailing {
 		probe = "now"
 	}
-	e.pairs("Condition", string(c.State), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
+	e.pairs("Condition", shownCondition(c), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
 		"Until", optional(c.Until),
-		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Waiting", waiting(c), "Verification", verification(v),
+		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Last success", optional(v.Health.LastSuccessAt), "Waiting", waiting(c), "Verification", verification(v),
 		"What to do", strings.Join(commands(v), "\n"))
+}
+
+// shownCondition is what the condition is called: its state, or degraded.
+func shownCondition(c client.EndpointCondition) string {
+	if c.Degraded {
+		return condition.Degraded
+	}
+	return string(c.State)
 }
 
 // waiting is how many deliveries wait because of a condition, or empty.
