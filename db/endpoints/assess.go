@@ -3,6 +3,7 @@ package endpoints
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"posthorn/db"
@@ -46,9 +47,8 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 		if err != nil {
 			return err
 		}
-		rows, err := q.EndpointHealthOf(ctx, tenant, []id.UUID{endpointID})
-		if err != nil || len(rows) == 0 || e.Status != string(endpoint.Active) {
-			return err
+		if e.Status != string(endpoint.Active) {
+			return nil
 		}
 		sent, err := q.WarningsOf(ctx, tenant, []id.UUID{endpointID})
 		if err != nil {
@@ -58,15 +58,21 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 		if err != nil {
 			return err
 		}
-		done = evaluate(rows[0], health.ReadPolicy(platform, t.Settings), sentWarnings(sent), now, db.OrZero(stepped))
+		of, err := observe(ctx, q, e, now, func(h sql.EndpointHealth) bool {
+			done = evaluate(h, health.ReadPolicy(platform, t.Settings), sentWarnings(sent), now, db.OrZero(stepped))
+			return done.Disabled != "" || len(done.Warned) > 0
+		})
+		if err != nil || of == nil {
+			return err
+		}
 		switch {
 		case done.Disabled != "":
-			return disable(ctx, q, e, rows[0], done.Disabled, now)
+			return of.disable(ctx, q, done.Disabled)
 		case done.Recovered:
-			return recovered(ctx, q, e, rows[0], sent)
+			return recovered(ctx, q, e, of.health, sent)
 		}
 		for _, w := range done.Warned {
-			if err := warn(ctx, q, e, rows[0], w, now); err != nil {
+			if err := of.warn(ctx, q, w); err != nil {
 				return err
 			}
 		}
@@ -105,8 +111,46 @@ func sentWarnings(rows []sql.EndpointWarning) []health.SentWarning {
 	return sent
 }
 
+// observed is an endpoint's health, with what notices about it count at the same moment.
+type observed struct {
+	endpoint sql.Endpoint
+	health   sql.EndpointHealth
+	now      time.Time
+	errors   []health.ErrorCount // what failed attempts of the last 24 hours ended with
+	day      health.Attempts
+	failed   int64 // deliveries that failed permanently since the first failure, up to one more than heldCounted
+}
+
+// observations is how often numbers are read again that changed while they were read.
+const observations = 5
+
+// observe reads an endpoint's health, and what notices count if the health needs one; nil: there is no health yet. The
+// recorder writes attempts and the health that follows from them in one transaction. So the numbers are of one moment
+// where the health is the same before and after.
+func observe(ctx context.Context, q *sql.Queries, e sql.Endpoint, now time.Time, needed func(sql.EndpointHealth) bool) (*observed, error) {
+	of := &observed{endpoint: e, now: now}
+	for range observations {
+		rows, err := q.EndpointHealthOf(ctx, e.TenantID, []id.UUID{e.ID})
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		if reflect.DeepEqual(of.health, rows[0]) {
+			break
+		}
+		of.health = rows[0]
+		if !needed(of.health) {
+			break
+		}
+		if err := of.count(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
+}
+
 // disable disables an active endpoint; its later deliveries are held, not lost.
-func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason, now time.Time) error {
+func (o *observed) disable(ctx context.Context, q *sql.Queries, reason health.Reason) error {
+	e := o.endpoint
 	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{
 		TenantID: e.TenantID,
 		ID:       e.ID,
@@ -121,10 +165,7 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	if err := holdLane(ctx, q, off); err != nil {
 		return err
 	}
-	details, err := describe(ctx, q, e, h, reason, now)
-	if err != nil {
-		return err
-	}
+	details := o.describe(reason)
 	if details.Held, details.HeldMore, err = held(ctx, q, e.TenantID, e.ID, heldCounted); err != nil {
 		return err
 	}
@@ -142,27 +183,25 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	})
 }
 
-func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, w health.Warning, now time.Time) error {
+func (o *observed) warn(ctx context.Context, q *sql.Queries, w health.Warning) error {
+	e := o.endpoint
 	if err := q.RememberWarning(ctx, sql.RememberWarningParams{
 		TenantID:   e.TenantID,
 		EndpointID: e.ID,
 		Reason:     string(w.Reason),
 		Stage:      string(w.Stage),
 		Since:      db.OrNull(w.Since),
-		At:         now,
+		At:         o.now,
 	}); err != nil {
 		return err
 	}
-	details, err := describe(ctx, q, e, h, w.Reason, now)
-	if err != nil {
-		return err
-	}
+	details := o.describe(w.Reason)
 	details.Stage, details.DisableAt, details.FailuresLeft = string(w.Stage), db.OrNull(w.DisableAt), w.Left
 	since := w.Since
 	if since.IsZero() {
 		since = e.CreatedAt
 	}
-	return tell(ctx, q, e, notice.EndpointWarning, fmt.Sprintf("%s:%s:%s:%d", key(e.ID, since), w.Reason, w.Stage, h.Epoch), details)
+	return tell(ctx, q, e, notice.EndpointWarning, fmt.Sprintf("%s:%s:%s:%d", key(e.ID, since), w.Reason, w.Stage, o.health.Epoch), details)
 }
 
 // recovered notifies the owner that an endpoint recovered, if the owner was warned about it, or if it was out for long.
@@ -215,20 +254,10 @@ func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetail
 	}
 }
 
-// describe is endpointDetails with counts: the results of its attempts of the last 24 hours, and how many deliveries
-// failed permanently since the first failure.
-func describe(
-	ctx context.Context,
-	q *sql.Queries,
-	e sql.Endpoint,
-	h sql.EndpointHealth,
-	reason health.Reason,
-	now time.Time,
-) (notice.EndpointDetails, error) {
-	out := endpointDetails(e, h)
-	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
-	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
-	in := summary.Endpoint{ID: e.ID, Name: out.URL, Disabled: reason}
+// count reads the results of the endpoint's attempts of the last 24 hours, and how many deliveries failed permanently
+// since the first failure.
+func (o *observed) count(ctx context.Context, q *sql.Queries) error {
+	e, since, until := o.endpoint, o.now.Add(-24*time.Hour), o.now.Add(time.Minute)
 	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
 		TenantID: e.TenantID,
 		Since:    since,
@@ -236,30 +265,48 @@ func describe(
 		Endpoint: &e.ID,
 	})
 	if err != nil {
-		return out, err
+		return err
 	}
+	o.errors = nil
 	for _, c := range codes {
-		in.Errors = append(in.Errors, queue.ErrorCount(c.Code, c.N))
+		o.errors = append(o.errors, queue.ErrorCount(c.Code, c.N))
 	}
 	series, err := ledger.AttemptSeries(ctx, q, e.TenantID, ledger.StatsAsked{
-		Window:   analytics.Between(since, until, now),
+		Window:   analytics.Between(since, until, o.now),
 		Endpoint: &e.ID,
 	})
 	if err != nil {
-		return out, err
+		return err
 	}
-	in.Day = series.At(analytics.Key{}).Attempts
-	a := summary.AlertOf(in, now)
-	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(), a.Response.Count, a.Attempts
-	from := db.OrZero(out.FirstFailureAt).Add(-db.ClockSkew)
-	failed, err := q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
+	o.day = series.At(analytics.Key{}).Attempts
+	from := db.OrZero(o.health.FirstFailureAt).Add(-db.ClockSkew)
+	o.failed, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
 		TenantID:   e.TenantID,
 		EndpointID: &e.ID,
 		Since:      &from,
 		Limit:      heldCounted + 1,
 	})
-	out.FailedPermanently, out.FailedMore = min(failed, heldCounted), failed > heldCounted
-	return out, err
+	return err
+}
+
+// describe is endpointDetails with what was counted.
+func (o *observed) describe(reason health.Reason) notice.EndpointDetails {
+	e, out := o.endpoint, endpointDetails(o.endpoint, o.health)
+	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
+	a := summary.AlertOf(summary.Endpoint{
+		ID:       e.ID,
+		Name:     out.URL,
+		Kind:     endpoint.Kind(e.Kind),
+		Disabled: reason,
+		Day:      o.day,
+		Errors:   o.errors,
+	}, o.now)
+	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(), a.Response.Count, a.Attempts
+	if a.Response.Count > 0 {
+		out.Action = a.Action
+	}
+	out.FailedPermanently, out.FailedMore = min(o.failed, heldCounted), o.failed > heldCounted
+	return out
 }
 
 // heldCounted is how many held deliveries are counted at most.

@@ -129,6 +129,7 @@ func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time
 			ID:        e.ID,
 			Name:      e.Name(),
 			Host:      pause.HostOf(e.Settings.URL),
+			Kind:      e.Settings.Kind,
 			Status:    e.Status,
 			Condition: e.Condition,
 			Unserved:  e.Unserved,

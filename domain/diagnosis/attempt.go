@@ -45,6 +45,17 @@ var servers = map[int]struct{ detail, fix string }{
 	526: {"The endpoint returned 526: its proxy rejected the server's certificate.", "Check the certificate of the server behind the proxy."},
 }
 
+// Advice says what happened to attempts with a result, and what to do about it; empty if they succeeded.
+func Advice(kind endpoint.Kind, r delivery.Result) string {
+	if kind != endpoint.Kafka {
+		return health.ProblemOf(r).Action()
+	}
+	if d := ofKafka(r, 0); d.Problem != "" {
+		return d.Detail + " " + d.Fix
+	}
+	return ""
+}
+
 // Attempt diagnoses the result of one attempt to reach an endpoint of a kind, whatever became of its delivery. timeout
 // is the endpoint's, 0 where it is not known. A 2xx is no problem.
 func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {

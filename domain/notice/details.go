@@ -32,6 +32,7 @@ type EndpointDetails struct {
 	Problem           string `json:"problem,omitempty"`             // health.Problem that most failed attempts of the last 24 hours had
 	Response          string `json:"response,omitempty"`            // the most frequent response or failure of those: "401", "timeout"
 	ResponseCount     int64  `json:"response_count,omitempty"`
+	Action            string `json:"action,omitempty"`   // what to do about that response, by the endpoint's kind
 	Attempts          int64  `json:"attempts,omitempty"` // of the last 24 hours
 }
 

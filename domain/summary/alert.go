@@ -9,6 +9,7 @@ import (
 
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
@@ -20,6 +21,7 @@ type Endpoint struct {
 	ID        id.UUID
 	Name      string // what people call it
 	Host      string // as pause.HostOf says it
+	Kind      endpoint.Kind
 	Status    endpoint.Status
 	Condition condition.Condition
 	Unserved  bool // no live worker serves it, whatever its condition is
@@ -106,7 +108,7 @@ func alertOf(e Endpoint, degraded bool, now time.Time) (Alert, bool) {
 		Name:     e.Name,
 		Severity: health.Warned,
 		Attempts: rate.Total,
-		Failed:   rate.Total - rate.Succeeded,
+		Failed:   rate.Failed(),
 		rank:     e.Condition.State.Rank(),
 	}
 	a.Problem, _ = dominant(e.Errors, e.Day)
@@ -141,7 +143,10 @@ func alertOf(e Endpoint, degraded bool, now time.Time) (Alert, bool) {
 	if counts := a.counts(); counts != "" {
 		a.Detail = e.Name + how + ": " + counts + "." + after
 	}
-	if a.Action = a.Problem.Action(); a.Action == "" {
+	if a.Action = a.Problem.Action(); e.Kind == endpoint.Kafka && a.Response.Count > 0 {
+		a.Action = diagnosis.Advice(e.Kind, a.Response.Result)
+	}
+	if a.Action == "" {
 		a.Action = "Check the endpoint's last attempts: they show what its server responded."
 	}
 	return a, true
@@ -245,7 +250,7 @@ func recoveries(in []Endpoint, now time.Time) (out []Recovery) {
 				Endpoint: e.ID,
 				Name:     e.Name,
 				At:       e.Record.Since,
-				Failed:   rate.Total - rate.Succeeded,
+				Failed:   rate.Failed(),
 				Attempts: rate.Total,
 			}
 			if r.At.Before(e.Record.Failed) {

@@ -8,6 +8,8 @@ import (
 
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -242,6 +244,31 @@ func TestAlertsOfWhatIsWorseComeFirst(t *testing.T) {
 	}
 	if want := []string{"off", "down", "more", "some"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// What to do about a topic is said in Kafka's words, and never in those of a web server.
+func TestTheActionFitsTheKindOfTheEndpoint(t *testing.T) {
+	t.Parallel()
+	for class, r := range map[int]delivery.Result{
+		health.ClassNetwork: {Failure: delivery.FailConnect},
+		health.ClassTimeout: {Failure: delivery.FailTimeout},
+		health.ClassClient:  {Status: 403},
+		health.ClassServer:  {Status: 503},
+	} {
+		day := health.Attempts{}
+		day[class] = 12
+		e := failing("topic", day)
+		e.Errors = []health.ErrorCount{{Failure: r.Failure, Status: r.Status, Count: 12}}
+		web := summary.AlertOf(e, noon).Action
+		e.Kind = endpoint.Kafka
+		topic := summary.AlertOf(e, noon)
+		if topic.Action != diagnosis.Advice(endpoint.Kafka, r) || topic.Action == web || web != diagnosis.Advice(endpoint.HTTP, r) {
+			t.Errorf("%v: of a topic %q, of a URL %q", r, topic.Action, web)
+		}
+		if s := summary.Of(of(e)); s.Action != topic.Action {
+			t.Errorf("%v: first comes %q", r, s.Action)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package emails
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -378,7 +379,7 @@ func response(text string) string {
 // action is what to do about an endpoint, by the most frequent result of its attempts if counted, else by its last
 // failure.
 func action(e notice.EndpointDetails) string {
-	if a := health.Problem(e.Problem).Action(); a != "" {
+	if a := cmp.Or(e.Action, health.Problem(e.Problem).Action()); a != "" {
 		return a
 	}
 	failure, _ := delivery.ParseFailure(e.LastFailure)
