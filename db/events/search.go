@@ -121,7 +121,7 @@ func (s Search) look(
 		High:     id.Last,
 		Text:     s.Text,
 		InData:   s.InData,
-		Needle:   s.Needle(),
+		Needles:  s.Needles(),
 		Scan:     scan,
 	}
 	if !high.IsZero() {

@@ -490,14 +490,16 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE $1::text IN (type, key, substr(traceparent, 4, 32))
-		OR $2::boolean AND position($3::bytea IN data) > 0), '{}')::uuid[] AS ids
+		OR $2::boolean AND EXISTS (
+			SELECT FROM unnest($3::bytea[]) AS n(bytes)
+			WHERE position(lower(encode(n.bytes, 'escape') COLLATE "C") IN lower(encode(data, 'escape') COLLATE "C")) > 0)), '{}')::uuid[] AS ids
 FROM page
 `
 
 type SearchEventsParams struct {
 	Text     string
 	InData   bool
-	Needle   []byte
+	Needles  [][]byte
 	TenantID id.UUID
 	LowAt    time.Time
 	HighAt   time.Time
@@ -511,13 +513,14 @@ type SearchEventsRow struct {
 	Ids     []id.UUID
 }
 
-// The newest events below a point whose type, ordering key or trace equals a text, or whose data contains some bytes.
+// The newest events below a point whose type, ordering key or trace equals a text, or whose data contains one of some
+// bytes, in any case.
 // At most @scan events are read; reached is the oldest of them.
 func (q *Queries) SearchEvents(ctx context.Context, arg SearchEventsParams) (SearchEventsRow, error) {
 	row := q.db.QueryRow(ctx, SearchEvents,
 		arg.Text,
 		arg.InData,
-		arg.Needle,
+		arg.Needles,
 		arg.TenantID,
 		arg.LowAt,
 		arg.HighAt,

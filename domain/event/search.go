@@ -3,8 +3,10 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -20,7 +22,7 @@ type Query struct {
 }
 
 // ReadQuery reads a query: data.order_id:ord_1 and order_id=ord_1 name a field and its whole value, any other text is
-// found anywhere in the data.
+// found anywhere in the data. The case of letters doesn't matter.
 func ReadQuery(text string) Query {
 	q := Query{Text: strings.TrimSpace(text)}
 	q.Value = q.Text
@@ -37,9 +39,10 @@ func ReadQuery(text string) Query {
 	return q
 }
 
-// Needle are bytes that the data of every event with the value contains: the longest part that JSON writes only in one
-// way. Slashes, quotes and letters beyond ASCII can be escaped. Of a text without such a part it is the text itself.
-func (q Query) Needle() []byte {
+// Needles are bytes of which the data of every event with the value contains one, when the case of ASCII letters is
+// left out: the longest part that JSON writes only in one way. Slashes, quotes and letters beyond ASCII can be escaped.
+// Of a text without such a part they are the text in its cases, as it is and escaped.
+func (q Query) Needles() [][]byte {
 	best, start := "", 0
 	for i := 0; i <= len(q.Value); i++ {
 		if i < len(q.Value) && plain(q.Value[i]) {
@@ -50,10 +53,31 @@ func (q Query) Needle() []byte {
 		}
 		start = i + 1
 	}
-	if best == "" {
-		best = q.Value
+	if best != "" {
+		return [][]byte{[]byte(best)}
 	}
-	return []byte(best)
+	var all [][]byte
+	for _, text := range []string{q.Value, strings.ToLower(q.Value), strings.ToUpper(q.Value)} {
+		all = append(all, []byte(text), escaped(text))
+	}
+	return all
+}
+
+// escaped is a text as encoders of JSON write it that leave ASCII alone (RFC 8259, section 7). The digits have both
+// cases, which are left out.
+func escaped(text string) []byte {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		switch {
+		case unit == '"' || unit == '\\':
+			out = append(out, '\\', byte(unit))
+		case unit < utf8.RuneSelf:
+			out = append(out, byte(unit))
+		default:
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	return out
 }
 
 // plain reports whether encoders of JSON leave a character as it is. Some escape <, > and &.
@@ -103,7 +127,7 @@ func (q Query) at(v any, path []string, depth int) bool {
 		return ok && q.at(next, path[1:], depth+1)
 	}
 	text, ok := scalar(v)
-	return ok && len(path) == 0 && text == q.Value
+	return ok && len(path) == 0 && strings.EqualFold(text, q.Value)
 }
 
 func (q Query) anywhere(v any, path string, depth int) (string, bool) {
@@ -129,7 +153,7 @@ func (q Query) anywhere(v any, path string, depth int) (string, bool) {
 		return least, found
 	}
 	text, ok := scalar(v)
-	return path, ok && strings.Contains(text, q.Text)
+	return path, ok && strings.Contains(strings.ToLower(text), strings.ToLower(q.Text))
 }
 
 // scalar is a value that is neither a list nor an object, as text.

@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"posthorn/domain/event"
@@ -9,7 +10,7 @@ import (
 
 func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 	t.Parallel()
-	const data = `{"order_id":"ord_1","total":4200,"paid":true,"items":[{"sku":"a\/b"},{"sku":"c"}],"name":"M\u00fcller","ref":"x ord_1 y","link":"/?q=z9"}`
+	const data = `{"order_id":"ord_1","total":4200,"paid":true,"items":[{"sku":"a\/b"},{"sku":"c"}],"name":"M\u00fcller","ref":"x ord_1 y","link":"/?q=z9","city":"\u65E5\u672C\u8A9E","greeting":"\u043f\u0440\u0438\u0432\u0435\u0442","mood":"\ud83d\ude42"}`
 	for _, c := range []struct {
 		text, where string
 		found       bool
@@ -32,14 +33,22 @@ func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 		{"data.paid:true", "paid", true},
 		{"ord_2", "", false},
 		{"order_id", "", false}, // names of fields are no values
+		{"ORD_1", "order_id", true},
+		{"data.order_id:ORD_1", "order_id", true},
+		{"MÜLLER", "name", true},
+		{"日本語", "city", true},
+		{"data.city:日本語", "city", true},
+		{"ПРИВЕТ", "greeting", true},
+		{"🙂", "mood", true},
 	} {
 		q := event.ReadQuery(c.text)
 		where, found := q.In([]byte(data))
 		if where != c.where || found != c.found {
 			t.Errorf("%s: found %v at %q, want %v at %q", c.text, found, where, c.found, c.where)
 		}
-		if c.found && !bytes.Contains([]byte(data), q.Needle()) {
-			t.Errorf("%s: the database would look for %q, which the data does not contain", c.text, q.Needle())
+		contained := slices.ContainsFunc(q.Needles(), func(needle []byte) bool { return bytes.Contains(bytes.ToLower([]byte(data)), bytes.ToLower(needle)) })
+		if c.found && !contained {
+			t.Errorf("%s: the database would look for %q, which the data does not contain", c.text, q.Needles())
 		}
 	}
 }
