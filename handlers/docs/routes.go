@@ -40,13 +40,11 @@ type content struct {
 	pages    map[string]page // by path
 	entries  []entry
 	json     []byte
-	searched []byte // the index as JSON
 }
 
 var errNoPage = fault.New(fault.NotFound, "no_such_path", "The documentation has no page at this address. It starts at /docs.")
 
 const (
-	searchIndex  = "/docs/search.json"
 	plainText    = "text/plain; charset=utf-8"
 	markdownText = "text/markdown; charset=utf-8"
 )
@@ -62,7 +60,7 @@ func Routes(d Deps) []handlers.Route {
 	for path, handler := range map[string]handlers.Handler{
 		"/docs":                       s.landing,
 		"/docs/search":                s.search,
-		searchIndex:                   s.file("application/json", func(c *content) []byte { return c.searched }),
+		"/docs/search.json":           s.quickSearch,
 		referencePage:                 s.reference,
 		"/docs/api.md":                s.markdown,
 		"/docs/api/:group":            s.group,
@@ -117,10 +115,6 @@ func (s *site) load() (*content, error) {
 	c.overview = views.Overview{Intro: prose(intro), Groups: c.groups, Problems: texts(get(doc.root, "x-problems"))}
 	c.addPages(intro)
 	c.entries = c.index()
-	c.frame.Index = searchIndex
-	if c.searched, err = json.Marshal(c.entries); err != nil {
-		return nil, err
-	}
 	c.json, err = json.Marshal(doc.plain())
 	return c, err
 }
@@ -185,6 +179,26 @@ func (s *site) search(call *handlers.Call) error {
 	return s.show(call, "Search", func(c *content) built {
 		return built{body: views.SearchPage(cut(query, 100), c.find(cut(query, 100)))}
 	})
+}
+
+// quickSearch responds to the script of the search field with the first results, as HTML would show them without marks.
+func (s *site) quickSearch(call *handlers.Call) error {
+	c, err := s.content()
+	if err != nil {
+		return err
+	}
+	type hit struct {
+		Title string `json:"title"`
+		Page  string `json:"page"`
+		Path  string `json:"path"`
+	}
+	found := []hit{}
+	for _, h := range c.find(cut(strings.TrimSpace(call.Request.URL.Query().Get("q")), 100)) {
+		if len(found) < mostQuick {
+			found = append(found, hit{views.Plain(h.Title), h.Page, h.Path})
+		}
+	}
+	return call.Answer(http.StatusOK, found)
 }
 
 func (s *site) reference(call *handlers.Call) error {

@@ -1,4 +1,4 @@
-// The documentation's script: search in an index that is fetched once, copy buttons, and the theme without a reload. Everything works without it.
+// The documentation's script: search while typing, copy buttons, and the theme without a reload. Everything works without it.
 (() => {
   "use strict";
   const announce = (text) => { document.getElementById("announcer").textContent = text; };
@@ -69,37 +69,25 @@
     fetch(form.action, { method: "POST", body: new URLSearchParams({ theme }), headers: { "HX-Request": "true" } }).catch(() => {});
   });
 
-  // Search. handlers/docs/search.go scores the same way.
-  const form = document.querySelector("form[data-index]");
+  // Search, as it is typed.
+  const form = document.querySelector("form[data-search-docs]");
   const input = form.querySelector("input");
   const list = form.querySelector("[data-hits]");
-  let index = null;
-  const load = () => { index ??= fetch(form.dataset.index).then((response) => response.json()); return index; };
-  const score = (entry, words) => {
-    const title = entry.t.toLowerCase(), page = entry.p.toLowerCase(), text = entry.x.toLowerCase();
-    let total = 0;
-    for (const word of words) {
-      if (title.includes(word)) total += 10;
-      else if (page.includes(word)) total += 4;
-      else if (text.includes(word)) total += 1;
-      else return 0;
-    }
-    return total;
-  };
   const hide = () => { list.hidden = true; list.replaceChildren(); };
+  let asked = 0;
   const show = async () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
-    if (!words.length) return hide();
-    let entries;
-    try { entries = await load(); } catch { return hide(); }
-    const found = entries.map((entry) => [score(entry, words), entry]).filter(([n]) => n > 0).sort((a, b) => b[0] - a[0]).slice(0, 8);
+    const query = input.value.trim(), run = ++asked;
+    if (!query) return hide();
+    let found;
+    try { found = await (await fetch(`${form.action}.json?q=${encodeURIComponent(query)}`)).json(); } catch { return hide(); }
+    if (run !== asked) return;
     list.replaceChildren();
-    for (const [, entry] of found) {
+    for (const hit of found) {
       const link = document.createElement("a");
-      link.href = entry.u;
+      link.href = hit.path;
       const title = document.createElement("b"), page = document.createElement("small");
-      title.textContent = entry.t;
-      page.textContent = entry.p;
+      title.textContent = hit.title;
+      page.textContent = hit.page;
       link.append(title, page);
       list.append(link);
     }
@@ -107,8 +95,8 @@
     list.hidden = false;
     announce(found.length ? `${found.length} results` : "No results");
   };
-  input.addEventListener("focus", () => load().catch(() => { index = null; }), { once: true });
-  input.addEventListener("input", show);
+  let typing = 0;
+  input.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(show, 150); });
   form.addEventListener("keydown", (event) => {
     const links = [...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
     if (event.key === "Escape") { hide(); input.focus(); }

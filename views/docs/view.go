@@ -15,7 +15,6 @@ type Frame struct {
 	Path        string // of this page: its entry in the navigation is marked
 	Markdown    string // the path of the same page as Markdown; empty: there is none
 	Query       string // the query of the search page
-	Index       string // the address of the search index
 	Sections    []Section
 	Previous    Link
 	Next        Link
@@ -141,7 +140,38 @@ func (g Group) anchor() string { return g.Path[strings.LastIndexByte(g.Path, '/'
 func (o Operation) method() string { return "docs-method docs-" + strings.ToLower(o.Method) }
 
 // Hit is a search result.
-type Hit struct{ Title, Page, Path, Text string }
+type Hit struct {
+	Title, Text []Part
+	Page, Path  string
+}
+
+// Part is a part of a text. The words that were searched for are marked.
+type Part struct {
+	Text  string
+	Found bool
+}
+
+// markup is the text with its marks, as HTML.
+func markup(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		text := templ.EscapeString(p.Text)
+		if p.Found {
+			text = "<mark>" + text + "</mark>"
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// Plain is a text without marks.
+func Plain(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
 
 // Catalogue is the platform's own event types, by name.
 type Catalogue struct{ Types []EventType }
