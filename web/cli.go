@@ -123,7 +123,11 @@ func (a *app) run(ctx context.Context) (code int) {
 	}
 	chosen, err := parser.Parse(args)
 	if err != nil {
-		cli.Fprintf(a.stderr, "posthorn: %v. Try `%s --help`.\n", err, understood(err))
+		text := strings.NewReplacer(`expected "<`, `missing "<`, "expected one of", "use one of").Replace(err.Error())
+		if !strings.HasSuffix(text, "?") {
+			text += "."
+		}
+		cli.Fprintf(a.stderr, "posthorn: %s Try `%s --help`.\n", text, understood(err))
 		return exitUsage
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
@@ -208,13 +212,18 @@ func oneLine(err error) string {
 // config reads the environment.
 func (a *app) config() (Config, error) { return loadConfig(a.environ) }
 
-// logger is the server's: text for a person who watches, JSON for a machine that collects.
+// logger is the server's: text for a person who watches, JSON for a machine that collects. A terminal shows every line
+// if a format or level below info was asked for.
 func (a *app) logger(cfg *Config) *slog.Logger {
 	format := cfg.LogFormat
 	if format == "" && a.logTerminal {
 		format = "text"
 	}
-	return newLogger(a.stderr, format, cfg.LogLevel)
+	if cfg.LogFormat != "" || !a.logTerminal || cfg.LogLevel < slog.LevelInfo {
+		return newLogger(a.stderr, format, cfg.LogLevel)
+	}
+	text := slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: cfg.LogLevel})
+	return slog.New(guarded{newCalm(text, func(d time.Duration, do func()) { time.AfterFunc(d, do) })})
 }
 
 // quietLogger is the logger of a command whose result is on stdout: it logs only problems, unless the configured level

@@ -92,15 +92,16 @@ func (a *app) welcome(ctx context.Context, p *Program) {
 	if p.MetricsURL() != "" {
 		say("  Metrics: " + p.MetricsURL())
 	}
-	if link := p.localLink(ctx); link != "" {
-		say("", "  Open the dashboard, signed in:", "", "    "+link, "", "  The link works once. `"+a.program+" open` prints another.")
-	}
-	if p.Parts.Web && !p.hasTenants(ctx) {
+	link := p.localLink(ctx)
+	if link == "" && p.Parts.Web && !p.hasTenants(ctx) {
 		command := a.program + " tenant create --name Acme"
 		if p.Config.DataDir != "" && p.Config.embedded() {
 			command = "POSTHORN_DATA_DIR=" + p.Config.DataDir + " " + command
 		}
 		say("", "  No tenants yet. Create one and its API key in another terminal:", "", "    "+command)
+	}
+	if link != "" {
+		say("", "  Open the dashboard, signed in:", "", "    "+link, "", "  The link works once. `"+a.program+" open` prints another.")
 	}
 	say("")
 	a.printf("%s", b.String())
