@@ -117,7 +117,7 @@ func (e *Env) store(a account) (string, error) {
 }
 
 type loginCommand struct {
-	URL string `arg:"" optional:"" name:"url" help:"The server's address; asked for when left out."`
+	URL string `arg:"" optional:"" name:"url" help:"The server's address; prompted for if left out."`
 }
 
 // Run asks for missing values, tries the key, and stores both. The key comes from stdin or POSTHORN_API_KEY, never from

@@ -49,9 +49,9 @@ func (c deliveryList) print(ctx context.Context, e *Env, sdk *client.Client, par
 }
 
 var deliveryColumns = listing[client.Delivery]{
-	head: []string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"},
+	head: []string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "ATTEMPTS", "LAST RESPONSE", "CREATED"},
 	row: func(d client.Delivery) []string {
-		return []string{d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
+		return []string{d.ID, word(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
 	},
 }
 
@@ -107,8 +107,8 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 }
 
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
-	e.pairs("Delivery", d.ID, "Status", string(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
-		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Settled", optional(d.SettledAt),
+	e.pairs("Delivery", d.ID, "Status", word(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
+		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Finished", optional(d.SettledAt),
 		"Archived", optional(d.ArchivedAt), "Dead letter", deadLetter(d.DeadLetter), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
@@ -129,7 +129,7 @@ func waitOf(n client.Nullable[client.DeliveryWait]) string {
 	if err != nil {
 		return ""
 	}
-	text := string(w.Reason)
+	text := word(w.Reason)
 	if since := optional(w.Since); since != "" {
 		text += ", since " + since
 	}
@@ -162,8 +162,8 @@ func (e *Env) attempt(a client.Attempt) []string {
 		late = "its result came after the delivery had moved on"
 	}
 	return []string{
-		"  URL", a.URL, "  Answer", optional(a.Status), "  Failure", optional(a.Failure), "  Why", oneLine(optional(a.Error), 300),
-		"  Took", durations, "  Late", late, "  Body", oneLine(optional(a.ResponseExcerpt), 500),
+		"  URL", a.URL, "  Response", optional(a.Status), "  Failure", optional(a.Failure), "  Error", oneLine(optional(a.Error), 300),
+		"  Duration", durations, "  Late", late, "  Body", oneLine(optional(a.ResponseExcerpt), 500),
 	}
 }
 

@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func Explain(err error) (line string, code int, ok bool) {
 	if refused.Code == "" {
 		b.WriteString(strings.TrimPrefix(refused.Error(), "posthorn: "))
 	} else {
-		fmt.Fprintf(&b, "%s [%s]", refused.Detail, refused.Code)
+		fmt.Fprintf(&b, "%s [%s]", cmp.Or(forShell[refused.Code], refused.Detail), refused.Code)
 		for _, f := range refused.Fields {
 			if f.Detail != refused.Detail || !strings.Contains(f.Detail, f.Field) {
 				fmt.Fprintf(&b, "\n  %s: %s", f.Field, f.Detail)
@@ -113,6 +114,11 @@ func Explain(err error) (line string, code int, ok bool) {
 		}
 	}
 	return b.String(), exitCode(refused.Status), true
+}
+
+// forShell replaces messages for programs by messages for a person at a shell.
+var forShell = map[string]string{
+	"tenant_required": "A platform key acts in one tenant: name it with --tenant TEN, or in POSTHORN_TENANT.",
 }
 
 // unreachable says that a server could not be reached, and why. It is empty for any other error.

@@ -55,9 +55,9 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	return listing[client.Endpoint]{
 		limit: c.Limit,
 		empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		head:  []string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"},
+		head:  []string{"ENDPOINT", "NAME", "STATE", "EVENT TYPES", "URL"},
 		row: func(v client.Endpoint) []string {
-			return []string{v.ID, shownCondition(v.Condition), strings.Join(v.EventTypes, ","), v.URL}
+			return []string{v.ID, oneLine(v.Description, 30), shownCondition(v.Condition), strings.Join(v.EventTypes, ","), v.URL}
 		},
 	}.collect(c.shared, e, sdk.Endpoints(ctx, params))
 }
@@ -103,7 +103,7 @@ func (e *Env) condition(v client.Endpoint) {
 	if probe == "" && c.State == client.EndpointStateFailing {
 		probe = "now"
 	}
-	e.pairs("Condition", shownCondition(c), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
+	e.pairs("State", shownCondition(c), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
 		"Until", optional(c.Until),
 		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Last success", optional(v.Health.LastSuccessAt), "Waiting", waiting(c), "Verification", verification(v),
 		"What to do", strings.Join(commands(v), "\n"))
@@ -114,7 +114,7 @@ func shownCondition(c client.EndpointCondition) string {
 	if c.Degraded {
 		return condition.Degraded
 	}
-	return string(c.State)
+	return word(c.State)
 }
 
 // waiting is how many deliveries wait because of a condition, or empty.

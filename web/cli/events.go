@@ -39,7 +39,7 @@ func (c emitCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error 
 		return err
 	}
 	return of(sdk.Emit(ctx, event)).print(c.shared, e, func(accepted client.Accepted) {
-		e.printf("%s goes to %s\n", accepted.ID, plural(accepted.Deliveries, "endpoint"))
+		e.printf("%s: %s created\n", accepted.ID, plural(accepted.Deliveries, "delivery", "deliveries"))
 		if accepted.Warnings != nil {
 			for _, w := range *accepted.Warnings {
 				e.notef("Warning: %s: %s\n", w.Field, w.Detail)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,7 +78,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 	f.listener = made.ID
 	defer f.leave(context.WithoutCancel(ctx))
 	if c.Secret == nil && len(c.Event) == 0 {
-		e.notef("Signed with %s (--secret takes one of your own).\n", made.Secret)
+		e.notef("Signing secret: %s (use --secret to set your own)\n", made.Secret)
 	}
 	ctx, f.end = context.WithCancel(ctx)
 	defer f.end()
@@ -85,7 +86,11 @@ func (c listenCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 		return err
 	}
 	if f.left == nil {
-		e.notef("Forwarding %s to %s as %s. Ctrl-C ends it; r and Enter sends the latest again, r 3 the third.\n", strings.Join(c.EventTypes, ", "), c.Forward, made.ID)
+		forwarded := "all events"
+		if !slices.Equal(c.EventTypes, []string{"*"}) {
+			forwarded = strings.Join(c.EventTypes, ", ")
+		}
+		e.notef("Forwarding %s to %s as %s.\nPress r + Enter to resend the last event, r 3 + Enter to resend the third, Ctrl-C to stop.\n", forwarded, c.Forward, made.ID)
 		go f.repeat(ctx, e.lines(ctx))
 	}
 	err = f.sdk.Listen(ctx, f.listener, client.Listening{
@@ -298,6 +303,9 @@ func (f *forwarder) send(ctx context.Context, h client.Handout, o *outcome) (a c
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			o.Error = cause(failed)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				o.Error += ": is something listening on " + request.URL.Host + "?"
+			}
 		} else {
 			o.Error = err.Error()
 		}
@@ -350,7 +358,7 @@ func (f *forwarder) print(o outcome, good bool) {
 	if good {
 		colour = green
 	}
-	f.env.printf("%s  %3d  %s  %s  %s  %s  %s\n", f.env.Now().Local().Format(time.TimeOnly), o.Number, o.EventID, o.Type,
+	f.env.printf("%s  %3d  %s  %-24s  %s  %s  %s\n", f.env.Now().Local().Format(time.TimeOnly), o.Number, o.EventID, o.Type,
 		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)),
 		f.env.paint(dim, oneLine(o.Response, 80)))
 }

@@ -121,24 +121,28 @@ func (e *Env) file(text []byte) error {
 	return err
 }
 
+// colourOf is the color of a state, as on the pages. Any other text is plain.
 func colourOf(cell string) string {
 	switch cell {
 	case "delivered", "active":
 		return green
-	case "failed", "disabled":
+	case "failed", "dead letter", "disabled", "failing":
 		return red
-	case "retrying", "held", "paused", "unverified":
+	case "retrying", "held", "paused", "unverified", "asked to wait", "paused by operator", "suspended", "waiting for worker":
 		return yellow
 	}
 	return plain
 }
 
-// local is a time in this machine's zone.
+// word is a state as people read it: the token, with spaces.
+func word[S ~string](state S) string { return strings.ReplaceAll(string(state), "_", " ") }
+
+// local is a time in this machine's zone, which it names.
 func local(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.Local().Format("2006-01-02 15:04:05")
+	return at.Local().Format("2006-01-02 15:04:05 MST")
 }
 
 func optional[T any](n client.Nullable[T]) string {

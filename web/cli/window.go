@@ -125,7 +125,7 @@ func (l listing[T]) print(s shared, e *Env, rows []T, err error) error {
 		}
 		l.table(e, rows)
 		if len(rows) == l.limit {
-			e.notef("The first %d; --limit shows more.\n", l.limit)
+			e.notef("Showing %d. Use --limit to show more.\n", l.limit)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestListenSaysWhyAReceiverDidNotRespond(t *testing.T) {
 	var o outcome
 	f := forwarder{command: listenCommand{Forward: "http://" + closed.Addr().String()}, http: &http.Client{Timeout: time.Minute}}
 	response := f.send(t.Context(), client.Handout{}, &o)
-	if o.Error != "connection refused" || *response.Error != o.Error {
+	if o.Error != "connection refused: is something listening on "+closed.Addr().String()+"?" || *response.Error != o.Error {
 		t.Errorf("it says %q", o.Error)
 	}
 }
