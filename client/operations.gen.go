@@ -3971,17 +3971,20 @@ type PlatformPatch struct {
 
 // PortalLink defines model for PortalLink.
 type PortalLink struct {
-	Accent         string                       `json:"accent"`
-	AllowSecrets   bool                         `json:"allow_secrets"`
-	BrandName      string                       `json:"brand_name"`
-	CreatedAt      time.Time                    `json:"created_at"`
-	ID             string                       `json:"id"`
-	OpenUntil      time.Time                    `json:"open_until"`
-	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
-	ReturnURL      string                       `json:"return_url"`
-	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
-	Role           PortalLinkRole               `json:"role"`
-	SessionSeconds int                          `json:"session_seconds"`
+	Accent          string                       `json:"accent"`
+	AllowEventTypes bool                         `json:"allow_event_types"`
+	AllowPayloads   bool                         `json:"allow_payloads"`
+	AllowReplay     bool                         `json:"allow_replay"`
+	AllowSecrets    bool                         `json:"allow_secrets"`
+	BrandName       string                       `json:"brand_name"`
+	CreatedAt       time.Time                    `json:"created_at"`
+	ID              string                       `json:"id"`
+	OpenUntil       time.Time                    `json:"open_until"`
+	OpenedAt        nullable.Nullable[time.Time] `json:"opened_at"`
+	ReturnURL       string                       `json:"return_url"`
+	RevokedAt       nullable.Nullable[time.Time] `json:"revoked_at"`
+	Role            PortalLinkRole               `json:"role"`
+	SessionSeconds  int                          `json:"session_seconds"`
 }
 
 // PortalLinkRole defines model for PortalLink.Role.
@@ -3989,17 +3992,20 @@ type PortalLinkRole string
 
 // PortalLinkCreated defines model for PortalLinkCreated.
 type PortalLinkCreated struct {
-	Accent         string                       `json:"accent"`
-	AllowSecrets   bool                         `json:"allow_secrets"`
-	BrandName      string                       `json:"brand_name"`
-	CreatedAt      time.Time                    `json:"created_at"`
-	ID             string                       `json:"id"`
-	OpenUntil      time.Time                    `json:"open_until"`
-	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
-	ReturnURL      string                       `json:"return_url"`
-	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
-	Role           PortalLinkCreatedRole        `json:"role"`
-	SessionSeconds int                          `json:"session_seconds"`
+	Accent          string                       `json:"accent"`
+	AllowEventTypes bool                         `json:"allow_event_types"`
+	AllowPayloads   bool                         `json:"allow_payloads"`
+	AllowReplay     bool                         `json:"allow_replay"`
+	AllowSecrets    bool                         `json:"allow_secrets"`
+	BrandName       string                       `json:"brand_name"`
+	CreatedAt       time.Time                    `json:"created_at"`
+	ID              string                       `json:"id"`
+	OpenUntil       time.Time                    `json:"open_until"`
+	OpenedAt        nullable.Nullable[time.Time] `json:"opened_at"`
+	ReturnURL       string                       `json:"return_url"`
+	RevokedAt       nullable.Nullable[time.Time] `json:"revoked_at"`
+	Role            PortalLinkCreatedRole        `json:"role"`
+	SessionSeconds  int                          `json:"session_seconds"`
 
 	// URL Only shown in this response
 	URL string `json:"url"`
@@ -4013,7 +4019,16 @@ type PortalLinkInput struct {
 	// Accent A color as #rrggbb
 	Accent *string `json:"accent,omitempty"`
 
-	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others. Default `false`
+	// AllowEventTypes Whether the session can see the catalog of event types, with schemas and examples. Default `true`
+	AllowEventTypes *bool `json:"allow_event_types,omitempty"`
+
+	// AllowPayloads Whether the session can see payloads and responses, if its role can. Default `true`
+	AllowPayloads *bool `json:"allow_payloads,omitempty"`
+
+	// AllowReplay Whether the session can replay, retry, cancel, and archive deliveries, if its role can. Default `true`
+	AllowReplay *bool `json:"allow_replay,omitempty"`
+
+	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others. Creating API keys needs the three parts below, too. Default `false`
 	AllowSecrets *bool `json:"allow_secrets,omitempty"`
 
 	// BrandName Shown instead of Posthorn's name

@@ -38,15 +38,15 @@ func (a *Actor) May(action access.Action) bool {
 	return a.mayUnlessSuspended(action) && (!a.Suspended || action.Reads())
 }
 
-// mayUnlessSuspended is May without the check of the tenant's state. Portal links see secrets only if they were created
-// with that right, and never change members or owners or delete the tenant. Operators who view the dashboard can do
-// what access.MayByView allows.
+// mayUnlessSuspended is May without the check of the tenant's state. Portal links open the parts that they were created
+// with, and never change members or owners or delete the tenant. Operators who view the dashboard can do what
+// access.MayByView allows.
 func (a *Actor) mayUnlessSuspended(action access.Action) bool {
 	if a.Viewing != nil {
 		return access.MayByView(action, a.Viewing.Acting)
 	}
 	if a.Portal != nil {
-		return a.Role.MayByPortal(action, a.Portal.AllowSecrets)
+		return a.Role.MayByPortal(action, a.Portal.Parts)
 	}
 	return a.Role.May(action)
 }

@@ -35,6 +35,9 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 			}
 		}
 	}
+	if inTenant && inFrame(c.Request) && !a.Framed {
+		return errSignIn // nothing of a person's is shown in a frame
+	}
 	session, err := c.SignedInAs(account.Person)
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func (k *Kit) findMember(c *Call) error {
 	return nil
 }
 
-// admitPortal admits a session of a portal link to the tenant of the link.
+// admitPortal admits a session of a portal link to the tenant of the link. A link that was revoked admits nobody.
 func (k *Kit) admitPortal(c *Call) (bool, error) {
 	session, err := c.SignedInAs(account.Portal)
 	if err != nil || session == nil {
@@ -81,7 +84,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 		return false, nil // looks like a tenant that does not exist
 	}
 	link, err := accounts.FindPortal(c.Ctx(), k.sessions.db, *session.Link)
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.Tenant != tenant ||
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.Revoked || link.Tenant != tenant ||
 		link.TenantState == account.TenantDeleted) {
 		return false, nil
 	}

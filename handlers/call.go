@@ -26,9 +26,11 @@ type Call struct {
 	ctx      context.Context
 	maxBody  int64
 	access   Access
-	tenants  []account.Membership // the person's tenants, if the call is in one of them
-	warnings []layout.Warning     // shown on every page
-	plain    bool                 // the response is not compressed
+	tenants  []account.Membership  // the person's tenants, if the call is in one of them
+	warnings []layout.Warning      // shown on every page
+	typed    []layout.Typed        // the content of a rejected form
+	visitor  *account.PortalAccess // of an error page: the portal link of a caller who was not admitted, for its look
+	plain    bool                  // the response is not compressed
 }
 
 // Warn adds a warning to the call's pages.

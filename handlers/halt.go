@@ -1,8 +1,9 @@
 package handlers
 
 import (
+	"net/http"
+
 	"posthorn/db/accounts"
-	"posthorn/domain/fault"
 	"posthorn/domain/pause"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -52,10 +53,21 @@ func (c *Call) haltText(text, reason string) string {
 	return text + " Reason: " + reason
 }
 
-// typed is the content of a rejected form, for its sender to copy. It leaves out secrets.
-func (c *Call) typed(e *fault.Error) []layout.Typed {
-	if e != errSuspended {
+// keepTyped keeps the content of a rejected form for the error page, where its sender can copy it. It leaves out
+// secrets.
+func (c *Call) keepTyped() {
+	if c.Request.Method != http.MethodGet && !c.Fragment() {
+		c.typed = c.readTyped()
+	}
+}
+
+func (c *Call) readTyped() []layout.Typed {
+	body, err := c.kit.count(c)
+	if err != nil {
 		return nil
+	}
+	if body != nil {
+		defer body.release()
 	}
 	form, err := c.Form()
 	if err != nil {

@@ -119,18 +119,13 @@ func NotInput(err error) error {
 }
 
 // pagePolicy is the content security policy of pages: everything from this server, nothing inline, no plug-ins.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; object-src 'none'; frame-ancestors "
 
-// pageHeaders sets the security headers of a page. Only the page of a portal link can be shown within another site's
-// page.
+// pageHeaders sets the security headers of a page.
 func (k *Kit) pageHeaders(c *Call) {
 	h := c.Writer.Header()
-	ancestors := "'none'"
-	if c.Actor.Portal != nil && len(k.ancestors) > 0 {
-		ancestors = strings.Join(k.ancestors, " ")
-	}
-	h.Set("Content-Security-Policy", pagePolicy+ancestors)
+	h.Set("Content-Security-Policy", pagePolicy+k.ancestorsOf(c))
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Vary", "HX-Request, Cookie")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
@@ -147,11 +142,20 @@ const callKey = "posthorn.call"
 // page says what is wrong.
 func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	c, _ := gc.MustGet(callKey).(*Call)
+	switch e {
+	case errSignIn:
+		c.recallPortal(true)
+		c.keepTyped()
+	case errSuspended:
+		c.keepTyped()
+	}
 	switch {
-	case e == errSignIn && strings.HasPrefix(gc.Request.URL.Path, "/console"):
-		_ = c.Redirect("/console/sign-in" + c.back())
+	case e == errSignIn && c.visitor != nil:
+		k.endPortal(gc, c)
+	case e == errSignIn && len(c.typed) > 0:
+		k.errorPage(gc, c, e, status)
 	case e == errSignIn:
-		_ = c.Redirect("/sign-in" + c.back())
+		_ = c.Redirect(c.signInPath())
 	case e == accounts.ErrSSORequired:
 		_ = c.Redirect(SSOPath(c.tenantOfPath()) + c.back())
 	case e == errFresh && c.Actor.Session != nil && c.Actor.Session.Only != nil:
@@ -174,6 +178,7 @@ func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
 	defer cancel()
 	c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
 	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: requestID(gc)}
+	c.recallPortal(status < http.StatusInternalServerError)
 	c.explain(gc, e, &r)
 	shell := c.plainShell
 	if status < http.StatusInternalServerError {
@@ -188,11 +193,15 @@ func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
 
 // explain adds to an error page what the reader can do about some errors.
 func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
-	if e == errSuspended {
-		r.Title, r.Typed = "This tenant is suspended", c.typed(e)
-	}
 	if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
 		r.Back, r.BackLabel = u, "Back to the page"
+	}
+	switch r.Typed = c.typed; e {
+	case errSuspended:
+		r.Title = "This tenant is suspended"
+	case errSignIn:
+		r.Title, r.Detail = "You were signed out", "Sign in, then send the form again."
+		r.Back, r.BackLabel = c.signInPath(), "Sign in"
 	}
 	if path := c.Request.URL.Path; path == "/docs" || strings.HasPrefix(path, "/docs/") {
 		r.Back, r.BackLabel = "/docs", "Back to the documentation"
@@ -205,6 +214,7 @@ func (c *Call) explain(gc *gin.Context, e *fault.Error, r *layout.Refusal) {
 	if e == errViewOver {
 		r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
 	}
+	c.explainPortal(e, r)
 	var needed history.InStorage
 	if errors.As(e, &needed) && !c.Actor.Tenant.IsZero() {
 		c.explainStored(needed.Day, r)
@@ -242,6 +252,14 @@ var forPeople = map[string]string{
 	errNoRoute.Code:        "There's no page at this address. Check the address, or go back to the dashboard.",
 	errNoMethod.Code:       "This address belongs to a form. Open the form's page and submit it there.",
 	fault.ErrNotFound.Code: "This page doesn't exist, was deleted, or belongs to another tenant. Check the address.",
+}
+
+// signInPath is the page where the caller signs in, and from where they come back.
+func (c *Call) signInPath() string {
+	if strings.HasPrefix(c.Request.URL.Path, "/console") {
+		return "/console/sign-in" + c.back()
+	}
+	return "/sign-in" + c.back()
 }
 
 // back is the query with which signing in redirects back: to the page itself, or for a form to the page that contains

@@ -56,6 +56,7 @@ type Access struct {
 	Any      bool // with a tenant: also for a session that a tenant's identity provider started
 	Fresh    bool // only after a recent sign-in: for changes of the sign-in itself
 	Own      bool // changes something of the person's own, also while the tenant is suspended
+	Framed   bool // shown in a frame of another page of this server, and nowhere else
 	Operator bool // operators only
 }
 

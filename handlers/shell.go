@@ -48,19 +48,30 @@ func (c *Call) plainShell(title, active string) layout.Shell {
 			}
 		}
 	}
-	switch a := &c.Actor; {
-	case a.Portal != nil:
-		s.Portal, s.Secrets, s.Brand, s.Accent, s.Return = true, a.Portal.AllowSecrets, a.Portal.Brand,
-			strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
+	switch a, p := &c.Actor, c.portal(); {
+	case p != nil:
+		s.Portal, s.Parts, s.Brand, s.Accent, s.Return = true, p.Parts, p.Brand, strings.TrimPrefix(p.Accent, "#"), p.ReturnURL
+		if s.Nameless = p.ID.IsZero(); a.Session != nil {
+			s.Remaining = a.Session.Remaining
+		}
+		s.View = viewOf(a)
 	case a.Viewing != nil:
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: account.Shown(a.Operator.Email)}
-		s.View = &layout.View{Until: a.Viewing.Until, Reason: a.Viewing.Reason, Acting: a.Viewing.Acting}
+		s.View = viewOf(a)
 	case !a.Operator.ID.IsZero():
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: account.Shown(a.Operator.Email)}
 	default:
 		s.Person = layout.Person{Name: a.Person.Name, Email: account.Shown(a.Person.Email)}
 	}
 	return s
+}
+
+// viewOf is the visit of an operator; nil for everybody else.
+func viewOf(a *Actor) *layout.View {
+	if a.Viewing == nil {
+		return nil
+	}
+	return &layout.View{Until: a.Viewing.Until, Reason: a.Viewing.Reason, Acting: a.Viewing.Acting}
 }
 
 // statusPage caches whether operators publish the platform's status page.

@@ -1,8 +1,10 @@
 -- Links that sign a provider's customer into one tenant's dashboard.
 
 -- name: InsertPortalLink :one
-INSERT INTO portal_links (tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until)
-VALUES (@tenant_id, @id, @hash, @role, @brand, @accent, @return_url, @allow_secrets, @session_seconds, @created_by, @created_at,
+INSERT INTO portal_links (tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, allow_replay, allow_event_types, allow_payloads, session_seconds,
+	created_by, created_at, open_until)
+VALUES (@tenant_id, @id, @hash, @role, @brand, @accent, @return_url, @allow_secrets, @allow_replay, @allow_event_types, @allow_payloads, @session_seconds,
+	@created_by, @created_at,
 	now() + make_interval(secs => @lives::int))
 RETURNING *;
 
@@ -18,7 +20,7 @@ SELECT l.* FROM (
 ORDER BY CASE WHEN @newest::boolean THEN l.id END DESC, l.id;
 
 -- name: RevokePortalLink :execrows
--- No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.
+-- No row: there is no such link, or it is revoked already. Its sessions end with it.
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
 
 -- name: OpenPortal :one
@@ -26,7 +28,9 @@ UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND id =
 SELECT l.tenant_id::uuid AS tenant_id, l.id::uuid AS id, l.session_seconds::int AS session_seconds FROM posthorn.open_portal(@hash) AS l;
 
 -- name: FindPortal :one
--- Runs before any tenant is known. No row: the link was revoked.
-SELECT l.tenant_id::uuid AS tenant_id, l.role::text AS role, l.brand::text AS brand, l.accent::text AS accent, l.return_url::text AS return_url,
-	l.allow_secrets::boolean AS allow_secrets, l.tenant_name::text AS tenant_name, l.tenant_state::text AS tenant_state
-FROM posthorn.find_portal(@link_id) AS l;
+-- Runs before any tenant is known. A link is found by its token's hash or by its id, also after its end.
+SELECT l.tenant_id::uuid AS tenant_id, l.id::uuid AS id, l.role::text AS role, l.brand::text AS brand, l.accent::text AS accent,
+	l.return_url::text AS return_url, l.allow_secrets::boolean AS allow_secrets, l.allow_replay::boolean AS allow_replay,
+	l.allow_event_types::boolean AS allow_event_types, l.allow_payloads::boolean AS allow_payloads, l.revoked::boolean AS revoked,
+	l.tenant_name::text AS tenant_name, l.tenant_state::text AS tenant_state
+FROM posthorn.portal_link(sqlc.narg('hash')::bytea, sqlc.narg('link_id')::uuid) AS l;

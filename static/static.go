@@ -20,7 +20,7 @@ import (
 	"sync"
 )
 
-//go:embed css docs js img vendor
+//go:embed css docs js img portal vendor
 var files embed.FS
 
 // Prefix is where Serve is mounted: Prefix + hash + "/" + name.
@@ -35,6 +35,7 @@ var bundles = []struct {
 	{"app.js", "text/javascript; charset=utf-8", []string{"js/*.js"}},
 	{"docs.js", "text/javascript; charset=utf-8", []string{"docs/*.js"}},
 	{"vendor.js", "text/javascript; charset=utf-8", []string{"vendor/htmx.min.js", "vendor/idiomorph-ext.min.js"}},
+	{"portal.js", "text/javascript; charset=utf-8", []string{"portal/*.js"}},
 	{"favicon.svg", "image/svg+xml", []string{"img/favicon.svg"}},
 }
 
@@ -118,6 +119,17 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 		keep = "no-store"
 	}
 	write(w, r, a, keep)
+}
+
+// PortalPath is the address of the web component that shows a portal within a provider's page. It has no hash, because
+// other sites load it.
+const PortalPath = "/portal.js"
+
+// ServePortal serves the web component.
+func ServePortal(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
+	write(w, r, assets()["portal.js"], "public, max-age=3600")
 }
 
 // ServeIcon serves /favicon.ico, which browsers request by themselves.

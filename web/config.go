@@ -306,7 +306,7 @@ func (c *Config) checkNetwork(report reporter) {
 	}
 	for _, origin := range c.frameAncestors() {
 		if !isOrigin(origin) {
-			report("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
+			report("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com without a path, and separate several by commas.", origin)
 		}
 	}
 	c.checkConsole(report)

@@ -62,8 +62,8 @@ var twins = map[string]string{
 	"/leave":                                "- a person leaves; a program removes them",
 	"/notices/read":                         "- what a person has read",
 	"/notices/preferences":                  "- what comes to a person by mail",
-	"/sign-in-links":                        "POST /portal-links",
-	"/sign-in-links/:portal_link_id/revoke": "DELETE /portal-links/:portal_link_id",
+	"/portal":                               "POST /portal-links",
+	"/portal/:portal_link_id/revoke":        "DELETE /portal-links/:portal_link_id",
 	"/signature":                            "- nothing is changed or kept: the SDK verifies where the program runs",
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,6 +107,9 @@ func (p *Program) start(ctx context.Context) (err error) {
 	// The addresses first: they fail at once, a database takes its time.
 	if err := p.listen(ctx); err != nil {
 		return err
+	}
+	if len(p.Config.frameAncestors()) > 0 && strings.HasPrefix(p.URL(), "http://") {
+		p.Log.Warn("in a frame of another site, browsers keep the portal's cookie only over https; set POSTHORN_BASE_URL to an https URL", "url", p.URL())
 	}
 	if p.Config.MasterKey == "" && !p.Config.embedded() {
 		return errNoMasterKey

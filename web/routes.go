@@ -75,14 +75,15 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		operators:  p.Config.operatorSSO(p.URL()),
 		consoleURL: p.Config.consoleURL(p.URL()),
 		dashboard: dashboard.Deps{
-			DB:      general,
-			Keys:    ring,
-			BaseURL: p.URL(),
-			Log:     p.Log,
-			Now:     time.Now,
-			Emitter: committer,
-			Egress:  p.Config.Egress,
-			OpenID:  providers,
+			DB:             general,
+			Keys:           ring,
+			BaseURL:        p.URL(),
+			Log:            p.Log,
+			Now:            time.Now,
+			Emitter:        committer,
+			Egress:         p.Config.Egress,
+			OpenID:         providers,
+			FrameAncestors: p.Config.frameAncestors(),
 		},
 		mailbox: mailbox.Deps{
 			DB:          general,
@@ -212,6 +213,7 @@ func lookRoutes() []handlers.Route {
 	return []handlers.Route{
 		{Method: http.MethodGet, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
 		{Method: http.MethodGet, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme)},
+		{Method: http.MethodGet, Path: static.PortalPath, Access: open, Handler: plain(static.ServePortal)},
 		{Method: http.MethodGet, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
 		{Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme},
 	}

@@ -21,7 +21,7 @@ type NewPortalLink struct {
 	Role           access.Role
 	Brand, Accent  string
 	ReturnURL      string
-	AllowSecrets   bool
+	Parts          access.Parts
 	SessionSeconds int
 	By             db.Author
 }
@@ -53,17 +53,17 @@ func ListPortalLinks(ctx context.Context, q *sql.Queries, tenant id.UUID, r show
 
 func portalLinkOf(row sql.PortalLink) show.PortalLink {
 	return show.PortalLink{
-		ID:           row.ID,
-		Role:         access.Role(row.Role),
-		Brand:        row.Brand,
-		Accent:       row.Accent,
-		ReturnURL:    row.ReturnURL,
-		AllowSecrets: row.AllowSecrets,
-		Session:      time.Duration(row.SessionSeconds) * time.Second,
-		CreatedAt:    row.CreatedAt,
-		OpenUntil:    row.OpenUntil,
-		OpenedAt:     row.OpenedAt,
-		RevokedAt:    row.RevokedAt,
+		ID:        row.ID,
+		Role:      access.Role(row.Role),
+		Brand:     row.Brand,
+		Accent:    row.Accent,
+		ReturnURL: row.ReturnURL,
+		Parts:     partsOf(row.AllowSecrets, row.AllowReplay, row.AllowEventTypes, row.AllowPayloads),
+		Session:   time.Duration(row.SessionSeconds) * time.Second,
+		CreatedAt: row.CreatedAt,
+		OpenUntil: row.OpenUntil,
+		OpenedAt:  row.OpenedAt,
+		RevokedAt: row.RevokedAt,
 	}
 }
 
@@ -100,83 +100,107 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (show.
 	token, hash := NewToken()
 	portalLinkID := db.NewID()
 	row, err := q.InsertPortalLink(ctx, sql.InsertPortalLinkParams{
-		TenantID:       l.Tenant,
-		ID:             portalLinkID,
-		Hash:           hash,
-		Role:           string(l.Role),
-		Brand:          l.Brand,
-		Accent:         l.Accent,
-		ReturnURL:      l.ReturnURL,
-		AllowSecrets:   l.AllowSecrets,
-		SessionSeconds: int32(l.SessionSeconds),
-		CreatedBy:      l.By.ID,
-		CreatedAt:      portalLinkID.Time(),
-		Lives:          int32(account.PortalOpenLife / time.Second),
+		TenantID:        l.Tenant,
+		ID:              portalLinkID,
+		Hash:            hash,
+		Role:            string(l.Role),
+		Brand:           l.Brand,
+		Accent:          l.Accent,
+		ReturnURL:       l.ReturnURL,
+		AllowSecrets:    l.Parts.Secrets,
+		AllowReplay:     l.Parts.Replay,
+		AllowEventTypes: l.Parts.EventTypes,
+		AllowPayloads:   l.Parts.Payloads,
+		SessionSeconds:  int32(l.SessionSeconds),
+		CreatedBy:       l.By.ID,
+		CreatedAt:       portalLinkID.Time(),
+		Lives:           int32(account.PortalOpenLife / time.Second),
 	})
 	if err != nil {
 		return show.PortalLink{}, "", err
 	}
 	return portalLinkOf(row), token, db.Audit(ctx, q, l.By, db.Audited{
-		Tenant:  &l.Tenant,
-		Action:  "portal_link.created",
-		Kind:    "portal_link",
-		Object:  id.PortalLink.Format(portalLinkID),
-		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
+		Tenant: &l.Tenant,
+		Action: "portal_link.created",
+		Kind:   "portal_link",
+		Object: id.PortalLink.Format(portalLinkID),
+		Details: map[string]any{
+			"role":              l.Role,
+			"allow_secrets":     l.Parts.Secrets,
+			"allow_replay":      l.Parts.Replay,
+			"allow_event_types": l.Parts.EventTypes,
+			"allow_payloads":    l.Parts.Payloads,
+			"session_seconds":   l.SessionSeconds,
+		},
 	})
 }
 
 // OpenPortalLink uses up a link, starts its session and returns the session's token. A link that was opened, was
 // revoked, or is older than ten minutes is fault.ErrNotFound.
-func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string, err error) {
+func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (link account.PortalAccess, session string, err error) {
 	if platform, err := Platform(ctx, d); err != nil {
-		return tenant, "", err
+		return link, "", err
 	} else if !settings.On(settings.Portal, platform) {
-		return tenant, "", ErrPortalOff
+		return link, "", ErrPortalOff
 	}
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		link, err := q.OpenPortal(ctx, HashToken(token))
+		opened, err := q.OpenPortal(ctx, HashToken(token))
 		if err != nil {
 			return err
 		}
-		tenant = link.TenantID
+		link.ID, link.Tenant = opened.ID, opened.TenantID
 		session, err = StartSession(ctx, q, NewSession{
-			Link:    &link.ID,
-			Life:    time.Duration(link.SessionSeconds) * time.Second,
+			Link:    &opened.ID,
+			Life:    time.Duration(opened.SessionSeconds) * time.Second,
 			Address: address,
 			Agent:   agent,
 		})
 		if err != nil {
 			return err
 		}
-		shown := id.PortalLink.Format(link.ID)
+		shown := id.PortalLink.Format(opened.ID)
 		return db.Audit(ctx, q, db.Author{Kind: "portal", ID: shown, Address: address}, db.Audited{
-			Tenant: &tenant,
+			Tenant: &opened.TenantID,
 			Action: "portal_link.opened",
 			Kind:   "portal_link",
 			Object: shown,
 		})
 	})
-	return tenant, session, err
+	return link, session, err
 }
 
-// FindPortal reads the link of a portal session. A link that was revoked is fault.ErrNotFound.
-func FindPortal(ctx context.Context, d *db.DB, link id.UUID) (l account.PortalAccess, err error) {
+// FindPortal reads a link by its id, also one that was revoked or whose session has ended.
+func FindPortal(ctx context.Context, d *db.DB, link id.UUID) (account.PortalAccess, error) {
+	return findPortal(ctx, d, nil, &link)
+}
+
+// FindPortalByToken reads a link by the token in its URL, also one that can't be opened any more.
+func FindPortalByToken(ctx context.Context, d *db.DB, token string) (account.PortalAccess, error) {
+	return findPortal(ctx, d, HashToken(token), nil)
+}
+
+func findPortal(ctx context.Context, d *db.DB, hash []byte, link *id.UUID) (l account.PortalAccess, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		row, err := q.FindPortal(ctx, link)
+		row, err := q.FindPortal(ctx, hash, link)
 		l = account.PortalAccess{
-			ID:           link,
-			Tenant:       row.TenantID,
-			TenantName:   row.TenantName,
-			TenantState:  account.TenantState(row.TenantState),
-			Role:         access.Role(row.Role),
-			Brand:        row.Brand,
-			Accent:       row.Accent,
-			ReturnURL:    row.ReturnURL,
-			AllowSecrets: row.AllowSecrets,
+			ID:          row.ID,
+			Tenant:      row.TenantID,
+			TenantName:  row.TenantName,
+			TenantState: account.TenantState(row.TenantState),
+			Role:        access.Role(row.Role),
+			Brand:       row.Brand,
+			Accent:      row.Accent,
+			ReturnURL:   row.ReturnURL,
+			Parts:       partsOf(row.AllowSecrets, row.AllowReplay, row.AllowEventTypes, row.AllowPayloads),
+			Revoked:     row.Revoked,
 		}
 		return err
 	})
 	return l, err
+}
+
+func partsOf(secrets, replay, eventTypes, payloads bool) access.Parts {
+	return access.Parts{Secrets: secrets, Replay: replay, EventTypes: eventTypes, Payloads: payloads}
 }
 
 // EndPortalLink revokes a link and ends the session that it started. If the link was revoked before, nothing changes.

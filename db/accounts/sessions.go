@@ -28,20 +28,21 @@ func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string)
 			return err
 		}
 		s = account.Session{
-			ID:      row.ID,
-			Kind:    kind,
-			User:    account.User{Kind: kind, Name: row.Name, Email: row.Email, TOTP: row.HasTotp},
-			Link:    row.LinkID,
-			Pending: row.Pending,
-			Fresh:   account.IsFresh(row.Now, row.FreshAt),
-			Only:    row.SSOTenant,
-			Created: row.CreatedAt,
-			Seen:    row.SeenAt,
-			Idle:    row.Now.Sub(row.SeenAt),
-			Address: row.Address,
-			Agent:   row.Agent,
-			Data:    row.Data,
-			Once:    row.Once,
+			ID:        row.ID,
+			Kind:      kind,
+			User:      account.User{Kind: kind, Name: row.Name, Email: row.Email, TOTP: row.HasTotp},
+			Link:      row.LinkID,
+			Pending:   row.Pending,
+			Fresh:     account.IsFresh(row.Now, row.FreshAt),
+			Only:      row.SSOTenant,
+			Created:   row.CreatedAt,
+			Seen:      row.SeenAt,
+			Idle:      row.Now.Sub(row.SeenAt),
+			Remaining: row.ExpiresAt.Sub(row.Now),
+			Address:   row.Address,
+			Agent:     row.Agent,
+			Data:      row.Data,
+			Once:      row.Once,
 		}
 		if owner := ownerOf(row.PersonID, row.OperatorID); owner != nil {
 			s.User.ID = *owner

@@ -672,20 +672,23 @@ type PlatformRow struct {
 }
 
 type PortalLink struct {
-	TenantID       id.UUID
-	ID             id.UUID
-	Hash           []byte
-	Role           string
-	Brand          string
-	Accent         string
-	ReturnURL      string
-	AllowSecrets   bool
-	SessionSeconds int32
-	CreatedBy      string
-	CreatedAt      time.Time
-	OpenUntil      time.Time
-	OpenedAt       *time.Time
-	RevokedAt      *time.Time
+	TenantID        id.UUID
+	ID              id.UUID
+	Hash            []byte
+	Role            string
+	Brand           string
+	Accent          string
+	ReturnURL       string
+	AllowSecrets    bool
+	SessionSeconds  int32
+	CreatedBy       string
+	CreatedAt       time.Time
+	OpenUntil       time.Time
+	OpenedAt        *time.Time
+	RevokedAt       *time.Time
+	AllowReplay     bool
+	AllowEventTypes bool
+	AllowPayloads   bool
 }
 
 type Queue struct {

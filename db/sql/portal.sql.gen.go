@@ -13,33 +13,45 @@ import (
 )
 
 const FindPortal = `-- name: FindPortal :one
-SELECT l.tenant_id::uuid AS tenant_id, l.role::text AS role, l.brand::text AS brand, l.accent::text AS accent, l.return_url::text AS return_url,
-	l.allow_secrets::boolean AS allow_secrets, l.tenant_name::text AS tenant_name, l.tenant_state::text AS tenant_state
-FROM posthorn.find_portal($1) AS l
+SELECT l.tenant_id::uuid AS tenant_id, l.id::uuid AS id, l.role::text AS role, l.brand::text AS brand, l.accent::text AS accent,
+	l.return_url::text AS return_url, l.allow_secrets::boolean AS allow_secrets, l.allow_replay::boolean AS allow_replay,
+	l.allow_event_types::boolean AS allow_event_types, l.allow_payloads::boolean AS allow_payloads, l.revoked::boolean AS revoked,
+	l.tenant_name::text AS tenant_name, l.tenant_state::text AS tenant_state
+FROM posthorn.portal_link($1::bytea, $2::uuid) AS l
 `
 
 type FindPortalRow struct {
-	TenantID     id.UUID
-	Role         string
-	Brand        string
-	Accent       string
-	ReturnURL    string
-	AllowSecrets bool
-	TenantName   string
-	TenantState  string
+	TenantID        id.UUID
+	ID              id.UUID
+	Role            string
+	Brand           string
+	Accent          string
+	ReturnURL       string
+	AllowSecrets    bool
+	AllowReplay     bool
+	AllowEventTypes bool
+	AllowPayloads   bool
+	Revoked         bool
+	TenantName      string
+	TenantState     string
 }
 
-// Runs before any tenant is known. No row: the link was revoked.
-func (q *Queries) FindPortal(ctx context.Context, linkID id.UUID) (FindPortalRow, error) {
-	row := q.db.QueryRow(ctx, FindPortal, linkID)
+// Runs before any tenant is known. A link is found by its token's hash or by its id, also after its end.
+func (q *Queries) FindPortal(ctx context.Context, hash []byte, linkID *id.UUID) (FindPortalRow, error) {
+	row := q.db.QueryRow(ctx, FindPortal, hash, linkID)
 	var i FindPortalRow
 	err := row.Scan(
 		&i.TenantID,
+		&i.ID,
 		&i.Role,
 		&i.Brand,
 		&i.Accent,
 		&i.ReturnURL,
 		&i.AllowSecrets,
+		&i.AllowReplay,
+		&i.AllowEventTypes,
+		&i.AllowPayloads,
+		&i.Revoked,
 		&i.TenantName,
 		&i.TenantState,
 	)
@@ -47,7 +59,7 @@ func (q *Queries) FindPortal(ctx context.Context, linkID id.UUID) (FindPortalRow
 }
 
 const GetPortalLink = `-- name: GetPortalLink :one
-SELECT tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at FROM portal_links WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at, allow_replay, allow_event_types, allow_payloads FROM portal_links WHERE tenant_id = $1 AND id = $2
 `
 
 func (q *Queries) GetPortalLink(ctx context.Context, tenantID id.UUID, iD id.UUID) (PortalLink, error) {
@@ -68,31 +80,39 @@ func (q *Queries) GetPortalLink(ctx context.Context, tenantID id.UUID, iD id.UUI
 		&i.OpenUntil,
 		&i.OpenedAt,
 		&i.RevokedAt,
+		&i.AllowReplay,
+		&i.AllowEventTypes,
+		&i.AllowPayloads,
 	)
 	return i, err
 }
 
 const InsertPortalLink = `-- name: InsertPortalLink :one
 
-INSERT INTO portal_links (tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-	now() + make_interval(secs => $12::int))
-RETURNING tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at
+INSERT INTO portal_links (tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, allow_replay, allow_event_types, allow_payloads, session_seconds,
+	created_by, created_at, open_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+	$13, $14,
+	now() + make_interval(secs => $15::int))
+RETURNING tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until, opened_at, revoked_at, allow_replay, allow_event_types, allow_payloads
 `
 
 type InsertPortalLinkParams struct {
-	TenantID       id.UUID
-	ID             id.UUID
-	Hash           []byte
-	Role           string
-	Brand          string
-	Accent         string
-	ReturnURL      string
-	AllowSecrets   bool
-	SessionSeconds int32
-	CreatedBy      string
-	CreatedAt      time.Time
-	Lives          int32
+	TenantID        id.UUID
+	ID              id.UUID
+	Hash            []byte
+	Role            string
+	Brand           string
+	Accent          string
+	ReturnURL       string
+	AllowSecrets    bool
+	AllowReplay     bool
+	AllowEventTypes bool
+	AllowPayloads   bool
+	SessionSeconds  int32
+	CreatedBy       string
+	CreatedAt       time.Time
+	Lives           int32
 }
 
 // Links that sign a provider's customer into one tenant's dashboard.
@@ -106,6 +126,9 @@ func (q *Queries) InsertPortalLink(ctx context.Context, arg InsertPortalLinkPara
 		arg.Accent,
 		arg.ReturnURL,
 		arg.AllowSecrets,
+		arg.AllowReplay,
+		arg.AllowEventTypes,
+		arg.AllowPayloads,
 		arg.SessionSeconds,
 		arg.CreatedBy,
 		arg.CreatedAt,
@@ -127,12 +150,15 @@ func (q *Queries) InsertPortalLink(ctx context.Context, arg InsertPortalLinkPara
 		&i.OpenUntil,
 		&i.OpenedAt,
 		&i.RevokedAt,
+		&i.AllowReplay,
+		&i.AllowEventTypes,
+		&i.AllowPayloads,
 	)
 	return i, err
 }
 
 const ListPortalLinks = `-- name: ListPortalLinks :many
-SELECT l.tenant_id, l.id, l.hash, l.role, l.brand, l.accent, l.return_url, l.allow_secrets, l.session_seconds, l.created_by, l.created_at, l.open_until, l.opened_at, l.revoked_at FROM (
+SELECT l.tenant_id, l.id, l.hash, l.role, l.brand, l.accent, l.return_url, l.allow_secrets, l.session_seconds, l.created_by, l.created_at, l.open_until, l.opened_at, l.revoked_at, l.allow_replay, l.allow_event_types, l.allow_payloads FROM (
 	(SELECT u.id FROM portal_links u WHERE $1::boolean AND u.tenant_id = $2 AND u.id > $3 AND u.id < $4 ORDER BY u.id DESC LIMIT $5)
 	UNION ALL
 	(SELECT u.id FROM portal_links u WHERE NOT $1::boolean AND u.tenant_id = $2 AND u.id > $3 AND u.id < $4 ORDER BY u.id LIMIT $5)
@@ -178,6 +204,9 @@ func (q *Queries) ListPortalLinks(ctx context.Context, arg ListPortalLinksParams
 			&i.OpenUntil,
 			&i.OpenedAt,
 			&i.RevokedAt,
+			&i.AllowReplay,
+			&i.AllowEventTypes,
+			&i.AllowPayloads,
 		); err != nil {
 			return nil, err
 		}
@@ -211,7 +240,7 @@ const RevokePortalLink = `-- name: RevokePortalLink :execrows
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
 `
 
-// No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.
+// No row: there is no such link, or it is revoked already. Its sessions end with it.
 func (q *Queries) RevokePortalLink(ctx context.Context, tenantID id.UUID, iD id.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, RevokePortalLink, tenantID, iD)
 	if err != nil {

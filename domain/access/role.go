@@ -36,6 +36,8 @@ const (
 	Read              Action = "read"               // endpoints, deliveries, events, health
 	ReadMembers       Action = "read_members"       // who the members are; closed to portal links
 	ReadPayloads      Action = "read_payloads"      // what was sent, and the response
+	ReadEventTypes    Action = "read_event_types"   // the catalog, with schemas and examples
+	ChangeEventTypes  Action = "change_event_types" // add, change, delete, import
 	ChangeEndpoints   Action = "change_endpoints"   // create, change, pause, resume, verify, test
 	ActOnDeliveries   Action = "act_on_deliveries"  // replay, retry, cancel, archive
 	RotateSecrets     Action = "rotate_secrets"     // and see a new secret, once
@@ -49,13 +51,17 @@ const (
 )
 
 // Reads reports whether an action changes nothing.
-func (a Action) Reads() bool { return a == Read || a == ReadMembers || a == ReadPayloads }
+func (a Action) Reads() bool {
+	return a == Read || a == ReadMembers || a == ReadPayloads || a == ReadEventTypes
+}
 
 // grants is the table of actions by role, a column for each role.
 var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	Read:              {true, true, true, true},
 	ReadMembers:       {true, true, true, true},
 	ReadPayloads:      {true, true, true, false}, // a viewer by setting: MayReadPayloads
+	ReadEventTypes:    {true, true, true, true},
+	ChangeEventTypes:  {true, true, true, false},
 	ChangeEndpoints:   {true, true, true, false},
 	ActOnDeliveries:   {true, true, true, false},
 	RotateSecrets:     {true, true, true, false},
@@ -90,17 +96,38 @@ func (r Role) MayReadPayloads(viewersMay bool) bool {
 	return r.May(ReadPayloads) || r == Viewer && viewersMay
 }
 
-// MayByPortal is May for a visitor with a portal link. What shows secrets needs a link that allows them. Ownership and
-// deleting the tenant are closed, since no named person would have done it. So are members: the provider's people are
-// none of their customers' business.
-func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
+// Parts are what a portal link opens besides what its role permits. The zero value hides all of them.
+type Parts struct {
+	Secrets    bool // of all endpoints; without it, those of endpoints that the link created
+	Replay     bool // replay, retry, cancel, and archive deliveries
+	EventTypes bool // the catalog
+	Payloads   bool // what was sent, and the response
+}
+
+// DefaultParts are the parts of a link that names none.
+var DefaultParts = Parts{Replay: true, EventTypes: true, Payloads: true}
+
+// MayByPortal is May for a visitor with a portal link. What shows secrets needs a link that allows them. An API key can
+// do everything that a link can hide, so creating one needs a link that hides nothing. Ownership and deleting the
+// tenant are closed, since no named person would have done it. So are members: the provider's people are none of their
+// customers' business.
+func (r Role) MayByPortal(a Action, parts Parts) bool {
+	open := true
 	switch a {
 	case ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge, ManageSSO:
-		return false
-	case RotateSecrets, ManageKeys:
-		return allowSecrets && r.May(a)
+		open = false
+	case RotateSecrets:
+		open = parts.Secrets
+	case ManageKeys:
+		open = parts == Parts{Secrets: true, Replay: true, EventTypes: true, Payloads: true}
+	case ActOnDeliveries:
+		open = parts.Replay
+	case ReadEventTypes, ChangeEventTypes:
+		open = parts.EventTypes
+	case ReadPayloads:
+		open = parts.Payloads
 	}
-	return r.May(a)
+	return open && r.May(a)
 }
 
 // MayComeByPortal reports whether a portal link can give the role: all but owner.

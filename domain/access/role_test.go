@@ -92,16 +92,27 @@ func TestRolesAreReadByTheirNames(t *testing.T) {
 	}
 }
 
-func TestAPortalLinkOpensNoMembersAndSecretsOnlyWhereItSaysSo(t *testing.T) {
+func TestAPortalLinkOpensNoMembersAndThePartsThatItNames(t *testing.T) {
 	t.Parallel()
 	closed := []Action{ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge, ManageSSO}
-	secret := []Action{RotateSecrets, ManageKeys}
-	for _, r := range append(Roles(), "") {
-		for a := range grants {
-			for _, allow := range []bool{false, true} {
-				want := r.May(a) && !slices.Contains(closed, a) && (allow || !slices.Contains(secret, a))
-				if got := r.MayByPortal(a, allow); got != want {
-					t.Errorf("%q, %s, secrets %t: %t", r, a, allow, got)
+	of := func(parts Parts) map[Action]bool { // what a part opens
+		return map[Action]bool{
+			RotateSecrets:    parts.Secrets,
+			ActOnDeliveries:  parts.Replay,
+			ReadEventTypes:   parts.EventTypes,
+			ChangeEventTypes: parts.EventTypes,
+			ReadPayloads:     parts.Payloads,
+			ManageKeys:       parts.Secrets && parts.Replay && parts.EventTypes && parts.Payloads,
+		}
+	}
+	for bits := range 16 {
+		parts := Parts{Secrets: bits&1 > 0, Replay: bits&2 > 0, EventTypes: bits&4 > 0, Payloads: bits&8 > 0}
+		for _, r := range append(Roles(), "") {
+			for a := range grants {
+				open, named := of(parts)[a]
+				want := r.May(a) && !slices.Contains(closed, a) && (open || !named)
+				if got := r.MayByPortal(a, parts); got != want {
+					t.Errorf("%q, %s, %+v: %t", r, a, parts, got)
 				}
 			}
 		}
@@ -116,7 +127,7 @@ func TestNobodyRisesByAKey(t *testing.T) {
 			if got := r.May(GrantNeeds(s)); got != want {
 				t.Errorf("%q grants %s: %t", r, s, got)
 			}
-			if r.MayByPortal(GrantNeeds(s), true) && s == MembersWrite {
+			if r.MayByPortal(GrantNeeds(s), Parts{Secrets: true, Replay: true, EventTypes: true, Payloads: true}) && s == MembersWrite {
 				t.Errorf("a portal link as %q grants %s", r, s)
 			}
 		}

@@ -15,8 +15,8 @@ func ViewLives() []time.Duration {
 // portal link without secrets has. Pages are shown for reading whatever action they serve.
 func MayByView(a Action, acting bool) bool {
 	switch a {
-	case Read, ReadPayloads, ReadMembers:
+	case Read, ReadPayloads, ReadMembers, ReadEventTypes:
 		return true
 	}
-	return acting && Admin.MayByPortal(a, false)
+	return acting && Admin.MayByPortal(a, DefaultParts)
 }

@@ -44,6 +44,7 @@ type Session struct {
 
 	Created, Seen time.Time
 	Idle          time.Duration // since Seen, by the database's clock
+	Remaining     time.Duration // until the session ends, however much it is used
 	Address       string
 	Agent         string          // what the browser says about itself
 	Data          json.RawMessage // kept between pages
@@ -61,15 +62,16 @@ type Membership struct {
 
 // PortalAccess is a link by which somebody opened a tenant's dashboard.
 type PortalAccess struct {
-	ID           id.UUID
-	Tenant       id.UUID
-	TenantName   string
-	TenantState  TenantState
-	Role         access.Role
-	Brand        string // empty: Posthorn's own
-	Accent       string // a color as #rrggbb, or empty
-	ReturnURL    string // where "back" leads, or empty
-	AllowSecrets bool
+	ID          id.UUID
+	Tenant      id.UUID
+	TenantName  string
+	TenantState TenantState
+	Role        access.Role
+	Brand       string // empty: Posthorn's own
+	Accent      string // a color as #rrggbb, or empty
+	ReturnURL   string // where "back" leads, or empty
+	Parts       access.Parts
+	Revoked     bool
 }
 
 // View is an operator's visit to a tenant's dashboard.

@@ -256,7 +256,7 @@ func (c Condition) Detail() string {
 		if c.Verifying {
 			until = " A verification is under way. Nothing is sent until it succeeds."
 		}
-		return because("Posthorn disabled the endpoint") + until + c.newEvents("")
+		return because("The endpoint was disabled automatically") + until + c.newEvents("")
 	case Failing:
 		return because("The endpoint fails every attempt, so its circuit breaker is open") +
 			" Deliveries are on hold, and we send one probe at a time. Waiting deliveries don't use up retries; the first success releases the backlog."

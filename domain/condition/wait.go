@@ -213,7 +213,7 @@ var reasonWords = map[Reason]struct{ word, title, detail string }{
 	},
 	EndpointDisabled: {
 		"Endpoint disabled", "On hold: the endpoint is disabled",
-		"Posthorn disabled the endpoint. It is sent when the endpoint is resumed and verified.",
+		"The endpoint was disabled automatically. The delivery is sent when the endpoint is resumed and verified.",
 	},
 	Listener: {"Listener not connected", "On hold: the listener is not connected", "It waits for `posthorn listen` to collect it."},
 }

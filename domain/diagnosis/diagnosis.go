@@ -134,7 +134,7 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 	case delivery.Rejected:
 		d.Next = "No more retries: this endpoint doesn't retry 4xx responses. Fix the cause, then replay."
 	case delivery.Gone:
-		d.Next = "No more retries: a 410 means that the endpoint wants no more events, so Posthorn disables it."
+		d.Next = "No more retries: a 410 means that the endpoint wants no more events, so the endpoint is disabled."
 	case delivery.Expired:
 		d = Diagnosis{
 			Problem: d.Problem,

@@ -35,7 +35,7 @@ var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
 		"Check what listens on the bootstrap servers' ports. A TLS listener responds like this to a client without TLS.",
 	},
 	health.ProblemInternal: {
-		"Not sent", "Posthorn couldn't render or sign the record, so nothing was sent.",
+		"Not sent", "The record couldn't be rendered or signed, so nothing was sent.",
 		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
 	},
 }

@@ -26,11 +26,11 @@ type owner struct {
 // where the id and the signature are.
 var (
 	hopByHop = owner{why: "belongs to the connection and not to the request", wire: true, custom: true}
-	ours     = owner{why: "is set by Posthorn", wire: true, custom: true}
+	ours     = owner{why: "is set automatically", wire: true, custom: true}
 	format   = owner{why: "is set by a wire format", custom: true}
 	origin   = owner{why: "states where a request came from, which only proxies can set", wire: true, custom: true}
 	platform = owner{why: "is reserved for cloud and proxy services", wire: true, custom: true}
-	homes    = owner{why: "is used between Posthorn's own servers", wire: true, custom: true}
+	homes    = owner{why: "is used between this service's own servers", wire: true, custom: true}
 	receiver = owner{why: "has no meaning in a webhook", wire: true, custom: true}
 	login    = owner{why: "is for credentials, which custom headers carry", wire: true}
 )

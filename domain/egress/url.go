@@ -132,13 +132,13 @@ func (p Policy) checkHost(host string, port uint16, scheme string) string {
 			return why
 		}
 	} else if translated || special(addr) != "" {
-		return "The URL's address isn't public. Posthorn delivers only to public addresses. Use a host name or address that is reachable from the internet."
+		return "The URL's address isn't public. Webhooks are delivered only to public addresses. Use a host name or address that is reachable from the internet."
 	}
 	if scheme != "https" {
 		return "The URL must start with https://. Events are never sent unencrypted."
 	}
 	if !portOpen(port) {
-		return fmt.Sprintf("Posthorn doesn't send to port %d. Use 443, 80, or a port from 1024.", port)
+		return fmt.Sprintf("Webhooks aren't delivered to port %d. Use 443, 80, or a port from 1024.", port)
 	}
 	return ""
 }

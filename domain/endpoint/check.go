@@ -47,7 +47,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	return s, nil
 }
 
-const externalRule = "An external id has 1 to %d characters, no control characters and no white space at either end, and is not an id of Posthorn."
+const externalRule = "An external id has 1 to %d characters, no control characters and no white space at either end, and doesn't have the form of a generated id."
 
 var versionRule = fmt.Sprintf("A payload version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", maxVersion)
 

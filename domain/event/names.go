@@ -101,7 +101,7 @@ func CheckUnsentID(text string) error {
 }
 
 var errEventID = fault.InvalidField("event_id", CodeEventID, fmt.Sprintf(
-	"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", maxEventID))
+	"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to get a generated id.", maxEventID))
 
 // checkContentType accepts a media type, such as application/xml; charset=utf-8.
 func checkContentType(text string) error {

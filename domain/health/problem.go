@@ -124,7 +124,7 @@ var problems = []struct {
 	{ProblemInternal, Words{
 		"requests to it can't be rendered or signed",
 		"Not sent",
-		"Posthorn couldn't render or sign the request, so nothing was sent.",
+		"The request couldn't be rendered or signed, so nothing was sent.",
 		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
 	}},
 }

@@ -9,17 +9,17 @@ import (
 
 // PortalLink is a link that signs a provider's customer in to a tenant's dashboard, without its token.
 type PortalLink struct {
-	ID           id.UUID
-	Role         access.Role
-	Brand        string
-	Accent       string
-	ReturnURL    string
-	AllowSecrets bool
-	Session      time.Duration // how long a session lasts that the link started
-	CreatedAt    time.Time
-	OpenUntil    time.Time
-	OpenedAt     *time.Time
-	RevokedAt    *time.Time
+	ID        id.UUID
+	Role      access.Role
+	Brand     string
+	Accent    string
+	ReturnURL string
+	Parts     access.Parts
+	Session   time.Duration // how long a session lasts that the link started
+	CreatedAt time.Time
+	OpenUntil time.Time
+	OpenedAt  *time.Time
+	RevokedAt *time.Time
 }
 
 // LinkState is what became of a portal link.

@@ -23,7 +23,7 @@ func (w *wrongFields) external(field string, given *string) string {
 	}
 	if !id.ValidExternal(id.Tenant, *given) {
 		w.add(field, "external_id_malformed", fmt.Sprintf(
-			"An external id has 1 to %d characters, no control characters and no white space at either end, and is not an id of Posthorn.", id.MaxExternal))
+			"An external id has 1 to %d characters, no control characters and no white space at either end, and doesn't have the form of a generated id.", id.MaxExternal))
 	}
 	return *given
 }

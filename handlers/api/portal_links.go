@@ -35,18 +35,21 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	}
 	v := encodePortalLink(made)
 	return c.Answer(http.StatusCreated, PortalLinkCreated{
-		ID:             v.ID,
-		Role:           PortalLinkCreatedRole(v.Role),
-		BrandName:      v.BrandName,
-		Accent:         v.Accent,
-		ReturnURL:      v.ReturnURL,
-		SessionSeconds: v.SessionSeconds,
-		AllowSecrets:   v.AllowSecrets,
-		CreatedAt:      v.CreatedAt,
-		OpenUntil:      v.OpenUntil,
-		OpenedAt:       v.OpenedAt,
-		RevokedAt:      v.RevokedAt,
-		URL:            a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
+		ID:              v.ID,
+		Role:            PortalLinkCreatedRole(v.Role),
+		BrandName:       v.BrandName,
+		Accent:          v.Accent,
+		ReturnURL:       v.ReturnURL,
+		SessionSeconds:  v.SessionSeconds,
+		AllowSecrets:    v.AllowSecrets,
+		AllowReplay:     v.AllowReplay,
+		AllowEventTypes: v.AllowEventTypes,
+		AllowPayloads:   v.AllowPayloads,
+		CreatedAt:       v.CreatedAt,
+		OpenUntil:       v.OpenUntil,
+		OpenedAt:        v.OpenedAt,
+		RevokedAt:       v.RevokedAt,
+		URL:             a.BaseURL + "/portal/open?token=" + url.QueryEscape(token),
 	})
 }
 
@@ -67,8 +70,12 @@ func (a *api) checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error
 		Accent:         asked.Accent,
 		ReturnURL:      asked.ReturnURL,
 		SessionSeconds: asked.SessionSeconds,
+		Parts:          access.DefaultParts,
 	}
-	set(&link.AllowSecrets, in.AllowSecrets)
+	set(&link.Parts.Secrets, in.AllowSecrets)
+	set(&link.Parts.Replay, in.AllowReplay)
+	set(&link.Parts.EventTypes, in.AllowEventTypes)
+	set(&link.Parts.Payloads, in.AllowPayloads)
 	var wrong wrongFields
 	if in.BrandName != nil && *in.BrandName != "" {
 		link.Brand = wrong.name("brand_name", in.BrandName)
@@ -93,16 +100,19 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 
 func encodePortalLink(l show.PortalLink) PortalLink {
 	return PortalLink{
-		ID:             id.PortalLink.Format(l.ID),
-		Role:           PortalLinkRole(l.Role),
-		BrandName:      l.Brand,
-		Accent:         l.Accent,
-		ReturnURL:      l.ReturnURL,
-		SessionSeconds: int(l.Session.Seconds()),
-		AllowSecrets:   l.AllowSecrets,
-		CreatedAt:      Time(l.CreatedAt),
-		OpenUntil:      Time(l.OpenUntil),
-		OpenedAt:       orNullAt(l.OpenedAt),
-		RevokedAt:      orNullAt(l.RevokedAt),
+		ID:              id.PortalLink.Format(l.ID),
+		Role:            PortalLinkRole(l.Role),
+		BrandName:       l.Brand,
+		Accent:          l.Accent,
+		ReturnURL:       l.ReturnURL,
+		SessionSeconds:  int(l.Session.Seconds()),
+		AllowSecrets:    l.Parts.Secrets,
+		AllowReplay:     l.Parts.Replay,
+		AllowEventTypes: l.Parts.EventTypes,
+		AllowPayloads:   l.Parts.Payloads,
+		CreatedAt:       Time(l.CreatedAt),
+		OpenUntil:       Time(l.OpenUntil),
+		OpenedAt:        orNullAt(l.OpenedAt),
+		RevokedAt:       orNullAt(l.RevokedAt),
 	}
 }

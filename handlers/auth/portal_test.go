@@ -2,6 +2,8 @@ package auth_test
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +52,7 @@ func TestAPortalLinkOpensOneTenantOnceWithItsRole(t *testing.T) {
 		t.Errorf("the session lives %v s", life)
 	}
 	w.SQL("UPDATE portal_links SET revoked_at = now() WHERE id = $1", link)
-	b.get(path).to("/sign-in")
+	b.get(path).want(401, "You were signed out", "Shop &lt;b&gt;")
 
 	_, late := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer})
 	w.SQL("UPDATE portal_links SET open_until = now() WHERE opened_at IS NULL")
@@ -67,13 +69,102 @@ func TestAFramedPortalKeepsItsCookie(t *testing.T) {
 	tenant, _ := w.tenant("Acme", w.person("owner@example.com"))
 	_, token := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer})
 	got := w.browser().get("/portal/open?token=" + token)
-	if len(got.Cookies) != 1 {
-		t.Fatal(got.Cookies)
+	var names []string
+	for _, c := range got.Cookies {
+		if names = append(names, c.Name); !c.Secure || !c.HttpOnly || !c.Partitioned || c.SameSite != http.SameSiteNoneMode {
+			t.Error(c)
+		}
 	}
-	if c := got.Cookies[0]; c.Name != "__Host-posthorn-portal" || !c.Secure || !c.HttpOnly || !c.Partitioned ||
-		c.SameSite != http.SameSiteNoneMode {
-		t.Error(c)
+	if !slices.Equal(names, []string{"__Host-posthorn-portal", "__Host-posthorn-portal-link"}) {
+		t.Error(names)
 	}
+}
+
+// framedAs is what a browser adds to a request for a frame.
+var framedAs = []string{"Sec-Fetch-Dest", "iframe"}
+
+// What a frame can be led to without a session: each has the provider's origin in its policy, words for the customer,
+// no form with a password, and Posthorn's name nowhere. What people open in a window of their own has neither.
+func TestEveryResponseThatAFrameCanBeLedToCanBeFramed(t *testing.T) {
+	t.Parallel()
+	const shop = "https://app.example.com"
+	w := newWorld(t, func(c *handlers.Config, _ *auth.Deps) { c.FrameAncestors = []string{shop} })
+	tenant, path := w.tenant("Acme", w.person("owner@example.com"))
+	_, other := w.tenant("Other", w.person("b@example.com"))
+	open := func() (b *browser, link id.UUID, address string) {
+		link, token := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Developer, Brand: "Shop", ReturnURL: shop + "/settings"})
+		b, address = w.browser(), "/portal/open?token="+token
+		b.get(address, framedAs...).to(path)
+		return b, link, address
+	}
+	b, link, address := open()
+	b.get(address, framedAs...).to(path) // the browser that it signed in
+	b.get(address+"&next="+path+"/events", framedAs...).to(path + "/events")
+	if to := b.get(address+"&next="+other+"/events", framedAs...).to(path); to != path {
+		t.Errorf("a link into one tenant leads to %s", to)
+	}
+	expired, _, _ := open()
+	w.SQL("UPDATE sessions SET expires_at = now() - interval '1 s' WHERE link_id <> $1", link)
+	revoked, gone, again := open()
+	w.SQL("UPDATE portal_links SET revoked_at = now() WHERE id = $1", gone)
+	typed := url.Values{"url": {"https://hooks.example.com/typed"}, "secret": {"whsec_typed"}}
+	for _, response := range []struct {
+		name   string
+		got    *page
+		status int
+		words  []string
+	}{
+		{"a used link, in another browser", w.browser().get(address, framedAs...), 410, []string{"This link has expired", "Shop"}},
+		{"a link that never was", w.browser().get("/portal/open?token=never", framedAs...), 410, []string{"This link has expired"}},
+		{"a revoked link, in its browser", revoked.get(again, framedAs...), 410, []string{"This link has expired", "Shop"}},
+		{"no such page, signed in", b.get(path+"/no-such-page", framedAs...), 404, []string{"Shop", path}},
+		{"no such object, signed in", b.get(path+"/endpoints/ep_01jd0000000000000000000000", framedAs...), 404, nil},
+		{"a session that was revoked", revoked.get(path, framedAs...), 401, []string{"You were signed out", "Reload the page", "Shop", shop}},
+		{"the same in a window", revoked.get(path), 401, []string{"You were signed out", "Open the dashboard again from Shop"}},
+		{"a session that has expired", expired.get(path+"/events", framedAs...), 401, []string{"You were signed out", "Shop", `data-portal-says="signed-out"`}},
+		{"a form after the end", expired.post(path+"/endpoints", typed, framedAs...), 401, []string{"This is what you typed", "https://hooks.example.com/typed"}},
+		{"no cookie at all", w.browser().get(path, framedAs...), 401, []string{"You were signed out", "Reload the page"}},
+		{"a person's browser", w.signedIn("owner@example.com").get(path, framedAs...), 401, []string{"You were signed out"}},
+		{"another tenant", b.get(other, framedAs...), 401, []string{"You were signed out"}},
+	} {
+		body := response.got.want(response.status, response.words...).Body
+		if csp := response.got.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "frame-ancestors "+shop) {
+			t.Errorf("%s: %s", response.name, csp)
+		}
+		for _, wrong := range []string{"Posthorn", `type="password"`, "whsec_typed", `href="/"`} {
+			if response.status != 404 && strings.Contains(body, wrong) {
+				t.Errorf("%s holds %s: %s", response.name, wrong, body)
+			}
+		}
+	}
+	if got := expired.get(path+"/live", "HX-Request", "true"); got.Header.Get("HX-Refresh") != "true" {
+		t.Errorf("a live part after the end: %d %v", got.Status, got.Header)
+	}
+	for name, got := range map[string]*page{
+		"the sign-in page":      w.browser().get("/sign-in", framedAs...),
+		"a member's page":       w.signedIn("owner@example.com").get(path),
+		"a member's wrong page": w.signedIn("owner@example.com").get(path + "/endpoints/ep_01jd0000000000000000000000"),
+	} {
+		if csp := got.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: %s", name, csp)
+		}
+	}
+	w.browser().get(path).to("/sign-in?next=")
+}
+
+func TestWhatWasTypedIsShownToAPersonWhoWasSignedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, path := w.tenant("Acme", w.person("owner@example.com"))
+	b := w.signedIn("owner@example.com")
+	b.get(path).want(200)
+	w.SQL("DELETE FROM sessions")
+	form := url.Values{"url": {"https://hooks.example.com/typed"}, "password": {"typed too"}}
+	got := b.post(path+"/endpoints", form).want(401, "You were signed out", "https://hooks.example.com/typed", "/sign-in")
+	if strings.Contains(got.Body, "typed too") {
+		t.Error("a password is shown")
+	}
+	b.post(path+"/endpoints", nil).to("/sign-in")
 }
 
 func TestATenantHasABoundedNumberOfPortalLinksThatNobodyHasOpened(t *testing.T) {

@@ -25,10 +25,10 @@ import (
 // for long has as many.
 const attemptsShown = 50
 
-// readsPayloads reports whether the actor sees requests and responses.
+// readsPayloads reports whether the actor sees requests and responses. What a portal link hides, no setting shows.
 func (a *dashboard) readsPayloads(c *handlers.Call, q *db.Tx) (bool, error) {
-	if c.Actor.Role.May(access.ReadPayloads) {
-		return true, nil
+	if hidden := c.Actor.Portal != nil && !c.Actor.Portal.Parts.Payloads; hidden || c.Actor.Role.May(access.ReadPayloads) {
+		return !hidden, nil
 	}
 	t, err := accounts.FindTenant(c.Ctx(), q, c.Actor.Tenant)
 	return c.Actor.Role.MayReadPayloads(t.ViewersReadPayloads()), err

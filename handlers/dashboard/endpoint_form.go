@@ -9,6 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/events"
+	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
@@ -20,7 +21,11 @@ import (
 // mostTypes bounds the event types that a form lists with checkboxes. The others can be typed.
 const mostTypes = 200
 
+// knownTypes are the first names of the catalog; none behind a portal link that hides it.
 func knownTypes(c *handlers.Call, q *db.Tx, limit int) (names []string, err error) {
+	if !c.Actor.May(access.ReadEventTypes) {
+		return nil, nil
+	}
 	known, err := events.Types(c.Ctx(), q, c.Actor.Tenant, show.Range{Limit: limit, Ascending: true})
 	for _, t := range known.Rows {
 		names = append(names, t.Name)

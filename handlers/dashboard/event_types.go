@@ -29,14 +29,14 @@ func (a *dashboard) eventTypeRoutes() []handlers.Route {
 		return r
 	}
 	return []handlers.Route{
-		page("GET", "/event-types", access.Read, a.listEventTypes),
-		page("GET", "/event-types/new", access.ChangeEndpoints, a.newEventType),
-		large(page("POST", "/event-types", access.ChangeEndpoints, a.saveEventType)),
-		page("GET", "/event-types/:name", access.Read, a.showEventType),
-		page("GET", "/event-types/:name/edit", access.ChangeEndpoints, a.editEventType),
-		large(page("POST", "/event-types/:name", access.ChangeEndpoints, a.saveEventType)),
-		page("GET", "/catalogue/:format", access.Read, a.exportCatalogue),
-		page("POST", "/event-types/:name/delete", access.ChangeEndpoints, a.deleteEventType),
+		page("GET", "/event-types", access.ReadEventTypes, a.listEventTypes),
+		page("GET", "/event-types/new", access.ChangeEventTypes, a.newEventType),
+		large(page("POST", "/event-types", access.ChangeEventTypes, a.saveEventType)),
+		page("GET", "/event-types/:name", access.ReadEventTypes, a.showEventType),
+		page("GET", "/event-types/:name/edit", access.ChangeEventTypes, a.editEventType),
+		large(page("POST", "/event-types/:name", access.ChangeEventTypes, a.saveEventType)),
+		page("GET", "/catalogue/:format", access.ReadEventTypes, a.exportCatalogue),
+		page("POST", "/event-types/:name/delete", access.ChangeEventTypes, a.deleteEventType),
 	}
 }
 
@@ -45,7 +45,7 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.EventTypesView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
+	v := pages.EventTypesView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEventTypes)}
 	err = c.Tx(func(q *db.Tx) error {
 		found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[catalogue.Entry], error) {
 			return events.Types(c.Ctx(), q, c.Actor.Tenant, r)
@@ -87,7 +87,7 @@ func readEventType(c *handlers.Call, q *db.Tx) (catalogue.Entry, error) {
 }
 
 func (a *dashboard) showEventType(c *handlers.Call) error {
-	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
+	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEventTypes)}
 	err := c.Tx(func(q *db.Tx) error {
 		var err error
 		if v.Type, err = readEventType(c, q); err != nil {

@@ -71,8 +71,8 @@ var goodForms = map[string]url.Values{
 	"/keys/:key_id/revoke":                  {},
 	"/notices/read":                         {},
 	"/notices/preferences":                  {},
-	"/sign-in-links":                        {"role": {"viewer"}, "session_seconds": {"3600"}},
-	"/sign-in-links/:portal_link_id/revoke": {},
+	"/portal":                               {"role": {"viewer"}, "session_seconds": {"3600"}},
+	"/portal/:portal_link_id/revoke":        {},
 }
 
 // TestEveryFormThatSucceedsLeadsToAPage sends each form of the route table as an owner. Each one redirects, so that

@@ -14,7 +14,7 @@ import (
 )
 
 // pagesOfAll are pages that every tenant has.
-var pagesOfAll = []string{"/", "/endpoints", "/deliveries", "/events", "/event-types", "/keys", "/members", "/settings", "/audit-log", "/notices", "/sign-in-links", "/signature"}
+var pagesOfAll = []string{"/", "/endpoints", "/deliveries", "/events", "/event-types", "/keys", "/members", "/settings", "/audit-log", "/notices", "/portal", "/signature"}
 
 func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	t.Parallel()

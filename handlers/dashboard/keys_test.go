@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/signature"
 )
@@ -46,7 +47,7 @@ func TestNobodyCreatesAKeyThatMayDoMoreThanThey(t *testing.T) {
 	form := url.Values{"name": {"Ladder"}, "scopes": {"events:write", "members:write"}}
 	for name, who := range map[string]*browser{
 		"developer":   tn.of[access.Developer],
-		"portal link": w.portalSessionThat(tn, access.Admin, true),
+		"portal link": w.portalSessionOf(tn, accounts.NewPortalLink{Role: access.Admin, Parts: access.Parts{Secrets: true, Replay: true, EventTypes: true, Payloads: true}}),
 	} {
 		who.get(tn.path+"/keys/new").want(200, `value="events:write"`).lacks("members:write")
 		who.post(tn.path+"/keys", form).want(400, "Only owners and admins can create a key with members:write", `value="Ladder"`)

@@ -15,15 +15,15 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("A")
-	admin, page := tn.of[access.Admin], tn.path+"/sign-in-links"
+	admin, page := tn.of[access.Admin], tn.path+"/portal"
 	for _, role := range []access.Role{access.Developer, access.Viewer} {
 		tn.of[role].get(page).want(http.StatusForbidden)
-		tn.of[role].get(tn.path + "/members").want(200).lacks("Portal links")
+		tn.of[role].get(tn.path + "/").want(200).lacks("Customer portal")
 	}
-	admin.get(tn.path+"/members").want(200, "Portal links")
+	admin.get(tn.path+"/").want(200, "Customer portal")
 	admin.get(page).want(200, "No links yet").keep("links-empty")
-	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}}
-	admin.post(page, form).want(http.StatusBadRequest, "No link was created", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx").keep("links-refused")
+	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}, "accent": {"red"}, "return_url": {"/settings"}}
+	admin.post(page, form).want(http.StatusBadRequest, "No link was created", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, `id="f-accent-error"`, `id="f-return_url-error"`, "xxx").keep("links-refused")
 	form = url.Values{"role": {"viewer"}, "session_seconds": {"3600"}, "brand_name": {"Shop <b>"}, "allow_secrets": {"true"}}
 	made := admin.next(page, form).want(http.StatusOK, base+"/portal/open?token=", "Shop &lt;b&gt;", "waiting", "secrets").keep("links-made")
 	token := regexp.MustCompile(`token=([A-Za-z0-9_%-]+)`).FindStringSubmatch(made.Body)[1]

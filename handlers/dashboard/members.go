@@ -37,7 +37,6 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 		Root:            path(c, "/members"),
 		InvitationsRoot: path(c, "/invitations"),
 		LeavePath:       path(c, "/leave"),
-		Links:           path(c, "/sign-in-links"),
 		Members:         members.Rows,
 		Invitations:     invitations.Rows,
 		MayManage:       c.Actor.May(access.ManageMembers),

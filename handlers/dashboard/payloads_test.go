@@ -69,21 +69,16 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 // portalSession is the session of a portal link.
 func (w *world) portalSession(tn tenant, role access.Role) *browser {
 	w.t.Helper()
-	return w.portalSessionThat(tn, role, false)
+	return w.portalSessionOf(tn, accounts.NewPortalLink{Role: role, Parts: access.DefaultParts})
 }
 
-// portalSessionThat is portalSession of a link that can allow secrets.
-func (w *world) portalSessionThat(tn tenant, role access.Role, allowSecrets bool) *browser {
+// portalSessionOf is the session of a certain portal link.
+func (w *world) portalSessionOf(tn tenant, asked accounts.NewPortalLink) *browser {
 	w.t.Helper()
+	asked.Tenant, asked.SessionSeconds, asked.By = tn.id, 3600, db.Author{Kind: "command"}
 	var link id.UUID
 	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
-		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{
-			Tenant:         tn.id,
-			Role:           role,
-			AllowSecrets:   allowSecrets,
-			SessionSeconds: 3600,
-			By:             db.Author{Kind: "command"},
-		})
+		row, _, err := accounts.MakePortalLink(w.t.Context(), q, asked)
 		link = row.ID
 		return err
 	})

@@ -34,6 +34,8 @@ type Deps struct {
 	// bytes of an event's data; 0 is 256 KiB
 	MaxPayload int
 	OpenID     *openid.Client
+	// origins that can show a portal within their pages
+	FrameAncestors []string
 	// for DNS lookups; nil is the system's resolver
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
 }

@@ -18,7 +18,7 @@ const referenceTitle = "API reference"
 
 // chapters contain every guide, as a test checks. Pages that cite a decision link to it (adr/).
 var chapters = []chapter{
-	{"Get started", []string{"quickstart", "authentication", "sso"}},
+	{"Get started", []string{"quickstart", "authentication", "portal", "sso"}},
 	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "declarative", "migrate", "svix"}},
 	{"Receive webhooks", []string{"verify", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},
@@ -90,7 +90,7 @@ func (c *content) landing() views.Landing {
 			Text:  "Your product emits events with an API key; Posthorn delivers them to your customers.",
 			Links: []views.Link{
 				{Label: "Quickstart", Path: "/docs/quickstart"},
-				c.link("authentication"), c.link("program"), c.link("filters"), c.link("replay"),
+				c.link("authentication"), c.link("portal"), c.link("program"), c.link("filters"), c.link("replay"),
 				{Label: referenceTitle, Path: referencePage},
 			},
 		},

@@ -242,6 +242,19 @@
   };
   on("change", (event) => { const form = closest(event, "form"); if (form) dependents(form); });
 
+  // A preview follows its form: data-preview is the id of the frame.
+  let following = 0;
+  on("input", (event) => {
+    const form = closest(event, "form[data-preview]");
+    if (!form) return;
+    clearTimeout(following);
+    following = setTimeout(() => {
+      const frame = document.getElementById(form.dataset.preview);
+      // replace: the reader's way back leads to the page before, not through what was typed
+      frame?.contentWindow.location.replace(`${frame.src.split("?")[0]}?${new URLSearchParams(new FormData(form))}`);
+    }, 300);
+  });
+
   // Flashes are put away by hand.
   on("click", (event) => {
     const button = closest(event, "[data-dismiss]");
@@ -287,7 +300,20 @@
     }
   });
 
+  // A portal in a frame tells the page around it that it is open, or that it needs a new link. Neither is a secret: the
+  // content security policy names the pages that can be around it.
+  const tell = ({ dataset }) => parent.postMessage({ type: `posthorn:${dataset.portalSays}`, path: location.pathname + location.search, seconds: Number(dataset.portalSeconds ?? 0) }, "*");
+  on("click", (event) => { const button = closest(event, "button[data-portal-says]"); if (button) tell(button); });
+  const greet = () => {
+    if (parent === window) return;
+    for (const el of document.querySelectorAll("[data-portal-says]")) {
+      if (el.matches("button")) el.hidden = false;
+      else tell(el);
+    }
+  };
+
   const start = () => {
+    greet();
     freshen();
     localFields(document);
     const tab = document.querySelector(".tabs [aria-current]");

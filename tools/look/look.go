@@ -44,8 +44,8 @@ type Browser struct{ ctx context.Context }
 const missing = "no browser found: install one (apt-get install chromium-headless-shell fonts-dejavu-core), or name it in POSTHORN_BROWSER"
 
 // Open starts a browser that ends with the test. Without an installed browser the test says what to install: it is
-// skipped on a developer's machine, and fails in continuous integration.
-func Open(t testing.TB) *Browser {
+// skipped on a developer's machine, and fails in continuous integration. Flags are the browser's own, by name.
+func Open(t testing.TB, flags ...map[string]any) *Browser {
 	t.Helper()
 	path := Find()
 	switch {
@@ -56,6 +56,11 @@ func Open(t testing.TB) *Browser {
 		t.Skip(missing)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(60*time.Second))
+	for _, more := range flags {
+		for name, value := range more {
+			options = append(options, chromedp.Flag(name, value))
+		}
+	}
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}

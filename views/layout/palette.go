@@ -28,7 +28,7 @@ func (s Shell) paletteGroups(more []PaletteGroup) []PaletteGroup {
 			pages.Entries = append(pages.Entries, PaletteEntry{Label: i.Label, Href: i.Href})
 		}
 	}
-	if s.Brand == "" {
+	if !s.Portal {
 		pages.Entries = append(pages.Entries, PaletteEntry{Label: "Documentation", Href: "/docs"})
 	}
 	return append([]PaletteGroup{pages}, more...)

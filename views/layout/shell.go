@@ -22,16 +22,18 @@ type Shell struct {
 	Role      access.Role
 	Active    string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
 	Flash     Flash
-	Warnings  []Warning // shown on every page until their cause ends
-	Unread    int       // unread notices
-	Suspended bool      // the tenant is read-only
-	View      *View     // the visit of an operator; nil for the tenant's own people
-	Homes     bool      // the installation is one of several homes
-	Operator  bool      // an operator's page: their account and sign-out are the console's
-	Status    bool      // there is a public status page
-	Portal    bool      // signed in by a provider's link: no account, no other tenants
-	Secrets   bool      // the provider's link permits secrets
-	Return    string    // where the portal's user came from
+	Warnings  []Warning     // shown on every page until their cause ends
+	Unread    int           // unread notices
+	Suspended bool          // the tenant is read-only
+	View      *View         // the visit of an operator; nil for the tenant's own people
+	Homes     bool          // the installation is one of several homes
+	Operator  bool          // an operator's page: their account and sign-out are the console's
+	Status    bool          // there is a public status page
+	Portal    bool          // signed in by a provider's link: no account, no other tenants
+	Parts     access.Parts  // what the provider's link opens
+	Remaining time.Duration // of the portal's session
+	Nameless  bool          // the provider of the portal's visitor is not known: no name is shown
+	Return    string        // where the portal's user came from
 }
 
 // Tenant is the tenant of a page, and the others that the person can switch to.
@@ -77,6 +79,8 @@ type Refusal struct {
 	Back      string  // the link to continue; default the front page
 	BackLabel string
 	Act       *Act // what fixes it; nil: nothing that this person can do
+	Portal    bool // for the visitor of a portal link: without Back there is no link
+	Ended     bool // the visitor needs a new portal link; the page around the frame is told
 }
 
 // Act is a form with one button.
@@ -121,21 +125,28 @@ type group struct {
 }
 
 func (s Shell) brand() string {
-	if s.Brand != "" {
+	if s.Brand != "" || s.Nameless {
 		return s.Brand
 	}
 	return "Posthorn"
 }
 
 func (s Shell) documentTitle() string {
-	title := s.brand()
-	if s.Tenant.Name != "" {
-		title = s.Tenant.Name + " · " + title
+	var parts []string
+	for _, part := range []string{s.Title, s.Tenant.Name, s.brand()} {
+		if part != "" {
+			parts = append(parts, part)
+		}
 	}
-	if s.Title != "" {
-		title = s.Title + " · " + title
+	return strings.Join(parts, " · ")
+}
+
+// titled is the shell of a document with a title, unless it has one.
+func (s Shell) titled(title string) Shell {
+	if s.Title == "" {
+		s.Title = title
 	}
-	return title
+	return s
 }
 
 // Looks reports whether the page is read-only, for an operator's visit or a suspended tenant: controls that change
@@ -162,14 +173,32 @@ func (s Shell) who() string {
 	return "Guest"
 }
 
+// may reports whether the reader's role permits an action, for entries of the navigation.
+func (s Shell) may(a access.Action) bool {
+	if s.Portal {
+		return s.Role.MayByPortal(a, s.Parts)
+	}
+	return s.Role.May(a)
+}
+
 // tenantNavigation lists a tenant's pages. Pages that a role can't open have no entry.
 func (s Shell) tenantNavigation() []group {
 	root := s.root()
-	setup := []entry{{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book}}
-	if s.Portal && s.Role.MayByPortal(access.ManageKeys, s.Secrets) || !s.Portal && s.Role.May(access.ManageKeys) {
+	var setup []entry
+	if s.may(access.ReadEventTypes) {
+		setup = append(setup, entry{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book})
+	}
+	if s.may(access.ManageKeys) {
 		setup = append(setup, entry{key: "keys", label: "API keys", path: root + "/keys", icon: icons.Key})
 	}
+	if s.may(access.ManageMembers) {
+		setup = append(setup, entry{key: "portal", label: "Customer portal", path: root + "/portal", icon: icons.Link})
+	}
 	setup = append(setup, entry{key: "signature", label: "Signature debugger", path: root + "/signature", icon: icons.Shield})
+	people := "Tenant"
+	if s.Portal {
+		people = "Account"
+	}
 	tenant := []entry{{key: "notices", label: "Notices", path: root + "/notices", icon: icons.Bell, count: s.Unread}}
 	if !s.Portal {
 		tenant = append(tenant, entry{key: "members", label: "Members", path: root + "/members", icon: icons.Users})
@@ -186,7 +215,7 @@ func (s Shell) tenantNavigation() []group {
 			{key: "events", label: "Events", path: root + "/events", icon: icons.Bolt},
 		}},
 		{label: "Set up", entries: setup},
-		{label: "Tenant", entries: tenant},
+		{label: people, entries: tenant},
 	}
 }
 

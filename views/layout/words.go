@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/a-h/templ"
+
 	"posthorn/views/components"
 	"posthorn/views/icons"
 )
@@ -17,6 +19,14 @@ func initial(name string) string {
 		return "?"
 	}
 	return string(unicode.ToUpper(r))
+}
+
+// OutOfFrame are the attributes of a link to a page that a provider's frame can't show: it opens in a tab of its own.
+func OutOfFrame(portal bool) templ.Attributes {
+	if !portal {
+		return nil
+	}
+	return templ.Attributes{"target": "_blank", "rel": "noopener"}
 }
 
 func (s Shell) theme() string {
@@ -65,10 +75,26 @@ var refusalTitles = map[int]string{
 }
 
 func (r Refusal) back() string {
-	if r.Back == "" {
+	if r.Back == "" && !r.Portal {
 		return "/"
 	}
 	return r.Back
+}
+
+// backKind is that of a button: the first, unless another form fixes the error.
+func (r Refusal) backKind() components.Kind {
+	if r.Act != nil {
+		return components.Secondary
+	}
+	return components.Primary
+}
+
+// backAttrs lead a portal's visitor out of the frame, back to the provider's product.
+func (r Refusal) backAttrs() templ.Attributes {
+	if !r.Ended {
+		return nil
+	}
+	return templ.Attributes{"target": "_top"}
 }
 
 func (r Refusal) backLabel() string {

@@ -1901,7 +1901,7 @@ func attemptRequest(v DeliveryView, d AttemptDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if d.Result.Failure == delivery.FailInternal {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<p class=\"muted\">There was no request: Posthorn couldn't create it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<p class=\"muted\">There was no request: it couldn't be created.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -97,7 +97,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Alert(components.Info, "No receiver yet?", "A test inbox is an endpoint that Posthorn hosts for you. It shows what arrives, and whether the signature is valid.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.Info, "No receiver yet?", "A test inbox is an endpoint that we host for you. It shows what arrives, and whether the signature is valid.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -347,7 +347,7 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 		}
 		if f.Kind == string(endpoint.Inbox) {
 			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, ReadOnly: true,
-				Error: f.wrong("url"), Hint: "Hosted by Posthorn. It can't be changed."}).Render(ctx, templ_7745c5c3_Buffer)
+				Error: f.wrong("url"), Hint: "We host this URL. It can't be changed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -387,7 +387,7 @@ func kafkaFields(f EndpointForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_topic", Label: "Topic", Value: f.Kafka.Topic, Mono: true, MaxLength: 249,
-			Error: f.Wrong["kafka.topic"], Hint: "Must exist already. Posthorn doesn't create topics."}).Render(ctx, templ_7745c5c3_Buffer)
+			Error: f.Wrong["kafka.topic"], Hint: "Must exist already. Topics aren't created automatically."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -151,7 +151,7 @@ func secrets(v SecretsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Alert(components.Info, "The newest secret isn't in use yet", "Requests to this endpoint carry one signature. Switch once your receiver has the new secret. Posthorn switches automatically when the overlap ends.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.Info, "The newest secret isn't in use yet", "Requests to this endpoint carry one signature. Switch once your receiver has the new secret. We switch automatically when the overlap ends.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

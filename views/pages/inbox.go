@@ -55,7 +55,7 @@ func inboxAnswers() []components.Option {
 	return []components.Option{
 		{Value: string(inbox.OK), Label: "200", Hint: "Every delivery succeeds."},
 		{Value: string(inbox.Error), Label: "500", Hint: "Every attempt fails, and is retried on the endpoint's schedule."},
-		{Value: string(inbox.Gone), Label: "410", Hint: "The receiver wants no more events: Posthorn disables the endpoint immediately."},
+		{Value: string(inbox.Gone), Label: "410", Hint: "The receiver wants no more events: the endpoint is disabled immediately."},
 		{Value: string(inbox.Slow), Label: "Timeout", Hint: "Every attempt exceeds the endpoint's timeout."},
 	}
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"strings"
 	"time"
 
 	"posthorn/domain/show"
@@ -11,22 +10,28 @@ import (
 
 // LinksView lists the links that sign people into the tenant's dashboard without an account.
 type LinksView struct {
-	Shell                layout.Shell
-	Root                 string
-	Manages              bool // can create and revoke links
-	Wrong                map[string]string
-	New                  string // the address of a new link, shown once
-	Rows                 []show.PortalLink
-	Now                  time.Time
-	First, Older         string
-	Role, Session, Brand components.FieldProps
-	Secrets              components.ChoiceProps
+	Shell                                layout.Shell
+	Root                                 string
+	Manages                              bool // can create and revoke links
+	Wrong                                map[string]string
+	New                                  string // the address of a new link, shown once
+	Rows                                 []show.PortalLink
+	Now                                  time.Time
+	First, Older                         string
+	Server                               string   // the public URL
+	Origins                              []string // that can show the portal within their pages
+	Preview                              string   // the query of the preview
+	Role, Session, Brand, Accent, Return components.FieldProps
+	Parts                                []components.ChoiceProps
 }
 
 func (v LinksView) live(l show.PortalLink) bool { return l.State(v.Now).Live() }
 
-// members is the page above.
-func (v LinksView) members() string { return strings.TrimSuffix(v.Root, "/sign-in-links") + "/members" }
+// snippet is what a product puts into its page.
+func (v LinksView) snippet() string {
+	return `<script src="` + v.Server + `/portal.js" defer></script>
+<posthorn-portal link="/webhooks/portal-link" style="height: 720px"></posthorn-portal>`
+}
 
 func linkRoles() []components.Option {
 	return []components.Option{{Value: "viewer", Label: "Viewer"}, {Value: "developer", Label: "Developer"}, {Value: "admin", Label: "Admin"}}

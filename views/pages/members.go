@@ -14,7 +14,6 @@ type MembersView struct {
 	Root            string // the page's own path
 	InvitationsRoot string
 	LeavePath       string
-	Links           string // the address of the portal links
 	Members         []show.Member
 	Invitations     []show.Invitation
 	MayManage       bool

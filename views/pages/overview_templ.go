@@ -743,7 +743,7 @@ func firstSteps(v OverviewView) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = components.Step(components.StepProps{State: v.Steps.state(v.Steps.HasActive, v.Steps.HasEndpoint), Title: "Verify it",
-					Text: "Posthorn sends a signed challenge; your endpoint echoes it back."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
+					Text: "We send a signed challenge; your endpoint echoes it back."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var32), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

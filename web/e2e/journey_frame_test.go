@@ -31,12 +31,15 @@ func providerPage(t *testing.T) *httptest.Server {
 	return provider
 }
 
+// theFrame is the frame of a page, also within the web component.
+const theFrame = chromedp.JSPath(`document.querySelector("iframe") ?? document.querySelector("posthorn-portal").shadowRoot.querySelector("iframe")`)
+
 // framed waits until the frame of a page shows a text.
 func framed(t *testing.T, tab *look.Tab, text string) {
 	t.Helper()
 	var shown string
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		frames, err := chromedp.Run(tab, chromedp.Nodes(chromedp.CSS(`iframe`)))
+		frames, err := chromedp.Run(tab, chromedp.Nodes(theFrame))
 		if err != nil || len(frames) == 0 {
 			continue
 		}
@@ -51,7 +54,7 @@ func framed(t *testing.T, tab *look.Tab, text string) {
 // pressFramed clicks what a selector names in the frame of a page.
 func pressFramed(t *testing.T, tab *look.Tab, selector string) {
 	t.Helper()
-	frames := look.Run(tab, chromedp.Nodes(chromedp.CSS(`iframe`)))
+	frames := look.Run(tab, chromedp.Nodes(theFrame))
 	tab.Do(chromedp.Click(chromedp.CSS(selector), chromedp.FromNode(frames[0])))
 }
 

@@ -165,7 +165,8 @@ func portalLinkOpensOnce(t *testing.T, s *stage) {
 	quiet(t, tab)
 	other := s.browser.Visitor(t, look.View{})
 	other.Open(link.URL)
-	other.Sees("portal_link_gone")
+	other.Sees("This link has expired")
+	other.Sees("Open the dashboard again from Shopware")
 	tab.Open(s.url + s.office(t, "Foreign Ltd").root)
 	if tab.Shows("Foreign Ltd") {
 		t.Error("the link leads into another tenant")
