@@ -45,7 +45,8 @@ func (c *Call) Tx(fn func(*db.Tx) error) error {
 }
 
 // ID reads an id from a path parameter. In the API, an invalid id becomes an id that no row has: whatever else is wrong
-// with the request, the response is that of an unknown id. Elsewhere it is ErrNotFound.
+// with the request, the response is that of an unknown id. The Svix API names objects by their uids too, and passes
+// them on to the API. Elsewhere it is ErrNotFound.
 func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	text, ok := c.Params.Get(param)
 	if !ok {
@@ -55,7 +56,7 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	switch {
 	case err == nil:
 		return uuid, nil
-	case strings.HasPrefix(c.Request.URL.Path, "/api/"):
+	case strings.HasPrefix(c.Request.URL.Path, "/api/"), strings.HasPrefix(c.Request.URL.Path, "/svix/"):
 		return id.None, nil
 	}
 	return id.UUID{}, fault.ErrNotFound
