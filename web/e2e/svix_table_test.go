@@ -251,6 +251,9 @@ func cellsOf(table string) map[string]map[string]string {
 	var libraries []string
 	cells := map[string]map[string]string{}
 	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
 		words := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i := range words {
 			words[i] = strings.Trim(words[i], " `")
@@ -272,7 +275,7 @@ func cellsOf(table string) map[string]map[string]string {
 // text is the table of the calls. A library that was skipped keeps the words that it has.
 func (s *svixTable) text(had map[string]map[string]string) string {
 	var b strings.Builder
-	b.WriteString("\n| operation |")
+	b.WriteString("\n`ok` means that the library called the operation and read the response; `400` that it was told what to use instead.\n\n| operation |")
 	for _, l := range svixLibraries {
 		fmt.Fprintf(&b, " %s |", l.name)
 	}
