@@ -69,8 +69,8 @@ func Linux(t testing.TB) {
 }
 
 // outOfReach are the words with which package managers and resolvers say that a registry can't be reached.
-var outOfReach = regexp.MustCompile(`(?i)dial tcp|no such host|i/o timeout|network is unreachable|connection (refused|timed out)|could not resolve|` +
-	`temporary failure in name resolution|name or service not known|ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|could not transfer artifact|` +
+var outOfReach = regexp.MustCompile(`(?i)dial tcp|no such host|i/o timeout|network is unreachable|connection (refused|timed out)|could(n't| not) resolve host|unknown host|` +
+	`temporary failure in name resolution|name or service not known|ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|could not transfer artifact|transfer failed|403 Forbidden|` +
 	`failed to establish a new connection|spurious network error|unable to connect`)
 
 // Reached is for a command that brings something from a registry. A failed one skips the test where it says that the

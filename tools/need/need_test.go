@@ -65,6 +65,7 @@ func TestOnlyTheNetworkIsAReasonToSkip(t *testing.T) {
 		"go: module: Get \"https://proxy.golang.org\": dial tcp: lookup proxy.golang.org: no such host": "skipped",
 		"Could not transfer artifact com.example:x:pom:1 from/to central":                               "skipped",
 		"./main.go:110:3: cannot use x (variable of type NullableString) as *string":                    "failed",
+		"Could not resolve dependencies for project x:x:jar:1: com.svix:none:jar:1 was not found":       "failed",
 		"npm error 404 Not Found - GET https://registry.npmjs.org/svix-none":                            "failed",
 		"error[E0433]: failed to resolve: use of undeclared type":                                       "failed",
 	} {

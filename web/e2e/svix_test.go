@@ -7,10 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"posthorn/tools/need"
 )
 
 // svixHost is the host of the Svix API for the libraries that drop the path of the server's address.
@@ -78,10 +79,6 @@ func pip(spec string) []string {
 	return []string{"python3", "-m", "pip", "install", "--quiet", "--target", "packages", spec}
 }
 
-// outOfReach is how the tools say that a registry can't be reached. Anything else that goes wrong is a fault of ours.
-var outOfReach = regexp.MustCompile(`(?i)no such host|could ?n.t resolve|network is unreachable|connection refused|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|` +
-	`i/o timeout|connection timed out|temporary failure in name resolution|unknown host|transfer failed|could not transfer artifact|403 Forbidden|spurious network error`)
-
 // TestTheSvixLibrariesDoTheirScenarioUnmodified runs Svix's own libraries, as their registries have them, against a
 // server that runs. Those for Python call every operation of docs/svix.md. Each verifies what it receives with the
 // library's Webhook class; those for Node and Python send 1,000 messages. The table of docs/svix.md that says which
@@ -104,19 +101,14 @@ func TestTheSvixLibrariesDoTheirScenarioUnmodified(t *testing.T) {
 	table := newSvixTable(t)
 	for _, l := range svixLibraries {
 		t.Run(l.name, func(t *testing.T) {
-			if _, err := exec.LookPath(l.needs); err != nil {
-				t.Skipf("SKIPPED, NOT TESTED: %s is not installed", l.needs)
-			}
+			need.Programs(t, l.needs)
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, os.DirFS(filepath.Join(scripts, l.folder))); err != nil {
 				t.Fatal(err)
 			}
 			for _, step := range l.prepare {
-				if out, err := within(t, 6*time.Minute, inDir(dir, step...)); err != nil && outOfReach.MatchString(out) {
-					t.Skipf("SKIPPED, NOT TESTED: the registry of %s is out of reach: %s", l.needs, out)
-				} else if err != nil {
-					t.Fatalf("%q: %v\n%s", step, err, out)
-				}
+				out, err := within(t, 6*time.Minute, inDir(dir, step...))
+				need.Reached(t, "the registry of "+l.needs, err, []byte(out))
 			}
 			address := table.record(t, server.url, l)
 			run := inDir(dir, l.run...)

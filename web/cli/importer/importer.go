@@ -50,7 +50,7 @@ type tenant struct {
 	id       string // there
 	external string // the external id that it gets here
 	title    string
-	notes    []string // what of it is not copied, and what to do about it
+	settings client.TenantPatch // further settings that it gets here
 }
 
 // endpoint is an endpoint of another sender.
@@ -163,9 +163,6 @@ func (m *move) copyTenant(ctx context.Context, t tenant, out *Result) error {
 	if m.Back {
 		return m.eachHere(ctx, t, found, here, out, m.takeBack)
 	}
-	if len(t.notes) > 0 {
-		out.add(Entry{Kind: "tenant", Name: t.external, Action: "left_out", Notes: t.notes}, m.Accept)
-	}
 	for i := range found {
 		found[i].keepHidden(here[found[i].external])
 		if err := m.followSecret(ctx, t, &found[i], here[found[i].external]); err != nil {
@@ -226,7 +223,9 @@ func (a *Result) add(e Entry, accepted bool) {
 // importAll imports a tenant's entries. A dry run tries them in a tenant that it takes back.
 func (m *move) importAll(ctx context.Context, t tenant, list client.ImportInput, made map[string]Entry, out *Result) error {
 	if !m.DryRun {
-		if _, err := m.to.PutTenant(ctx, t.external, client.TenantPatch{Name: &t.title}); err != nil {
+		settings := t.settings
+		settings.Name = &t.title
+		if _, err := m.to.PutTenant(ctx, t.external, settings); err != nil {
 			return err
 		}
 	}

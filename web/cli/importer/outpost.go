@@ -140,6 +140,9 @@ func (s *outpostSender) named(ctx context.Context) ([]tenant, error) {
 
 func (t outpostTenant) tenant() tenant {
 	out := tenant{id: t.ID, external: t.ID, title: t.ID}
+	if len(t.Metadata) > 0 {
+		out.settings.Metadata = &t.Metadata
+	}
 	if name := t.Metadata["name"]; name != "" {
 		out.title = name
 	}

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"posthorn/client"
@@ -79,13 +76,12 @@ func (s *svixSender) tenants(ctx context.Context) ([]tenant, error) {
 	out := make([]tenant, len(apps))
 	for i, a := range apps {
 		out[i] = tenant{id: a.ID, external: uidOr(a.UID, a.ID), title: a.Name}
-		if rate := cmp.Or(a.ThrottleRate, a.RateLimit); rate != nil {
-			s.rates[a.ID] = *rate
-			out[i].notes = append(out[i].notes, fmt.Sprintf("Its rate of %d requests a second for all its endpoints together is now a limit of each endpoint.", *rate))
-		}
 		if len(a.Metadata) > 0 {
-			names := strings.Join(slices.Sorted(maps.Keys(a.Metadata)), ", ")
-			out[i].notes = append(out[i].notes, "A tenant has no metadata, so that of the application is left out: "+names+". Keep it in your own database, under the uid.")
+			out[i].settings.Metadata = &a.Metadata
+		}
+		if rate := cmp.Or(a.ThrottleRate, a.RateLimit); rate != nil {
+			out[i].settings.RateLimit = client.Value(*rate)
+			s.rates[a.ID] = *rate
 		}
 	}
 	return out, err
