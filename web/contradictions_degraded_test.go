@@ -161,7 +161,7 @@ func (s scene) degradedInAPI(e *tried) {
 		s.t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	said := strings.Join(strings.Fields(stdout.String()), " ")
-	for _, part := range []string{"Condition " + e.word(), "Means " + e.says()} {
+	for _, part := range []string{"State " + e.word(), "Means " + e.says()} {
 		if !strings.Contains(said, part) {
 			s.t.Errorf("command line, %s, does not say %q: %s", e.host, part, said)
 		}

@@ -349,7 +349,7 @@ func (s scene) commandLine(one *situation) {
 			}
 		}
 	}
-	shows("endpoints get "+one.endpoint, "Condition "+string(one.state), "Means "+one.is().Detail())
+	shows("endpoints get "+one.endpoint, "State "+string(one.state), "Means "+one.is().Detail())
 	for _, a := range one.is().Actions() {
 		command := a.Command(one.endpoint)
 		shows("endpoints get "+one.endpoint, command)

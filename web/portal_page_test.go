@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"posthorn/tools/need"
 )
 
 var portalSnippets = regexp.MustCompile("(?ms)^```(sh|go|js|python|html)\n(.*?)^```$")
@@ -53,9 +55,7 @@ func TestTheSnippetsOfThePortalPageGiveLinks(t *testing.T) {
 			if err := os.WriteFile(file, []byte(program[2]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := exec.LookPath(program[0]); err != nil {
-				t.Skipf("%s is not installed", program[0])
-			}
+			need.Program(t, program[0])
 			command := exec.CommandContext(t.Context(), program[0], file)
 			command.Env = env
 			out, err := command.Output()
