@@ -186,7 +186,7 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 
 	set(http.StatusBadRequest)
 	d.stdin = ""
-	if text := d.ok(nil, "emit ticket.printed {}"); !strings.Contains(text, "1 endpoint\n") {
+	if text := d.ok(nil, "emit ticket.printed {}"); !strings.Contains(text, "1 delivery created\n") {
 		t.Errorf("for people: %s", text)
 	}
 	var dead []thing
