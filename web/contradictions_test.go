@@ -349,14 +349,14 @@ func (s scene) commandLine(one *situation) {
 			}
 		}
 	}
-	shows("endpoints get "+one.endpoint, "State "+string(one.state), "Means "+one.is().Detail())
+	shows("endpoints get "+one.endpoint, "State "+spaced(one.state), "Means "+one.is().Detail())
 	for _, a := range one.is().Actions() {
 		command := a.Command(one.endpoint)
 		shows("endpoints get "+one.endpoint, command)
 		shows(strings.TrimPrefix(command, "posthorn ")+" --help", "Usage: posthorn ")
 	}
 	shows("endpoints list --condition "+string(one.state), one.endpoint)
-	shows("deliveries get "+one.delivery, "Waits for "+string(one.wait), one.waits().Detail())
+	shows("deliveries get "+one.delivery, "Waits for "+spaced(one.wait), one.waits().Detail())
 	shows("deliveries list --waits-for "+string(one.wait), one.delivery)
 }
 
@@ -576,3 +576,6 @@ func (s scene) markup(path, with string) string {
 	s.t.Errorf("%s has no row with %s", path, with)
 	return ""
 }
+
+// spaced is a value of the API as the command line shows it to people.
+func spaced[S ~string](value S) string { return strings.ReplaceAll(string(value), "_", " ") }
