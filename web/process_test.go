@@ -260,7 +260,23 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 func TestALogInTextWelcomesAPersonAndSaysWhatToTypeNext(t *testing.T) {
 	t.Parallel()
 	environ := append(newDatabase(t), anyPorts...)
+	// The link of this machine makes the first tenant: nothing else is to be typed.
 	p := launch(t, append(environ, "POSTHORN_LOG_FORMAT=text"), "serve")
+	p.stdout.line(t, "The link works once")
+	if strings.Contains(p.stdout.String(), "tenant create") {
+		t.Error("it advises to make a tenant beside the link that makes one")
+	}
+	p.signal(syscall.SIGTERM)
+	p.exit()
+	// Where mails are sent, there is no such link.
+	sends := append(
+		environ,
+		"POSTHORN_LOG_FORMAT=text",
+		"POSTHORN_MAIL=resend",
+		"RESEND_API_KEY=re_test",
+		"POSTHORN_MAIL_FROM=hooks@example.com",
+	)
+	p = launch(t, sends, "serve")
 	p.stdout.line(t, "tenant create --name")
 	said := p.stdout.String()
 	if !strings.Contains(said, "http://127.0.0.1:") || !strings.Contains(said, "/metrics") || strings.Contains(said, "postgres://") {
@@ -269,7 +285,7 @@ func TestALogInTextWelcomesAPersonAndSaysWhatToTypeNext(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.exit()
 	succeed(t, environ, nil, "tenant", "create", "--name", "Acme")
-	p = launch(t, append(environ, "POSTHORN_LOG_FORMAT=text"), "serve")
+	p = launch(t, sends, "serve")
 	if p.stdout.line(t, "Metrics"); strings.Contains(p.stdout.String(), "tenant create") {
 		t.Error("it advises to make a tenant although there is one")
 	}
