@@ -17,6 +17,8 @@ func TestTheTableOfActionsByRole(t *testing.T) {
 	}{
 		{"read endpoints, deliveries, events, health, members", []Action{Read, ReadMembers}, []Role{Owner, Admin, Developer, Viewer}},
 		{"read payloads and responses", []Action{ReadPayloads}, []Role{Owner, Admin, Developer}},
+		{"read the catalog of event types", []Action{ReadEventTypes}, []Role{Owner, Admin, Developer, Viewer}},
+		{"add, change, delete, import event types", []Action{ChangeEventTypes}, []Role{Owner, Admin, Developer}},
 		{"create, change, pause, resume, verify, test endpoints", []Action{ChangeEndpoints}, []Role{Owner, Admin, Developer}},
 		{"replay, retry, cancel, archive", []Action{ActOnDeliveries}, []Role{Owner, Admin, Developer}},
 		{"see a new secret, rotate, API keys", []Action{RotateSecrets, ManageKeys}, []Role{Owner, Admin, Developer}},

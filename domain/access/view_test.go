@@ -7,8 +7,8 @@ import (
 
 func TestAnOperatorWhoLooksReadsAndActsOnlyWhereTheyAsked(t *testing.T) {
 	t.Parallel()
-	reads := []Action{Read, ReadPayloads, ReadMembers}
-	acts := append([]Action{ChangeEndpoints, ActOnDeliveries, ChangeSettings}, reads...)
+	reads := []Action{Read, ReadPayloads, ReadMembers, ReadEventTypes}
+	acts := append([]Action{ChangeEndpoints, ChangeEventTypes, ActOnDeliveries, ChangeSettings}, reads...)
 	for a := range grants {
 		if got, want := MayByView(a, false), slices.Contains(reads, a); got != want {
 			t.Errorf("%s while looking: %t", a, got)
