@@ -229,7 +229,7 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		"gone": {
 			facts:   Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, Last: delivery.Result{Status: 410}},
 			title:   "Gone",
-			next:    "disables",
+			next:    "is disabled",
 			fix:     "resume",
 			problem: health.ProblemURL,
 		},
