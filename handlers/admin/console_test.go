@@ -203,7 +203,7 @@ func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
 			}
 		}
 		res := w.send("POST", "/console/tenants/"+id.Tenant.Format(tenant)+"/suspend", url.Values{"reason": {"x"}}, cookie)
-		if res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM tenants WHERE state = 'suspended'") != 0 {
+		if res.Code != http.StatusUnauthorized || w.ask("SELECT count(*) FROM tenants WHERE state = 'suspended'") != 0 {
 			t.Errorf("a stranger suspended a tenant: %d", res.Code)
 		}
 	}

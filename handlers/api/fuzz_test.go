@@ -254,6 +254,8 @@ var refuseAll = map[string]string{
 	"answerDelivery": "a worker's part, which hands deliveries out",
 	"getCatalogue":   "an operator who shows the catalogue",
 
+	"switchSecret": "a secret whose rotation leaves it unsigned; secrets_test.go has one",
+
 	"getTenantSSO":    "a provider; sso_test.go has one",
 	"updateTenantSSO": "as above",
 	"removeTenantSSO": "as above",
