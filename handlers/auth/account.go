@@ -57,9 +57,11 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		v.Sessions, err = accounts.Sessions(c.Ctx(), q, user.ID)
 		return err
 	})
-	if v.Shell = c.Shell("Account", ""); a.operator() {
-		v.Shell = c.Shell("Your account", "account")
+	title, active := "Account", ""
+	if a.operator() {
+		title, active = "Your account", "account"
 	}
+	v.Shell = c.Shell(title, active) // once: a message for this page is shown once
 	return v, err
 }
 
