@@ -51,7 +51,7 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \
-	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 20m -tags e2e $(TESTFLAGS) $(E2E); fi
+	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 40m -tags e2e $(TESTFLAGS) $(E2E); fi
 
 homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
 	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/move ./web
