@@ -32,8 +32,8 @@ func TestSpansHaveTheAttributesOfTheSemanticConventions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 		for _, a := range got {
-			if a.Value.Emit() != want[a.Key] {
-				t.Errorf("%s: %s is %q, want %q", address, a.Key, a.Value.Emit(), want[a.Key])
+			if a.Value.String() != want[a.Key] {
+				t.Errorf("%s: %s is %q, want %q", address, a.Key, a.Value.String(), want[a.Key])
 			}
 		}
 	}

@@ -115,16 +115,7 @@ func Of(f Facts, now time.Time) Condition {
 	case Disabled, Unverified:
 		c.Cause = f.Reason
 	case Failing:
-		c.Since = f.Breaker.OpenedAt
-		if f.Last != (delivery.Result{}) {
-			c.Cause = string(health.ProblemOf(f.Last))
-		}
-		if f.Breaker.At(now) == health.Open {
-			c.NextProbeAt = f.Breaker.NextProbeAt
-		}
-		if next := f.Asked.Next(); f.Asked.Holds(now) && next.After(now) && next.After(c.NextProbeAt) {
-			c.NextProbeAt = next // the probe waits too
-		}
+		c.fails(f, now)
 	case AskedToWait:
 		c.Since, c.Until = f.Asked.Since, f.Asked.Until
 		if f.Asked.Looks() {
@@ -136,6 +127,20 @@ func Of(f Facts, now time.Time) Condition {
 		c.DisableAt, c.DisableFor = f.DisableAt, f.DisableFor
 	}
 	return c
+}
+
+// fails adds what a breaker that is not closed says.
+func (c *Condition) fails(f Facts, now time.Time) {
+	c.Since = f.Breaker.OpenedAt
+	if f.Last != (delivery.Result{}) {
+		c.Cause = string(health.ProblemOf(f.Last))
+	}
+	if f.Breaker.At(now) == health.Open {
+		c.NextProbeAt = f.Breaker.NextProbeAt
+	}
+	if next := f.Asked.Next(); f.Asked.Holds(now) && next.After(now) && next.After(c.NextProbeAt) {
+		c.NextProbeAt = next // the probe waits too
+	}
 }
 
 // stateOf puts first what has to end first: a suspended tenant can change nothing, and resuming a disabled endpoint

@@ -97,8 +97,8 @@ func TestEverySearchResultLeadsToASection(t *testing.T) {
 		for _, m := range regexp.MustCompile(`<li>\s*<a href="(/docs[^"]*)"`).FindAllStringSubmatch(body, -1) {
 			path, anchor, ok := strings.Cut(m[1], "#")
 			if pages[path] == "" {
-				status := 0
-				if status, pages[path] = get(path); status != http.StatusOK {
+				status, page := get(path)
+				if pages[path] = page; status != http.StatusOK {
 					t.Errorf("%s: %d", path, status)
 				}
 			}
