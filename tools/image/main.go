@@ -105,8 +105,12 @@ func (i image) write(out string, binaries []string) error {
 	if !ok {
 		return errors.New("the index can't be annotated")
 	}
-	_, err = layout.Write(filepath.Join(out, "oci"), annotated)
-	return err
+	// The folder has one entry, the index of both platforms: readers that find several ask which one is meant.
+	folder, err := layout.Write(filepath.Join(out, "oci"), empty.Index)
+	if err != nil {
+		return err
+	}
+	return folder.AppendIndex(annotated)
 }
 
 // labels say what the image is, in the names of the OCI image specification.
