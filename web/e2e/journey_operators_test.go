@@ -346,7 +346,7 @@ func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
 	}
 	owner := o.owner.tab(look.View{})
 	owner.Open(s.url + o.root + "/deliveries/" + waiting)
-	owner.Sees("Tenant suspended")
+	owner.Sees("On hold: the tenant is suspended")
 	tab.Open(s.url + "/console/tenants/" + o.tenant)
 	gives(tab, "/resume", "they have paid")
 	tab.Press("Resume tenant")
