@@ -125,14 +125,25 @@ func (c *Call) FindEndpoint(text string) (id.UUID, error) {
 
 // Answer writes JSON.
 func (c *Call) Answer(status int, v any) error {
+	text, err := encode(c.Request, v)
+	if err != nil {
+		return fmt.Errorf("encode response: %w", err)
+	}
+	c.send(status, "application/json", text)
+	return nil
+}
+
+// encode writes a value as the response to a request. It is indented for a person with curl, which accepts anything.
+// SDKs ask for JSON by name, and get one line.
+func encode(r *http.Request, v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode response: %w", err)
+	if r.Header.Get("Accept") == "*/*" {
+		enc.SetIndent("", "  ")
 	}
-	c.send(status, "application/json", b.Bytes())
-	return nil
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // AnswerNothing writes 204.

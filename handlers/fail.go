@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -126,7 +125,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="posthorn"`)
 	}
-	body, encodeErr := json.Marshal(problem{
+	body, encodeErr := encode(c.Request, problem{
 		Type:      problemPage + e.Code,
 		Title:     http.StatusText(status),
 		Status:    status,
@@ -139,7 +138,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		k.log.Error("problem not encoded", slog.Any("error", encodeErr))
 	}
 	c.Abort()
-	c.Data(status, "application/problem+json", append(body, '\n'))
+	c.Data(status, "application/problem+json", body)
 }
 
 const (

@@ -1895,11 +1895,11 @@ func (e ListTenantsParamsOrder) Valid() bool {
 
 // Accepted defines model for Accepted.
 type Accepted struct {
-	CreatedAt Time `json:"created_at"`
+	ID        string `json:"id"`
+	CreatedAt Time   `json:"created_at"`
 
 	// Deliveries Number of deliveries that were created
-	Deliveries int    `json:"deliveries"`
-	ID         string `json:"id"`
+	Deliveries int `json:"deliveries"`
 
 	// Warnings Mismatches with the type's schema if its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
@@ -1961,11 +1961,18 @@ type AnalyticsRow struct {
 
 // Attempt defines model for Attempt.
 type Attempt struct {
+	ID string `json:"id"`
+
+	// Status HTTP status
+	Status nullable.Nullable[int] `json:"status"`
+
+	// URL Query values masked
+	URL string `json:"url"`
+
 	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
 	Failure nullable.Nullable[string] `json:"failure"`
 	Format  string                    `json:"format"`
-	ID      string                    `json:"id"`
 
 	// Late Its result arrived after the delivery had moved on, and changed nothing
 	Late   bool `json:"late"`
@@ -1981,21 +1988,22 @@ type Attempt struct {
 	// Signature As sent
 	Signature string `json:"signature"`
 	StartedAt Time   `json:"started_at"`
+}
+
+// AttemptWithRequest defines model for AttemptWithRequest.
+type AttemptWithRequest struct {
+	ID string `json:"id"`
 
 	// Status HTTP status
 	Status nullable.Nullable[int] `json:"status"`
 
 	// URL Query values masked
 	URL string `json:"url"`
-}
 
-// AttemptWithRequest defines model for AttemptWithRequest.
-type AttemptWithRequest struct {
 	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
 	Failure nullable.Nullable[string] `json:"failure"`
 	Format  string                    `json:"format"`
-	ID      string                    `json:"id"`
 
 	// Late Its result arrived after the delivery had moved on, and changed nothing
 	Late   bool `json:"late"`
@@ -2012,16 +2020,11 @@ type AttemptWithRequest struct {
 	// Signature As sent
 	Signature string `json:"signature"`
 	StartedAt Time   `json:"started_at"`
-
-	// Status HTTP status
-	Status nullable.Nullable[int] `json:"status"`
-
-	// URL Query values masked
-	URL string `json:"url"`
 }
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
+	ID        string              `json:"id"`
 	Action    string              `json:"action"`
 	ActorID   string              `json:"actor_id"`
 	ActorKind AuditEntryActorKind `json:"actor_kind"`
@@ -2033,7 +2036,6 @@ type AuditEntry struct {
 	Address    string          `json:"address"`
 	At         Time            `json:"at"`
 	Details    json.RawMessage `json:"details"`
-	ID         string          `json:"id"`
 	ObjectID   string          `json:"object_id"`
 	ObjectKind string          `json:"object_kind"`
 	Reason     string          `json:"reason"`
@@ -2146,6 +2148,9 @@ type BulkFilter struct {
 
 // BulkJob defines model for BulkJob.
 type BulkJob struct {
+	ID        string                  `json:"id"`
+	Kind      BulkKind                `json:"kind"`
+	State     BulkState               `json:"state"`
 	AskedBy   BulkAuthor              `json:"asked_by"`
 	CreatedAt Time                    `json:"created_at"`
 	Done      int                     `json:"done"`
@@ -2162,8 +2167,6 @@ type BulkJob struct {
 
 	// Filter As it was given
 	Filter json.RawMessage `json:"filter"`
-	ID     string          `json:"id"`
-	Kind   BulkKind        `json:"kind"`
 
 	// Outcome For a single job that sends deliveries again: the results of the new deliveries. `GET /deliveries?job=` lists them. Null in
 	// lists, and for other jobs.
@@ -2175,7 +2178,6 @@ type BulkJob struct {
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 	Skipped   BulkSkipped             `json:"skipped"`
 	StartedAt nullable.Nullable[Time] `json:"started_at"`
-	State     BulkState               `json:"state"`
 }
 
 // BulkJobPage defines model for BulkJobPage.
@@ -2218,16 +2220,17 @@ type CatalogueDocument = json.RawMessage
 
 // Delivery defines model for Delivery.
 type Delivery struct {
+	ID           string                  `json:"id"`
+	EventType    string                  `json:"event_type"`
+	Status       DeliveryStatus          `json:"status"`
+	EventID      string                  `json:"event_id"`
+	EndpointID   string                  `json:"endpoint_id"`
 	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
 	AttemptCount int                     `json:"attempt_count"`
 	CreatedAt    Time                    `json:"created_at"`
 
 	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
-	DeadLetter bool   `json:"dead_letter"`
-	EndpointID string `json:"endpoint_id"`
-	EventID    string `json:"event_id"`
-	EventType  string `json:"event_type"`
-	ID         string `json:"id"`
+	DeadLetter bool `json:"dead_letter"`
 
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
@@ -2257,7 +2260,6 @@ type Delivery struct {
 	// ReplayedBy The latest replay of this delivery
 	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
 	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
-	Status     DeliveryStatus            `json:"status"`
 
 	// Wait Why it waits; null if it doesn't
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -2301,6 +2303,11 @@ type DeliveryWait struct {
 
 // DeliveryWithAttempts defines model for DeliveryWithAttempts.
 type DeliveryWithAttempts struct {
+	ID           string                  `json:"id"`
+	EventType    string                  `json:"event_type"`
+	Status       DeliveryStatus          `json:"status"`
+	EventID      string                  `json:"event_id"`
+	EndpointID   string                  `json:"endpoint_id"`
 	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
 	AttemptCount int                     `json:"attempt_count"`
 
@@ -2309,11 +2316,7 @@ type DeliveryWithAttempts struct {
 	CreatedAt Time      `json:"created_at"`
 
 	// DeadLetter It failed permanently, was not replayed, is not archived, is no test event, and did not go to a test inbox or to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
-	DeadLetter bool   `json:"dead_letter"`
-	EndpointID string `json:"endpoint_id"`
-	EventID    string `json:"event_id"`
-	EventType  string `json:"event_type"`
-	ID         string `json:"id"`
+	DeadLetter bool `json:"dead_letter"`
 
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
@@ -2346,7 +2349,6 @@ type DeliveryWithAttempts struct {
 	// ReplayedBy The latest replay of this delivery
 	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
 	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
-	Status     DeliveryStatus            `json:"status"`
 
 	// Wait Why it waits; null if it doesn't
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -2446,7 +2448,16 @@ type Emission struct {
 
 // Endpoint defines model for Endpoint.
 type Endpoint struct {
-	AcceptConflict bool `json:"accept_conflict"`
+	ID string `json:"id"`
+
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	Kind   EndpointKind   `json:"kind"`
+	Status EndpointStatus `json:"status"`
+
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
+	URL            string `json:"url"`
+	Description    string `json:"description"`
+	AcceptConflict bool   `json:"accept_conflict"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
@@ -2461,7 +2472,6 @@ type Endpoint struct {
 
 	// CustomHeaders Null if the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
-	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
 	// ExternalID Your own id of the endpoint
@@ -2476,13 +2486,9 @@ type Endpoint struct {
 
 	// Health The endpoint's health. Counters start at the last success.
 	Health EndpointHealth `json:"health"`
-	ID     string         `json:"id"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka nullable.Nullable[Kafka] `json:"kafka"`
-
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
-	Kind              EndpointKind                    `json:"kind"`
+	Kafka             nullable.Nullable[Kafka]        `json:"kafka"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
 	Metadata          map[string]string               `json:"metadata"`
@@ -2499,7 +2505,6 @@ type Endpoint struct {
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 	SendTraceparent    bool               `json:"send_traceparent"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
-	Status             EndpointStatus     `json:"status"`
 	StatusAt           Time               `json:"status_at"`
 	StatusReason       string             `json:"status_reason"`
 	TimeoutSeconds     int                `json:"timeout_seconds"`
@@ -2508,9 +2513,6 @@ type Endpoint struct {
 	// or `both`.
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
-
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL string `json:"url"`
 
 	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
@@ -2577,7 +2579,19 @@ type EndpointConditionFilter string
 
 // EndpointCreated defines model for EndpointCreated.
 type EndpointCreated struct {
-	AcceptConflict bool `json:"accept_conflict"`
+	ID string `json:"id"`
+
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	Kind   EndpointKind   `json:"kind"`
+	Status EndpointStatus `json:"status"`
+
+	// Secret Only shown in this response
+	Secret string `json:"secret"`
+
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
+	URL            string `json:"url"`
+	Description    string `json:"description"`
+	AcceptConflict bool   `json:"accept_conflict"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
@@ -2592,7 +2606,6 @@ type EndpointCreated struct {
 
 	// CustomHeaders Null if the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
-	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
 	// ExternalID Your own id of the endpoint
@@ -2607,13 +2620,9 @@ type EndpointCreated struct {
 
 	// Health The endpoint's health. Counters start at the last success.
 	Health EndpointHealth `json:"health"`
-	ID     string         `json:"id"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka nullable.Nullable[Kafka] `json:"kafka"`
-
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
-	Kind             EndpointKind                    `json:"kind"`
+	Kafka            nullable.Nullable[Kafka]        `json:"kafka"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
@@ -2631,23 +2640,16 @@ type EndpointCreated struct {
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
 	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
-
-	// Secret Only shown in this response
-	Secret           string         `json:"secret"`
-	SendTraceparent  bool           `json:"send_traceparent"`
-	SensitiveHeaders []string       `json:"sensitive_headers"`
-	Status           EndpointStatus `json:"status"`
-	StatusAt         Time           `json:"status_at"`
-	StatusReason     string         `json:"status_reason"`
-	TimeoutSeconds   int            `json:"timeout_seconds"`
+	SendTraceparent    bool               `json:"send_traceparent"`
+	SensitiveHeaders   []string           `json:"sensitive_headers"`
+	StatusAt           Time               `json:"status_at"`
+	StatusReason       string             `json:"status_reason"`
+	TimeoutSeconds     int                `json:"timeout_seconds"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
-
-	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL string `json:"url"`
 
 	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
@@ -2927,30 +2929,32 @@ type EndpointWarningStage string
 
 // Event defines model for Event.
 type Event struct {
-	Channels []string `json:"channels"`
+	ID   string `json:"id"`
+	Type string `json:"type"`
+
+	// EventID The producer's own id of the event. Receivers see it instead of `id`
+	EventID  nullable.Nullable[string] `json:"event_id"`
+	Channels []string                  `json:"channels"`
 
 	// ContentType Of `data` that is text and not JSON
 	ContentType nullable.Nullable[string] `json:"content_type"`
 	CreatedAt   Time                      `json:"created_at"`
 	DeliverAt   nullable.Nullable[Time]   `json:"deliver_at"`
-
-	// EventID The producer's own id of the event. Receivers see it instead of `id`
-	EventID    nullable.Nullable[string] `json:"event_id"`
-	ID         string                    `json:"id"`
-	Key        nullable.Nullable[string] `json:"key"`
-	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
+	Key         nullable.Nullable[string] `json:"key"`
+	OccurredAt  nullable.Nullable[Time]   `json:"occurred_at"`
 
 	// SendEventID `false`: receivers see `id`
 	SendEventID bool `json:"send_event_id"`
 
 	// TraceID The trace that the event belongs to: 32 hexadecimal digits
 	TraceID nullable.Nullable[string] `json:"trace_id"`
-	Type    string                    `json:"type"`
 	Version nullable.Nullable[string] `json:"version"`
 }
 
 // EventExpunged defines model for EventExpunged.
 type EventExpunged struct {
+	ID string `json:"id"`
+
 	// Answers Attempts whose responses were deleted
 	Answers int `json:"answers"`
 
@@ -2958,8 +2962,7 @@ type EventExpunged struct {
 	Canceled int `json:"canceled"`
 
 	// Expunged False if there was no data to delete
-	Expunged bool   `json:"expunged"`
-	ID       string `json:"id"`
+	Expunged bool `json:"expunged"`
 }
 
 // EventPage defines model for EventPage.
@@ -3139,20 +3142,21 @@ type EventTypeVersion struct {
 
 // EventWithData defines model for EventWithData.
 type EventWithData struct {
-	Channels []string `json:"channels"`
+	ID   string `json:"id"`
+	Type string `json:"type"`
+
+	// EventID The producer's own id of the event. Receivers see it instead of `id`
+	EventID  nullable.Nullable[string] `json:"event_id"`
+	Channels []string                  `json:"channels"`
 
 	// ContentType Of `data` that is text and not JSON
 	ContentType nullable.Nullable[string] `json:"content_type"`
 	CreatedAt   Time                      `json:"created_at"`
 
 	// Data Byte for byte as received; null if expunged
-	Data      json.RawMessage         `json:"data"`
-	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
-
-	// EventID The producer's own id of the event. Receivers see it instead of `id`
-	EventID    nullable.Nullable[string] `json:"event_id"`
+	Data       json.RawMessage           `json:"data"`
+	DeliverAt  nullable.Nullable[Time]   `json:"deliver_at"`
 	Expunged   bool                      `json:"expunged"`
-	ID         string                    `json:"id"`
 	Key        nullable.Nullable[string] `json:"key"`
 	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
 
@@ -3161,7 +3165,6 @@ type EventWithData struct {
 
 	// TraceID The trace that the event belongs to: 32 hexadecimal digits
 	TraceID nullable.Nullable[string] `json:"trace_id"`
-	Type    string                    `json:"type"`
 	Version nullable.Nullable[string] `json:"version"`
 }
 
@@ -3550,6 +3553,8 @@ type InboxPatch struct {
 
 // InboxRequest defines model for InboxRequest.
 type InboxRequest struct {
+	ID string `json:"id"`
+
 	// Answer `slow` doesn't respond within the endpoint's timeout
 	Answer InboxAnswer `json:"answer"`
 
@@ -3561,7 +3566,6 @@ type InboxRequest struct {
 
 	// Headers Lines of name and value; only in a single request
 	Headers    *string `json:"headers,omitempty"`
-	ID         string  `json:"id"`
 	Method     string  `json:"method"`
 	ReceivedAt Time    `json:"received_at"`
 	Signature  struct {
@@ -3588,15 +3592,15 @@ type InboxRequestPage struct {
 
 // Invitation defines model for Invitation.
 type Invitation struct {
-	CreatedAt Time   `json:"created_at"`
-	Email     string `json:"email"`
-	Expired   bool   `json:"expired"`
-	ExpiresAt Time   `json:"expires_at"`
-	ID        string `json:"id"`
+	ID        string         `json:"id"`
+	Role      InvitationRole `json:"role"`
+	CreatedAt Time           `json:"created_at"`
+	Email     string         `json:"email"`
+	Expired   bool           `json:"expired"`
+	ExpiresAt Time           `json:"expires_at"`
 
 	// MailFailed Whether the email with the link failed permanently. Check the address and invite it again
-	MailFailed bool           `json:"mail_failed"`
-	Role       InvitationRole `json:"role"`
+	MailFailed bool `json:"mail_failed"`
 }
 
 // InvitationRole defines model for Invitation.Role.
@@ -3709,13 +3713,13 @@ type KafkaSASLInput struct {
 
 // Key defines model for Key.
 type Key struct {
+	ID        string                  `json:"id"`
+	Name      string                  `json:"name"`
 	CreatedAt Time                    `json:"created_at"`
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
-	ID        string                  `json:"id"`
 
 	// LastUsedAt To the minute
 	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
-	Name       string                  `json:"name"`
 
 	// Prefix The start of the key
 	Prefix    string                  `json:"prefix"`
@@ -3725,15 +3729,16 @@ type Key struct {
 
 // KeyCreated defines model for KeyCreated.
 type KeyCreated struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+
 	// APIKey Only shown in this response
 	APIKey    string                  `json:"api_key"`
 	CreatedAt Time                    `json:"created_at"`
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
-	ID        string                  `json:"id"`
 
 	// LastUsedAt To the minute
 	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
-	Name       string                  `json:"name"`
 
 	// Prefix The start of the key
 	Prefix    string                  `json:"prefix"`
@@ -3829,12 +3834,12 @@ type ListenerInput struct {
 
 // Member defines model for Member.
 type Member struct {
-	CreatedAt Time       `json:"created_at"`
-	Disabled  bool       `json:"disabled"`
-	Email     string     `json:"email"`
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
 	Role      MemberRole `json:"role"`
+	CreatedAt Time       `json:"created_at"`
+	Disabled  bool       `json:"disabled"`
+	Email     string     `json:"email"`
 
 	// RoleKept Why the identity provider did not set the role at the last sign-in, so that it stayed; null if it did, or if it sets no roles
 	RoleKept     nullable.Nullable[string] `json:"role_kept"`
@@ -3861,16 +3866,16 @@ type MemberPatchRole string
 
 // Notice defines model for Notice.
 type Notice struct {
-	CreatedAt Time `json:"created_at"`
+	ID        string     `json:"id"`
+	Kind      NoticeKind `json:"kind"`
+	CreatedAt Time       `json:"created_at"`
 
 	// Details Details, by kind
-	Details json.RawMessage `json:"details"`
+	Details  json.RawMessage `json:"details"`
+	Severity NoticeSeverity  `json:"severity"`
 
 	// EndpointID The endpoint that it is about
 	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
-	ID         string                    `json:"id"`
-	Kind       NoticeKind                `json:"kind"`
-	Severity   NoticeSeverity            `json:"severity"`
 }
 
 // NoticeSeverity defines model for Notice.Severity.
@@ -3898,15 +3903,15 @@ type OwnLimits struct {
 
 // Pause defines model for Pause.
 type Pause struct {
-	CreatedAt  Time                      `json:"created_at"`
-	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
-	Host       nullable.Nullable[string] `json:"host"`
-	ID         string                    `json:"id"`
-	Reason     string                    `json:"reason"`
-	Scope      PauseScope                `json:"scope"`
+	ID        string                    `json:"id"`
+	CreatedAt Time                      `json:"created_at"`
+	Host      nullable.Nullable[string] `json:"host"`
+	Reason    string                    `json:"reason"`
+	Scope     PauseScope                `json:"scope"`
 
 	// TenantID For the scopes `tenant` and `endpoint`
-	TenantID nullable.Nullable[string] `json:"tenant_id"`
+	TenantID   nullable.Nullable[string] `json:"tenant_id"`
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
 }
 
 // PauseInput defines model for PauseInput.
@@ -3969,6 +3974,8 @@ type PlatformPatch struct {
 
 // PortalLink defines model for PortalLink.
 type PortalLink struct {
+	ID              string                  `json:"id"`
+	Role            PortalLinkRole          `json:"role"`
 	Accent          string                  `json:"accent"`
 	AllowEventTypes bool                    `json:"allow_event_types"`
 	AllowPayloads   bool                    `json:"allow_payloads"`
@@ -3976,12 +3983,10 @@ type PortalLink struct {
 	AllowSecrets    bool                    `json:"allow_secrets"`
 	BrandName       string                  `json:"brand_name"`
 	CreatedAt       Time                    `json:"created_at"`
-	ID              string                  `json:"id"`
 	OpenUntil       Time                    `json:"open_until"`
 	OpenedAt        nullable.Nullable[Time] `json:"opened_at"`
 	ReturnURL       string                  `json:"return_url"`
 	RevokedAt       nullable.Nullable[Time] `json:"revoked_at"`
-	Role            PortalLinkRole          `json:"role"`
 	SessionSeconds  int                     `json:"session_seconds"`
 }
 
@@ -3990,6 +3995,11 @@ type PortalLinkRole string
 
 // PortalLinkCreated defines model for PortalLinkCreated.
 type PortalLinkCreated struct {
+	ID   string                `json:"id"`
+	Role PortalLinkCreatedRole `json:"role"`
+
+	// URL Only shown in this response
+	URL             string                  `json:"url"`
 	Accent          string                  `json:"accent"`
 	AllowEventTypes bool                    `json:"allow_event_types"`
 	AllowPayloads   bool                    `json:"allow_payloads"`
@@ -3997,16 +4007,11 @@ type PortalLinkCreated struct {
 	AllowSecrets    bool                    `json:"allow_secrets"`
 	BrandName       string                  `json:"brand_name"`
 	CreatedAt       Time                    `json:"created_at"`
-	ID              string                  `json:"id"`
 	OpenUntil       Time                    `json:"open_until"`
 	OpenedAt        nullable.Nullable[Time] `json:"opened_at"`
 	ReturnURL       string                  `json:"return_url"`
 	RevokedAt       nullable.Nullable[Time] `json:"revoked_at"`
-	Role            PortalLinkCreatedRole   `json:"role"`
 	SessionSeconds  int                     `json:"session_seconds"`
-
-	// URL Only shown in this response
-	URL string `json:"url"`
 }
 
 // PortalLinkCreatedRole defines model for PortalLinkCreated.Role.
@@ -4108,6 +4113,8 @@ type RecoverInput struct {
 
 // RejectedEvent defines model for RejectedEvent.
 type RejectedEvent struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
 	Code string `json:"code"`
 
 	// CreatedAt When it was emitted
@@ -4115,14 +4122,12 @@ type RejectedEvent struct {
 
 	// Detail What is wrong and how to fix it
 	Detail         string                    `json:"detail"`
-	ID             string                    `json:"id"`
 	IdempotencyKey nullable.Nullable[string] `json:"idempotency_key"`
 	Key            nullable.Nullable[string] `json:"key"`
 	RejectedAt     Time                      `json:"rejected_at"`
 
 	// Size Size of its data in bytes
-	Size int    `json:"size"`
-	Type string `json:"type"`
+	Size int `json:"size"`
 }
 
 // RejectedEventPage defines model for RejectedEventPage.
@@ -4355,47 +4360,47 @@ type Scope string
 
 // Secret defines model for Secret.
 type Secret struct {
-	CreatedAt Time `json:"created_at"`
+	ID string `json:"id"`
+
+	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
+	Type      SecretType `json:"type"`
+	CreatedAt Time       `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
 	// Hint Its last characters; empty if the secret is short
 	Hint string `json:"hint"`
-	ID   string `json:"id"`
 
 	// PublicKey Public key `whpk_...` of an ed25519 pair
 	PublicKey nullable.Nullable[string] `json:"public_key"`
 
 	// Signing Whether deliveries are signed with it now
 	Signing bool `json:"signing"`
-
-	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
-	Type SecretType `json:"type"`
 }
 
 // SecretCreated defines model for SecretCreated.
 type SecretCreated struct {
-	CreatedAt Time `json:"created_at"`
+	ID string `json:"id"`
+
+	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
+	Type SecretType `json:"type"`
+
+	// Secret Only shown in this response
+	Secret    string `json:"secret"`
+	CreatedAt Time   `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
 	// Hint Its last characters; empty if the secret is short
 	Hint string `json:"hint"`
-	ID   string `json:"id"`
 
 	// PublicKey Public key `whpk_...` of an ed25519 pair
 	PublicKey nullable.Nullable[string] `json:"public_key"`
 
-	// Secret Only shown in this response
-	Secret string `json:"secret"`
-
 	// Signing Whether deliveries are signed with it now
 	Signing bool `json:"signing"`
-
-	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
-	Type SecretType `json:"type"`
 }
 
 // SecretPage defines model for SecretPage.
@@ -4457,6 +4462,10 @@ type SuccessRate struct {
 
 // Tenant defines model for Tenant.
 type Tenant struct {
+	ID    string      `json:"id"`
+	Name  string      `json:"name"`
+	State TenantState `json:"state"`
+
 	// Contacts Email addresses that get the tenant's notices, in addition to its members
 	Contacts []string `json:"contacts"`
 
@@ -4472,11 +4481,9 @@ type Tenant struct {
 
 	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
-	ID           string       `json:"id"`
 
 	// Metadata What you keep with the tenant
 	Metadata map[string]string `json:"metadata"`
-	Name     string            `json:"name"`
 
 	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
 	RateLimit nullable.Nullable[int] `json:"rate_limit"`
@@ -4484,7 +4491,6 @@ type Tenant struct {
 	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
 	RetryPolicy   RetryPolicy `json:"retry_policy"`
-	State         TenantState `json:"state"`
 
 	// StrictTypes Reject events whose type is not in the catalog
 	StrictTypes bool `json:"strict_types"`
@@ -4495,6 +4501,10 @@ type Tenant struct {
 
 // TenantCreated defines model for TenantCreated.
 type TenantCreated struct {
+	ID    string      `json:"id"`
+	Name  string      `json:"name"`
+	State TenantState `json:"state"`
+
 	// APIKey Only shown in this response
 	APIKey string `json:"api_key"`
 
@@ -4513,11 +4523,9 @@ type TenantCreated struct {
 
 	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
-	ID           string       `json:"id"`
 
 	// Metadata What you keep with the tenant
 	Metadata map[string]string `json:"metadata"`
-	Name     string            `json:"name"`
 
 	// RateLimit The tenant's own default of requests per second of new endpoints. Null: the platform's
 	RateLimit nullable.Nullable[int] `json:"rate_limit"`
@@ -4525,7 +4533,6 @@ type TenantCreated struct {
 	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
 	RetryPolicy   RetryPolicy `json:"retry_policy"`
-	State         TenantState `json:"state"`
 
 	// StrictTypes Reject events whose type is not in the catalog
 	StrictTypes bool `json:"strict_types"`
@@ -4625,14 +4632,13 @@ type TenantState string
 
 // TestAccepted defines model for TestAccepted.
 type TestAccepted struct {
-	CreatedAt Time `json:"created_at"`
+	// ID The event
+	ID        string `json:"id"`
+	CreatedAt Time   `json:"created_at"`
 
 	// Deliveries 1
 	Deliveries int    `json:"deliveries"`
 	DeliveryID string `json:"delivery_id"`
-
-	// ID The event
-	ID string `json:"id"`
 }
 
 // TestInput defines model for TestInput.
