@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -123,11 +124,7 @@ func (a *app) run(ctx context.Context) (code int) {
 	}
 	chosen, err := parser.Parse(args)
 	if err != nil {
-		text := strings.NewReplacer(`expected "<`, `missing "<`, "expected one of", "use one of").Replace(err.Error())
-		if !strings.HasSuffix(text, "?") {
-			text += "."
-		}
-		cli.Fprintf(a.stderr, "posthorn: %s Try `%s --help`.\n", text, understood(err))
+		cli.Fprintf(a.stderr, "posthorn: %s Try `%s --help`.\n", sentence(err), understood(err))
 		return exitUsage
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
@@ -144,6 +141,34 @@ func (a *app) run(ctx context.Context) (code int) {
 		return a.fail(err)
 	}
 	return exitOK
+}
+
+// wordings turn what kong says of a wrong command line into sentences.
+var wordings = []struct {
+	kong *regexp.Regexp
+	ours string
+}{
+	{regexp.MustCompile(`^(--[\w-]+)(?:=\S*)?: expected a valid \d+ bit u?int but got (".*?").*`), "$1 takes a whole number, not $2"},
+	{regexp.MustCompile(`^(--[\w-]+)(?:=\S*)?: expected duration but got (".*?").*`), "$1 takes a duration such as 30s or 24h, not $2"},
+	{regexp.MustCompile(`^(--[\w-]+)(?:=\S*)? must be one of (?:"",)?(.*) but got (".*?")$`), "$1 takes one of $2, not $3"},
+	{regexp.MustCompile(`^missing flags: `), "Missing: "},
+	{regexp.MustCompile(`^expected one of `), "Choose one of "},
+	{regexp.MustCompile(`^expected "<`), `Missing: "<`},
+	{regexp.MustCompile(`^unknown flag `), "There is no flag "},
+	{regexp.MustCompile(`^unexpected argument ([^ ,]+)`), `There is no command or argument "$1"`},
+	{regexp.MustCompile(`, did you mean (.*)\?$`), ". Did you mean $1?"},
+}
+
+// sentence says what is wrong with a command line.
+func sentence(err error) string {
+	text := err.Error()
+	for _, w := range wordings {
+		text = w.kong.ReplaceAllString(text, w.ours)
+	}
+	if !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
 }
 
 // understood is the part of a wrong command line that names a command.

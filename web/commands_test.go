@@ -296,6 +296,27 @@ func TestHelpSpeaksToPeople(t *testing.T) {
 	}
 }
 
+// What is wrong with a command line is said in sentences, and no word of a program's types is in them.
+func TestAWrongCommandLineIsSaidInSentences(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"events list --limit x":               `--limit takes a whole number, not "x".`,
+		"test ep_1 --wait soon":               `--wait takes a duration such as 30s or 24h, not "soon".`,
+		"deliveries list --status lost":       `--status takes one of "pending",`,
+		"tenant create":                       "Missing: --name=NAME.",
+		"emit":                                `Missing: "<type>`,
+		"endpoint list":                       `There is no command or argument "endpoint". Did you mean "endpoints"?`,
+		"events list --sideways":              "There is no flag --sideways.",
+		"emit order.completed @/nowhere/at":   "/nowhere/at does not exist.",
+		"endpoints create --body {\"url\":x}": "--body is not JSON: check line 1 at character 8.",
+	} {
+		r := command(t, []string{"POSTHORN_API_KEY=phk_x"}, strings.Fields(line)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("posthorn %s: exit code %d, %q, want %q", line, r.code, r.stderr, want)
+		}
+	}
+}
+
 func TestAServerThatIsAwayIsNamedAndWhy(t *testing.T) {
 	t.Parallel()
 	environ := []string{"POSTHORN_URL=http://127.0.0.1:1", "POSTHORN_API_KEY=phk_x"}

@@ -92,8 +92,9 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	cli.Fprintf(table, "TENANT\tSTATE\tCREATED\tNAME\n")
 	for _, t := range all {
-		cli.Fprintf(table, "%s\t%s\t%s\t%s\n", id.Tenant.Format(t.ID), t.State, t.CreatedAt.Format(time.DateOnly), t.Name)
+		cli.Fprintf(table, "%s\t%s\t%s\t%s\n", id.Tenant.Format(t.ID), t.State, t.CreatedAt.Local().Format("2006-01-02 MST"), t.Name)
 	}
 	return table.Flush()
 }

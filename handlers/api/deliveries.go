@@ -90,6 +90,7 @@ func encodeDelivery(d show.Delivery) Delivery {
 		EventID:       id.Event.Format(d.EventID),
 		EventType:     d.EventType,
 		EndpointID:    id.Endpoint.Format(d.Endpoint.ID),
+		EndpointName:  d.Endpoint.Name(),
 		Status:        DeliveryStatus(d.Status.String()),
 		Reason:        orNullText(d.Reason.String()),
 		AttemptCount:  d.Attempts,

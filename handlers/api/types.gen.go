@@ -2220,11 +2220,14 @@ type CatalogueDocument = json.RawMessage
 
 // Delivery defines model for Delivery.
 type Delivery struct {
-	ID           string                  `json:"id"`
-	EventType    string                  `json:"event_type"`
-	Status       DeliveryStatus          `json:"status"`
-	EventID      string                  `json:"event_id"`
-	EndpointID   string                  `json:"endpoint_id"`
+	ID         string         `json:"id"`
+	EventType  string         `json:"event_type"`
+	Status     DeliveryStatus `json:"status"`
+	EventID    string         `json:"event_id"`
+	EndpointID string         `json:"endpoint_id"`
+
+	// EndpointName What people call the endpoint: its description, or else its URL with query values masked
+	EndpointName string                  `json:"endpoint_name"`
 	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
 	AttemptCount int                     `json:"attempt_count"`
 	CreatedAt    Time                    `json:"created_at"`
@@ -2303,11 +2306,14 @@ type DeliveryWait struct {
 
 // DeliveryWithAttempts defines model for DeliveryWithAttempts.
 type DeliveryWithAttempts struct {
-	ID           string                  `json:"id"`
-	EventType    string                  `json:"event_type"`
-	Status       DeliveryStatus          `json:"status"`
-	EventID      string                  `json:"event_id"`
-	EndpointID   string                  `json:"endpoint_id"`
+	ID         string         `json:"id"`
+	EventType  string         `json:"event_type"`
+	Status     DeliveryStatus `json:"status"`
+	EventID    string         `json:"event_id"`
+	EndpointID string         `json:"endpoint_id"`
+
+	// EndpointName What people call the endpoint: its description, or else its URL with query values masked
+	EndpointName string                  `json:"endpoint_name"`
 	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
 	AttemptCount int                     `json:"attempt_count"`
 

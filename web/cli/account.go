@@ -80,7 +80,7 @@ func (e *Env) stored() (account, error) {
 		return a, nil
 	}
 	if err != nil {
-		return a, fail(ExitFailed, "%s can't be read: %v", path, err)
+		return a, fail(ExitFailed, "%s", fileText(err))
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, fail(ExitFailed, "%s is not what `posthorn login` wrote. Run it again.", path)
@@ -95,7 +95,7 @@ func (e *Env) store(a account) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fail(ExitFailed, "%v", err)
+		return "", fail(ExitFailed, "%s", fileText(err))
 	}
 	text, err := json.MarshalIndent(a, "", "  ") //nolint:gosec // G117: the file is for the key
 	if err != nil {
@@ -103,7 +103,7 @@ func (e *Env) store(a account) (string, error) {
 	}
 	draft, err := os.CreateTemp(filepath.Dir(path), ".client-*") // 0600 from the start
 	if err != nil {
-		return "", fail(ExitFailed, "%v", err)
+		return "", fail(ExitFailed, "%s", fileText(err))
 	}
 	defer func() { _ = os.Remove(draft.Name()) }()
 	_, err = draft.Write(append(text, '\n'))
@@ -111,7 +111,7 @@ func (e *Env) store(a account) (string, error) {
 		err = os.Rename(draft.Name(), path)
 	}
 	if err != nil {
-		return "", fail(ExitFailed, "%v", err)
+		return "", fail(ExitFailed, "%s", fileText(err))
 	}
 	return path, nil
 }
@@ -205,7 +205,7 @@ func (logoutCommand) Run(e *Env) error {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(ExitFailed, "%v", err)
+		return fail(ExitFailed, "%s", fileText(err))
 	}
 	e.printf("Forgotten. The key itself still works: revoke it if you lost it.\n")
 	return nil

@@ -136,12 +136,12 @@ func (c applyCommand) store(m apply.Made) error {
 	}
 	f, err := os.OpenFile(c.SecretsFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fail(ExitFailed, "%s can't be written: %v", c.SecretsFile, err)
+		return fail(ExitFailed, "%s", fileText(err))
 	}
 	enc := json.NewEncoder(f)
 	enc.SetEscapeHTML(false)
 	if err := errors.Join(enc.Encode(m), f.Close()); err != nil { //nolint:gosec // G117: the file is for secrets
-		return fail(ExitFailed, "%s can't be written: %v", c.SecretsFile, err)
+		return fail(ExitFailed, "%s", fileText(err))
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (c exportCommand) Run(ctx context.Context, e *Env) error {
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return fail(ExitFailed, "%v", err)
+		return fail(ExitFailed, "%s", fileText(err))
 	}
 	if len(out.Variables) > 0 {
 		e.notef("%s. Set each variable before you apply the file elsewhere, or keep what a server has with --keep-secrets:\n  %s\n",

@@ -49,7 +49,7 @@ func (e *Env) write(name string, text []byte) error {
 		return e.file(text)
 	}
 	if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // G306: nothing in it is secret
-		return fail(ExitFailed, "%v", err)
+		return fail(ExitFailed, "%s", fileText(err))
 	}
 	return nil
 }

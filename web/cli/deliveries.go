@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"time"
 
 	"posthorn/client"
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
 )
 
 type deliveryCommands struct {
@@ -51,13 +54,24 @@ func (c deliveryList) print(ctx context.Context, e *Env, sdk *client.Client, par
 var deliveryColumns = listing[client.Delivery]{
 	head: []string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "ATTEMPTS", "LAST RESPONSE", "CREATED"},
 	row: func(d client.Delivery) []string {
-		return []string{d.ID, word(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
+		return []string{d.ID, statusOf(d), d.EventType, endpointOf(d), strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
 	},
 }
 
+// statusOf is the status of a delivery as the pages call it: what somebody has to end is on hold.
+func statusOf(d client.Delivery) string {
+	if w, err := d.Wait.Get(); err == nil && condition.Reason(w.Reason).Holds() {
+		return word(delivery.OnHold)
+	}
+	return word(d.Status)
+}
+
+// endpointOf is what the endpoint of a delivery is called. A server of an earlier version tells only its id.
+func endpointOf(d client.Delivery) string { return cmp.Or(oneLine(d.EndpointName, 40), d.EndpointID) }
+
 type deliveryListCommand struct {
 	deliveryList
-	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,dead_letter,canceled,all_failed" default:""`
+	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,on_hold,delivered,failed,dead_letter,canceled,all_failed" default:""`
 	WaitsFor string `placeholder:"REASON" help:"Only deliveries that wait for this reason, such as breaker or rate_limit."`
 	Archived bool   `help:"Only archived deliveries."`
 }
@@ -107,8 +121,8 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 }
 
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
-	e.pairs("Delivery", d.ID, "Status", word(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
-		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Finished", optional(d.SettledAt),
+	e.pairs("Delivery", d.ID, "Status", statusOf(client.Delivery{Status: d.Status, Wait: d.Wait}), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
+		"Endpoint", d.EndpointID, "Name", oneLine(d.EndpointName, 200), "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Finished", optional(d.SettledAt),
 		"Archived", optional(d.ArchivedAt), "Dead letter", deadLetter(d.DeadLetter), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
@@ -239,7 +253,7 @@ func (c testCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error 
 			if err := c.show(e, d, func() { e.delivery(d) }); err != nil || d.Status == client.DeliveryStatusDelivered {
 				return err
 			}
-			return fail(ExitFailed, "The endpoint did not take it.")
+			return fail(ExitFailed, "The endpoint did not accept it.")
 		}
 		if !sleep(waiting, 200*time.Millisecond) {
 			return fail(ExitUnavailable, "%s was not sent within %s. It waits for %s `posthorn deliveries get %s` shows it later.", d.ID, c.Wait, waitOf(d.Wait), d.ID)

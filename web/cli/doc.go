@@ -11,10 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -119,6 +117,7 @@ func Explain(err error) (line string, code int, ok bool) {
 // forShell replaces messages for programs by messages for a person at a shell.
 var forShell = map[string]string{
 	"tenant_required": "A platform key acts in one tenant: name it with --tenant TEN, or in POSTHORN_TENANT.",
+	"not_found":       "There is no such object in this tenant. Check the id, and whose key you use: ids of other tenants are not found.",
 }
 
 // unreachable says that a server could not be reached, and why. It is empty for any other error.
@@ -132,21 +131,6 @@ func unreachable(err error) string {
 		server = u.Scheme + "://" + u.Host
 	}
 	return fmt.Sprintf("The server %s can't be reached: %s. Check that it runs, and the address in POSTHORN_URL or `posthorn login`.", server, cause(request))
-}
-
-// cause is why a request got no response, for a person.
-func cause(request *url.Error) string {
-	var name *net.DNSError
-	var call *os.SyscallError
-	switch {
-	case errors.As(request.Err, &name) && name.IsNotFound:
-		return "there is no host of this name"
-	case errors.As(request.Err, &call):
-		return call.Err.Error()
-	case request.Timeout():
-		return "it did not respond in time"
-	}
-	return request.Err.Error()
 }
 
 func exitCode(status int) int {

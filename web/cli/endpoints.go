@@ -210,7 +210,7 @@ func (s settings) fields(ctx context.Context, e *Env) (map[string]any, error) {
 			return nil, err
 		}
 		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fail(ExitUsage, "--body is not a JSON object: %v", err)
+			return nil, fail(ExitUsage, "--body %s", jsonText(text, err))
 		}
 	}
 	flags := reflect.ValueOf(s.Rows[0]).Elem()
@@ -323,7 +323,8 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if err != nil {
 		return err
 	}
-	return of(sdk.CreateEndpoint(ctx, body)).print(c.shared, e, func(made client.EndpointCreated) {
+	made, err := sdk.CreateEndpoint(ctx, body)
+	return of(made, withFlags(err)).print(c.shared, e, func(made client.EndpointCreated) {
 		e.pairs("Endpoint", made.ID, "URL", made.URL, "Status", string(made.Status), "Secret", made.Secret, "Public key", optional(made.PublicKey))
 		next := "The verification is being sent; `posthorn endpoints get %s` shows how it went."
 		if c.Later {
@@ -359,7 +360,8 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	if err != nil {
 		return err
 	}
-	return of(sdk.UpdateEndpoint(ctx, c.ID, body)).print(c.shared, e, e.endpoint)
+	changed, err := sdk.UpdateEndpoint(ctx, c.ID, body)
+	return of(changed, withFlags(err)).print(c.shared, e, e.endpoint)
 }
 
 type endpointDeleteCommand struct{ one }

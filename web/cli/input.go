@@ -64,7 +64,7 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		return nil, fail(ExitUsage, "%v", err)
+		return nil, fail(ExitUsage, "%s", fileText(err))
 	case len(text) > maxFile:
 		return nil, fail(ExitUsage, "%s has more than %d MiB.", path, maxFile>>20)
 	}

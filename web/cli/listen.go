@@ -358,7 +358,7 @@ func (f *forwarder) print(o outcome, good bool) {
 	if good {
 		colour = green
 	}
-	f.env.printf("%s  %3d  %s  %-24s  %s  %s  %s\n", f.env.Now().Local().Format(time.TimeOnly), o.Number, o.EventID, o.Type,
+	f.env.printf("%s  %3d  %s  %-24s  %s  %s  %s\n", f.env.clock(), o.Number, o.EventID, o.Type,
 		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)),
 		f.env.paint(dim, oneLine(o.Response, 80)))
 }

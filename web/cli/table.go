@@ -67,6 +67,7 @@ const (
 	red    = "31"
 	green  = "32"
 	yellow = "33"
+	cyan   = "36"
 )
 
 // painted is a text that can have the colors of paint, and no other control characters.
@@ -128,14 +129,19 @@ func colourOf(cell string) string {
 		return green
 	case "failed", "dead letter", "disabled", "failing":
 		return red
-	case "retrying", "held", "paused", "unverified", "asked to wait", "paused by operator", "suspended", "waiting for worker":
+	case "retrying", "on hold", "degraded", "unverified", "asked to wait", "paused by operator", "suspended", "waiting for worker":
 		return yellow
+	case "pending":
+		return cyan
 	}
 	return plain
 }
 
 // word is a state as people read it: the token, with spaces.
 func word[S ~string](state S) string { return strings.ReplaceAll(string(state), "_", " ") }
+
+// clock is the time of day, with this machine's zone.
+func (e *Env) clock() string { return e.Now().Local().Format("15:04:05 MST") }
 
 // local is a time in this machine's zone, which it names.
 func local(at time.Time) string {

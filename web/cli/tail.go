@@ -60,8 +60,7 @@ func (c deliveryTailCommand) look(ctx context.Context, sdk *client.Client, since
 
 func (c deliveryTailCommand) line(e *Env, d client.Delivery) error {
 	return c.show(e, d, func() {
-		status := fmt.Sprintf("%-9s", d.Status)
-		e.printf("%s  %s  %s  %s  %s  %s\n", e.Now().Local().Format(time.TimeOnly), e.paint(colourOf(string(d.Status)), status), d.ID,
-			d.EventType, d.EndpointID, lastOf(d))
+		status := statusOf(d)
+		e.printf("%s  %s  %s  %-24s  %s  %s\n", e.clock(), e.paint(colourOf(status), fmt.Sprintf("%-9s", status)), d.ID, d.EventType, endpointOf(d), lastOf(d))
 	})
 }
