@@ -293,6 +293,7 @@ const (
 	EndpointConditionFilterAskedToWait      EndpointConditionFilter = "asked_to_wait"
 	EndpointConditionFilterDegraded         EndpointConditionFilter = "degraded"
 	EndpointConditionFilterDisabled         EndpointConditionFilter = "disabled"
+	EndpointConditionFilterDisconnected     EndpointConditionFilter = "disconnected"
 	EndpointConditionFilterFailing          EndpointConditionFilter = "failing"
 	EndpointConditionFilterPaused           EndpointConditionFilter = "paused"
 	EndpointConditionFilterPausedByOperator EndpointConditionFilter = "paused_by_operator"
@@ -311,6 +312,8 @@ func (e EndpointConditionFilter) Valid() bool {
 	case EndpointConditionFilterDegraded:
 		return true
 	case EndpointConditionFilterDisabled:
+		return true
+	case EndpointConditionFilterDisconnected:
 		return true
 	case EndpointConditionFilterFailing:
 		return true
@@ -358,6 +361,7 @@ const (
 	EndpointStateActive           EndpointState = "active"
 	EndpointStateAskedToWait      EndpointState = "asked_to_wait"
 	EndpointStateDisabled         EndpointState = "disabled"
+	EndpointStateDisconnected     EndpointState = "disconnected"
 	EndpointStateFailing          EndpointState = "failing"
 	EndpointStatePaused           EndpointState = "paused"
 	EndpointStatePausedByOperator EndpointState = "paused_by_operator"
@@ -374,6 +378,8 @@ func (e EndpointState) Valid() bool {
 	case EndpointStateAskedToWait:
 		return true
 	case EndpointStateDisabled:
+		return true
+	case EndpointStateDisconnected:
 		return true
 	case EndpointStateFailing:
 		return true
@@ -1900,7 +1906,7 @@ type Accepted struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
 
-	// Deliveries Number of deliveries that were created
+	// Deliveries Number of deliveries that were created, without those to listeners
 	Deliveries int `json:"deliveries"`
 
 	// Warnings Mismatches with the type's schema if its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
@@ -4924,6 +4930,9 @@ type ListEndpointsParams struct {
 
 	// Condition Only endpoints in this condition. A degraded endpoint is active too. A page can be short or empty before the end of the list.
 	Condition *EndpointConditionFilter `form:"condition,omitempty" json:"condition,omitempty"`
+
+	// Kind Only endpoints of this kind. Listeners are listed with `listen` alone.
+	Kind *EndpointKind `form:"kind,omitempty" json:"kind,omitempty"`
 }
 
 // ListEndpointsParamsOrder defines parameters for ListEndpoints.
@@ -5342,7 +5351,7 @@ func (c *Client) ExportCatalogue(ctx context.Context, params ExportCataloguePara
 
 // ListDeliveries: list deliveries.
 //
-// Newest first, unless `order` says otherwise. Archived deliveries are left out unless `archived` is set.
+// Newest first, unless `order` says otherwise. Archived deliveries are left out unless `archived` is set, and those to listeners unless `endpoint` is one.
 //
 // GET /deliveries, scope webhooks:read
 func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams) (DeliveryPage, error) {
@@ -5460,6 +5469,7 @@ func (c *Client) ListEndpoints(ctx context.Context, params ListEndpointsParams) 
 	r.setQuery("order", params.Order)
 	r.setQuery("status", params.Status)
 	r.setQuery("condition", params.Condition)
+	r.setQuery("kind", params.Kind)
 	return result[EndpointPage](ctx, c, r)
 }
 
@@ -6015,8 +6025,8 @@ func (c *Client) GetKey(ctx context.Context, keyID KeyID) (Key, error) {
 // An endpoint of the kind `listen`. Events are routed to it as to any other, and its deliveries wait, shown as `held`,
 // until a program reads them from its stream. It is active immediately, and each delivery has a single attempt: send one
 // again with `POST /deliveries/{delivery_id}/replay`. `DELETE /endpoints/{endpoint_id}` ends it. A listener without a
-// connected program ends after a day. Its waiting deliveries are then canceled with the reason `endpoint_deleted`. A
-// tenant has at most 20.
+// connected program is `disconnected` after a minute. It gets no new deliveries after ten minutes, until the program connects again. It ends
+// after a day. Its waiting deliveries are then canceled with the reason `endpoint_deleted`. A tenant has at most 20.
 //
 // POST /listeners, scope webhooks:write
 func (c *Client) CreateListener(ctx context.Context, body ListenerInput) (EndpointCreated, error) {

@@ -10,6 +10,7 @@ import (
 
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -36,7 +37,8 @@ const (
 	ByCode     Filter = "code" // of an error
 	ByWait     Filter = "wait"
 	ByState    Filter = "condition"
-	BySearch   Filter = "q" // any text
+	ByKind     Filter = "kind" // of an endpoint
+	BySearch   Filter = "q"    // any text
 )
 
 // maxSearch bounds a text that is searched for.
@@ -248,6 +250,9 @@ var filters = map[Filter]func(r *pageReader, value string){
 	},
 	ByState: func(r *pageReader, value string) {
 		r.page.Condition = oneOf(r, "condition", condition.State(value), condition.Shown())
+	},
+	ByKind: func(r *pageReader, value string) {
+		r.page.Kind = oneOf(r, "kind", endpoint.Kind(value), endpoint.ListedKinds())
 	},
 	ByAction: func(r *pageReader, value string) {
 		r.page.Action = value

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"posthorn/domain/condition"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -70,6 +71,7 @@ type Page struct {
 	Status    string
 	Wait      condition.Reason // why a delivery waits
 	Condition condition.State  // of an endpoint
+	Kind      endpoint.Kind    // of an endpoint
 	Action    string
 	Code      string
 	Archived  bool

@@ -58,10 +58,11 @@ SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at
 SELECT ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR SHARE;
 
 -- name: ListEndpoints :many
--- In either direction, beyond a row.
+-- In either direction, beyond a row. Of no kind: all but listeners; of *: all.
 SELECT * FROM endpoints
 WHERE tenant_id = @tenant_id AND CASE WHEN @newest::boolean THEN id < @after ELSE id > @after END
 	AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
+	AND CASE @kind::text WHEN '' THEN kind <> 'listen' WHEN '*' THEN true ELSE kind = @kind END
 ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: SetEndpointStatus :one

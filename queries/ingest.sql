@@ -9,7 +9,7 @@ SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.set
 SELECT id, routing_version FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
 -- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version
 FROM endpoints
 WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id;

@@ -25,7 +25,7 @@ DELETE FROM handed_out WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_
 -- name: PeekListener :one
 -- A stream runs it several times a second, and usually nothing else: no write, no lock. Deliveries that operators have
 -- paused are not leased.
-SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
+SELECT l.stream, (l.contact_at < now() - interval '20 seconds')::boolean AS silent,
 	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
 		SELECT 1 FROM queue q
 		WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id AND q.seq > n.drop_below
@@ -37,7 +37,7 @@ WHERE l.tenant_id = @tenant_id AND l.endpoint_id = @endpoint_id;
 
 -- name: TouchListener :exec
 UPDATE listeners SET contact_at = now()
-WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - interval '1 minute';
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - interval '20 seconds';
 
 -- name: LockListener :one
 -- No row: another stream has taken over. Only the transaction that holds this row leases.
@@ -85,6 +85,18 @@ DELETE FROM handed_out WHERE tenant_id = @tenant_id AND delivery_id = @delivery_
 
 -- name: ForgetListener :exec
 DELETE FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: SetListening :one
+-- A listener whose program went away is paused, and drops events, until the program connects again.
+UPDATE endpoints SET status = @status, status_reason = @status_reason, when_held = @when_held, status_at = now(), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
+RETURNING *;
+
+-- name: SilentListeners :many
+-- Listeners that still get deliveries, and had no contact for a time.
+SELECT l.tenant_id, l.endpoint_id FROM listeners l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+WHERE l.contact_at < now() - make_interval(secs => @seconds) AND e.status = 'active' AND e.deleted_at IS NULL
+ORDER BY l.contact_at LIMIT sqlc.arg('limit');
 
 -- name: AbandonedListeners :many
 SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_interval(secs => @seconds) ORDER BY contact_at LIMIT sqlc.arg('limit');

@@ -140,7 +140,7 @@ func TestListenForwardsSignedDeliveriesAndReplaysThem(t *testing.T) {
 	if code := end(); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if text := d.ok(nil, "endpoints list"); strings.Contains(text, local.URL) {
+	if text := d.ok(nil, "endpoints list --kind listen"); strings.Contains(text, local.URL) {
 		t.Errorf("the listener is left behind: %s", text)
 	}
 	mu.Lock()

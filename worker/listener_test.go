@@ -9,9 +9,11 @@ import (
 	"posthorn/db/listen"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // listener creates a listener with a receiver's address, which must never get a request.
@@ -107,6 +109,59 @@ func TestAListenerThatIsAbandonedForADayEndsAndWhatWaitsIsCanceled(t *testing.T)
 	}
 	if n := h.count("SELECT count(*) FROM audit_log WHERE action = 'endpoint.delete' AND object_id = $1 AND actor_kind = 'system'", id.Endpoint.Format(gone)); n != 1 {
 		t.Errorf("%d lines in the audit log", n)
+	}
+	h.balanced()
+}
+
+// A laptop that is closed costs nothing: its listener says so after a minute, gets nothing new after ten, and goes on
+// where it was when the program comes back.
+func TestAListenerThatWentAwayIsDisconnectedAndComesBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	away, there := h.listener(tenant, ""), h.listener(tenant, "")
+	state := func() (s show.Endpoint) {
+		t.Helper()
+		if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) (err error) {
+			s, err = endpoints.Read(t.Context(), q, h.ring, tenant, away)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	silent := func(since string) {
+		t.Helper()
+		h.exec("UPDATE listeners SET contact_at = now() - $2::interval WHERE endpoint_id = $1", away, since)
+		if err := listen.Disconnect(t.Context(), h.db, endpoint.ListenerLeft, 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := state().Condition; got.State != condition.Active {
+		t.Errorf("a new listener is %s", got.State)
+	}
+	silent("2 minutes")
+	h.emit(tenant, item("order.completed", "", 1))
+	if got := state().Condition; got.State != condition.Disconnected || got.Drops || h.waiting(away) != 1 {
+		t.Errorf("after two minutes it is %s, drops: %t, and %d wait", got.State, got.Drops, h.waiting(away))
+	}
+	silent("11 minutes")
+	h.emit(tenant, item("order.completed", "", 2))
+	if got := state().Condition; got.State != condition.Disconnected || !got.Drops || h.waiting(away) != 1 || h.waiting(there) != 2 {
+		t.Errorf("after eleven minutes it is %s, drops: %t; %d wait for it, %d for the other", got.State, got.Drops, h.waiting(away), h.waiting(there))
+	}
+	stream, err := listen.BeginListening(t.Context(), h.db, tenant, away, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.emit(tenant, item("order.completed", "", 3))
+	if given, err := listen.Lease(t.Context(), h.db, h.ring, tenant, away, stream); err != nil || len(given) != 2 || state().Condition.State != condition.Active {
+		t.Errorf("after it came back it is %s and gets %d, want what waited and what is new: %v", state().Condition.State, len(given), err)
+	}
+	// A stream that went on in a server that had stood still is not forgotten either.
+	silent("11 minutes")
+	if _, err := listen.Lease(t.Context(), h.db, h.ring, tenant, away, stream); err != nil || state().Condition.State != condition.Active {
+		t.Errorf("a stream that went on: %s, %v", state().Condition.State, err)
 	}
 	h.balanced()
 }

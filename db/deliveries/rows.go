@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -206,7 +207,8 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 // takes checks on the whole row the conditions that a scan of another table could not check.
 func (l *ListOptions) takes(d show.Delivery) bool {
 	switch {
-	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType),
+	case l.Endpoint.IsZero() && l.Event.IsZero() && l.Job.IsZero() && d.Endpoint.Kind == endpoint.Listen,
+		l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType),
 		!l.Event.IsZero() && d.EventID != l.Event,
 		l.Wait != "" && d.Wait.Reason != l.Wait,
 		!l.Job.IsZero() && (!l.Endpoint.IsZero() && d.Endpoint.ID != l.Endpoint || d.Archived() != l.Archived):

@@ -204,7 +204,7 @@ func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer, mar
 			}
 			continue
 		}
-		it.result.ID, it.result.Deliveries = it.ID, len(it.Deliveries)
+		it.result.ID, it.result.Deliveries = it.ID, it.Counted()
 		if len(it.Deliveries) == 0 {
 			continue
 		}

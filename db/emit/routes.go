@@ -41,6 +41,7 @@ type tenantRoutes struct {
 type endpointRoute struct {
 	id       id.UUID
 	ordering string
+	listens  bool
 	routing.Route
 }
 
@@ -155,7 +156,7 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		if e.PayloadVersion != nil {
 			rule.Version = *e.PayloadVersion
 		}
-		route := endpointRoute{id: e.ID, ordering: e.Ordering}
+		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen)}
 		if same := known[e.ID]; same != nil {
 			route.Route = same.Follow(rule)
 		} else {
@@ -261,7 +262,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 	if ctx.Err() != nil {
 		return errEnded(ctx)
 	}
-	it.version, it.Deliveries = t.version, nil
+	it.version, it.Deliveries, it.Aside = t.version, nil, 0
 	if t.suspended {
 		return errSuspended
 	}
@@ -295,6 +296,9 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 				EndpointID: e.id,
 				OrderKey:   e.orderKey(it),
 			})
+			if e.listens {
+				it.Aside++
+			}
 		}
 	}
 	if it.only != nil {

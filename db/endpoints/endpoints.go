@@ -209,11 +209,21 @@ func verificationOf(v sql.Verification) *show.Verification {
 // ListOptions asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the start of the
 // list.
 type ListOptions struct {
-	Status    string // empty: all
+	Status    string        // empty: all
+	Kind      endpoint.Kind // empty: all but listeners, which come and go
 	Ascending bool
 	After     id.UUID
 	Limit     int
 }
+
+// HasListeners reports whether programs of a tenant's developers listen, or did within a day.
+func HasListeners(ctx context.Context, q *sql.Queries, tenant id.UUID) (bool, error) {
+	n, err := q.CountListeners(ctx, tenant)
+	return n > 0, err
+}
+
+// EveryKind lists listeners beside the other endpoints.
+const EveryKind endpoint.Kind = "*"
 
 // List returns a page of a tenant's endpoints. Without keys, their settings lack what is sealed.
 func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, l ListOptions) ([]show.Endpoint, error) {
@@ -225,6 +235,7 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 		Newest:   !l.Ascending,
 		After:    l.After,
 		Status:   l.Status,
+		Kind:     string(l.Kind),
 		Limit:    int32(l.Limit),
 	})
 	if err != nil {

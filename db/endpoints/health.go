@@ -75,6 +75,7 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.
 		f := facts[l.ID]
 		f.Asked, f.Unserved = asked(l.AskedAt, l.NotBefore, l.LookAt), unserved(l)
 		f.Scope, f.ScopeSince, f.Verifying = pause.Scope(l.Scope), db.NotEpoch(l.Since), l.Verifying
+		f.HeardAt = db.NotEpoch(l.HeardAt)
 	}
 	now := time.Now()
 	days, err := ledger.EndpointDays(ctx, q, &tenant, ids, now)

@@ -68,6 +68,8 @@ func waitingLanes(
 			Asked:      asked(l.AskedAt, l.NotBefore, l.LookAt),
 			Unserved:   unserved(l),
 			Verifying:  l.Verifying,
+			Listens:    l.Kind == string(endpoint.Listen),
+			HeardAt:    db.NotEpoch(l.HeardAt),
 			Record:     recorded(days[l.ID], Counters(h), l.StatusAt, db.OrZero(h.ClosedAt), l.Now),
 			Last:       last(h),
 			Scope:      pause.Scope(l.Scope),

@@ -96,6 +96,26 @@ func (ed Editor) SetState(
 	return e, change, changed, ed.audit(ctx, q, tenant, endpointID, action, details)
 }
 
+// SetListening makes a listener that gets no new deliveries, since its program is away, or one that gets them. The
+// caller has locked the tenant.
+func SetListening(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, connected bool) error {
+	set := sql.SetListeningParams{
+		Status:       string(endpoint.Paused),
+		StatusReason: endpoint.Disconnected,
+		WhenHeld:     endpoint.Drop,
+		TenantID:     tenant,
+		ID:           endpointID,
+	}
+	if connected {
+		set.Status, set.StatusReason, set.WhenHeld = string(endpoint.Active), "", endpoint.Hold
+	}
+	row, err := q.SetListening(ctx, set)
+	if err != nil {
+		return err
+	}
+	return reroute(ctx, q, row, false)
+}
+
 // Verify requests a verification of an endpoint in any state. It changes no state itself.
 func (ed Editor) Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (*show.Verification, error) {
 	v, err := RequestVerification(ctx, q, tenant, endpointID)

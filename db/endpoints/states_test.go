@@ -28,14 +28,18 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 const everyLane = `
 WITH combos AS (
 	SELECT row_number() OVER () AS n, * FROM unnest($1::uuid[]) AS tenant(tenant), unnest(ARRAY['active', 'unverified', 'paused', 'disabled']) AS status(status),
-		unnest(ARRAY['http', 'listen']) AS kind(kind), unnest(ARRAY['http://one.example/', 'http://Paused.example:8443/x']) AS url(url),
+		unnest(ARRAY['http', 'listen', 'silent', 'left']) AS kind(kind), unnest(ARRAY['http://one.example/', 'http://Paused.example:8443/x']) AS url(url),
 		unnest(ARRAY['none', 'closed', 'open', 'counted', 'torn']) AS breaker(breaker), unnest(ARRAY['none', 'live', 'dead']) AS owner(owner),
 		unnest(ARRAY[0, 1, 2]) AS limited(limited), unnest(ARRAY[NULL, 5]) AS rate(rate), unnest(ARRAY[NULL, -1, 1]) AS pause(pause)
 ), keyed AS (
 	SELECT *, (left(posthorn.first_id(now())::text, 24) || lpad(to_hex(n), 12, '0'))::uuid AS id FROM combos
 ), e AS (
-	INSERT INTO endpoints (tenant_id, id, kind, url, event_types, status, status_at, rate_limit, created_at)
-	SELECT tenant, id, kind, url, '{*}', status, now() - interval '1 hour', rate, now() FROM keyed
+	INSERT INTO endpoints (tenant_id, id, kind, url, event_types, status, status_reason, status_at, rate_limit, created_at)
+	SELECT tenant, id, CASE kind WHEN 'http' THEN kind ELSE 'listen' END, url, '{*}', status, CASE kind WHEN 'left' THEN 'disconnected' ELSE '' END,
+		now() - interval '1 hour', rate, now() FROM keyed
+), i AS (
+	INSERT INTO listeners (tenant_id, endpoint_id, contact_at)
+	SELECT tenant, id, now() - CASE kind WHEN 'listen' THEN interval '10 seconds' ELSE interval '2 minutes' END FROM keyed WHERE kind IN ('listen', 'silent')
 ), h AS (
 	INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures, last_failure_at)
 	SELECT tenant, id, (breaker IN ('open', 'torn'))::int, CASE WHEN breaker IN ('open', 'torn') THEN now() END, CASE WHEN breaker = 'open' THEN now() + interval '1 hour' END,

@@ -3,7 +3,6 @@ package endpoints
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"posthorn/db"
@@ -109,8 +108,7 @@ func ReadTenantHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, now t
 
 // newest reads a tenant's endpoints with their health, without listeners.
 func newest(ctx context.Context, q *sql.Queries, tenant id.UUID) ([]show.Endpoint, error) {
-	list, err := List(ctx, q, nil, tenant, ListOptions{Limit: summarized})
-	return slices.DeleteFunc(list, func(e show.Endpoint) bool { return e.Settings.Kind == endpoint.Listen }), err
+	return List(ctx, q, nil, tenant, ListOptions{Limit: summarized})
 }
 
 // endpointFacts are the facts of endpoints that their attempts don't tell.

@@ -52,6 +52,9 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 		case listener.Stream != stream:
 			return ErrListenedElsewhere
 		case listener.Silent:
+			if err := welcomeBack(ctx, q, tenant, endpointID); err != nil {
+				return err
+			}
 			if err := q.TouchListener(ctx, tenant, endpointID); err != nil {
 				return err
 			}

@@ -46,12 +46,33 @@ func Create(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant id.
 // delivery that the client has; later ones are sent again. A client that has none sends 0.
 func BeginListening(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, seen int64) (stream int64, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		if err := welcomeBack(ctx, q, tenant, endpointID); err != nil {
+			return err
+		}
 		if stream, err = q.BeginStream(ctx, tenant, endpointID); err != nil {
 			return err
 		}
 		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: endpointID, Seen: seen})
 	})
 	return stream, err
+}
+
+// welcomeBack lets a listener that was disconnected get deliveries again.
+func welcomeBack(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	left := func(e sql.Endpoint) bool {
+		return e.Status == string(endpoint.Paused) && e.StatusReason == endpoint.Disconnected
+	}
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
+	if err != nil || !left(e) {
+		return err
+	}
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return err
+	}
+	if e, err = q.LockEndpoint(ctx, tenant, endpointID); err != nil || !left(e) {
+		return err
+	}
+	return endpoints.SetListening(ctx, q, tenant, endpointID, true)
 }
 
 // Answer is the result that a listener's program reports for a delivery.
@@ -164,6 +185,27 @@ func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e s
 	return e, err
 }
 
+// Disconnect stops new deliveries to listeners that had no contact for a time, at most `most` of them. What waits in
+// their lanes stays, and is sent when the program connects again.
+func Disconnect(ctx context.Context, d *db.DB, silent time.Duration, most int32) error {
+	var left []sql.SilentListenersRow
+	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
+		left, err = q.SilentListeners(ctx, silent.Seconds(), most)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, l := range left {
+		err := whileAway(ctx, d, l.TenantID, l.EndpointID, silent, func(q *sql.Queries) error {
+			return endpoints.SetListening(ctx, q, l.TenantID, l.EndpointID, false)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // EndAbandoned deletes listeners that had no contact for a time, at most `most` of them, and returns how many. The
 // sweep of deleted endpoints cancels the rows in their lanes.
 func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
@@ -175,17 +217,7 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 		return 0, err
 	}
 	for _, l := range gone {
-		err := d.Tenant(ctx, l.TenantID, func(q *sql.Queries) error {
-			if _, err := q.LockTenant(ctx, l.TenantID); err != nil { // first, in the order of every deletion
-				return err
-			}
-			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{
-				TenantID:   l.TenantID,
-				EndpointID: l.EndpointID,
-				Seconds:    silent.Seconds(),
-			}); err != nil {
-				return err
-			}
+		err := whileAway(ctx, d, l.TenantID, l.EndpointID, silent, func(q *sql.Queries) error {
 			if _, err := endpoints.Remove(ctx, q, l.TenantID, l.EndpointID); err != nil {
 				return err
 			}
@@ -197,9 +229,30 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 				Reason: "nobody has listened for a day",
 			})
 		})
-		if err != nil && !db.IsNotFound(err) {
+		if err != nil {
 			return 0, err
 		}
 	}
 	return len(gone), nil
+}
+
+// whileAway changes a listener in a transaction of its tenant, unless its program came back or it was deleted.
+func whileAway(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, silent time.Duration, change func(*sql.Queries) error) error {
+	err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		if _, err := q.LockTenant(ctx, tenant); err != nil { // first, in the order of every deletion
+			return err
+		}
+		if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{
+			TenantID:   tenant,
+			EndpointID: endpointID,
+			Seconds:    silent.Seconds(),
+		}); err != nil {
+			return err
+		}
+		return change(q)
+	})
+	if db.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -29,10 +29,14 @@ const StrictKey = "*"
 type NewEvent struct {
 	sql.Event
 	Deliveries     []NewDelivery
+	Aside          int    // of them: to listeners of developers, which no response counts
 	IdempotencyKey string // empty: none
 	BodyHash       [32]byte
 	WholeHash      [32]byte // the hash that earlier versions stored for the same body
 }
+
+// Counted is how many deliveries the response to the producer names.
+func (e *NewEvent) Counted() int { return len(e.Deliveries) - e.Aside }
 
 // NewDelivery is one endpoint that an event goes to.
 type NewDelivery struct {
@@ -158,7 +162,7 @@ func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]b
 		p.Keys = append(p.Keys, e.IdempotencyKey)
 		p.Hashes = append(p.Hashes, e.BodyHash[:])
 		p.Events = append(p.Events, e.ID)
-		p.Deliveries = append(p.Deliveries, int32(len(e.Deliveries)))
+		p.Deliveries = append(p.Deliveries, int32(e.Counted()))
 	}
 	return p, map[id.UUID]bool{}
 }

@@ -209,7 +209,8 @@ const ListEndpoints = `-- name: ListEndpoints :many
 SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints
 WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN id < $3 ELSE id > $3 END
 	AND deleted_at IS NULL AND ($4::text = '' OR status = $4)
-ORDER BY CASE WHEN $2 THEN id END DESC, id LIMIT $5
+	AND CASE $5::text WHEN '' THEN kind <> 'listen' WHEN '*' THEN true ELSE kind = $5 END
+ORDER BY CASE WHEN $2 THEN id END DESC, id LIMIT $6
 `
 
 type ListEndpointsParams struct {
@@ -217,16 +218,18 @@ type ListEndpointsParams struct {
 	Newest   bool
 	After    id.UUID
 	Status   string
+	Kind     string
 	Limit    int32
 }
 
-// In either direction, beyond a row.
+// In either direction, beyond a row. Of no kind: all but listeners; of *: all.
 func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([]Endpoint, error) {
 	rows, err := q.db.Query(ctx, ListEndpoints,
 		arg.TenantID,
 		arg.Newest,
 		arg.After,
 		arg.Status,
+		arg.Kind,
 		arg.Limit,
 	)
 	if err != nil {

@@ -342,7 +342,7 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) ([]Ins
 }
 
 const RoutingEndpoints = `-- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version
 FROM endpoints
 WHERE tenant_id = ANY($1::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id
@@ -351,6 +351,7 @@ ORDER BY tenant_id, id
 type RoutingEndpointsRow struct {
 	TenantID       id.UUID
 	ID             id.UUID
+	Kind           string
 	EventTypes     []string
 	Filter         *string
 	Channels       []string
@@ -372,6 +373,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 		if err := rows.Scan(
 			&i.TenantID,
 			&i.ID,
+			&i.Kind,
 			&i.EventTypes,
 			&i.Filter,
 			&i.Channels,

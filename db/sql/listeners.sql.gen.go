@@ -399,7 +399,7 @@ func (q *Queries) NextToLease(ctx context.Context, arg NextToLeaseParams) ([]Nex
 }
 
 const PeekListener = `-- name: PeekListener :one
-SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
+SELECT l.stream, (l.contact_at < now() - interval '20 seconds')::boolean AS silent,
 	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
 		SELECT 1 FROM queue q
 		WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2 AND q.seq > n.drop_below
@@ -425,6 +425,78 @@ func (q *Queries) PeekListener(ctx context.Context, tenantID id.UUID, endpointID
 	return i, err
 }
 
+const SetListening = `-- name: SetListening :one
+UPDATE endpoints SET status = $1, status_reason = $2, when_held = $3, status_at = now(), updated_at = now()
+WHERE tenant_id = $4 AND id = $5 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+`
+
+type SetListeningParams struct {
+	Status       string
+	StatusReason string
+	WhenHeld     string
+	TenantID     id.UUID
+	ID           id.UUID
+}
+
+// A listener whose program went away is paused, and drops events, until the program connects again.
+func (q *Queries) SetListening(ctx context.Context, arg SetListeningParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, SetListening,
+		arg.Status,
+		arg.StatusReason,
+		arg.WhenHeld,
+		arg.TenantID,
+		arg.ID,
+	)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+	)
+	return i, err
+}
+
 const SetSent = `-- name: SetSent :exec
 UPDATE listeners SET sent = $1, contact_at = now() WHERE tenant_id = $2 AND endpoint_id = $3
 `
@@ -438,6 +510,38 @@ type SetSentParams struct {
 func (q *Queries) SetSent(ctx context.Context, arg SetSentParams) error {
 	_, err := q.db.Exec(ctx, SetSent, arg.Sent, arg.TenantID, arg.EndpointID)
 	return err
+}
+
+const SilentListeners = `-- name: SilentListeners :many
+SELECT l.tenant_id, l.endpoint_id FROM listeners l JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+WHERE l.contact_at < now() - make_interval(secs => $1) AND e.status = 'active' AND e.deleted_at IS NULL
+ORDER BY l.contact_at LIMIT $2
+`
+
+type SilentListenersRow struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+// Listeners that still get deliveries, and had no contact for a time.
+func (q *Queries) SilentListeners(ctx context.Context, seconds float64, limit int32) ([]SilentListenersRow, error) {
+	rows, err := q.db.Query(ctx, SilentListeners, seconds, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SilentListenersRow{}
+	for rows.Next() {
+		var i SilentListenersRow
+		if err := rows.Scan(&i.TenantID, &i.EndpointID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TakeAnswered = `-- name: TakeAnswered :exec
@@ -474,7 +578,7 @@ func (q *Queries) TakeBack(ctx context.Context, arg TakeBackParams) error {
 
 const TouchListener = `-- name: TouchListener :exec
 UPDATE listeners SET contact_at = now()
-WHERE tenant_id = $1 AND endpoint_id = $2 AND contact_at < now() - interval '1 minute'
+WHERE tenant_id = $1 AND endpoint_id = $2 AND contact_at < now() - interval '20 seconds'
 `
 
 func (q *Queries) TouchListener(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {

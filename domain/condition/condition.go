@@ -29,6 +29,8 @@ const (
 	OnHold     State = "paused_by_operator" // the operator paused the endpoint, its tenant, its host, or everything
 	// AskedToWait: the endpoint asked for a wait with Retry-After: nothing is sent before, except one delivery an hour
 	AskedToWait State = "asked_to_wait"
+	// Disconnected: a listener whose program is away
+	Disconnected State = "disconnected"
 	// Unserved: no live worker serves the endpoint
 	Unserved State = "waiting_for_worker"
 	Active   State = "active" // the next delivery would be sent now
@@ -39,7 +41,7 @@ const Degraded = "degraded"
 
 // States lists the states, those first that need somebody's attention most.
 func States() []State {
-	return []State{Failing, Disabled, Suspended, OnHold, Unserved, AskedToWait, Unverified, Paused, Active}
+	return []State{Failing, Disabled, Suspended, OnHold, Unserved, AskedToWait, Unverified, Paused, Disconnected, Active}
 }
 
 // Shown lists what endpoints are called, and filtered by: the states, and Degraded. Lists are sorted by it.
@@ -68,6 +70,8 @@ type Facts struct {
 	ScopeSince  time.Time     // zero: not known
 	Unserved    bool          // no live worker serves its lane
 	Verifying   bool          // it was disabled, was resumed, and is being verified
+	Listens     bool          // a developer's program collects its deliveries
+	HeardAt     time.Time     // when that program was last heard of
 	Record      health.Record // of its attempts of the last 24 hours
 	DisableAt   time.Time     // when it will be disabled if nothing changes; zero: no date
 	DisableFor  health.Reason // and why
@@ -100,7 +104,7 @@ func Of(f Facts, now time.Time) Condition {
 	if c.State != Active {
 		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
 	}
-	c.Drops = f.Drops && (c.State == Disabled || c.State == Unverified || c.State == Paused)
+	c.Drops = f.Drops && (c.State == Disabled || c.State == Unverified || c.State == Paused || c.State == Disconnected && f.Status == endpoint.Paused)
 	c.Verifying = f.Verifying && c.State == Disabled
 	if c.Degraded = c.State == Active && f.Record.Degraded(now); c.Degraded {
 		c.Day = f.Record.Day
@@ -110,6 +114,8 @@ func Of(f Facts, now time.Time) Condition {
 		c.Since = time.Time{} // not known: the worker may have ended without a word
 	case Suspended:
 		c.Since = f.ScopeSince
+	case Disconnected:
+		c.Since = f.HeardAt
 	case OnHold:
 		c.Since, c.Scope = f.ScopeSince, f.Scope
 	case Disabled, Unverified:
@@ -153,6 +159,8 @@ func stateOf(f Facts, now time.Time) State {
 		return Disabled
 	case f.Status == endpoint.Unverified:
 		return Unverified
+	case f.Listens && !f.HeardAt.After(now.Add(-endpoint.ListenerSilent)):
+		return Disconnected
 	case f.Status == endpoint.Paused:
 		return Paused
 	case f.Scope != "":
@@ -220,6 +228,8 @@ func (c Condition) Title() string {
 		return "Paused by the operator"
 	case AskedToWait:
 		return "Endpoint asked to wait"
+	case Disconnected:
+		return "Listener disconnected"
 	case Unserved:
 		return "No worker"
 	}
@@ -232,6 +242,9 @@ func (c Condition) Title() string {
 // newEvents says what becomes of events at an endpoint that is not active.
 func (c Condition) newEvents(held string) string {
 	if c.Drops {
+		if c.State == Disconnected {
+			return " New events create no deliveries to it until it connects again."
+		}
 		return " New events are dropped: they create no deliveries to it, as configured for this endpoint."
 	}
 	return held
@@ -272,6 +285,8 @@ func (c Condition) Detail() string {
 		return "The endpoint was paused. Nothing is sent until it is resumed." + c.newEvents(" Deliveries are held.")
 	case OnHold:
 		return c.Scope.Sentence()
+	case Disconnected:
+		return "The program that listens is not connected." + c.newEvents(" Its deliveries wait until it connects again. New events create none once it has been away for ten minutes.")
 	case Unserved:
 		return "No live worker serves the endpoint. Deliveries wait, and are sent as soon as one does. Contact the operator of this platform."
 	case AskedToWait:

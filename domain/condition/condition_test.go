@@ -138,6 +138,18 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 			condition.Facts{Status: endpoint.Paused, StatusAt: at, Asked: asked(time.Hour)},
 			condition.Condition{State: condition.Paused, Since: at},
 		},
+		"a listener whose program is away": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Listens: true, HeardAt: paused, Held: 3},
+			condition.Condition{State: condition.Disconnected, Since: paused, Held: 3},
+		},
+		"a listener that gets nothing new, since its program is away": {
+			condition.Facts{Status: endpoint.Paused, StatusAt: at, Listens: true, Drops: true},
+			condition.Condition{State: condition.Disconnected, Drops: true},
+		},
+		"a listener whose program is there": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Listens: true, HeardAt: now.Add(-50 * time.Second)},
+			condition.Condition{State: condition.Active, Since: at},
+		},
 		"suspended wins over all": {
 			condition.Facts{Status: endpoint.Disabled, StatusAt: at, Scope: pause.Suspended, ScopeSince: paused},
 			condition.Condition{State: condition.Suspended, Since: paused},

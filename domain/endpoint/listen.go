@@ -3,6 +3,7 @@ package endpoint
 import (
 	"fmt"
 	"net/url"
+	"time"
 
 	"posthorn/domain/fault"
 )
@@ -11,8 +12,22 @@ import (
 // sent to its URL, which only says where that program forwards them. It is not in Kinds, since it has no transport.
 const Listen Kind = "listen"
 
+// ListedKinds are the kinds that lists can be filtered by: those that can be created, and Listen.
+func ListedKinds() []Kind { return append(Kinds(), Listen) }
+
 // maxListeners is how many listeners a tenant can have at once.
 const maxListeners = 20
+
+// How long nothing is heard of a listener's program until the listener is disconnected, gets no new deliveries, and is
+// deleted.
+const (
+	ListenerSilent    = time.Minute
+	ListenerLeft      = 10 * time.Minute
+	ListenerAbandoned = 24 * time.Hour
+)
+
+// Disconnected is the reason of a paused listener whose program is away: it is active again when the program connects.
+const Disconnected = "disconnected"
 
 // maxForward is the longest address of a listener, in bytes.
 const maxForward = 2048

@@ -43,6 +43,7 @@ type EndpointFacts struct {
 	ClosedAt       time.Time // when its circuit breaker last closed
 	Unserved       bool      // no live worker serves it
 	Verifying      bool      // it was disabled, was resumed, and is being verified
+	HeardAt        time.Time // of a listener: when its program was last heard of
 	Record         health.Record
 	Policy         health.Policy
 	Scope          pause.Scope // the widest pause of an operator that covers it; empty: none
@@ -65,6 +66,8 @@ func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
 		Drops:       e.Settings.WhenHeld == endpoint.Drop,
 		Unserved:    f.Unserved,
 		Verifying:   f.Verifying,
+		Listens:     e.Settings.Kind == endpoint.Listen,
+		HeardAt:     f.HeardAt,
 		Record:      f.Record,
 		Scope:       f.Scope,
 		ScopeSince:  f.ScopeSince,

@@ -81,14 +81,14 @@ func (a *api) editor(c *handlers.Call) endpoints.Editor {
 var errVerifiedByPlatform = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key can say assume_verified. Leave it out: the endpoint is verified.")
 
 func (a *api) listEndpoints(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses(), Filters: []handlers.Filter{handlers.ByState}})
+	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses(), Filters: []handlers.Filter{handlers.ByState, handlers.ByKind}})
 	if err != nil {
 		return err
 	}
 	after := p.AfterID()
 	var rows []show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
-		list := endpoints.ListOptions{Status: p.Status, Ascending: p.Ascending, After: after, Limit: p.Limit + 1}
+		list := endpoints.ListOptions{Status: p.Status, Kind: p.Kind, Ascending: p.Ascending, After: after, Limit: p.Limit + 1}
 		rows, err = endpoints.List(c.Ctx(), q, a.Keys, c.Actor.Tenant, list)
 		return err
 	})

@@ -270,6 +270,7 @@ func (x *export) eventTypes() error {
 func (x *export) endpoints() error {
 	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Tx, after id.UUID) ([]show.Endpoint, error) {
 		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{
+			Kind:      endpoints.EveryKind,
 			Ascending: true,
 			After:     after,
 			Limit:     exportPage,

@@ -255,3 +255,33 @@ func TestListenersHaveTheirOwnRules(t *testing.T) {
 	w.do("POST", "/api/v1/listeners", acme.key, `{}`).problem(http.StatusConflict, "listeners_limit")
 	w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://hooks.example.com/a"}`).want(http.StatusCreated)
 }
+
+// A program that listens is a guest: no response and no list counts what goes to it, unless it is asked for.
+func TestListsAndResponsesLeaveOutListeners(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	listener, _ := w.listener(acme, `{}`)
+	w.endpoint(acme, map[string]any{"event_types": []string{"order.*"}})
+	made := w.do("POST", "/api/v1/events", acme.key, `{"type":"order.completed","data":{},"idempotency_key":"one"}`).want(http.StatusAccepted)
+	again := w.do("POST", "/api/v1/events", acme.key, `{"type":"order.completed","data":{},"idempotency_key":"one"}`).want(http.StatusAccepted)
+	if made.get("deliveries") != 1.0 || again.get("deliveries") != 1.0 {
+		t.Errorf("the event goes to %v endpoints, and again to %v", made.get("deliveries"), again.get("deliveries"))
+	}
+	for path, want := range map[string]int{
+		"/api/v1/deliveries":                                1,
+		"/api/v1/deliveries?status=on_hold":                 1,
+		"/api/v1/deliveries?endpoint=" + listener:           1,
+		"/api/v1/events/" + made.text("id") + "/deliveries": 2,
+		"/api/v1/endpoints":                                 1,
+		"/api/v1/endpoints?kind=http":                       1,
+		"/api/v1/endpoints?kind=listen":                     1,
+	} {
+		list := w.do("GET", path, acme.key, nil).want(http.StatusOK)
+		rows, _ := list.get("data").([]any)
+		if len(rows) != want || strings.Contains(string(list.Body), listener) != (strings.Contains(path, listener) || strings.Contains(path, "listen") || want == 2) {
+			t.Errorf("%s lists %d, want %d: %s", path, len(rows), want, list.Body)
+		}
+	}
+	w.do("GET", "/api/v1/endpoints?kind=pigeon", acme.key, nil).problem(http.StatusBadRequest, "kind_unknown", "kind")
+}

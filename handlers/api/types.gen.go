@@ -291,6 +291,7 @@ const (
 	EndpointConditionFilterAskedToWait      EndpointConditionFilter = "asked_to_wait"
 	EndpointConditionFilterDegraded         EndpointConditionFilter = "degraded"
 	EndpointConditionFilterDisabled         EndpointConditionFilter = "disabled"
+	EndpointConditionFilterDisconnected     EndpointConditionFilter = "disconnected"
 	EndpointConditionFilterFailing          EndpointConditionFilter = "failing"
 	EndpointConditionFilterPaused           EndpointConditionFilter = "paused"
 	EndpointConditionFilterPausedByOperator EndpointConditionFilter = "paused_by_operator"
@@ -309,6 +310,8 @@ func (e EndpointConditionFilter) Valid() bool {
 	case EndpointConditionFilterDegraded:
 		return true
 	case EndpointConditionFilterDisabled:
+		return true
+	case EndpointConditionFilterDisconnected:
 		return true
 	case EndpointConditionFilterFailing:
 		return true
@@ -356,6 +359,7 @@ const (
 	EndpointStateActive           EndpointState = "active"
 	EndpointStateAskedToWait      EndpointState = "asked_to_wait"
 	EndpointStateDisabled         EndpointState = "disabled"
+	EndpointStateDisconnected     EndpointState = "disconnected"
 	EndpointStateFailing          EndpointState = "failing"
 	EndpointStatePaused           EndpointState = "paused"
 	EndpointStatePausedByOperator EndpointState = "paused_by_operator"
@@ -372,6 +376,8 @@ func (e EndpointState) Valid() bool {
 	case EndpointStateAskedToWait:
 		return true
 	case EndpointStateDisabled:
+		return true
+	case EndpointStateDisconnected:
 		return true
 	case EndpointStateFailing:
 		return true
@@ -1898,7 +1904,7 @@ type Accepted struct {
 	ID        string `json:"id"`
 	CreatedAt Time   `json:"created_at"`
 
-	// Deliveries Number of deliveries that were created
+	// Deliveries Number of deliveries that were created, without those to listeners
 	Deliveries int `json:"deliveries"`
 
 	// Warnings Mismatches with the type's schema if its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
@@ -4922,6 +4928,9 @@ type ListEndpointsParams struct {
 
 	// Condition Only endpoints in this condition. A degraded endpoint is active too. A page can be short or empty before the end of the list.
 	Condition *EndpointConditionFilter `form:"condition,omitempty" json:"condition,omitempty"`
+
+	// Kind Only endpoints of this kind. Listeners are listed with `listen` alone.
+	Kind *EndpointKind `form:"kind,omitempty" json:"kind,omitempty"`
 }
 
 // ListEndpointsParamsOrder defines parameters for ListEndpoints.

@@ -22,7 +22,7 @@ func endpointList() handlers.List {
 		Name:    "endpoints",
 		Rows:    mostEndpoints,
 		Whole:   true,
-		Filters: []handlers.Filter{handlers.BySearch},
+		Filters: []handlers.Filter{handlers.BySearch, handlers.ByKind},
 	}
 	for _, s := range condition.Shown() {
 		l.Statuses = append(l.Statuses, string(s))
@@ -37,8 +37,12 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		return err
 	}
 	var list []show.Endpoint
+	listeners := false
 	err = c.Tx(func(q *db.Tx) (err error) {
-		list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Limit: mostEndpoints})
+		if listeners, err = endpoints.HasListeners(c.Ctx(), q, c.Actor.Tenant); err != nil {
+			return err
+		}
+		list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Kind: p.Kind, Limit: mostEndpoints})
 		return err
 	})
 	if err != nil {
@@ -51,6 +55,8 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		May:       c.Actor.May,
 		Query:     p.Search,
 		Status:    p.Status,
+		Kind:      p.Kind,
+		Listeners: listeners || p.Kind != "",
 		Total:     len(list),
 	}
 	for _, e := range list {

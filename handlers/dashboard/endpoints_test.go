@@ -102,10 +102,14 @@ func TestAListMarksInboxesAndListeners(t *testing.T) {
 	w := newDesk(t)
 	owner, words := w.as(access.Owner), map[string]string{"listen": "listener", "inbox": "test inbox"}
 	ep := w.endpoint(w.tn, "http://localhost:3000/hook")
+	w.SQL("INSERT INTO listeners (tenant_id, endpoint_id) VALUES ($1, $2)", w.tn.id.String(), ep.String())
 	owner.get(w.root+"/endpoints").want(200, "localhost:3000").lacks(words["listen"], words["inbox"])
 	for kind, word := range words {
 		w.SQL("UPDATE endpoints SET kind = $2 WHERE id = $1", ep.String(), kind)
-		owner.get(w.root+"/endpoints").want(200, ">"+word+"<").keep("endpoints-" + kind)
+		owner.get(w.root+"/endpoints?kind="+kind).want(200, ">"+word+"<").keep("endpoints-" + kind)
+		if kind == "listen" { // it comes and goes: a list has it only if it is asked for
+			owner.get(w.root+"/endpoints").want(200, "Without listeners").lacks("localhost:3000")
+		}
 	}
 }
 

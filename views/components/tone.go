@@ -70,7 +70,7 @@ func ConditionTone(s condition.State) Tone {
 	switch s {
 	case condition.Active:
 		return Good
-	case condition.Degraded, condition.Unverified, condition.OnHold, condition.Suspended, condition.Unserved, condition.AskedToWait:
+	case condition.Degraded, condition.Unverified, condition.OnHold, condition.Suspended, condition.Unserved, condition.AskedToWait, condition.Disconnected:
 		return Warning
 	case condition.Failing, condition.Disabled:
 		return Bad

@@ -23,7 +23,9 @@ type EndpointsView struct {
 	May       func(access.Action) bool
 	Query     string
 	Status    string
-	Total     int // of the tenant; the rows are those that match the filters
+	Kind      endpoint.Kind // chosen; empty: all but listeners
+	Listeners bool          // the tenant has some
+	Total     int           // of the tenant; the rows are those that match the filters
 	Rows      []show.Endpoint
 }
 
@@ -78,6 +80,11 @@ func kindBadge(k endpoint.Kind) string {
 		return "test inbox"
 	}
 	return ""
+}
+
+// listenerOptions are the choices of a list that leaves out listeners, which come and go, unless they are chosen.
+func listenerOptions() []components.Option {
+	return []components.Option{{Label: "Without listeners"}, {Label: "Listeners", Value: string(endpoint.Listen)}}
 }
 
 func stateOptions() []components.Option {

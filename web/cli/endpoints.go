@@ -39,7 +39,8 @@ type endpointsCommands struct {
 type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
-	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,active" default:""`
+	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,disconnected,active" default:""`
+	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,inbox,listen" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -48,6 +49,9 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	params := client.ListEndpointsParams{Limit: window{Limit: c.Limit}.pageSize()}
 	if c.Status != "" {
 		params.Status = new(client.EndpointStatus(c.Status))
+	}
+	if c.Kind != "" {
+		params.Kind = new(client.EndpointKind(c.Kind))
 	}
 	if c.Condition != "" {
 		params.Condition = new(client.EndpointConditionFilter(c.Condition))

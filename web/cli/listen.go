@@ -188,7 +188,7 @@ func (f *forwarder) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if err := f.sdk.DeleteEndpoint(ctx, f.listener); err != nil && client.Code(err) != "not_found" {
-		f.env.notef("The listener %s could not be ended now; it ends by itself within a day.\n", f.listener)
+		f.env.notef("The listener %s could not be ended now; it gets nothing after ten minutes, and is deleted within a day.\n", f.listener)
 	}
 }
 

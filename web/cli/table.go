@@ -129,7 +129,7 @@ func colourOf(cell string) string {
 		return green
 	case "failed", "dead letter", "disabled", "failing":
 		return red
-	case "retrying", "on hold", "degraded", "unverified", "asked to wait", "paused by operator", "suspended", "waiting for worker":
+	case "retrying", "on hold", "degraded", "unverified", "asked to wait", "paused by operator", "suspended", "waiting for worker", "disconnected":
 		return yellow
 	case "pending":
 		return cyan

@@ -7,6 +7,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
 	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
 )
@@ -17,7 +18,6 @@ const (
 	forgetEvery = 10 * time.Minute
 	forgetMost  = 1000
 	listenEvery = time.Minute
-	listenFor   = 24 * time.Hour // how long a listener without contact is kept
 	heldEvery   = 5 * time.Minute
 	heldPage    = 500
 )
@@ -55,9 +55,12 @@ func (m *Maintenance) forgetExpired(ctx context.Context) error {
 	}
 }
 
-// endAbandoned ends listeners that have had no contact for long.
+// endAbandoned ends listeners that have had no contact for long, and stops new deliveries to those that went away.
 func (m *Maintenance) endAbandoned(ctx context.Context) error {
-	_, err := listen.EndAbandoned(ctx, m.db, listenFor, sweepMost)
+	if err := listen.Disconnect(ctx, m.db, endpoint.ListenerLeft, sweepMost); err != nil {
+		return err
+	}
+	_, err := listen.EndAbandoned(ctx, m.db, endpoint.ListenerAbandoned, sweepMost)
 	return err
 }
 

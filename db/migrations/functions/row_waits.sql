@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION posthorn.row_waits(row_state smallint, due_at timestamptz, asked boolean, condition text, waits text, not_before timestamptz) RETURNS text
 LANGUAGE sql STABLE AS $$
 	SELECT CASE
-		WHEN condition NOT IN ('active', 'waiting_for_worker', 'failing', 'asked_to_wait') THEN waits
+		WHEN condition NOT IN ('active', 'waiting_for_worker', 'failing', 'asked_to_wait', 'disconnected') THEN waits
 		WHEN row_state = 3 AND due_at > now() THEN 'deferred'
 		WHEN waits IN ('listener', 'no_worker') THEN waits
 		WHEN condition IN ('failing', 'asked_to_wait') AND asked THEN 'next'
