@@ -18,10 +18,12 @@ import (
 	"posthorn/views/pages"
 )
 
-const sampleData = "{\n  \"id\": 42,\n  \"amount\": 19.9,\n  \"currency\": \"EUR\"\n}"
-
 func (a *dashboard) newEvent(c *handlers.Call) error {
-	return a.showEmit(c, http.StatusOK, url.Values{"type": {c.Query("type")}, "data": {sampleData}, "token": {id.Event.Format(db.NewID())}}, nil)
+	data, err := a.sampleOf(c, c.Query("type"))
+	if err != nil {
+		return err
+	}
+	return a.showEmit(c, http.StatusOK, url.Values{"type": {c.Query("type")}, "data": {data}, "token": {id.Event.Format(db.NewID())}}, nil)
 }
 
 func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
@@ -43,7 +45,7 @@ func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wron
 			Mono:        true,
 			Placeholder: "order.completed",
 			MaxLength:   event.MaxName,
-			Attrs:       map[string]any{"list": "known-types"},
+			Attrs:       map[string]any{"list": "known-types", "data-example": v.Root + "/events/new"},
 		},
 		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Endpoints that use ordering receive events with the same key in order."},
 		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separate with commas, 10 at most."},
@@ -57,6 +59,7 @@ func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wron
 		Mono:     true,
 		Rows:     12,
 		Hint:     "Any JSON value. It's stored and sent byte for byte.",
+		Attrs:    map[string]any{"data-json": true},
 	}
 	v.Shell = c.Shell("Emit test event", "events")
 	return c.Render(status, pages.Emit(v))
@@ -67,6 +70,9 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
+	}
+	if asked, err := a.fill(c, form); asked {
+		return a.showFilled(c, form, err)
 	}
 	e, body, err := a.readEmission(form)
 	var made emit.Result
@@ -91,6 +97,17 @@ func (a *dashboard) emit(c *handlers.Call) error {
 		c.Flash("Emitted: " + components.Many(int64(made.Deliveries), "endpoint matched.", "endpoints matched."))
 	}
 	return c.Redirect(path(c, "/events/"+text))
+}
+
+// showFilled shows the form with the data that a button filled in, or with why it could not.
+func (a *dashboard) showFilled(c *handlers.Call, form url.Values, err error) error {
+	if err == nil {
+		return a.showEmit(c, http.StatusOK, form, nil)
+	}
+	if err := handlers.NotInput(err); err != nil {
+		return err
+	}
+	return a.showEmit(c, handlers.Status(err), form, handlers.WrongFields(err))
 }
 
 func isTooLarge(err error) bool {

@@ -1,9 +1,11 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
@@ -23,8 +25,6 @@ type Emitter interface {
 	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
 }
 
-const testData = "{\n  \"test\": true\n}"
-
 // showTest shows the page for test events. If the query names a delivery of this endpoint, it also shows the result:
 // the whole page for a browser, the result's part for htmx.
 func (a *dashboard) showTest(c *handlers.Call) error {
@@ -32,16 +32,36 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
+	var sent *pages.TrialView
 	if text := c.Query("delivery"); text != "" {
-		if v.Sent, err = a.sent(c, e, text); err != nil {
+		if sent, err = a.sent(c, e, text); err != nil {
 			return err
 		}
 		if c.Fragment() {
-			return c.Render(http.StatusOK, pages.Trial(*v.Sent))
+			return c.Render(http.StatusOK, pages.Trial(*sent))
 		}
 	}
+	kind := cmp.Or(c.Query("type"), endpoint.TestType)
+	data, err := a.sampleOf(c, kind)
+	if err != nil {
+		return err
+	}
+	v, err := a.testView(c, e, kind, data)
+	if err != nil {
+		return err
+	}
+	v.Sent = sent
 	return c.Render(http.StatusOK, pages.TestSend(v))
+}
+
+// testView is the page for test events with what its form holds.
+func (a *dashboard) testView(c *handlers.Call, e show.Endpoint, kind, data string) (pages.TestView, error) {
+	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: kind, Data: data, Why: whyNoTest(e)}
+	err := c.Tx(func(q *db.Tx) (err error) {
+		v.Types, err = knownTypes(c, q, choices)
+		return err
+	})
+	return v, err
 }
 
 // whyNoTest says why the endpoint's state permits no test.
@@ -52,7 +72,8 @@ func whyNoTest(e show.Endpoint) string {
 	return ""
 }
 
-// sendTest emits an event to this endpoint alone, and redirects to the page with its result.
+// sendTest emits an event to this endpoint alone, and redirects to the page with its result. The buttons that fill the
+// form send nothing.
 func (a *dashboard) sendTest(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -62,35 +83,57 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	back := "/test"
-	if in.Get("first") == "true" { // the last step of adding an endpoint, which has no fields
-		back = "/created"
+	if asked, err := a.fill(c, in); asked {
+		return a.showTestForm(c, e, in, err)
+	}
+	from := in.Get("from")
+	if from != "" { // a button elsewhere, which has no fields
 		in.Set("type", endpoint.TestType)
 		in.Set("data", testData)
 	}
 	sent, err := a.emitTest(c, e, in.Get("type"), in.Get("data"))
-	if err == nil {
-		return c.Redirect(endpointPath(c, e.ID) + back + "?delivery=" + id.Delivery.Format(sent))
+	switch {
+	case err != nil:
+		return a.showTestForm(c, e, in, err)
+	case from == pages.FromInbox:
+		return c.Done(endpointPath(c, e.ID)+"/inbox", "The test event was sent.")
+	case from == pages.FromCreated:
+		return c.Redirect(endpointPath(c, e.ID) + "/created?delivery=" + id.Delivery.Format(sent))
 	}
-	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
-	status := handlers.Status(err)
-	v.Wrong = handlers.WrongFields(err)
-	if err := handlers.NotInput(err); err != nil {
+	return c.Redirect(endpointPath(c, e.ID) + "/test?delivery=" + id.Delivery.Format(sent))
+}
+
+// showTestForm shows the form again, with what is wrong with it.
+func (a *dashboard) showTestForm(c *handlers.Call, e show.Endpoint, in url.Values, wrong error) error {
+	v, err := a.testView(c, e, in.Get("type"), in.Get("data"))
+	if err != nil {
+		return err
+	}
+	if wrong == nil {
+		return c.Render(http.StatusOK, pages.TestSend(v))
+	}
+	v.Wrong = handlers.WrongFields(wrong)
+	if err := handlers.NotInput(wrong); err != nil {
 		return err
 	}
 	if v.Why == "" {
 		v.Why = v.Wrong[""]
 	}
-	return c.Render(status, pages.TestSend(v))
+	return c.Render(handlers.Status(wrong), pages.TestSend(v))
 }
 
 func (a *dashboard) emitTest(c *handlers.Call, e show.Endpoint, kind, data string) (sent id.UUID, err error) {
 	if err := endpoint.Test(e.Status); err != nil {
 		return sent, err
 	}
-	if !json.Valid([]byte(data)) {
-		return sent, fault.InvalidField("data", "body_malformed", "Invalid JSON. Use an object such as "+`{"test": true}.`)
+	if err := checkJSON(data); err != nil {
+		return sent, err
 	}
+	return a.emitTo(c, e.ID, kind, data)
+}
+
+// emitTo emits an event to one endpoint alone. It waits if the endpoint is not active yet.
+func (a *dashboard) emitTo(c *handlers.Call, endpointID id.UUID, kind, data string) (sent id.UUID, err error) {
 	name, err := json.Marshal(kind)
 	if err != nil {
 		return sent, err
@@ -103,12 +146,12 @@ func (a *dashboard) emitTest(c *handlers.Call, e show.Endpoint, kind, data strin
 	if err != nil {
 		return sent, err
 	}
-	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: emission, Only: &e.ID}})[0]
+	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: emission, Only: &endpointID}})[0]
 	if r.Err != nil {
 		return sent, r.Err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		if err := a.editor(c).Tested(c.Ctx(), q, c.Actor.Tenant, e.ID, r.ID, kind); err != nil {
+		if err := a.editor(c).Tested(c.Ctx(), q, c.Actor.Tenant, endpointID, r.ID, kind); err != nil {
 			return err
 		}
 		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, r.DeliveryID)

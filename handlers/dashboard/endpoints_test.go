@@ -235,7 +235,7 @@ func TestAddingAnEndpointEndsWithAnEventThatIsDelivered(t *testing.T) {
 	// the endpoint's own page has a button already
 	owner.get(path+"/verification", "HX-Request", "true").want(200).lacks("Send test event")
 	w.as(access.Viewer).get(path+"/created").want(200, "can't send test events").lacks(`action="` + path + `/test"`)
-	at := owner.post(path+"/test", url.Values{"first": {"true"}}).to(path + "/created?delivery=dlv_")
+	at := owner.post(path+"/test", url.Values{"from": {"created"}}).to(path + "/created?delivery=dlv_")
 	owner.get(at).want(200, "Waiting for the response")
 	w.attempt(w.delivery(one[id.UUID](w.world, "SELECT id FROM events ORDER BY id DESC LIMIT 1")), tried{status: 200, terminal: 2})
 	owner.get(at).want(200, "delivered", "Open delivery").keep("endpoint-first-event")

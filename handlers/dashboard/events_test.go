@@ -136,3 +136,40 @@ func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
 		t.Error("who emitted it is not audited once")
 	}
 }
+
+// A test event has the catalog's example, or the data of the last real event, without anybody typing it; and nothing is
+// emitted by filling.
+func TestATestEventIsFilledFromTheCatalogOrTheLastEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.endpoint(tn, "https://hooks.example.com/in")
+	w.SetStatus(ep.String(), "active")
+	dev := tn.of[access.Developer]
+	dev.post(tn.path+"/event-types", url.Values{"name": {"order.paid"}, "schema_check": {"off"}, "example": {`{"total":1.50}`}}).to(tn.path + "/event-types/order.paid")
+	w.emit(tn, "order.paid", `{"real":12345678901234567890}`)
+	w.emit(tn, "order.sent", `{"parcel":"<1Z>"}`)
+	emitted := func() int { return one[int](w, "SELECT count(*)::int FROM events") }
+	before := emitted()
+	example, last := "{\n  &#34;total&#34;: 1.50\n}", "{\n  &#34;real&#34;: 12345678901234567890\n}"
+	for form, send := range map[string]string{
+		tn.path + "/events/new": tn.path + "/events",
+		tn.path + "/endpoints/" + id.Endpoint.Format(ep) + "/test": tn.path + "/endpoints/" + id.Endpoint.Format(ep) + "/test",
+	} {
+		dev.get(form).want(200, `<option value="order.paid"`, "data-json", "Format", "Use the example", "Use the last real event")
+		dev.get(form+"?type=order.paid").want(200, `value="order.paid"`, example)
+		dev.get(form+"?type=order.sent").want(200, "&lt;1Z&gt;")
+		typed := func(kind, data, fill string) url.Values {
+			return url.Values{"type": {kind}, "data": {data}, "fill": {fill}, "key": {"k_1"}}
+		}
+		dev.post(send, typed("order.paid", "{}", "example")).want(200, example)
+		dev.post(send, typed("order.paid", "{}", "last")).want(200, last)
+		dev.post(send, typed("order.paid", `{"b":2,"a":1e400}`, "format")).want(200, "{\n  &#34;b&#34;: 2,\n  &#34;a&#34;: 1e400\n}")
+		dev.post(send, typed("order.paid", `{"b":}`, "format")).want(400, "Invalid JSON", "{&#34;b&#34;:}")
+		dev.post(send, typed("order.lost", "{}", "example")).want(400, "no example")
+		dev.post(send, typed("order.lost", `{"mine":1}`, "last")).want(400, "no event of this type", "mine")
+	}
+	if n := emitted(); n != before {
+		t.Errorf("filling the forms emitted %d events", n-before)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/listen"
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -26,7 +27,8 @@ func (a *dashboard) inboxRoutes() []handlers.Route {
 }
 
 // createInbox creates a test inbox with the defaults of endpoints, and redirects to it. Nobody needs its secret,
-// because the inbox checks signatures itself. A member who wants a secret rotates it.
+// because the inbox checks signatures itself. A member who wants a secret rotates it. A test event waits for the end of
+// the verification.
 func (a *dashboard) createInbox(c *handlers.Call) error {
 	var e show.Endpoint
 	err := c.Tx(func(q *db.Tx) error {
@@ -46,7 +48,11 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(endpointPath(c, e.ID)+"/inbox", "This is your test inbox. It's being verified now. Then send it a test event.")
+	next := "Then it gets a test event."
+	if _, err := a.emitTo(c, e.ID, endpoint.TestType, testData); err != nil { // a quota, say: the inbox is there all the same
+		next = "Then send it a test event."
+	}
+	return c.Done(endpointPath(c, e.ID)+"/inbox", "This is your test inbox. It's being verified now. "+next)
 }
 
 func (a *dashboard) showInbox(c *handlers.Call) error {
@@ -55,7 +61,7 @@ func (a *dashboard) showInbox(c *handlers.Call) error {
 		return err
 	}
 	if c.Fragment() {
-		return c.Render(http.StatusOK, pages.InboxParts(v))
+		return c.Render(http.StatusOK, pages.InboxNews(v))
 	}
 	return c.Render(http.StatusOK, pages.Inbox(v))
 }

@@ -47,8 +47,15 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	dev.get(tn.path).want(200, "Create test inbox")
 	viewer.get(tn.path + "/endpoints").want(200).lacks("Create test inbox")
 	path, ep := w.inboxOf(tn)
-	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", base+"/inbox/", "Send the challenge")
+	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", "Then it gets a test event", base+"/inbox/", "Send the challenge", "nverified<")
+	// it waits for the verification
+	if n := one[int](w, "SELECT count(*)::int FROM deliveries WHERE endpoint_id = $1 AND event_type = 'endpoint.test'", ep.String()); n != 1 {
+		t.Errorf("%d test events are on their way", n)
+	}
 	w.SetStatus(ep.String(), "active")
+	dev.get(path, "HX-Request", "true").want(200, `id="endpoint-state" hx-swap-oob="true"`, "ctive<")
+	dev.post(strings.TrimSuffix(path, "/inbox")+"/test", url.Values{"from": {"inbox"}}).to(path)
+	dev.get(path).want(200, "The test event was sent.", `name="from" value="inbox"`).lacks(`href="` + strings.TrimSuffix(path, "/inbox") + `/test" class="btn`)
 	w.receive(tn, ep, listen.InboxRequest{
 		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}},
 		Body:   []byte(`{"card":"<i>unmistakable</i>"}`),

@@ -330,4 +330,41 @@
   };
   if (document.readyState === "loading") on("DOMContentLoaded", start);
   else start();
+
+  // Data of events: another type brings its example, unless the data was edited, and JSON is checked while it is typed.
+  const judge = (area) => {
+    let note = area.parentElement.querySelector("[data-json-note]");
+    if (!note) {
+      note = document.createElement("p");
+      note.dataset.jsonNote = "";
+      note.setAttribute("role", "status");
+      area.after(note);
+    }
+    let wrong = "";
+    try { JSON.parse(area.value); } catch (error) {
+      const at = /position (\d+)/.exec(error.message);
+      wrong = at ? "Not valid JSON: check line " + area.value.slice(0, Number(at[1])).split("\n").length + "." : "Not valid JSON.";
+    }
+    note.className = wrong ? "field-error" : "field-hint";
+    note.textContent = wrong || "Valid JSON.";
+  };
+  const soon = new WeakMap();
+  on("input", (event) => {
+    const area = closest(event, "textarea[data-json]");
+    if (!area) return;
+    clearTimeout(soon.get(area));
+    soon.set(area, setTimeout(() => judge(area), 300));
+  });
+  on("change", async (event) => {
+    const type = closest(event, "[data-example]");
+    const area = type?.form?.querySelector("textarea[data-json]");
+    if (!area || area.value !== area.defaultValue) return;
+    const url = new URL(type.dataset.example, location.href);
+    url.searchParams.set("type", type.value);
+    try {
+      const page = new DOMParser().parseFromString(await (await fetch(url)).text(), "text/html");
+      const found = page.querySelector("textarea[data-json]");
+      if (found && area.value === area.defaultValue) area.value = area.defaultValue = found.value;
+    } catch { /* the data stays */ }
+  });
 })();

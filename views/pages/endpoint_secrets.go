@@ -96,11 +96,25 @@ type DryRunRow struct {
 // TestView is the form of a test event.
 type TestView struct {
 	EndpointHead
+	Types      []string // of the catalog
 	Type, Data string
 	Wrong      map[string]string
 	Why        string // why no test event can be sent now
 	Sent       *TrialView
 }
+
+// What a button of a form with the data of an event fills in.
+const (
+	FillFormat  = "format"  // the data as it is, indented
+	FillExample = "example" // the catalog's example
+	FillLast    = "last"    // the data of the newest event of the type
+)
+
+// Where a button that sends a test event stands, if not beside the form.
+const (
+	FromCreated = "created"
+	FromInbox   = "inbox"
+)
 
 // TrialView is the result of a test event; it refreshes itself until the delivery is settled.
 type TrialView struct {

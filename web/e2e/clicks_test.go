@@ -70,6 +70,15 @@ func TestTasksTakeFewClicks(t *testing.T) {
 			inspectOpen(t, c.Tab)
 			return c
 		}},
+		{"the first webhook, in a test inbox", 2, func(t *testing.T) *counted {
+			o := s.office(t, "Starting Ltd")
+			c := &counted{Tab: o.owner.tab(look.View{})}
+			c.Open(s.url + o.root)
+			c.press("Create test inbox")
+			c.Sees("endpoint.test") // in the body of the newest request, once the inbox is verified
+			c.Sees("Valid signature")
+			return c
+		}},
 		{"see why an event was not delivered", 2, func(t *testing.T) *counted {
 			o := s.office(t, "Wondering Ltd")
 			o.endpoint("/hooks", nil)
