@@ -12,6 +12,8 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/show"
 	"posthorn/web/cli"
 )
 
@@ -119,6 +121,15 @@ func TestOperatorCreateTakesAnAddressOnce(t *testing.T) {
 	succeed(t, environ, &m, "operator", "create", "--email", "Ada@Example.com", "--json")
 	if _, err := id.Operator.Parse(m.ID); err != nil || m.Email != "ada@example.com" {
 		t.Errorf("%+v", m)
+	}
+	if err := openTest(t, environ).Console(t.Context(), func(q *db.Tx) error {
+		sent, err := accounts.MailList{}.List(t.Context(), q, show.Range{Limit: 2})
+		if err == nil && (len(sent.Rows) != 1 || sent.Rows[0].Kind != mail.OperatorAccess || sent.Rows[0].Recipient != m.Email) {
+			t.Errorf("the operator gets %+v", sent.Rows)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if r := command(t, environ, "operator", "create", "--email", "ada@EXAMPLE.com"); r.code != exitFailed || !strings.Contains(r.stderr, "already") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)

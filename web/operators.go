@@ -98,9 +98,15 @@ func (a *app) operatorLink(
 				_, err := accounts.QueueMail(ctx, q, accounts.Mail{
 					Key:  "operator:" + id.Operator.Format(db.NewID()),
 					To:   email,
-					Kind: mails.VerifyAddress,
+					Kind: mails.OperatorAccess,
 					Keys: ring,
-					Data: mails.VerifyAddressData{Link: link, Expires: expires},
+					Data: mails.OperatorAccessData{
+						Server:  serverName(cfg.publicURL()),
+						By:      author().ID,
+						New:     action == "operator.created",
+						Link:    link,
+						Expires: expires,
+					},
 				})
 				if err != nil {
 					return err
@@ -115,6 +121,18 @@ func (a *app) operatorLink(
 	if asJSON {
 		return a.printJSON(map[string]string{"operator_id": operator, "email": email, "link": link})
 	}
-	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, operator, link)
+	what := "New link for operator " + email
+	if action == "operator.created" {
+		what = "Operator " + email + " created"
+	}
+	a.printf("%s (%s). Set a password with this one-time link (valid for 24 hours):\n%s\n", what, operator, link)
 	return nil
+}
+
+// serverName is the host of this server, as people know it.
+func serverName(base string) string {
+	if u, err := url.Parse(base); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return base
 }

@@ -18,6 +18,9 @@ const (
 	noPassword  = "none" // no hash of any
 )
 
+// IsLocal reports whether links of MakeLocalLink sign in the account.
+func IsLocal(a account.Account) bool { return a.Email == localEmail }
+
 // MakeLocalLink returns the token of a link that opens the dashboard on the server's machine, signed in. Whoever can
 // create one can reach the database, so the link grants nothing new. It is for development only.
 func MakeLocalLink(ctx context.Context, d *db.DB) (string, error) {

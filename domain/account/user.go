@@ -29,6 +29,10 @@ type Account struct {
 	LastTenant      *id.UUID // the tenant that a person opened last
 }
 
+// HasPassword reports whether the account signs in with a password. Those of a local user and of a person whom an
+// identity provider brought have none.
+func (a Account) HasPassword() bool { return strings.HasPrefix(a.Password, "$") }
+
 // Session is a browser's session.
 type Session struct {
 	ID   id.UUID

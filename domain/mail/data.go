@@ -43,6 +43,15 @@ type InvitationData struct {
 	Expires time.Time `json:"expires"`
 }
 
+// OperatorAccessData belong to OperatorAccess.
+type OperatorAccessData struct {
+	Server  string    `json:"server"`        // its host
+	By      string    `json:"by"`            // the account on the server's machine that ran the command
+	New     bool      `json:"new,omitempty"` // the person was just made an operator
+	Link    string    `json:"link"`
+	Expires time.Time `json:"expires"`
+}
+
 // SignInAlertData belong to SignInAlert: something about an account that its person should hear of.
 type SignInAlertData struct {
 	Name    string    `json:"name,omitempty"`

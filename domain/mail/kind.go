@@ -12,6 +12,7 @@ const (
 	ResetPassword  Kind = "reset_password"
 	AccountExists  Kind = "account_exists" // a sign-up used the address of an account
 	Invitation     Kind = "invitation"
+	OperatorAccess Kind = "operator_access" // a link that sets an operator's password
 	SignInAlert    Kind = "sign_in_alert"
 	Notice         Kind = "notice"
 	Digest         Kind = "digest"
@@ -22,7 +23,7 @@ const (
 // Kinds lists the kinds.
 func Kinds() []Kind {
 	return []Kind{
-		VerifyAddress, ResetPassword, AccountExists, Invitation, SignInAlert, Notice, Digest, OperatorAlert,
+		VerifyAddress, ResetPassword, AccountExists, Invitation, OperatorAccess, SignInAlert, Notice, Digest, OperatorAlert,
 		ConfirmContact,
 	}
 }
@@ -32,7 +33,9 @@ func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
 
 // Secret reports whether the mail's data holds a link that is as good as a password, so that it is sealed at rest and
 // forgotten when the mail is sent.
-func (k Kind) Secret() bool { return k == VerifyAddress || k == ResetPassword || k == Invitation }
+func (k Kind) Secret() bool {
+	return slices.Contains([]Kind{VerifyAddress, ResetPassword, Invitation, OperatorAccess}, k)
+}
 
 // InvitationFailed says that the mail with an invitation failed permanently.
 const InvitationFailed = "The email with the link failed. Check the address, then invite it again."

@@ -268,29 +268,60 @@ func (a *auth) deleteAccount(c *handlers.Call) error {
 	return c.Redirect("/sign-in?done=deleted")
 }
 
-func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
-	v := pages.Form{
-		Shell:  c.Shell("Confirm your identity", ""),
-		Title:  "Confirm your identity",
-		Text:   "This changes how you sign in to your account. Sign in again as " + account.Shown(c.Actor.Person.Email) + ".",
-		Action: "/account/confirm",
-		Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email},
-		Submit: "Continue",
-		Fields: []components.FieldProps{passwordField()},
-		Links:  []pages.Link{{Label: "Not now", Href: "/account"}},
+// confirmForm asks for what the person signs in with. Nobody is asked for a password that they don't have.
+func (a *auth) confirmForm(c *handlers.Call, next string) (v pages.Form, err error) {
+	var p account.Account
+	if err := a.DB.Account(c.Ctx(), func(q *db.Tx) (err error) {
+		p, err = accounts.Get(c.Ctx(), q, account.Person, c.Actor.Person.ID)
+		return err
+	}); err != nil {
+		return v, err
 	}
-	v.Fields[0].Focus = true
-	v.Passkey = a.passkeyWay("Use a passkey", "/account/confirm/passkey", next)
-	if c.Actor.Person.TOTP {
+	v = pages.Form{
+		Shell:   c.Shell("Confirm your identity", ""),
+		Title:   "Confirm your identity",
+		Links:   []pages.Link{{Label: "Not now", Href: "/account"}},
+		Passkey: a.passkeyWay("Use a passkey", "/account/confirm/passkey", next),
+	}
+	switch {
+	case p.HasPassword():
+		v.Text = "This changes how you sign in to your account. Sign in again as " + account.Shown(p.Email) + "."
+		v.Action, v.Submit = "/account/confirm", "Continue"
+		v.Hidden = map[string]string{"next": next, "email": p.Email}
+		v.Fields = []components.FieldProps{passwordField()}
+		v.Fields[0].Focus = true
+		v.Links = append([]pages.Link{{Label: "Forgot password?", Href: "/reset"}}, v.Links...)
+	case a.Local && accounts.IsLocal(p):
+		v.Text = "Your account has no password. Run this command on the machine where Posthorn runs, and open the link that it prints:"
+		v.Command, v.More = "posthorn open", "In the folder of the source, it is bin/posthorn open. The link signs you in again; then repeat the action."
+		v.Passkey = nil
+	default:
+		v.Text = "Your account has no password. Set one with a link that we send to " + account.Shown(p.Email) + ", or use a passkey."
+		v.Links = append([]pages.Link{{Label: "Set a password", Href: "/reset"}}, v.Links...)
+	}
+	if p.TOTP && p.HasPassword() {
 		code := codeField()
 		code.Focus = false
 		v.Fields = append(v.Fields, code)
 	}
-	return v
+	return v, nil
 }
 
 func (a *auth) showConfirm(c *handlers.Call) error {
-	return show(c, a.confirmForm(c, handlers.Next(c.Query("next"), "/account")))
+	v, err := a.confirmForm(c, handlers.Next(c.Query("next"), "/account"))
+	if err != nil {
+		return err
+	}
+	return show(c, v)
+}
+
+// refuseConfirm shows the form again, with what was wrong.
+func (a *auth) refuseConfirm(c *handlers.Call, next string, wrong error) error {
+	v, err := a.confirmForm(c, next)
+	if err != nil {
+		return err
+	}
+	return refuse(c, v, wrong)
 }
 
 // confirm authenticates the person again. The session gets a new token.
@@ -308,7 +339,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 		err = a.takeCode(c, p.ID, form.Get("code"))
 	}
 	if err != nil {
-		return refuse(c, a.confirmForm(c, next), err)
+		return a.refuseConfirm(c, next, err)
 	}
 	err = a.rotate(c, c.Actor.Session.ID, func(q *db.Tx) error {
 		return accounts.Succeeded(c.Ctx(), q, accounts.PasswordTries(a.kind), p.Email)

@@ -106,7 +106,7 @@ func (a *auth) confirmPasskey(c *handlers.Call) error {
 	}
 	next := handlers.Next(form.Get("next"), "/account")
 	if _, err = a.verifyPasskey(c, form, c.Actor.Person.ID); err != nil {
-		return refuse(c, a.confirmForm(c, next), err)
+		return a.refuseConfirm(c, next, err)
 	}
 	if err := a.rotate(c, c.Actor.Session.ID, func(*db.Tx) error { return nil }); err != nil {
 		return err

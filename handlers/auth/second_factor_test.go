@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/pquerna/otp/totp"
+
+	"posthorn/handlers"
+	"posthorn/handlers/auth"
 )
 
 // app is an authenticator app that has scanned the page's seed.
@@ -131,4 +134,31 @@ func TestChangesOfTheSignInNeedAFreshSignIn(t *testing.T) {
 	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400)
 	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {"another good one"}}).to("/")
 	w.lastMail("a@example.com", "sign_in_alert")
+}
+
+// Nobody is asked for a password that they don't have, and who forgot theirs finds the way out.
+func TestNobodyIsAskedForAPasswordThatTheyDoNotHave(t *testing.T) {
+	t.Parallel()
+	for email, c := range map[string]struct {
+		password     string
+		wants, lacks []string
+	}{
+		"a@example.com": {"", []string{`type="password"`, `href="/reset"`, "Forgot password?"}, []string{"no password"}},
+		"b@example.com": {"none", []string{"no password", "b@example.com", `href="/reset"`, "Set a password"}, []string{`type="password"`}},
+		"you@localhost": {"none", []string{"no password", "posthorn open"}, []string{`type="password"`, "/reset"}},
+	} {
+		w := newWorld(t, func(_ *handlers.Config, d *auth.Deps) { d.Local = true })
+		w.tenant("A", w.person("first@example.com"))
+		b := w.signedIn("first@example.com")
+		w.SQL("UPDATE people SET email = $1", email)
+		if c.password != "" {
+			w.SQL("UPDATE people SET password = $1", c.password)
+		}
+		page := b.get("/account/confirm?next=%2Faccount").want(200, append(c.wants, "Not now")...)
+		for _, part := range c.lacks {
+			if strings.Contains(page.Body, part) {
+				t.Errorf("%s reads %q", email, part)
+			}
+		}
+	}
 }

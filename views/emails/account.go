@@ -48,6 +48,29 @@ func VerifyAddress(d mail.VerifyAddressData) Letter {
 	}
 }
 
+// OperatorAccess lets an operator set a password.
+func OperatorAccess(d mail.OperatorAccessData) Letter {
+	l := Letter{
+		Subject: fmt.Sprintf("Set your password for the console of %s", d.Server),
+		Preview: "A link to set your password was created for you.",
+		Heading: "Set your password",
+		Why:     "You're receiving this email because you operate " + d.Server + ".",
+	}
+	what := fmt.Sprintf("%s created a new link for you on the server %s. Set your password for the operator console:", d.By, d.Server)
+	if d.New {
+		l.Subject = fmt.Sprintf("You're now an operator of %s", d.Server)
+		l.Preview, l.Heading = "Set your password to open the console.", l.Subject
+		what = fmt.Sprintf("%s made you an operator of the Posthorn server %s. Operators see all tenants in the console. Set your password to open it:", d.By, d.Server)
+	}
+	l.Body = []Block{
+		text("Hello,"),
+		text("%s", what),
+		button("Set your password", d.Link),
+		text("The link works once, until %s. If you don't expect this, ignore this email, and tell whoever runs %s.", moment(d.Expires), d.Server),
+	}
+	return l
+}
+
 // ResetPassword lets a person set a new password.
 func ResetPassword(d mail.ResetPasswordData) Letter {
 	return Letter{

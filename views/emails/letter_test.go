@@ -287,3 +287,23 @@ func TestNoMailCarriesATenantsLinkOrSpeech(t *testing.T) {
 		}
 	}
 }
+
+// Who is made an operator reads who did it and where, and nothing of a sign-up that they know nothing of.
+func TestAnOperatorsMailSaysWhoMadeThemOneAndWhere(t *testing.T) {
+	t.Parallel()
+	d := mail.OperatorAccessData{Server: "posthorn.example", By: "olga", New: true, Link: "https://posthorn.example/console/setup?token=x", Expires: at}
+	l := emails.OperatorAccess(d)
+	d.New = false
+	again := emails.OperatorAccess(d)
+	for _, c := range []struct {
+		letter emails.Letter
+		want   string
+	}{{l, "olga made you an operator of the Posthorn server posthorn.example"}, {again, "olga created a new link for you on the server posthorn.example"}} {
+		if text := c.letter.Text(); !strings.Contains(text, c.want) || !strings.Contains(text, d.Link) || strings.Contains(text, "signed up") || strings.Contains(text, "Confirm") {
+			t.Errorf("%s:\n%s", c.letter.Subject, text)
+		}
+	}
+	if l.Subject != "You're now an operator of posthorn.example" || again.Subject == l.Subject {
+		t.Errorf("the subjects are %q and %q", l.Subject, again.Subject)
+	}
+}

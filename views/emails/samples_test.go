@@ -53,6 +53,8 @@ func samples(t *testing.T) map[string]emails.Letter {
 	all := map[string]emails.Letter{
 		"verify_address": emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/verify-email/abc", Expires: at}),
 		"reset_password": emails.ResetPassword(mail.ResetPasswordData{Name: "Ada Lovelace", Link: "https://posthorn.example/reset/abc", Expires: at, Address: "203.0.113.7"}),
+		"operator_new":   emails.OperatorAccess(mail.OperatorAccessData{Server: "posthorn.example", By: "root", New: true, Link: "https://posthorn.example/console/setup?token=abc", Expires: at}),
+		"operator_link":  emails.OperatorAccess(mail.OperatorAccessData{Server: "posthorn.example", By: "root", Link: "https://posthorn.example/console/setup?token=abc", Expires: at}),
 		"verify_change":  emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/change-email?token=abc", Expires: at, Change: true}),
 		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: "Ada Lovelace", Tenant: "Acme", Link: "https://posthorn.example/sign-in?next=x", Reset: "https://posthorn.example/reset", Address: "203.0.113.7"}),
 		"email_changed": emails.SignInAlert(mail.SignInAlertData{

@@ -62,6 +62,8 @@ func letterOf(kind mail.Kind, data json.RawMessage) (emails.Letter, error) {
 		return fill(data, emails.AccountExists)
 	case mail.Invitation:
 		return fill(data, emails.Invitation)
+	case mail.OperatorAccess:
+		return fill(data, emails.OperatorAccess)
 	case mail.SignInAlert:
 		return fill(data, emails.SignInAlert)
 	case mail.ConfirmContact:
