@@ -23,7 +23,7 @@ help: ## list the tasks
 
 # Deliveries never go to private addresses, save those that are opened by name: in development the example receiver.
 run: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
-run: build ## build and serve on http://127.0.0.1:8080 with a private PostgreSQL
+run: build bin/receiver ## build and serve on http://127.0.0.1:8080 with a private PostgreSQL
 	bin/posthorn serve
 
 demo: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
@@ -39,6 +39,10 @@ bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, whic
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'
 	@CGO_ENABLED=0 tools/progress 690 $(GO) build -v -trimpath -tags '$(TAGS)' -ldflags '-s -w -X main.version=$(VERSION)' -o $@ ./web
+
+# The receiver of README.md, so that nothing is compiled between its lines.
+bin/receiver: FORCE
+	@$(GO) build -trimpath -o $@ ./docs/examples/receiver
 
 check: ## format, vet, import rules and the tests of what changed, within two minutes
 	@GO='$(GO)' tools/check

@@ -4679,6 +4679,7 @@ type Usage struct {
 
 // Verification defines model for Verification.
 type Verification struct {
+	State  VerificationState            `json:"state"`
 	DoneAt nullable.Nullable[time.Time] `json:"done_at"`
 
 	// LastDetail Result of the last attempt as text
@@ -4687,7 +4688,6 @@ type Verification struct {
 	// LastStatus HTTP status of the last attempt
 	LastStatus  nullable.Nullable[int] `json:"last_status"`
 	RequestedAt time.Time              `json:"requested_at"`
-	State       VerificationState      `json:"state"`
 	Tries       int                    `json:"tries"`
 }
 

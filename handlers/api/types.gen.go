@@ -4677,6 +4677,7 @@ type Usage struct {
 
 // Verification defines model for Verification.
 type Verification struct {
+	State  VerificationState       `json:"state"`
 	DoneAt nullable.Nullable[Time] `json:"done_at"`
 
 	// LastDetail Result of the last attempt as text
@@ -4685,7 +4686,6 @@ type Verification struct {
 	// LastStatus HTTP status of the last attempt
 	LastStatus  nullable.Nullable[int] `json:"last_status"`
 	RequestedAt Time                   `json:"requested_at"`
-	State       VerificationState      `json:"state"`
 	Tries       int                    `json:"tries"`
 }
 
