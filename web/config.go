@@ -60,7 +60,7 @@ type Config struct {
 	OIDCClientSecret  Secret        `env:"POSTHORN_OIDC_CLIENT_SECRET" help:"its secret there; unset for a public client"`
 	OIDCOperators     string        `env:"POSTHORN_OIDC_OPERATORS" help:"the claim and value that make a person an operator, as groups=posthorn-operators; unset, only operators who exist sign in"`
 	OIDCOnly          string        `env:"POSTHORN_OIDC_ONLY" envDefault:"off" help:"operators sign in with the provider only: on or off"`
-	OIDCBreakGlass    string        `env:"POSTHORN_OIDC_BREAK_GLASS" help:"addresses of operators whose passwords work all the same, comma between"`
+	OIDCBreakGlass    string        `env:"POSTHORN_OIDC_BREAK_GLASS" help:"addresses of operators who can still sign in with a password, separated by commas"`
 	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"source addresses or networks of requests to endpoints, separated by commas; published for receivers' firewalls"`
 	TrustedProxies    string        `env:"POSTHORN_TRUSTED_PROXIES" help:"networks or addresses of the proxies in front, separated by commas, whose X-Forwarded-For is trusted; default: none"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn, or error"`
@@ -84,7 +84,7 @@ type Config struct {
 	HistoryAfterDays  int64         `env:"POSTHORN_HISTORY_AFTER_DAYS" envDefault:"30" help:"days of history that stay in PostgreSQL, from 2 to 3650"`
 	HistoryBackDays   int64         `env:"POSTHORN_HISTORY_BACK_DAYS" envDefault:"7" help:"days for which history that was brought back stays in PostgreSQL, from 1 to 365"`
 	HistoryEndpoint   string        `env:"POSTHORN_HISTORY_ENDPOINT" help:"URL of the S3-compatible server; default: Amazon S3"`
-	HistoryRegion     string        `env:"POSTHORN_HISTORY_REGION" help:"its region; default: asked for"`
+	HistoryRegion     string        `env:"POSTHORN_HISTORY_REGION" help:"its region; default: read from the storage"`
 	HistoryAccessKey  string        `env:"POSTHORN_HISTORY_ACCESS_KEY" help:"its access key; default: AWS_ACCESS_KEY_ID, or the role of the machine"`
 	HistorySecretKey  Secret        `env:"POSTHORN_HISTORY_SECRET_KEY" help:"the secret of the access key"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"address of the receivers of serve --demo, on this machine"`
@@ -236,7 +236,7 @@ func (c *Config) checkDatabase(report reporter) {
 	}
 	if c.MasterKey != "" {
 		if _, err := seal.NewRing(c.MasterKey.Reveal()); err != nil {
-			report("POSTHORN_MASTER_KEY", "is not one or more keys of 32 bytes in base64, each once, comma between. Make one with `openssl rand -base64 32`.")
+			report("POSTHORN_MASTER_KEY", "is not one or more keys of 32 bytes in base64, each once, separated by commas. Make one with `openssl rand -base64 32`.")
 		}
 	}
 	if sum := c.PostgresSHA256; sum != "" && !isHex(sum, 64) {
@@ -364,7 +364,7 @@ func (c *Config) checkOIDC(report reporter) {
 	}
 	for _, address := range c.breakGlass() {
 		if _, err := mail.ParseAddress(address); err != nil {
-			report("POSTHORN_OIDC_BREAK_GLASS", "holds %q, which is no email address. Write ada@example.com, comma between.", address)
+			report("POSTHORN_OIDC_BREAK_GLASS", "holds %q, which is no email address. Separate addresses with commas, such as ada@example.com,olga@example.com.", address)
 		}
 	}
 }
@@ -507,7 +507,7 @@ func (c *Config) checkConsole(report reporter) {
 			p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
 		if err != nil || p != p.Masked() {
-			report("POSTHORN_EGRESS_ADDRESSES", "holds %q, which is neither an address nor a network. Write 203.0.113.7 or 203.0.113.0/28, comma between.", text)
+			report("POSTHORN_EGRESS_ADDRESSES", "holds %q, which is neither an address nor a network. Write 203.0.113.7 or 203.0.113.0/28, separated by commas.", text)
 			continue
 		}
 		c.Published = append(c.Published, p)

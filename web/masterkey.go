@@ -32,7 +32,7 @@ func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring,
 	}
 	ring, err := seal.NewRing(keys.Reveal())
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "master_key_invalid", source+" does not hold one or more keys of 32 bytes in base64, comma between. Put the right ones back, from a backup.")
+		return nil, fault.New(fault.Invalid, "master_key_invalid", source+" does not hold one or more keys of 32 bytes in base64, separated by commas. Put the right ones back, from a backup.")
 	}
 	for _, sample := range samples {
 		if _, err := ring.Open(sample.Sealed, sample.TenantID, sample.EndpointID); err != nil {

@@ -156,7 +156,7 @@ func tryDatabase(ctx context.Context, url string, pooled bool) error {
 var errReplica = fault.New(
 	fault.Unavailable,
 	"database_read_only",
-	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers with a comma between: Posthorn finds the one that can be.",
+	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers, separated by commas: Posthorn finds the one that can be.",
 )
 
 // explainDatabase turns what a driver says about a database that can't be used into what to do about it. The fault is

@@ -48,7 +48,7 @@ func newTraces(cfg *Config, parts Parts, log *slog.Logger) (*traces, error) {
 	}
 	described, ok := tracesResource(cfg, parts)
 	if !ok {
-		log.Warn("OTEL_RESOURCE_ATTRIBUTES is ignored: it is not name=value, comma between, with other characters percent-encoded")
+		log.Warn("OTEL_RESOURCE_ATTRIBUTES is ignored: it is not name=value, separated by commas, with other characters percent-encoded")
 	}
 	return &traces{sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter, sdktrace.WithExportTimeout(10*time.Second), sdktrace.WithBatchTimeout(2*time.Second)),
@@ -227,7 +227,7 @@ func (c *Config) checkTraces(report reporter) {
 		}
 	}
 	if _, ok := tracesHeaders(c.TracesHeaders); !ok {
-		report("POSTHORN_TRACES_HEADERS", "can't be read. Write name=value, comma between, as Authorization=Bearer abc.")
+		report("POSTHORN_TRACES_HEADERS", "can't be read. Write name=value, separated by commas, as Authorization=Bearer abc.")
 	}
 	if math.IsNaN(c.TracesRatio) || c.TracesRatio < 0 || c.TracesRatio > 1 {
 		report("POSTHORN_TRACES_RATIO", "is out of range. Write a number from 0 to 1; 0.1 keeps one trace in ten.")

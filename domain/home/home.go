@@ -44,7 +44,7 @@ func Parse(list string) ([]Home, error) {
 	}) {
 		name, address, ok := strings.Cut(item, "=")
 		if !ok || !ValidName(name) {
-			return nil, fmt.Errorf("holds %q. Write name=URL, comma between; a name is %s", item, Rule)
+			return nil, fmt.Errorf("holds %q. Write name=URL, separated by commas; a name is %s", item, Rule)
 		}
 		u, err := url.Parse(strings.TrimRight(address, "/"))
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
@@ -59,7 +59,7 @@ func Parse(list string) ([]Home, error) {
 		all = append(all, Home{Name: name, URL: u})
 	}
 	if len(all) == 0 {
-		return nil, errors.New("names no home. Write name=URL, comma between")
+		return nil, errors.New("names no home. Write name=URL, separated by commas")
 	}
 	return all, nil
 }

@@ -125,7 +125,7 @@ func (s shared) entries(ctx context.Context, e *Env, from string) ([]catalogue.E
 		Data     []json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(text, &is); err != nil || is.OpenAPI == nil && is.Data == nil {
-		return nil, fail(ExitUsage, "%s is no catalog: it must be an OpenAPI 3.1 document, as `posthorn catalogue export` prints it, or a list of event types under `data`.", from)
+		return nil, fail(ExitUsage, "%s is no catalog: it must be an OpenAPI 3.1 document, as `posthorn catalog export` prints it, or a list of event types under `data`.", from)
 	}
 	if is.OpenAPI != nil {
 		entries, err := catalogue.FromOpenAPI(text)
@@ -198,7 +198,7 @@ func entryOf(text []byte) (catalogue.Entry, error) {
 type typesCommand struct {
 	shared
 	Lang    string `required:"" enum:"ts,go,python" help:"${enum}."`
-	From    string `default:"live" placeholder:"FILE" help:"A catalog in a file, as for catalogue diff; the server's by default."`
+	From    string `default:"live" placeholder:"FILE" help:"A catalog in a file, as for catalog diff; the server's by default."`
 	Package string `placeholder:"NAME" help:"The package of Go. Default: the folder of --out, or events."`
 	Out     string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout."`
 }

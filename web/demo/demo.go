@@ -46,7 +46,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	first, err := furnish(ctx, api, "http://"+c.Receivers.Addr().String())
 	if err != nil {
-		return fmt.Errorf("the demo tenant can't be furnished: %w", err)
+		return fmt.Errorf("the demo data can't be created: %w", err)
 	}
 	left := 0
 	if first {
