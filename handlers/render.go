@@ -16,6 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db/accounts"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
@@ -90,7 +91,8 @@ func Next(given, fallback string) string {
 	return fallback
 }
 
-// WrongFields maps the fields of an error to what is wrong with them. An error without fields has the empty name.
+// WrongFields maps the fields of an error to what is wrong with them, in the words of a form. An error without fields has
+// the empty name.
 func WrongFields(err error) map[string]string {
 	wrong := map[string]string{}
 	e := fault.As(err)
@@ -99,13 +101,23 @@ func WrongFields(err error) map[string]string {
 	}
 	for _, f := range e.Fields {
 		if _, ok := wrong[f.Name]; !ok {
-			wrong[f.Name] = f.Detail
+			wrong[f.Name] = inForm(f)
 		}
 	}
 	if len(wrong) == 0 {
 		wrong[""] = e.Detail
 	}
 	return wrong
+}
+
+// inForm is what is wrong with a field of a form. A detail for programs begins with the name that the field has in the
+// API; people read its label.
+func inForm(f fault.Field) string {
+	rest, named := strings.CutPrefix(f.Detail, f.Name+" ")
+	if !named {
+		return f.Detail
+	}
+	return endpoint.Label(f.Name) + " " + rest
 }
 
 // NotInput returns errors that the person at the form can't fix. It returns nil for an error that belongs beside the

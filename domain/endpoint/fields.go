@@ -59,6 +59,20 @@ type nothing struct{}
 // Fields is the table, in the order in which a patch is applied.
 func Fields() []Field { return fields }
 
+// Label is what people call a field of the API: the label of a setting, or its name in words.
+func Label(name string) string {
+	for _, f := range fields {
+		if f.Name == name && f.Label != "" {
+			return f.Label
+		}
+	}
+	name = strings.TrimSuffix(strings.NewReplacer("_", " ", ".", " ").Replace(name), " seconds")
+	if name == "" {
+		return ""
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
 // Values are the values of a choice, without that of none.
 func (f Field) Values() (values []string) {
 	for _, o := range f.Options {

@@ -194,7 +194,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 	owner.get(path).want(200).lacks("whsec_")
 	owner.next(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "New secret").keep("endpoint-rotated")
 	owner.get(path+"/secrets").want(200, "Live secrets").lacks("whsec_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
+	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "Overlap must be from 0").lacks("whsec_")
 }
 
 func TestANewEndpointIsVerifiedWhenItsReceiverKnowsTheSecret(t *testing.T) {
@@ -263,10 +263,10 @@ func TestWhatIsWrongIsSaidBesideItsFieldAndWhatWasTypedStays(t *testing.T) {
 	w := newDesk(t)
 	owner := w.as(access.Owner)
 	got := owner.post(w.root+"/endpoints", newForm("url", "http://10.0.0.1/x", "timeout_seconds", "many", "description", "kept <b>text</b>", "filter", "data.(")).
-		want(400, "The endpoint wasn&#39;t added", "timeout_seconds must be from 1 to 30 seconds.", "kept &lt;b&gt;text", `value="many"`, `id="f-url-error"`, `id="f-filter-error"`)
+		want(400, "The endpoint wasn&#39;t added", "Timeout must be from 1 to 30 seconds.", "kept &lt;b&gt;text", `value="many"`, `id="f-url-error"`, `id="f-filter-error"`)
 	got.keep("endpoint-refused")
 	path := w.add()
-	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing changed", "max_in_flight must be from 1 to 100").keep("settings-refused")
+	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing changed", "Max concurrent requests must be from 1 to 100").keep("settings-refused")
 	owner.post(path+"/filter", url.Values{"filter": {"type =="}}).want(400, `id="f-filter-error"`).keep("filter-refused")
 	owner.post(w.root+"/endpoints", newForm("custom_headers", "no colon here")).want(400, "as Name: value.")
 }
