@@ -91,8 +91,8 @@ func Next(given, fallback string) string {
 	return fallback
 }
 
-// WrongFields maps the fields of an error to what is wrong with them, in the words of a form. An error without fields has
-// the empty name.
+// WrongFields maps the fields of an error to what is wrong with them, in the words of a form. An error without fields
+// has the empty name.
 func WrongFields(err error) map[string]string {
 	wrong := map[string]string{}
 	e := fault.As(err)

@@ -28,6 +28,7 @@ const (
 	Code     Name = "code"
 	Copy     Name = "copy"
 	Dots     Name = "dots"
+	Download Name = "download"
 	Edit     Name = "edit"
 	Eye      Name = "eye"
 	Filter   Name = "filter"
@@ -79,6 +80,7 @@ var paths = map[Name]string{
 	Code:     `<path d="M5 4.5 1.5 8 5 11.5M11 4.5 14.5 8 11 11.5"/>`,
 	Copy:     `<path d="M5.5 5.5h8v8h-8z"/><path d="M10.5 5.5v-3h-8v8h3"/>`,
 	Dots:     `<path d="M3.5 8h.01M8 8h.01M12.5 8h.01" stroke-width="2"/>`,
+	Download: `<path d="M8 2v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11"/>`,
 	Edit:     `<path d="M2.5 13.5v-3l8-8 3 3-8 8zM8.5 4.5l3 3"/>`,
 	Eye:      `<path d="M1.5 8S4 3.5 8 3.5 14.5 8 14.5 8 12 12.5 8 12.5 1.5 8 1.5 8z"/><circle cx="8" cy="8" r="2"/>`,
 	Filter:   `<path d="M2 4h12M4.5 8h7M6.5 12h3"/>`,

@@ -657,7 +657,7 @@ func personAccount(v AccountView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Card(components.CardProps{ID: "totp", Title: "Second factor", Text: "Required after your password: a code from an authenticator app, or a passkey."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Card(components.CardProps{ID: "totp", Title: "Second factor", Text: "A code from an authenticator app, or a passkey, that is required after your password."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -281,6 +281,13 @@ func (v EndpointView) stateText() string {
 	return text + " " + v.heldText()
 }
 
+func sinceSuccess(v EndpointView) string {
+	if v.Endpoint.Record.Succeeded.IsZero() {
+		return "no success yet"
+	}
+	return "since the last success"
+}
+
 func lastStat(ctx context.Context, v EndpointView) components.StatProps {
 	stat := components.StatProps{Label: "Last success", Value: "None", Note: "no attempt has succeeded yet"}
 	if at := v.Endpoint.Record.Succeeded; !at.IsZero() {

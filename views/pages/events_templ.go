@@ -1020,7 +1020,7 @@ func eventData(v EventView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Download raw data", Href: v.path() + "/data", Small: true, Icon: icons.Code,
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Download raw data", Href: v.path() + "/data", Small: true, Icon: icons.Download,
 				Attrs: templ.Attributes{"download": id.Event.Format(v.Routed.ID) + ".json"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -432,7 +432,7 @@ func passkeyList(root string, keys []account.Passkey, name components.FieldProps
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"field-error\" role=\"alert\" data-passkey-error hidden></p></form><p class=\"muted needs-script\" data-no-passkeys>This browser can't use passkeys at this address.</p><noscript><p class=\"muted\">Adding a passkey needs JavaScript.</p></noscript></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"field-error\" role=\"alert\" data-passkey-error hidden></p></form><p class=\"muted needs-script\" data-no-passkeys>This browser can't use passkeys at this address. They need a host name: on your own machine, open localhost instead of 127.0.0.1.</p><noscript><p class=\"muted\">Adding a passkey needs JavaScript.</p></noscript></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

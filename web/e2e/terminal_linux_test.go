@@ -21,8 +21,8 @@ const (
 	terminalRows    = 40
 )
 
-// TestTheSignInLinkStaysInSight records a terminal in which the demo runs, as `make demo` runs it: with constant traffic
-// and failing receivers, the link of the start is on the screen a minute later.
+// TestTheSignInLinkStaysInSight records a terminal in which the demo runs, as `make demo` runs it: with constant
+// traffic and failing receivers, the link of the start is on the screen a minute later.
 func TestTheSignInLinkStaysInSight(t *testing.T) {
 	t.Parallel()
 	if binary == "" {
