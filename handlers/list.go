@@ -84,6 +84,14 @@ type Page struct {
 	cursor string // what the list's cursors are bound to
 }
 
+// EndpointKind is the kind of the endpoints of a list: listeners alone are disconnected.
+func (p Page) EndpointKind(state condition.State) endpoint.Kind {
+	if p.Kind == "" && state == condition.Disconnected {
+		return endpoint.Listen
+	}
+	return p.Kind
+}
+
 // Page reads a list's query parameters. It rejects, by name, unknown ones, repeated ones, and values outside their
 // range. The id of an endpoint that is unknown or another tenant's selects nothing. With an error, Page.Given is known.
 func (c *Call) Page(l List) (Page, error) {

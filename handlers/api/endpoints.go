@@ -88,7 +88,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	after := p.AfterID()
 	var rows []show.Endpoint
 	err = c.Tx(func(q *db.Tx) error {
-		list := endpoints.ListOptions{Status: p.Status, Kind: p.Kind, Ascending: p.Ascending, After: after, Limit: p.Limit + 1}
+		list := endpoints.ListOptions{Status: p.Status, Kind: p.EndpointKind(p.Condition), Ascending: p.Ascending, After: after, Limit: p.Limit + 1}
 		rows, err = endpoints.List(c.Ctx(), q, a.Keys, c.Actor.Tenant, list)
 		return err
 	})

@@ -276,12 +276,17 @@ func TestListsAndResponsesLeaveOutListeners(t *testing.T) {
 		"/api/v1/endpoints":                                 1,
 		"/api/v1/endpoints?kind=http":                       1,
 		"/api/v1/endpoints?kind=listen":                     1,
+		"/api/v1/endpoints?condition=disconnected":          0,
 	} {
 		list := w.do("GET", path, acme.key, nil).want(http.StatusOK)
 		rows, _ := list.get("data").([]any)
 		if len(rows) != want || strings.Contains(string(list.Body), listener) != (strings.Contains(path, listener) || strings.Contains(path, "listen") || want == 2) {
 			t.Errorf("%s lists %d, want %d: %s", path, len(rows), want, list.Body)
 		}
+	}
+	w.SQL("UPDATE listeners SET contact_at = now() - interval '2 minutes'")
+	if gone := w.do("GET", "/api/v1/endpoints?condition=disconnected", acme.key, nil).want(http.StatusOK); !strings.Contains(string(gone.Body), listener) {
+		t.Errorf("disconnected: %s", gone.Body)
 	}
 	w.do("GET", "/api/v1/endpoints?kind=pigeon", acme.key, nil).problem(http.StatusBadRequest, "kind_unknown", "kind")
 }

@@ -42,7 +42,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		if listeners, err = endpoints.HasListeners(c.Ctx(), q, c.Actor.Tenant); err != nil {
 			return err
 		}
-		list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Kind: p.Kind, Limit: mostEndpoints})
+		list, err = endpoints.List(c.Ctx(), q, nil, c.Actor.Tenant, endpoints.ListOptions{Kind: p.EndpointKind(condition.State(p.Status)), Limit: mostEndpoints})
 		return err
 	})
 	if err != nil {
