@@ -221,7 +221,7 @@ func TestARejectionByAListenerCountsAsNoFailure(t *testing.T) {
 	if got := w.answers(acme, listener, h, `"failure":"connect_error","error":"connection refused"`).want(http.StatusOK); got.text("status") != "failed" || got.text("last_failure") != "connect_error" {
 		t.Errorf("answered %s", got.Body)
 	}
-	if dead := ids(w.do("GET", "/api/v1/deliveries?status=failed", acme.key, nil).want(http.StatusOK)); len(dead) != 1 {
+	if dead := ids(w.do("GET", "/api/v1/deliveries?status=failed&endpoint="+listener, acme.key, nil).want(http.StatusOK)); len(dead) != 1 {
 		t.Errorf("dead letters: %v", dead)
 	}
 	health := w.do("GET", "/api/v1/health", acme.key, nil).want(http.StatusOK)
