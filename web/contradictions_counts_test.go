@@ -112,15 +112,16 @@ func (s scene) consoleCounts() {
 func (s scene) hosts() {
 	s.t.Helper()
 	words := map[condition.State]string{
-		condition.Failing:     "down",
-		condition.OnHold:      "paused",
-		condition.Disabled:    "disabled",
-		condition.Active:      "healthy",
-		condition.Suspended:   "inactive",
-		condition.Unverified:  "unverified",
-		condition.Paused:      "inactive",
-		condition.AskedToWait: "healthy",
-		condition.Unserved:    "healthy",
+		condition.Failing:      "down",
+		condition.OnHold:       "paused",
+		condition.Disabled:     "disabled",
+		condition.Active:       "healthy",
+		condition.Disconnected: "inactive",
+		condition.Suspended:    "inactive",
+		condition.Unverified:   "unverified",
+		condition.Paused:       "inactive",
+		condition.AskedToWait:  "healthy",
+		condition.Unserved:     "healthy",
 	}
 	for _, one := range s.all {
 		if words[one.state] == "" {
@@ -277,7 +278,7 @@ func (s scene) mails() {
 	s.t.Helper()
 	until := time.Now().Add(time.Hour)
 	for _, one := range s.all {
-		if one.state == condition.AskedToWait || one.state == condition.Unserved {
+		if one.state == condition.AskedToWait || one.state == condition.Unserved || one.state == condition.Disconnected {
 			continue // the daily summary alone tells of it
 		}
 		held := notice.HeldDetails{

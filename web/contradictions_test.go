@@ -96,7 +96,7 @@ func situations() []*situation {
 		{state: condition.Unverified, wait: condition.EndpointUnverified, make: held("status = 'unverified'")},
 		{state: condition.Disabled, wait: condition.EndpointDisabled, make: held("status = 'disabled', status_reason = 'auth'")},
 		{state: condition.Suspended, wait: condition.TenantSuspended, make: "UPDATE tenants SET state = 'suspended', state_at = now() WHERE $1::uuid IS NOT NULL AND id = (SELECT tenant_id FROM queue WHERE delivery_id = $2)"},
-		{state: condition.Active, wait: condition.Listener, make: held("kind = 'listen'")},
+		{state: condition.Disconnected, wait: condition.Listener, make: held("kind = 'listen'")},
 	}
 }
 
@@ -363,9 +363,13 @@ func (s scene) commandLine(one *situation) {
 func (s scene) dashboard(one *situation) {
 	s.t.Helper()
 	root, word, title := "/t/"+one.tenant, one.state.Word(), one.title()
-	s.says("list of endpoints", one, s.row(root+"/endpoints", one.host), word)
+	listed, onHold := root+"/endpoints", ""
+	if one.wait == condition.Listener { // lists have it only if it is asked for
+		listed, onHold = listed+"?kind=listen", "&endpoint="+one.endpoint
+	}
+	s.says("list of endpoints", one, s.row(listed, one.host), word)
 	s.says("list of endpoints by condition", one, s.row(root+"/endpoints?status="+string(one.state), one.host), word)
-	list := s.markup(root+"/endpoints", one.host)
+	list := s.markup(listed, one.host)
 	for _, a := range one.is().Actions() {
 		s.says("menu in the list of endpoints", one, list, a.Label())
 	}
@@ -399,9 +403,9 @@ func (s scene) dashboard(one *situation) {
 		s.says("list of deliveries", one, list, one.wait.Word())
 	}
 	if one.wait.Holds() {
-		s.says("list of deliveries on hold", one, s.row(root+"/deliveries?status=on_hold", one.delivery), "on hold")
+		s.says("list of deliveries on hold", one, s.row(root+"/deliveries?status=on_hold"+onHold, one.delivery), "on hold")
 		s.says("console, list of deliveries on hold", one,
-			s.row("/console/deliveries?status=on_hold&tenant="+one.tenant, one.delivery), "on hold")
+			s.row("/console/deliveries?status=on_hold&tenant="+one.tenant+onHold, one.delivery), "on hold")
 	}
 }
 

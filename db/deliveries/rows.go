@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posthorn/db/sql"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
@@ -204,10 +205,16 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 	return rows, nil
 }
 
+// asksForListeners reports whether the list is of something that a listener can have a part in. Any other list leaves
+// its deliveries out.
+func (l *ListOptions) asksForListeners() bool {
+	return !l.Endpoint.IsZero() || !l.Event.IsZero() || !l.Job.IsZero() || l.Wait == condition.Listener
+}
+
 // takes checks on the whole row the conditions that a scan of another table could not check.
 func (l *ListOptions) takes(d show.Delivery) bool {
 	switch {
-	case l.Endpoint.IsZero() && l.Event.IsZero() && l.Job.IsZero() && d.Endpoint.Kind == endpoint.Listen,
+	case d.Endpoint.Kind == endpoint.Listen && !l.asksForListeners(),
 		l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType),
 		!l.Event.IsZero() && d.EventID != l.Event,
 		l.Wait != "" && d.Wait.Reason != l.Wait,
