@@ -1205,6 +1205,27 @@ func (e Scope) Valid() bool {
 	}
 }
 
+// Defines values for SecretCheckState.
+const (
+	SecretCheckStateAccepted SecretCheckState = "accepted"
+	SecretCheckStatePending  SecretCheckState = "pending"
+	SecretCheckStateRejected SecretCheckState = "rejected"
+)
+
+// Valid indicates whether the value is a known member of the SecretCheckState enum.
+func (e SecretCheckState) Valid() bool {
+	switch e {
+	case SecretCheckStateAccepted:
+		return true
+	case SecretCheckStatePending:
+		return true
+	case SecretCheckStateRejected:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SecretType.
 const (
 	Ed25519 SecretType = "ed25519"
@@ -2460,6 +2481,12 @@ type Emission struct {
 	Version *string `json:"version,omitempty"`
 }
 
+// EndSecretInput defines model for EndSecretInput.
+type EndSecretInput struct {
+	// Unchecked End it although the receiver hasn't accepted the remaining secret. Default `false`
+	Unchecked *bool `json:"unchecked,omitempty"`
+}
+
 // Endpoint defines model for Endpoint.
 type Endpoint struct {
 	ID string `json:"id"`
@@ -2502,16 +2529,19 @@ type Endpoint struct {
 	Health EndpointHealth `json:"health"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka             nullable.Nullable[Kafka]        `json:"kafka"`
-	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
-	MaxInFlight       int                             `json:"max_in_flight"`
-	Metadata          map[string]string               `json:"metadata"`
-	Ordering          Ordering                        `json:"ordering"`
-	PayloadVersion    nullable.Nullable[string]       `json:"payload_version"`
-	Prefix            string                          `json:"prefix"`
-	RateLimit         nullable.Nullable[int]          `json:"rate_limit"`
-	RetryClientErrors bool                            `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy                     `json:"retry_policy"`
+	Kafka            nullable.Nullable[Kafka]        `json:"kafka"`
+	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
+	MaxInFlight      int                             `json:"max_in_flight"`
+	Metadata         map[string]string               `json:"metadata"`
+
+	// Mute How its alerts are muted; null if they are not
+	Mute              nullable.Nullable[Mute]   `json:"mute"`
+	Ordering          Ordering                  `json:"ordering"`
+	PayloadVersion    nullable.Nullable[string] `json:"payload_version"`
+	Prefix            string                    `json:"prefix"`
+	RateLimit         nullable.Nullable[int]    `json:"rate_limit"`
+	RetryClientErrors bool                      `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy               `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -2575,7 +2605,7 @@ type EndpointCondition struct {
 	Since nullable.Nullable[time.Time] `json:"since"`
 	State EndpointState                `json:"state"`
 
-	// Until For `asked_to_wait`: when the wait is over
+	// Until For `asked_to_wait`: when the wait is over. For `paused`: when it is resumed automatically, or null
 	Until nullable.Nullable[time.Time] `json:"until"`
 
 	// Waiting Deliveries that wait because of this condition
@@ -2640,9 +2670,12 @@ type EndpointCreated struct {
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
-	Ordering         Ordering                        `json:"ordering"`
-	PayloadVersion   nullable.Nullable[string]       `json:"payload_version"`
-	Prefix           string                          `json:"prefix"`
+
+	// Mute How its alerts are muted; null if they are not
+	Mute           nullable.Nullable[Mute]   `json:"mute"`
+	Ordering       Ordering                  `json:"ordering"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version"`
+	Prefix         string                    `json:"prefix"`
 
 	// PublicKey Public key `whpk_...` of an ed25519 pair, for receivers
 	PublicKey         nullable.Nullable[string] `json:"public_key"`
@@ -2918,6 +2951,12 @@ type EndpointPatch struct {
 
 	// Wire Replaces all of it; null removes all changes to the format
 	Wire nullable.Nullable[WireSettings] `json:"wire,omitempty"`
+}
+
+// EndpointPauseInput defines model for EndpointPauseInput.
+type EndpointPauseInput struct {
+	// Until When it is resumed automatically, at most 30 days ahead. Without it: when somebody resumes it
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -3218,6 +3257,12 @@ type ExpungeInput struct {
 
 	// Until Created before
 	Until *time.Time `json:"until,omitempty"`
+}
+
+// ExtendSecretInput defines model for ExtendSecretInput.
+type ExtendSecretInput struct {
+	// OverlapSeconds From now
+	OverlapSeconds int `json:"overlap_seconds"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -3878,6 +3923,20 @@ type MemberPatch struct {
 // MemberPatchRole The member's new role
 type MemberPatchRole string
 
+// Mute defines model for Mute.
+type Mute struct {
+	Since time.Time `json:"since"`
+
+	// Until Null: until the endpoint recovers
+	Until nullable.Nullable[time.Time] `json:"until"`
+}
+
+// MuteInput defines model for MuteInput.
+type MuteInput struct {
+	// Until At most 30 days ahead. Without it: until the endpoint recovers
+	Until *time.Time `json:"until,omitempty"`
+}
+
 // Notice defines model for Notice.
 type Notice struct {
 	ID        string     `json:"id"`
@@ -4377,8 +4436,11 @@ type Secret struct {
 	ID string `json:"id"`
 
 	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
-	Type      SecretType `json:"type"`
-	CreatedAt time.Time  `json:"created_at"`
+	Type SecretType `json:"type"`
+
+	// Check Whether the receiver accepts what this secret alone signs; null if nobody asked
+	Check     nullable.Nullable[SecretCheck] `json:"check"`
+	CreatedAt time.Time                      `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
@@ -4393,6 +4455,22 @@ type Secret struct {
 	Signing bool `json:"signing"`
 }
 
+// SecretCheck defines model for SecretCheck.
+type SecretCheck struct {
+	// At When it ended; while it is pending, when it was requested
+	At time.Time `json:"at"`
+
+	// Detail Why it was rejected
+	Detail string           `json:"detail"`
+	State  SecretCheckState `json:"state"`
+
+	// StatusCode Of the response
+	StatusCode nullable.Nullable[int] `json:"status_code"`
+}
+
+// SecretCheckState defines model for SecretCheck.State.
+type SecretCheckState string
+
 // SecretCreated defines model for SecretCreated.
 type SecretCreated struct {
 	ID string `json:"id"`
@@ -4401,8 +4479,11 @@ type SecretCreated struct {
 	Type SecretType `json:"type"`
 
 	// Secret Only shown in this response
-	Secret    string    `json:"secret"`
-	CreatedAt time.Time `json:"created_at"`
+	Secret string `json:"secret"`
+
+	// Check Whether the receiver accepts what this secret alone signs; null if nobody asked
+	Check     nullable.Nullable[SecretCheck] `json:"check"`
+	CreatedAt time.Time                      `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
@@ -4779,6 +4860,9 @@ type PortalLinkID = string
 
 // RejectedID defines model for rejected_id.
 type RejectedID = string
+
+// SecretID defines model for secret_id.
+type SecretID = string
 
 // Since defines model for since.
 type Since = time.Time
@@ -5159,6 +5243,12 @@ type DryRunFilterJSONRequestBody = DryRunInput
 // UpdateInboxJSONRequestBody defines body for UpdateInbox for application/json ContentType.
 type UpdateInboxJSONRequestBody = InboxPatch
 
+// MuteEndpointJSONRequestBody defines body for MuteEndpoint for application/json ContentType.
+type MuteEndpointJSONRequestBody = MuteInput
+
+// PauseEndpointJSONRequestBody defines body for PauseEndpoint for application/json ContentType.
+type PauseEndpointJSONRequestBody = EndpointPauseInput
+
 // RecoverEndpointJSONRequestBody defines body for RecoverEndpoint for application/json ContentType.
 type RecoverEndpointJSONRequestBody = RecoverInput
 
@@ -5170,6 +5260,12 @@ type ResumeEndpointJSONRequestBody = ResumeInput
 
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
+
+// EndSecretJSONRequestBody defines body for EndSecret for application/json ContentType.
+type EndSecretJSONRequestBody = EndSecretInput
+
+// ExtendSecretJSONRequestBody defines body for ExtendSecret for application/json ContentType.
+type ExtendSecretJSONRequestBody = ExtendSecretInput
 
 // TestEndpointJSONRequestBody defines body for TestEndpoint for application/json ContentType.
 type TestEndpointJSONRequestBody = TestInput
@@ -5569,13 +5665,29 @@ func (c *Client) ListInboxRequests(ctx context.Context, endpointID EndpointID) (
 	return result[InboxRequestPage](ctx, c, r)
 }
 
+// MuteEndpoint: mute alerts about an endpoint.
+//
+// Until a time, or until the endpoint recovers, its problems are in no mail, in no digest, and not among the alerts of
+// the overview and of `GET /health`. Notices are still listed. Nothing else changes: the endpoint can be disabled, and
+// that is mailed, as is that held deliveries are about to expire. The body is optional.
+//
+// POST /endpoints/{endpoint_id}/mute, scope webhooks:write
+func (c *Client) MuteEndpoint(ctx context.Context, endpointID EndpointID, body MuteInput) (Endpoint, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/mute", endpointID)
+	r.body = body
+	return result[Endpoint](ctx, c, r)
+}
+
 // PauseEndpoint: pause an endpoint.
 //
-// Nothing is sent to it until it is resumed. Its deliveries are held; with `when_held` set to `drop`, new events create none. Pausing a paused endpoint changes nothing.
+// Nothing is sent to it until it is resumed: by somebody, or automatically at `until`. Its deliveries are held; with
+// `when_held` set to `drop`, new events create none. Pausing a paused endpoint changes its end if `until` is given, and
+// otherwise nothing. The body is optional.
 //
 // POST /endpoints/{endpoint_id}/pause, scope webhooks:write
-func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
+func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID, body EndpointPauseInput) (Endpoint, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/pause", endpointID)
+	r.body = body
 	return result[Endpoint](ctx, c, r)
 }
 
@@ -5656,6 +5768,42 @@ func (c *Client) ListSecrets(ctx context.Context, endpointID EndpointID) (Secret
 	return result[SecretPage](ctx, c, r)
 }
 
+// CheckSecret: check whether the receiver accepts a secret.
+//
+// Sends the endpoint a request of the type `endpoint.test` that this secret alone signs. A 2xx response is accepted. The
+// request is no delivery, and its result is in `check` of the secret a moment later. Another URL or format forgets it. A
+// Kafka endpoint is rejected with 409, since brokers accept every record.
+//
+// POST /endpoints/{endpoint_id}/secrets/{secret_id}/check, scope webhooks:write
+func (c *Client) CheckSecret(ctx context.Context, endpointID EndpointID, secretID SecretID) (Secret, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/secrets/%s/check", endpointID, secretID)
+	return result[Secret](ctx, c, r)
+}
+
+// EndSecret: stop signing with a secret now.
+//
+// Ends one secret before its overlap does. The endpoint needs another live secret, and the receiver needs to have accepted
+// it (`check`); `unchecked` ends the secret anyway. If the newest secret ends, the newest of the others has no end from
+// then on. The response has the remaining secrets. The body is optional.
+//
+// POST /endpoints/{endpoint_id}/secrets/{secret_id}/end, scope webhooks:write
+func (c *Client) EndSecret(ctx context.Context, endpointID EndpointID, secretID SecretID, body EndSecretInput) (SecretPage, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/secrets/%s/end", endpointID, secretID)
+	r.body = body
+	return result[SecretPage](ctx, c, r)
+}
+
+// ExtendSecret: extend a secret's overlap.
+//
+// Sets the end of the overlap to this many seconds from now, which can also be earlier than before. The newest secret has no end, and is rejected with 409.
+//
+// POST /endpoints/{endpoint_id}/secrets/{secret_id}/extend, scope webhooks:write
+func (c *Client) ExtendSecret(ctx context.Context, endpointID EndpointID, secretID SecretID, body ExtendSecretInput) (Secret, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/secrets/%s/extend", endpointID, secretID)
+	r.body = body
+	return result[Secret](ctx, c, r)
+}
+
 // SwitchSecret: sign with the newest secret now.
 //
 // For endpoints with `rotation_signatures` set to `one`. For others it responds with 409, since each live secret signs. Where the newest secret signs already, it changes nothing.
@@ -5676,6 +5824,16 @@ func (c *Client) TestEndpoint(ctx context.Context, endpointID EndpointID, body T
 	r := newRequest(http.MethodPost, "/endpoints/%s/test", endpointID)
 	r.body = body
 	return result[TestAccepted](ctx, c, r)
+}
+
+// UnmuteEndpoint: unmute alerts about an endpoint.
+//
+// Where they are not muted, it changes nothing.
+//
+// POST /endpoints/{endpoint_id}/unmute, scope webhooks:write
+func (c *Client) UnmuteEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/unmute", endpointID)
+	return result[Endpoint](ctx, c, r)
 }
 
 // VerifyEndpoint: verify an endpoint.

@@ -77,6 +77,7 @@ var pathKinds = map[string]id.Kind{
 	"pause_id":         id.Pause,
 	"portal_link_id":   id.PortalLink,
 	"inbox_request_id": id.Received,
+	"secret_id":        id.Secret,
 	"session_id":       id.Session,
 	TenantParam:        id.Tenant,
 	ConsoleTenantParam: id.Tenant,

@@ -31,6 +31,12 @@ SELECT at, actor_kind, actor_id, reason FROM audit_log
 WHERE tenant_id = @tenant_id AND action = 'event.expunge' AND object_id = @object
 ORDER BY id DESC LIMIT 1;
 
+-- name: PausedBy :one
+-- Who paused an endpoint, or changed the end of its pause, last.
+SELECT actor_kind, actor_id, actor_name FROM audit_log
+WHERE tenant_id = @tenant_id AND id > posthorn.first_id(@since) AND action = 'endpoint.pause' AND object_id = @object
+ORDER BY id DESC LIMIT 1;
+
 -- name: CreatedEndpoint :one
 -- Whether a person or key created this endpoint. The entry is written in the transaction that creates it.
 SELECT count(*) FROM audit_log

@@ -233,7 +233,7 @@ LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
 
 -- name: LanesOf :many
 -- What delays deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.resume_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,

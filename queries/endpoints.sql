@@ -66,13 +66,34 @@ WHERE tenant_id = @tenant_id AND CASE WHEN @newest::boolean THEN id < @after ELS
 ORDER BY CASE WHEN @newest THEN id END DESC, id LIMIT sqlc.arg('limit');
 
 -- name: SetEndpointStatus :one
-UPDATE endpoints SET status = @status, status_reason = @status_reason, status_at = now(), updated_at = now()
+UPDATE endpoints SET status = @status, status_reason = @status_reason, status_at = now(), resume_at = NULL, updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
 RETURNING *;
 
+-- name: SetResumeAt :one
+-- When a paused endpoint is resumed; null: when somebody resumes it.
+UPDATE endpoints SET resume_at = sqlc.narg('resume_at'), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'paused' AND deleted_at IS NULL
+RETURNING *;
+
+-- name: ResumeDue :many
+-- Paused endpoints whose pause has an end that has come.
+SELECT tenant_id, id FROM endpoints WHERE resume_at <= @now::timestamptz AND status = 'paused' AND deleted_at IS NULL
+ORDER BY resume_at LIMIT sqlc.arg('limit')::int;
+
+-- name: MuteEndpoint :one
+-- Without a time its alerts are not muted; without an end, until it recovers.
+UPDATE endpoints SET muted_at = sqlc.narg('muted_at'), muted_until = sqlc.narg('muted_until'), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
+RETURNING *;
+
+-- name: UnmuteRecovered :exec
+-- An endpoint that recovered, and whose alerts were muted until then.
+UPDATE endpoints SET muted_at = NULL WHERE tenant_id = @tenant_id AND id = @id AND muted_at IS NOT NULL AND muted_until IS NULL;
+
 -- name: UnverifyEndpoint :one
 -- Another URL has proved nothing yet.
-UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
+UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, resume_at = NULL, updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
 RETURNING *;
 
@@ -84,3 +105,8 @@ WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 -- The row stays, since its deliveries name it. Its secrets are deleted at once.
 UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
+
+-- name: MutedUntilRecovery :many
+-- Endpoints whose alerts are muted until they recover.
+SELECT tenant_id, id FROM endpoints WHERE muted_at IS NOT NULL AND muted_until IS NULL AND deleted_at IS NULL AND id > @after
+ORDER BY id LIMIT sqlc.arg('limit')::int;

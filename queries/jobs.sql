@@ -172,6 +172,19 @@ WHERE tenant_id = @tenant_id AND id = @id AND state = 'pending';
 UPDATE verifications SET due_at = now() + make_interval(secs => @seconds), last_status = sqlc.narg('last_status'), last_detail = @last_detail
 WHERE tenant_id = @tenant_id AND id = @id AND state = 'pending';
 
+-- name: PendingSecretChecks :many
+-- Checks of secrets that are due; the claim holds for a minute, as that of a verification.
+UPDATE endpoint_secrets s SET check_due_at = now() + interval '1 minute'
+FROM (SELECT p.tenant_id, p.id FROM endpoint_secrets p WHERE p.check_state = 'pending' AND p.check_due_at <= now()
+	ORDER BY p.check_due_at LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) due
+WHERE s.tenant_id = due.tenant_id AND s.id = due.id
+RETURNING s.tenant_id, s.id, s.endpoint_id, s.checked_at;
+
+-- name: FinishSecretCheck :exec
+-- Not one that a later request has replaced.
+UPDATE endpoint_secrets SET check_state = @state::text, checked_at = now(), check_due_at = NULL, check_status = sqlc.narg('status'), check_detail = @detail
+WHERE tenant_id = @tenant_id AND id = @id AND check_state = 'pending' AND checked_at = @requested_at::timestamptz;
+
 -- name: ActivateEndpoint :one
 -- No row: the endpoint was changed, paused or deleted while it was being verified.
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()

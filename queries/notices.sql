@@ -8,12 +8,13 @@ ON CONFLICT (tenant_id, key) DO NOTHING;
 
 -- name: TakeUnmailed :many
 -- Notices whose mails are not in the outbox yet, with their tenant. The same transaction inserts the mails and marks
--- the notices. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
-SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings,
+-- the notices, and the mute of the alerts of their endpoint. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
+SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings, m.muted_at, m.muted_until,
 	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
 		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
 			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
+LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
 WHERE n.mailed_at IS NULL
 ORDER BY n.id LIMIT sqlc.arg('limit')
 FOR UPDATE OF n SKIP LOCKED;

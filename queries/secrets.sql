@@ -24,3 +24,23 @@ DELETE FROM endpoint_secrets WHERE tenant_id = @tenant_id AND endpoint_id = @end
 
 -- name: DropSecrets :exec
 DELETE FROM endpoint_secrets WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: RequestSecretCheck :one
+-- No row: it is not live. A request replaces an earlier one.
+UPDATE endpoint_secrets SET check_state = 'pending', checked_at = clock_timestamp(), check_due_at = now(), check_status = NULL, check_detail = ''
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND id = @id AND (expires_at IS NULL OR expires_at > now())
+RETURNING *;
+
+-- name: ForgetSecretChecks :exec
+-- Another receiver, or requests that are signed in another way, have accepted nothing yet.
+UPDATE endpoint_secrets SET check_state = NULL, checked_at = NULL, check_due_at = NULL, check_status = NULL, check_detail = ''
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND check_state IS NOT NULL;
+
+-- name: DropSecret :exec
+DELETE FROM endpoint_secrets WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND id = @id;
+
+-- name: SetSecretEnd :one
+-- Null: it has no end.
+UPDATE endpoint_secrets SET expires_at = now() + make_interval(secs => sqlc.narg('overlap_seconds')::int)
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND id = @id
+RETURNING *;

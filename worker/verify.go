@@ -19,7 +19,7 @@ const (
 // verifyDelays are the delays after failed tries; after the last one the verification has failed.
 var verifyDelays = []time.Duration{2 * time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// verifications sends the verification requests that are due.
+// verifications sends the verification requests and the checks of secrets that are due.
 func (w *Worker) verifications(ctx context.Context) {
 	wake := make(chan struct{}, 1)
 	poke := func() {
@@ -37,8 +37,12 @@ func (w *Worker) verifications(ctx context.Context) {
 			return
 		}
 		var due []sql.PendingVerificationsRow
+		var checks []sql.PendingSecretChecksRow
 		err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-			due, err = q.PendingVerifications(ctx, verifyMost)
+			if due, err = q.PendingVerifications(ctx, verifyMost); err != nil {
+				return err
+			}
+			checks, err = q.PendingSecretChecks(ctx, verifyMost)
 			return err
 		})
 		if err != nil {
@@ -49,6 +53,9 @@ func (w *Worker) verifications(ctx context.Context) {
 		}
 		for _, v := range due {
 			w.background.Go(func() { w.verify(ctx, v) })
+		}
+		for _, c := range checks {
+			w.background.Go(func() { w.checkSecret(ctx, c) })
 		}
 	}
 }

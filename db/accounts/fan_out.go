@@ -148,6 +148,10 @@ func unconfirmed(ctx context.Context, q *sql.Queries, t show.Tenant) ([]string, 
 
 func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
 	n := r.NoticeRow
+	mute := health.Mute{At: db.OrZero(r.MutedAt), Until: db.OrZero(r.MutedUntil)}
+	if n.Kind.Mutable() && mute.Holds(n.CreatedAt) {
+		return nil // the notice appears on the tenant's pages
+	}
 	settings := notice.ReadSettings(r.TenantSettings)
 	recipients, err := NoticeRecipients(ctx, q, n.TenantID, n.Kind, settings.Contacts)
 	if err != nil {

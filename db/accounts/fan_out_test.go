@@ -106,6 +106,57 @@ func (f *told) confirm(contact string) {
 	)
 }
 
+func TestAMutedEndpointIsMailedAboutOnlyWhereDeliveriesEnd(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.person("owner@acme.example", "owner")
+	muted := func(since string, until any) id.UUID {
+		ep := db.NewID()
+		f.exec(`INSERT INTO endpoints (tenant_id, id, url, event_types, created_at, muted_at, muted_until)
+			VALUES ($1, $2, 'https://a.example', '{*}', now(), now() + $3::interval, now() + $4::interval)`, f.tenant.String(), ep.String(), since, until)
+		return ep
+	}
+	endpoints := map[string]id.UUID{"ever": muted("-1 hour", nil), "now": muted("-1 hour", "1 hour"), "before": muted("-2 hours", "-1 hour")}
+	f.exec("INSERT INTO notice_preferences (tenant_id, recipient, kind, wanted) SELECT tenant_id, person_id::text, $1, true FROM memberships",
+		string(notice.DeliveryFailed))
+	post := func(kind notice.Kind, ep id.UUID) {
+		t.Helper()
+		if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
+			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{
+				Tenant:   f.tenant,
+				Kind:     kind,
+				Key:      db.NewID().String(),
+				Endpoint: &ep,
+				Details:  notice.EndpointDetails{Endpoint: id.Endpoint.Format(ep), URL: "https://a.example"},
+			})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, ep := range endpoints {
+		for kind, mutes := range map[notice.Kind]bool{
+			notice.EndpointWarning:   true,
+			notice.EndpointRecovered: true,
+			notice.DeliveryFailed:    true,
+			notice.EndpointDisabled:  false,
+			notice.HeldExpiring:      false,
+			notice.SecretRotated:     false,
+		} {
+			before := len(f.mails())
+			post(kind, ep)
+			for f.mail() > 0 {
+			}
+			if got, want := len(f.mails()) > before, !mutes || name == "before"; got != want {
+				t.Errorf("muted %s: %s was mailed: %t, want %t", name, kind, got, want)
+			}
+		}
+	}
+	if n := len(schematest.Names(t, f.sql, "SELECT kind FROM notices WHERE mailed_at IS NOT NULL")); n != 18 {
+		t.Errorf("%d notices are listed and done, want all 18", n)
+	}
+}
+
 func TestAContactGetsNothingBeforeItAgrees(t *testing.T) {
 	t.Parallel()
 	f := newTold(t)

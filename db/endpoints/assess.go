@@ -216,6 +216,9 @@ func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoi
 	if err := q.ForgetOutage(ctx, e.TenantID, e.ID); err != nil {
 		return err
 	}
+	if err := q.UnmuteRecovered(ctx, e.TenantID, e.ID); err != nil {
+		return err
+	}
 	return tell(ctx, q, e, notice.EndpointRecovered, key(e.ID, since), details)
 }
 
@@ -336,6 +339,9 @@ func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 		return err
 	}
 	if _, err := EndWait(ctx, q, tenant, endpointID); err != nil {
+		return err
+	}
+	if err := q.UnmuteRecovered(ctx, tenant, endpointID); err != nil {
 		return err
 	}
 	return q.ForgetWarnings(ctx, tenant, endpointID)

@@ -188,6 +188,8 @@ func bare(row sql.Endpoint) show.Endpoint {
 		CreatedAt:    row.CreatedAt,
 		UpdatedAt:    row.UpdatedAt,
 		Deleted:      row.DeletedAt != nil,
+		Mute:         muteOf(row),
+		ResumeAt:     db.OrZero(row.ResumeAt),
 	}
 }
 
@@ -422,6 +424,11 @@ func Change(
 	}
 	if to.Format != before.Settings.Format || !reflect.DeepEqual(to.Shape, before.Settings.Shape) {
 		if err := checkSecrets(ctx, q, ring, tenant, endpointID, to.Wire()); err != nil {
+			return before, after, err
+		}
+	}
+	if to.Format != before.Settings.Format || !reflect.DeepEqual(to.Shape, before.Settings.Shape) || to.Moved(before.Settings) {
+		if err := q.ForgetSecretChecks(ctx, tenant, endpointID); err != nil {
 			return before, after, err
 		}
 	}

@@ -64,6 +64,7 @@ func waitingLanes(
 			Status:     endpoint.Status(l.Status),
 			Reason:     l.StatusReason,
 			StatusAt:   l.StatusAt,
+			ResumeAt:   db.OrZero(l.ResumeAt),
 			Breaker:    Breaker(h),
 			Asked:      asked(l.AskedAt, l.NotBefore, l.LookAt),
 			Unserved:   unserved(l),

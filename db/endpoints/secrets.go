@@ -67,6 +67,12 @@ func secretOf(row sql.EndpointSecret, signing bool) show.Secret {
 	if row.PublicKey != nil {
 		s.Type, s.Public = endpoint.Ed25519, *row.PublicKey
 	}
+	if row.CheckState != nil {
+		s.Check = &show.SecretCheck{State: endpoint.CheckState(*row.CheckState), At: db.OrZero(row.CheckedAt), Detail: row.CheckDetail}
+		if row.CheckStatus != nil {
+			s.Check.Status = int(*row.CheckStatus)
+		}
+	}
 	return s
 }
 

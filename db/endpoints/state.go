@@ -33,6 +33,7 @@ func SetState(
 		return e, false, err
 	}
 	changed = string(change.To) != row.Status
+	ends := change.To == endpoint.Paused && !change.ResumeAt.IsZero()
 	if changed {
 		set := sql.SetEndpointStatusParams{Status: string(change.To), TenantID: tenant, ID: endpointID}
 		if row, err = q.SetEndpointStatus(ctx, set); err != nil {
@@ -48,6 +49,13 @@ func SetState(
 			if err := clearHealth(ctx, q, tenant, endpointID); err != nil {
 				return e, false, err
 			}
+		}
+	}
+	if ends && !change.ResumeAt.Equal(db.OrZero(row.ResumeAt)) {
+		changed = true
+		row, err = q.SetResumeAt(ctx, sql.SetResumeAtParams{ResumeAt: &change.ResumeAt, TenantID: tenant, ID: endpointID})
+		if err != nil {
+			return e, false, err
 		}
 	}
 	asked := false
@@ -79,6 +87,9 @@ func (ed Editor) SetState(
 		return e, change, false, err
 	}
 	details := map[string]any{"from": from, "to": change.To}
+	if !change.ResumeAt.IsZero() {
+		details["until"] = change.ResumeAt
+	}
 	if !changed {
 		// Who resumes an endpoint that waits is obeyed at once.
 		ended, err := EndWait(ctx, q, tenant, endpointID)

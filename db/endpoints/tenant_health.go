@@ -132,6 +132,7 @@ func endpointFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time
 			Condition: e.Condition,
 			Unserved:  e.Unserved,
 			Drops:     e.Settings.WhenHeld == endpoint.Drop,
+			Mute:      e.Mute,
 			Disabled:  disabled[e.ID],
 		}
 		f := &facts[i]

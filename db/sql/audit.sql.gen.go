@@ -239,6 +239,32 @@ func (q *Queries) InsertMemberAudits(ctx context.Context, arg InsertMemberAudits
 	return err
 }
 
+const PausedBy = `-- name: PausedBy :one
+SELECT actor_kind, actor_id, actor_name FROM audit_log
+WHERE tenant_id = $1 AND id > posthorn.first_id($2) AND action = 'endpoint.pause' AND object_id = $3
+ORDER BY id DESC LIMIT 1
+`
+
+type PausedByParams struct {
+	TenantID *id.UUID
+	Since    time.Time
+	Object   string
+}
+
+type PausedByRow struct {
+	ActorKind string
+	ActorID   string
+	ActorName string
+}
+
+// Who paused an endpoint, or changed the end of its pause, last.
+func (q *Queries) PausedBy(ctx context.Context, arg PausedByParams) (PausedByRow, error) {
+	row := q.db.QueryRow(ctx, PausedBy, arg.TenantID, arg.Since, arg.Object)
+	var i PausedByRow
+	err := row.Scan(&i.ActorKind, &i.ActorID, &i.ActorName)
+	return i, err
+}
+
 const ScanAudit = `-- name: ScanAudit :many
 WITH looked AS (
 	(SELECT x.id, x.action FROM audit_log x WHERE $4::boolean AND x.tenant_id = $1 AND x.id > $5 AND x.id < $6 ORDER BY x.id DESC LIMIT $2::int)

@@ -502,7 +502,7 @@ func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutc
 }
 
 const LanesOf = `-- name: LanesOf :many
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.resume_at, e.when_held, e.rate_limit, l.not_before, l.asked_at, l.look_at,
 	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	(CASE WHEN l.owner IS NULL THEN '{}' ELSE l.in_flight END)::jsonb AS in_flight,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
@@ -528,6 +528,7 @@ type LanesOfRow struct {
 	Status       string
 	StatusReason string
 	StatusAt     time.Time
+	ResumeAt     *time.Time
 	WhenHeld     string
 	RateLimit    *int32
 	NotBefore    *time.Time
@@ -560,6 +561,7 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 			&i.Status,
 			&i.StatusReason,
 			&i.StatusAt,
+			&i.ResumeAt,
 			&i.WhenHeld,
 			&i.RateLimit,
 			&i.NotBefore,

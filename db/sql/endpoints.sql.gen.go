@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 // Deleted ones too: their deliveries stay.
@@ -65,6 +65,9 @@ func (q *Queries) AnyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }
@@ -104,7 +107,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, tenantID id.UUID, ex
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -154,6 +157,9 @@ func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }
@@ -206,7 +212,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const ListEndpoints = `-- name: ListEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at FROM endpoints
 WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN id < $3 ELSE id > $3 END
 	AND deleted_at IS NULL AND ($4::text = '' OR status = $4)
 	AND CASE $5::text WHEN '' THEN kind <> 'listen' WHEN '*' THEN true ELSE kind = $5 END
@@ -283,6 +289,9 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 			&i.Wire,
 			&i.AlsoSecret,
 			&i.RetryFull,
+			&i.MutedAt,
+			&i.MutedUntil,
+			&i.ResumeAt,
 		); err != nil {
 			return nil, err
 		}
@@ -295,7 +304,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 }
 
 const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -345,8 +354,115 @@ func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
+}
+
+const MuteEndpoint = `-- name: MuteEndpoint :one
+UPDATE endpoints SET muted_at = $1, muted_until = $2, updated_at = now()
+WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
+`
+
+type MuteEndpointParams struct {
+	MutedAt    *time.Time
+	MutedUntil *time.Time
+	TenantID   id.UUID
+	ID         id.UUID
+}
+
+// Without a time its alerts are not muted; without an end, until it recovers.
+func (q *Queries) MuteEndpoint(ctx context.Context, arg MuteEndpointParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, MuteEndpoint,
+		arg.MutedAt,
+		arg.MutedUntil,
+		arg.TenantID,
+		arg.ID,
+	)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
+	)
+	return i, err
+}
+
+const MutedUntilRecovery = `-- name: MutedUntilRecovery :many
+SELECT tenant_id, id FROM endpoints WHERE muted_at IS NOT NULL AND muted_until IS NULL AND deleted_at IS NULL AND id > $1
+ORDER BY id LIMIT $2::int
+`
+
+type MutedUntilRecoveryRow struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// Endpoints whose alerts are muted until they recover.
+func (q *Queries) MutedUntilRecovery(ctx context.Context, after id.UUID, limit int32) ([]MutedUntilRecoveryRow, error) {
+	rows, err := q.db.Query(ctx, MutedUntilRecovery, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MutedUntilRecoveryRow{}
+	for rows.Next() {
+		var i MutedUntilRecoveryRow
+		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const PlatformSettings = `-- name: PlatformSettings :one
@@ -363,10 +479,41 @@ func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error)
 	return settings, err
 }
 
+const ResumeDue = `-- name: ResumeDue :many
+SELECT tenant_id, id FROM endpoints WHERE resume_at <= $1::timestamptz AND status = 'paused' AND deleted_at IS NULL
+ORDER BY resume_at LIMIT $2::int
+`
+
+type ResumeDueRow struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// Paused endpoints whose pause has an end that has come.
+func (q *Queries) ResumeDue(ctx context.Context, now time.Time, limit int32) ([]ResumeDueRow, error) {
+	rows, err := q.db.Query(ctx, ResumeDue, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ResumeDueRow{}
+	for rows.Next() {
+		var i ResumeDueRow
+		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SetEndpointStatus = `-- name: SetEndpointStatus :one
-UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
+UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), resume_at = NULL, updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
 `
 
 type SetEndpointStatusParams struct {
@@ -428,6 +575,76 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
+	)
+	return i, err
+}
+
+const SetResumeAt = `-- name: SetResumeAt :one
+UPDATE endpoints SET resume_at = $1, updated_at = now()
+WHERE tenant_id = $2 AND id = $3 AND status = 'paused' AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
+`
+
+type SetResumeAtParams struct {
+	ResumeAt *time.Time
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// When a paused endpoint is resumed; null: when somebody resumes it.
+func (q *Queries) SetResumeAt(ctx context.Context, arg SetResumeAtParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, SetResumeAt, arg.ResumeAt, arg.TenantID, arg.ID)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }
@@ -478,7 +695,7 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
 	verification = excluded.verification, when_held = excluded.when_held, metadata = excluded.metadata, custom_headers = excluded.custom_headers,
 	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
 	also_secret = excluded.also_secret, updated_at = now()
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
 `
 
 type StoreEndpointParams struct {
@@ -607,14 +824,27 @@ func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (E
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }
 
+const UnmuteRecovered = `-- name: UnmuteRecovered :exec
+UPDATE endpoints SET muted_at = NULL WHERE tenant_id = $1 AND id = $2 AND muted_at IS NOT NULL AND muted_until IS NULL
+`
+
+// An endpoint that recovered, and whose alerts were muted until then.
+func (q *Queries) UnmuteRecovered(ctx context.Context, tenantID id.UUID, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, UnmuteRecovered, tenantID, iD)
+	return err
+}
+
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
-UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
+UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, resume_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
 `
 
 // Another URL has proved nothing yet.
@@ -665,6 +895,9 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }

@@ -16,7 +16,7 @@ import (
 const ActivateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at
 `
 
 // No row: the endpoint was changed, paused or deleted while it was being verified.
@@ -67,6 +67,9 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.Wire,
 		&i.AlsoSecret,
 		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
 	)
 	return i, err
 }
@@ -275,6 +278,33 @@ func (q *Queries) FailDeliveries(ctx context.Context, arg FailDeliveriesParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const FinishSecretCheck = `-- name: FinishSecretCheck :exec
+UPDATE endpoint_secrets SET check_state = $1::text, checked_at = now(), check_due_at = NULL, check_status = $2, check_detail = $3
+WHERE tenant_id = $4 AND id = $5 AND check_state = 'pending' AND checked_at = $6::timestamptz
+`
+
+type FinishSecretCheckParams struct {
+	State       string
+	Status      *int32
+	Detail      string
+	TenantID    id.UUID
+	ID          id.UUID
+	RequestedAt time.Time
+}
+
+// Not one that a later request has replaced.
+func (q *Queries) FinishSecretCheck(ctx context.Context, arg FinishSecretCheckParams) error {
+	_, err := q.db.Exec(ctx, FinishSecretCheck,
+		arg.State,
+		arg.Status,
+		arg.Detail,
+		arg.TenantID,
+		arg.ID,
+		arg.RequestedAt,
+	)
+	return err
 }
 
 const FinishVerification = `-- name: FinishVerification :execrows
@@ -527,6 +557,47 @@ func (q *Queries) PendingByAge(ctx context.Context, silentSeconds float64) ([]Pe
 			&i.N,
 			&i.Ready,
 			&i.LagSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PendingSecretChecks = `-- name: PendingSecretChecks :many
+UPDATE endpoint_secrets s SET check_due_at = now() + interval '1 minute'
+FROM (SELECT p.tenant_id, p.id FROM endpoint_secrets p WHERE p.check_state = 'pending' AND p.check_due_at <= now()
+	ORDER BY p.check_due_at LIMIT $1::int FOR UPDATE SKIP LOCKED) due
+WHERE s.tenant_id = due.tenant_id AND s.id = due.id
+RETURNING s.tenant_id, s.id, s.endpoint_id, s.checked_at
+`
+
+type PendingSecretChecksRow struct {
+	TenantID   id.UUID
+	ID         id.UUID
+	EndpointID id.UUID
+	CheckedAt  *time.Time
+}
+
+// Checks of secrets that are due; the claim holds for a minute, as that of a verification.
+func (q *Queries) PendingSecretChecks(ctx context.Context, limit int32) ([]PendingSecretChecksRow, error) {
+	rows, err := q.db.Query(ctx, PendingSecretChecks, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PendingSecretChecksRow{}
+	for rows.Next() {
+		var i PendingSecretChecksRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.EndpointID,
+			&i.CheckedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -246,6 +246,9 @@ type Endpoint struct {
 	Wire               []byte
 	AlsoSecret         []byte
 	RetryFull          bool
+	MutedAt            *time.Time
+	MutedUntil         *time.Time
+	ResumeAt           *time.Time
 }
 
 type EndpointFailure struct {
@@ -297,14 +300,19 @@ type EndpointRevision struct {
 }
 
 type EndpointSecret struct {
-	TenantID   id.UUID
-	ID         id.UUID
-	EndpointID id.UUID
-	Sealed     []byte
-	PublicKey  *string
-	Hint       string
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
+	TenantID    id.UUID
+	ID          id.UUID
+	EndpointID  id.UUID
+	Sealed      []byte
+	PublicKey   *string
+	Hint        string
+	CreatedAt   time.Time
+	ExpiresAt   *time.Time
+	CheckState  *string
+	CheckedAt   *time.Time
+	CheckDueAt  *time.Time
+	CheckStatus *int32
+	CheckDetail string
 }
 
 type EndpointStat struct {

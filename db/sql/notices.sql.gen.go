@@ -347,11 +347,12 @@ func (q *Queries) SetPreference(ctx context.Context, arg SetPreferenceParams) (i
 }
 
 const TakeUnmailed = `-- name: TakeUnmailed :many
-SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings,
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings, m.muted_at, m.muted_until,
 	(EXISTS (SELECT FROM endpoints e WHERE e.tenant_id = n.tenant_id AND e.id = n.endpoint_id AND e.kind IN ('listen', 'inbox'))
 		OR n.details ->> 'reason' = 'gone' AND coalesce((SELECT x.trial FROM dead_letters x
 			WHERE x.tenant_id = n.tenant_id AND x.endpoint_id = n.endpoint_id ORDER BY x.delivery_id DESC LIMIT 1), false))::boolean AS trial
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
+LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
 WHERE n.mailed_at IS NULL
 ORDER BY n.id LIMIT $1
 FOR UPDATE OF n SKIP LOCKED
@@ -361,11 +362,13 @@ type TakeUnmailedRow struct {
 	NoticeRow      NoticeRow
 	TenantName     string
 	TenantSettings json.RawMessage
+	MutedAt        *time.Time
+	MutedUntil     *time.Time
 	Trial          bool
 }
 
 // Notices whose mails are not in the outbox yet, with their tenant. The same transaction inserts the mails and marks
-// the notices. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
+// the notices, and the mute of the alerts of their endpoint. A trial is a notice that a test event, a test inbox or a listener caused: it alerts no operator.
 func (q *Queries) TakeUnmailed(ctx context.Context, limit int32) ([]TakeUnmailedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnmailed, limit)
 	if err != nil {
@@ -387,6 +390,8 @@ func (q *Queries) TakeUnmailed(ctx context.Context, limit int32) ([]TakeUnmailed
 			&i.NoticeRow.RelayedAt,
 			&i.TenantName,
 			&i.TenantSettings,
+			&i.MutedAt,
+			&i.MutedUntil,
 			&i.Trial,
 		); err != nil {
 			return nil, err

@@ -21,6 +21,21 @@ func (q *Queries) DropEndedSecrets(ctx context.Context, tenantID id.UUID, endpoi
 	return err
 }
 
+const DropSecret = `-- name: DropSecret :exec
+DELETE FROM endpoint_secrets WHERE tenant_id = $1 AND endpoint_id = $2 AND id = $3
+`
+
+type DropSecretParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	ID         id.UUID
+}
+
+func (q *Queries) DropSecret(ctx context.Context, arg DropSecretParams) error {
+	_, err := q.db.Exec(ctx, DropSecret, arg.TenantID, arg.EndpointID, arg.ID)
+	return err
+}
+
 const DropSecrets = `-- name: DropSecrets :exec
 DELETE FROM endpoint_secrets WHERE tenant_id = $1 AND endpoint_id = $2
 `
@@ -56,11 +71,22 @@ func (q *Queries) ExpireSecrets(ctx context.Context, arg ExpireSecretsParams) er
 	return err
 }
 
+const ForgetSecretChecks = `-- name: ForgetSecretChecks :exec
+UPDATE endpoint_secrets SET check_state = NULL, checked_at = NULL, check_due_at = NULL, check_status = NULL, check_detail = ''
+WHERE tenant_id = $1 AND endpoint_id = $2 AND check_state IS NOT NULL
+`
+
+// Another receiver, or requests that are signed in another way, have accepted nothing yet.
+func (q *Queries) ForgetSecretChecks(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetSecretChecks, tenantID, endpointID)
+	return err
+}
+
 const InsertSecret = `-- name: InsertSecret :one
 
 INSERT INTO endpoint_secrets (tenant_id, id, endpoint_id, sealed, public_key, hint, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
-RETURNING tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at
+RETURNING tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at, check_state, checked_at, check_due_at, check_status, check_detail
 `
 
 type InsertSecretParams struct {
@@ -94,12 +120,17 @@ func (q *Queries) InsertSecret(ctx context.Context, arg InsertSecretParams) (End
 		&i.Hint,
 		&i.CreatedAt,
 		&i.ExpiresAt,
+		&i.CheckState,
+		&i.CheckedAt,
+		&i.CheckDueAt,
+		&i.CheckStatus,
+		&i.CheckDetail,
 	)
 	return i, err
 }
 
 const LiveSecrets = `-- name: LiveSecrets :many
-SELECT tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at FROM endpoint_secrets
+SELECT tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at, check_state, checked_at, check_due_at, check_status, check_detail FROM endpoint_secrets
 WHERE tenant_id = $1 AND endpoint_id = $2 AND (expires_at IS NULL OR expires_at > now())
 ORDER BY id DESC
 `
@@ -123,6 +154,11 @@ func (q *Queries) LiveSecrets(ctx context.Context, tenantID id.UUID, endpointID 
 			&i.Hint,
 			&i.CreatedAt,
 			&i.ExpiresAt,
+			&i.CheckState,
+			&i.CheckedAt,
+			&i.CheckDueAt,
+			&i.CheckStatus,
+			&i.CheckDetail,
 		); err != nil {
 			return nil, err
 		}
@@ -132,4 +168,78 @@ func (q *Queries) LiveSecrets(ctx context.Context, tenantID id.UUID, endpointID 
 		return nil, err
 	}
 	return items, nil
+}
+
+const RequestSecretCheck = `-- name: RequestSecretCheck :one
+UPDATE endpoint_secrets SET check_state = 'pending', checked_at = clock_timestamp(), check_due_at = now(), check_status = NULL, check_detail = ''
+WHERE tenant_id = $1 AND endpoint_id = $2 AND id = $3 AND (expires_at IS NULL OR expires_at > now())
+RETURNING tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at, check_state, checked_at, check_due_at, check_status, check_detail
+`
+
+type RequestSecretCheckParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	ID         id.UUID
+}
+
+// No row: it is not live. A request replaces an earlier one.
+func (q *Queries) RequestSecretCheck(ctx context.Context, arg RequestSecretCheckParams) (EndpointSecret, error) {
+	row := q.db.QueryRow(ctx, RequestSecretCheck, arg.TenantID, arg.EndpointID, arg.ID)
+	var i EndpointSecret
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.EndpointID,
+		&i.Sealed,
+		&i.PublicKey,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.CheckState,
+		&i.CheckedAt,
+		&i.CheckDueAt,
+		&i.CheckStatus,
+		&i.CheckDetail,
+	)
+	return i, err
+}
+
+const SetSecretEnd = `-- name: SetSecretEnd :one
+UPDATE endpoint_secrets SET expires_at = now() + make_interval(secs => $1::int)
+WHERE tenant_id = $2 AND endpoint_id = $3 AND id = $4
+RETURNING tenant_id, id, endpoint_id, sealed, public_key, hint, created_at, expires_at, check_state, checked_at, check_due_at, check_status, check_detail
+`
+
+type SetSecretEndParams struct {
+	OverlapSeconds *int32
+	TenantID       id.UUID
+	EndpointID     id.UUID
+	ID             id.UUID
+}
+
+// Null: it has no end.
+func (q *Queries) SetSecretEnd(ctx context.Context, arg SetSecretEndParams) (EndpointSecret, error) {
+	row := q.db.QueryRow(ctx, SetSecretEnd,
+		arg.OverlapSeconds,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.ID,
+	)
+	var i EndpointSecret
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.EndpointID,
+		&i.Sealed,
+		&i.PublicKey,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.CheckState,
+		&i.CheckedAt,
+		&i.CheckDueAt,
+		&i.CheckStatus,
+		&i.CheckDetail,
+	)
+	return i, err
 }

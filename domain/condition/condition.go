@@ -61,6 +61,7 @@ type Facts struct {
 	Status   endpoint.Status
 	Reason   string    // why it has its status, as stored
 	StatusAt time.Time // since when
+	ResumeAt time.Time // when its pause ends by itself; zero: not
 	Breaker  health.Breaker
 	Asked    health.Asked    // what it asked for with Retry-After
 	Last     delivery.Result // of its last failed attempt; zero: none
@@ -85,7 +86,7 @@ type Condition struct {
 	Scope pause.Scope // of OnHold: what the operator paused
 	Since time.Time   // zero: not known
 	Cause string      // a word for programs, see CauseText; empty where there is nothing to say
-	Until time.Time   // of AskedToWait
+	Until time.Time   // of AskedToWait, and of Paused where the pause ends by itself
 	// NextProbeAt is of Failing; zero while a probe is under way. Of AskedToWait, if a delivery is sent before Until.
 	NextProbeAt time.Time
 	DisableAt   time.Time // when Posthorn will disable it unless a delivery succeeds
@@ -120,6 +121,8 @@ func Of(f Facts, now time.Time) Condition {
 		c.Since, c.Scope = f.ScopeSince, f.Scope
 	case Disabled, Unverified:
 		c.Cause = f.Reason
+	case Paused:
+		c.Until = f.ResumeAt
 	case Failing:
 		c.fails(f, now)
 	case AskedToWait:
@@ -253,9 +256,9 @@ func (c Condition) newEvents(held string) string {
 // PauseText says what pausing does to an endpoint that drops events, or holds their deliveries.
 func PauseText(drops bool) string {
 	if drops {
-		return "Nothing is sent until you resume. New events are dropped: they create no deliveries to this endpoint, as configured in its settings."
+		return "Nothing is sent until it is resumed. New events are dropped: they create no deliveries to this endpoint, as configured in its settings."
 	}
-	return "Nothing is sent until you resume. Deliveries are held, and none is lost."
+	return "Nothing is sent until it is resumed. Deliveries are held, and none is lost."
 }
 
 // Detail says in a sentence or two what the condition means. Times are told beside it.
@@ -282,7 +285,11 @@ func (c Condition) Detail() string {
 		return because("The endpoint is not verified") + " Nothing is sent until it is verified." +
 			c.newEvents(" Deliveries are held for up to 7 days.")
 	case Paused:
-		return "The endpoint was paused. Nothing is sent until it is resumed." + c.newEvents(" Deliveries are held.")
+		text := "The endpoint was paused. Nothing is sent until it is resumed."
+		if !c.Until.IsZero() {
+			text = "The endpoint was paused. It is resumed automatically; nothing is sent before."
+		}
+		return text + c.newEvents(" Deliveries are held.")
 	case OnHold:
 		return c.Scope.Sentence()
 	case Disconnected:

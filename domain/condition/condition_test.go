@@ -77,6 +77,10 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 			condition.Facts{Status: endpoint.Paused, StatusAt: at, Scope: pause.Platform},
 			condition.Condition{State: condition.Paused, Since: at},
 		},
+		"paused until a time": {
+			condition.Facts{Status: endpoint.Paused, StatusAt: at, ResumeAt: now.Add(time.Hour)},
+			condition.Condition{State: condition.Paused, Since: at, Until: now.Add(time.Hour)},
+		},
 		"unverified": {
 			condition.Facts{Status: endpoint.Unverified, Reason: "url_changed", StatusAt: at},
 			condition.Condition{State: condition.Unverified, Since: at, Cause: "url_changed"},
@@ -440,6 +444,14 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			condition.Row{State: condition.RowRetry, Due: later},
 			lane(is(condition.Paused)),
 			condition.Wait{Reason: condition.EndpointPaused},
+			time.Time{},
+		},
+		"paused until a time": {
+			condition.Row{},
+			lane(func(l *condition.Lane) {
+				l.Condition = condition.Condition{State: condition.Paused, Until: later}
+			}),
+			condition.Wait{Reason: condition.EndpointPaused, Until: later},
 			time.Time{},
 		},
 		"unverified": {

@@ -163,7 +163,7 @@ func (l Lane) stops() Wait {
 	case Unverified:
 		return Wait{Reason: EndpointUnverified}
 	case Paused:
-		return Wait{Reason: EndpointPaused}
+		return Wait{Reason: EndpointPaused, Until: l.Condition.Until}
 	case OnHold:
 		return Wait{Reason: OperatorPause, Scope: l.Condition.Scope}
 	}

@@ -1,6 +1,11 @@
 package endpoint
 
-import "posthorn/domain/fault"
+import (
+	"fmt"
+	"time"
+
+	"posthorn/domain/fault"
+)
 
 // Status is the state of an endpoint.
 type Status string
@@ -20,6 +25,8 @@ func Statuses() []Status { return []Status{Unverified, Active, Paused, Disabled}
 type Change struct {
 	To     Status // equal to the present state where nothing changes
 	Verify bool   // a verification is sent; its success makes the endpoint active
+	// ResumeAt is when a pause ends by itself; zero: as it was, for a new pause when somebody resumes the endpoint
+	ResumeAt time.Time
 }
 
 // Pause says what pausing an endpoint in a state does. Pausing a paused one changes nothing; what receives nothing
@@ -33,6 +40,29 @@ func Pause(s Status) (Change, error) {
 		return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified and receives nothing. You can pause it once it is verified.")
 	}
 	return Change{}, refuse(s, "endpoint_disabled", "The endpoint is disabled and receives nothing. You can pause it once it is resumed.")
+}
+
+// mostAhead is how far ahead a pause and a mute can end.
+const mostAhead = 30 * 24 * time.Hour
+
+// CheckAhead says whether a pause or a mute can end at a time.
+func CheckAhead(until, now time.Time) error {
+	if until.After(now) && until.Sub(now) <= mostAhead {
+		return nil
+	}
+	return fault.InvalidField("until", "out_of_range", fmt.Sprintf("until must be in the future, at most %d days ahead.", int(mostAhead.Hours())/24))
+}
+
+// PauseUntil is Pause with an end; zero: when somebody resumes the endpoint. A paused endpoint gets another end.
+func PauseUntil(until, now time.Time) func(Status) (Change, error) {
+	return func(s Status) (Change, error) {
+		change, err := Pause(s)
+		if err != nil || until.IsZero() {
+			return change, err
+		}
+		change.ResumeAt = until
+		return change, CheckAhead(until, now)
+	}
 }
 
 // Resume says what resuming an endpoint in a state does: a paused one is active at once, a disabled one has to prove

@@ -107,6 +107,12 @@ func (k Kind) OfPlatform() bool { return k.rule().platform }
 // AlertsOperators reports whether operators get a mail of it too.
 func (k Kind) AlertsOperators() bool { return k.rule().operator }
 
+// Mutable reports whether muting an endpoint's alerts keeps the kind from being mailed. What ends deliveries is mailed
+// nevertheless: that the endpoint was disabled, and that held deliveries are about to expire.
+func (k Kind) Mutable() bool {
+	return k == EndpointWarning || k == EndpointRecovered || k == DeliveryFailed
+}
+
 // Label is what a preference for the kind is called; empty for an unknown kind.
 func (k Kind) Label() string { return k.rule().label }
 

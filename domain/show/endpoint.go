@@ -25,6 +25,8 @@ type Endpoint struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	Deleted      bool
+	Mute         health.Mute   // of its alerts
+	ResumeAt     time.Time     // when its pause ends by itself; zero: not, or it is not paused
 	Verification *Verification // the newest; nil: none, or not read
 	Condition    condition.Condition
 	Breaker      health.State // closed, open, or half open
@@ -60,6 +62,7 @@ func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
 		Status:      e.Status,
 		Reason:      e.StatusReason,
 		StatusAt:    e.StatusAt,
+		ResumeAt:    e.ResumeAt,
 		Breaker:     f.Recorded,
 		Asked:       f.Asked,
 		Last:        f.Last,
@@ -80,6 +83,20 @@ func (e Endpoint) With(f EndpointFacts, now time.Time) Endpoint {
 	e.Condition = condition.Of(facts, now)
 	return e
 }
+
+// Troubled reports whether the endpoint has a problem to recover from.
+func (e Endpoint) Troubled(now time.Time) bool {
+	return e.Status == endpoint.Disabled || health.Troubled(e.Counters, e.Record, now)
+}
+
+// CountsDown reports whether people are told when the endpoint will be disabled: from half-way on, when its owner is
+// warned.
+func (e Endpoint) CountsDown() bool {
+	return !e.Condition.DisableAt.IsZero() && len(e.Verdict.Warn) > 0
+}
+
+// Muted reports whether alerts about the endpoint are muted at a moment.
+func (e Endpoint) Muted(now time.Time) bool { return e.Mute.Holds(now) }
 
 // FailuresInARow is how many attempts have failed since the last success.
 func (e Endpoint) FailuresInARow() int {
@@ -117,5 +134,17 @@ type Secret struct {
 	Hint      string
 	Signing   bool // deliveries are signed with it now
 	CreatedAt time.Time
-	ExpiresAt *time.Time // the end of its overlap; nil: none
+	ExpiresAt *time.Time   // the end of its overlap; nil: none
+	Check     *SecretCheck // nil: none was asked for
+}
+
+// Accepted reports whether the receiver accepted a delivery that this secret alone signed.
+func (s Secret) Accepted() bool { return s.Check != nil && s.Check.State == endpoint.CheckAccepted }
+
+// SecretCheck is whether the receiver accepts a delivery that one secret alone signs.
+type SecretCheck struct {
+	State  endpoint.CheckState
+	At     time.Time // when it was asked for, then when it ended
+	Status int       // of the response; 0: none
+	Detail string    // why it was rejected
 }

@@ -32,6 +32,8 @@ type Endpoint struct {
 	Record    health.Record       // of the last 24 hours
 	Errors    []health.ErrorCount // of the failed attempts in Day, as far as they are known
 
+	Mute health.Mute // of its alerts
+
 	Disabled health.Reason // why Posthorn disabled it in the last 24 hours; empty: it did not
 	Warned   bool          // a warning runs
 	// DisableAt is when it will be disabled; zero without a warning, or where the warning has no date.
@@ -45,6 +47,12 @@ func (e Endpoint) tried() bool {
 		return true
 	}
 	return false
+}
+
+// muted reports whether its owner wants no alert of the endpoint. A mute from before the endpoint was disabled does not
+// cover that.
+func (e Endpoint) muted(now time.Time) bool {
+	return e.Mute.Holds(now) && (e.Condition.State != condition.Disabled || !e.Mute.At.Before(e.Condition.Since))
 }
 
 // dropping reports whether events create no deliveries to the endpoint now.
@@ -209,7 +217,7 @@ var failureWords = map[delivery.Failure]string{
 func alerts(in []Endpoint, degraded bool, now time.Time) []Alert {
 	var all []Alert
 	for _, e := range in {
-		if a, there := alertOf(e, degraded, now); there {
+		if a, there := alertOf(e, degraded, now); there && !e.muted(now) {
 			all = append(all, a)
 		}
 	}

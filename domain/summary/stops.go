@@ -70,7 +70,7 @@ func (s *Summary) operatorPauses() {
 
 // disabled finds the endpoints that Posthorn disabled. For a day that is critical.
 func (s *Summary) disabled() {
-	es := s.in(condition.Disabled)
+	es := slices.DeleteFunc(s.in(condition.Disabled), func(e Endpoint) bool { return e.muted(s.Now) })
 	if len(es) == 0 {
 		return
 	}

@@ -54,6 +54,7 @@ type Summary struct {
 	BreakersOpen    int            // whose condition is failing
 	Disabled        int            // endpoints that Posthorn disabled in the last 24 hours, resumed ones too
 	Warnings        int            // endpoints that have a warning running now
+	Muted           []Endpoint     // endpoints whose alerts are muted
 	Dominant        health.Problem // what failed attempts of the last 24 hours had most often; none without failed attempts
 	DominantCount   int64
 	// DominantEndpoint is the endpoint that had it most often; zero where the endpoints are not known.
@@ -131,13 +132,16 @@ func (s *Summary) rates() (low, veryLow bool) {
 		case condition.Failing:
 			s.BreakersOpen++
 		}
+		if e.muted(s.Now) {
+			s.Muted = append(s.Muted, e)
+		}
 		if e.Disabled != "" {
 			s.Disabled++
 		}
 		if e.Warned {
 			s.Warnings++
 		}
-		if e.tried() && !e.over(s.Now) {
+		if e.tried() && !e.over(s.Now) && !e.muted(s.Now) {
 			lastDay.Add(e.Day)
 			hour.Add(e.Hour)
 		}
@@ -184,15 +188,15 @@ func (s *Summary) failures(low, veryLow bool) {
 	if low {
 		s.add(health.Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), s.worst(), checkAttempts)
 	}
-	if es := s.where(func(e Endpoint) bool { return e.Condition.State == condition.Failing }); len(es) > 0 {
+	if es := s.where(func(e Endpoint) bool { return e.Condition.State == condition.Failing && !e.muted(s.Now) }); len(es) > 0 {
 		s.add(health.Warned, "breaker_open", named(es, "endpoint is failing every request. We're sending it one delivery at a time as a probe", "endpoints are failing every request. We're sending each one delivery at a time as a probe"),
 			s.worst("breaker_open", "warning_running"), checkAttempts+" The first success releases the backlog.")
 	}
-	if es := s.where(func(e Endpoint) bool { return e.Asked }); len(es) > 0 {
+	if es := s.where(func(e Endpoint) bool { return e.Asked && !e.muted(s.Now) }); len(es) > 0 {
 		s.add(health.Warned, "asked_to_wait", named(es, "endpoint asked for a long wait with Retry-After, so nothing is sent to it", "endpoints asked for long waits with Retry-After, so nothing is sent to them"),
 			s.worst("asked_to_wait"), "Check why the endpoint asks for it. If it takes deliveries again, resume it: that ends the wait.")
 	}
-	if es := s.where(func(e Endpoint) bool { return e.Warned }); len(es) > 0 {
+	if es := s.where(func(e Endpoint) bool { return e.Warned && !e.muted(s.Now) }); len(es) > 0 {
 		s.add(health.Warned, "warning_running", named(es, "endpoint is about to be disabled unless a delivery succeeds", "endpoints are about to be disabled unless a delivery succeeds"),
 			s.worst("warning_running"), "Fix the endpoint and send it a test event. One success ends the countdown.")
 	}

@@ -356,3 +356,43 @@ func TestTheActionFollowsTheDominantError(t *testing.T) {
 		})
 	}
 }
+
+func TestMutedEndpointsRaiseNoAlert(t *testing.T) {
+	t.Parallel()
+	bad := attempts(0, 100)
+	mute := health.Mute{At: noon.Add(-time.Hour)}
+	changed := func(e summary.Endpoint, change func(*summary.Endpoint)) summary.Endpoint {
+		change(&e)
+		return e
+	}
+	ended := func(e summary.Endpoint) summary.Endpoint {
+		return changed(e, func(e *summary.Endpoint) { e.Mute.Until = noon })
+	}
+	for name, e := range map[string]summary.Endpoint{
+		"failing":  failing("ep", bad),
+		"degraded": in("ep", condition.Active, bad),
+		"warned":   changed(failing("ep", bad), func(e *summary.Endpoint) { e.Warned, e.DisableAt = true, noon.Add(time.Hour) }),
+		"asked":    changed(in("ep", condition.AskedToWait, bad), func(e *summary.Endpoint) { e.Asked = true }),
+		"disabled, then muted": changed(in("ep", condition.Disabled, bad), func(e *summary.Endpoint) {
+			e.Disabled, e.Condition.Since = health.Unhealthy, noon.Add(-2*time.Hour)
+		}),
+	} {
+		loud := summary.Of(of(e))
+		if len(loud.Alerts) != 1 || loud.Severity == health.OK {
+			t.Errorf("%s: %+v", name, loud.Alerts)
+		}
+		e.Mute = mute
+		quiet := summary.Of(of(e))
+		if len(quiet.Alerts) != 0 || quiet.Severity != health.OK || len(quiet.Muted) != 1 {
+			t.Errorf("%s, muted: severity %v, %+v", name, quiet.Severity, quiet.Findings)
+		}
+		if again := summary.Of(of(ended(e))); len(again.Alerts) != 1 || len(again.Muted) != 0 {
+			t.Errorf("%s, after the mute: %+v", name, again.Alerts)
+		}
+	}
+	off := in("ep", condition.Disabled, bad)
+	off.Mute, off.Disabled, off.Condition.Since = mute, health.Unhealthy, noon.Add(-time.Minute)
+	if s := summary.Of(of(off)); len(s.Alerts) != 1 || s.Severity != health.Critical {
+		t.Errorf("a mute hides that the endpoint was disabled later: %+v", s.Findings)
+	}
+}

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
@@ -32,15 +33,42 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 }
 
 func (a *api) pauseEndpoint(c *handlers.Call) error {
-	endpointID, err := a.endpointOf(c)
-	if err != nil {
+	endpointID := c.PathID("endpoint_id")
+	var in EndpointPauseInput
+	if err := c.DecodeOptional(&in); err != nil {
 		return err
 	}
-	_, e, err := a.setState(c, endpointID, "endpoint.pause", endpoint.Pause, nil)
+	var until time.Time
+	set(&until, (*time.Time)(in.Until))
+	_, e, err := a.setState(c, endpointID, "endpoint.pause", endpoint.PauseUntil(until, a.Now()), nil)
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, encodeEndpoint(e))
+}
+
+// muteEndpoint mutes the alerts of an endpoint.
+func (a *api) muteEndpoint(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in MuteInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var until time.Time
+	set(&until, (*time.Time)(in.Until))
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		return a.editor(c).Mute(c.Ctx(), q, c.Actor.Tenant, endpointID, until, a.Now())
+	}, encodeEndpoint)
+}
+
+func (a *api) unmuteEndpoint(c *handlers.Call) error {
+	endpointID, err := a.endpointOf(c)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		return a.editor(c).Unmute(c.Ctx(), q, c.Actor.Tenant, endpointID)
+	}, encodeEndpoint)
 }
 
 // resumeEndpoint responds with 202 if a verification has to succeed first. Held deliveries are sent, or dropped by a

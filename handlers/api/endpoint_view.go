@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/domain/condition"
@@ -28,6 +30,10 @@ func encodeEndpoint(e show.Endpoint) (v Endpoint) {
 	v.LastVerification = nullable.NewNullNullable[Verification]()
 	if e.Verification != nil {
 		v.LastVerification.Set(encodeVerification(*e.Verification))
+	}
+	v.Mute = nullable.NewNullNullable[Mute]()
+	if e.Muted(time.Now()) {
+		v.Mute.Set(Mute{Since: Time(e.Mute.At), Until: orNullTime(e.Mute.Until)})
 	}
 	v.Health, v.Condition = encodeHealth(e), conditionView(e.Condition)
 	return v

@@ -193,6 +193,11 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("GET", "/endpoints/:endpoint_id/secrets", access.WebhooksRead, a.listSecrets),
 		route("POST", "/endpoints/:endpoint_id/rotate-secret", access.WebhooksWrite, a.rotateSecret),
 		route("POST", "/endpoints/:endpoint_id/switch-secret", access.WebhooksWrite, a.switchSecret),
+		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/check", access.WebhooksWrite, a.checkSecret),
+		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/end", access.WebhooksWrite, a.endSecret),
+		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/extend", access.WebhooksWrite, a.extendSecret),
+		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
+		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
 

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"net/http"
 
+	"github.com/oapi-codegen/nullable"
+
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/domain/endpoint"
@@ -52,6 +54,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 		Signing:   v.Signing,
 		CreatedAt: v.CreatedAt,
 		ExpiresAt: v.ExpiresAt,
+		Check:     v.Check,
 		Secret:    secret.Text,
 	})
 }
@@ -76,9 +79,46 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	}, encodeSecret)
 }
 
+// checkSecret requests a check of one secret. The result follows.
+func (a *api) checkSecret(c *handlers.Call) error {
+	endpointID, err := a.endpointOf(c)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusAccepted, func(q *db.Tx) (show.Secret, error) {
+		return a.editor(c).CheckSecret(c.Ctx(), q, c.Actor.Tenant, endpointID, c.PathID("secret_id"))
+	}, encodeSecret)
+}
+
+func (a *api) endSecret(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in EndSecretInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	unchecked := false
+	set(&unchecked, in.Unchecked)
+	return respond(c, http.StatusOK, func(q *db.Tx) ([]show.Secret, error) {
+		return a.editor(c).EndSecret(c.Ctx(), q, c.Actor.Tenant, endpointID, c.PathID("secret_id"), unchecked)
+	}, func(left []show.Secret) SecretPage {
+		return SecretPage{Data: views(left, encodeSecret), NextCursor: cursorOrNull("")}
+	})
+}
+
+func (a *api) extendSecret(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in ExtendSecretInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Secret, error) {
+		return a.editor(c).ExtendSecret(c.Ctx(), q, c.Actor.Tenant, endpointID, c.PathID("secret_id"), in.OverlapSeconds)
+	}, encodeSecret)
+}
+
 // encodeSecret is the part of a secret that can be shown.
 func encodeSecret(s show.Secret) Secret {
-	return Secret{
+	v := Secret{
 		ID:        id.Secret.Format(s.ID),
 		Type:      SecretType(s.Type),
 		Hint:      s.Hint,
@@ -86,5 +126,15 @@ func encodeSecret(s show.Secret) Secret {
 		Signing:   s.Signing,
 		CreatedAt: Time(s.CreatedAt),
 		ExpiresAt: orNullAt(s.ExpiresAt),
+		Check:     nullable.NewNullNullable[SecretCheck](),
 	}
+	if s.Check != nil {
+		v.Check.Set(SecretCheck{
+			State:      SecretCheckState(s.Check.State),
+			At:         Time(s.Check.At),
+			StatusCode: orNullZero(s.Check.Status),
+			Detail:     s.Check.Detail,
+		})
+	}
+	return v
 }

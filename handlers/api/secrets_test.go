@@ -292,3 +292,95 @@ func TestAMigratedReceiverGetsOneSignatureDuringARotation(t *testing.T) {
 	}
 	w.do("POST", "/api/v1/endpoints/"+fresh.text("id")+"/switch-secret", tn.key, nil).problem(http.StatusConflict, "secret_not_switched", "")
 }
+
+// accept records what a worker does when the receiver accepts what a secret alone signs.
+func (w *world) accept(secret string) {
+	w.t.Helper()
+	w.SQL("UPDATE endpoint_secrets SET check_state = 'accepted', checked_at = now(), check_status = 204 WHERE id = $1", w.uuid(id.Secret, secret))
+}
+
+func TestASecretEndsByItselfOnceItsSuccessorWasAccepted(t *testing.T) {
+	t.Parallel()
+	for format, one := range map[string]bool{"standard": false, "body-hex": true} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			tn := w.tenant("a")
+			ep := w.endpoint(tn, map[string]any{"format": format}).text("id")
+			path := "/api/v1/endpoints/" + ep
+			old := w.live(tn, ep)[0]["id"].(string)
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, nil).problem(http.StatusConflict, "secret_last")
+			fresh := w.do("POST", path+"/rotate-secret", tn.key, nil).want(http.StatusCreated).text("id")
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, nil).problem(http.StatusConflict, "secret_unchecked")
+			w.accept(old) // says nothing about the one that remains
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, `{}`).problem(http.StatusConflict, "secret_unchecked")
+			check := w.do("POST", path+"/secrets/"+fresh+"/check", tn.key, nil).want(http.StatusAccepted)
+			if check.text("check.state") != "pending" || check.text("id") != fresh || check.get("signing") != !one {
+				t.Errorf("got %s", check.Body)
+			}
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, nil).problem(http.StatusConflict, "secret_unchecked")
+			w.accept(fresh)
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, nil).want(http.StatusOK)
+			if got := w.live(tn, ep); shape(got) != "signs" || got[0]["id"] != fresh {
+				t.Errorf("after the end: %v", got)
+			}
+			w.do("POST", path+"/secrets/"+old+"/end", tn.key, nil).problem(http.StatusNotFound, "not_found")
+			w.do("POST", path+"/secrets/"+old+"/check", tn.key, nil).problem(http.StatusNotFound, "not_found")
+			w.do("POST", path+"/secrets/"+old+"/extend", tn.key, `{"overlap_seconds":60}`).problem(http.StatusNotFound, "not_found")
+			if w.audited(tn, "endpoint.end_secret") != 1 || w.audited(tn, "endpoint.check_secret") != 1 {
+				t.Error("what is done to a secret is audited")
+			}
+		})
+	}
+}
+
+func TestTheNewestSecretCanEndAndTheOldOneStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	ep := w.endpoint(tn, nil).text("id")
+	path := "/api/v1/endpoints/" + ep
+	fresh := w.do("POST", path+"/rotate-secret", tn.key, nil).want(http.StatusCreated).text("id")
+	left := w.do("POST", path+"/secrets/"+fresh+"/end", tn.key, `{"unchecked":true}`).want(http.StatusOK)
+	if got := w.live(tn, ep); shape(got) != "signs" || len(left.get("data").([]any)) != 1 {
+		t.Errorf("the secret that remains has no end: %v", got)
+	}
+	if one[bool](w, "SELECT (details ->> 'checked')::bool FROM audit_log WHERE action = 'endpoint.end_secret'") {
+		t.Error("the audit log says that there was no check")
+	}
+}
+
+func TestAnOverlapIsExtendedAndACheckIsForgottenWithTheURL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	ep := w.endpoint(tn, nil).text("id")
+	path := "/api/v1/endpoints/" + ep
+	old := w.live(tn, ep)[0]["id"].(string)
+	w.do("POST", path+"/secrets/"+old+"/extend", tn.key, `{"overlap_seconds":60}`).problem(http.StatusConflict, "secret_without_end")
+	fresh := w.do("POST", path+"/rotate-secret", tn.key, `{"overlap_seconds":60}`).want(http.StatusCreated).text("id")
+	for _, wrong := range []string{`{"overlap_seconds":0}`, `{"overlap_seconds":604801}`} {
+		w.do("POST", path+"/secrets/"+old+"/extend", tn.key, wrong).problem(http.StatusBadRequest, "out_of_range", "overlap_seconds")
+	}
+	w.do("POST", path+"/secrets/"+old+"/extend", tn.key, `{"overlap_seconds":604800}`).want(http.StatusOK)
+	if left := one[float64](w, "SELECT extract(epoch FROM max(expires_at) - now())::float8 FROM endpoint_secrets"); left < 604800-60 {
+		t.Errorf("the overlap is %.0f s, want a week", left)
+	}
+	w.accept(fresh)
+	w.do("PATCH", path, tn.key, `{"url":"https://hooks.example.com/moved"}`).want(http.StatusOK)
+	if got := w.live(tn, ep)[0]["check"]; got != nil {
+		t.Errorf("another receiver has accepted nothing: %v", got)
+	}
+}
+
+func TestKindsWhoseResponseSaysNothingAboutASecretAreNotChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	topic := w.endpoint(tn, map[string]any{"url": nil, "kind": "kafka", "kafka": someTopic(nil)}).text("id")
+	listener := w.do("POST", "/api/v1/listeners", tn.key, `{}`).want(http.StatusCreated).text("id")
+	for ep, code := range map[string]string{topic: "secret_uncheckable", listener: "endpoint_is_listener"} {
+		secret := w.live(tn, ep)[0]["id"].(string)
+		w.do("POST", "/api/v1/endpoints/"+ep+"/secrets/"+secret+"/check", tn.key, nil).problem(http.StatusConflict, code)
+	}
+}

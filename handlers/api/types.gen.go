@@ -1203,6 +1203,27 @@ func (e Scope) Valid() bool {
 	}
 }
 
+// Defines values for SecretCheckState.
+const (
+	SecretCheckStateAccepted SecretCheckState = "accepted"
+	SecretCheckStatePending  SecretCheckState = "pending"
+	SecretCheckStateRejected SecretCheckState = "rejected"
+)
+
+// Valid indicates whether the value is a known member of the SecretCheckState enum.
+func (e SecretCheckState) Valid() bool {
+	switch e {
+	case SecretCheckStateAccepted:
+		return true
+	case SecretCheckStatePending:
+		return true
+	case SecretCheckStateRejected:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SecretType.
 const (
 	Ed25519 SecretType = "ed25519"
@@ -2458,6 +2479,12 @@ type Emission struct {
 	Version *string `json:"version,omitempty"`
 }
 
+// EndSecretInput defines model for EndSecretInput.
+type EndSecretInput struct {
+	// Unchecked End it although the receiver hasn't accepted the remaining secret. Default `false`
+	Unchecked *bool `json:"unchecked,omitempty"`
+}
+
 // Endpoint defines model for Endpoint.
 type Endpoint struct {
 	ID string `json:"id"`
@@ -2500,16 +2527,19 @@ type Endpoint struct {
 	Health EndpointHealth `json:"health"`
 
 	// Kafka For the kind `kafka`; null for others
-	Kafka             nullable.Nullable[Kafka]        `json:"kafka"`
-	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
-	MaxInFlight       int                             `json:"max_in_flight"`
-	Metadata          map[string]string               `json:"metadata"`
-	Ordering          Ordering                        `json:"ordering"`
-	PayloadVersion    nullable.Nullable[string]       `json:"payload_version"`
-	Prefix            string                          `json:"prefix"`
-	RateLimit         nullable.Nullable[int]          `json:"rate_limit"`
-	RetryClientErrors bool                            `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy                     `json:"retry_policy"`
+	Kafka            nullable.Nullable[Kafka]        `json:"kafka"`
+	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
+	MaxInFlight      int                             `json:"max_in_flight"`
+	Metadata         map[string]string               `json:"metadata"`
+
+	// Mute How its alerts are muted; null if they are not
+	Mute              nullable.Nullable[Mute]   `json:"mute"`
+	Ordering          Ordering                  `json:"ordering"`
+	PayloadVersion    nullable.Nullable[string] `json:"payload_version"`
+	Prefix            string                    `json:"prefix"`
+	RateLimit         nullable.Nullable[int]    `json:"rate_limit"`
+	RetryClientErrors bool                      `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy               `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -2573,7 +2603,7 @@ type EndpointCondition struct {
 	Since nullable.Nullable[Time] `json:"since"`
 	State EndpointState           `json:"state"`
 
-	// Until For `asked_to_wait`: when the wait is over
+	// Until For `asked_to_wait`: when the wait is over. For `paused`: when it is resumed automatically, or null
 	Until nullable.Nullable[Time] `json:"until"`
 
 	// Waiting Deliveries that wait because of this condition
@@ -2638,9 +2668,12 @@ type EndpointCreated struct {
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
-	Ordering         Ordering                        `json:"ordering"`
-	PayloadVersion   nullable.Nullable[string]       `json:"payload_version"`
-	Prefix           string                          `json:"prefix"`
+
+	// Mute How its alerts are muted; null if they are not
+	Mute           nullable.Nullable[Mute]   `json:"mute"`
+	Ordering       Ordering                  `json:"ordering"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version"`
+	Prefix         string                    `json:"prefix"`
 
 	// PublicKey Public key `whpk_...` of an ed25519 pair, for receivers
 	PublicKey         nullable.Nullable[string] `json:"public_key"`
@@ -2916,6 +2949,12 @@ type EndpointPatch struct {
 
 	// Wire Replaces all of it; null removes all changes to the format
 	Wire nullable.Nullable[WireSettings] `json:"wire,omitempty"`
+}
+
+// EndpointPauseInput defines model for EndpointPauseInput.
+type EndpointPauseInput struct {
+	// Until When it is resumed automatically, at most 30 days ahead. Without it: when somebody resumes it
+	Until *Time `json:"until,omitempty"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -3216,6 +3255,12 @@ type ExpungeInput struct {
 
 	// Until Created before
 	Until *Time `json:"until,omitempty"`
+}
+
+// ExtendSecretInput defines model for ExtendSecretInput.
+type ExtendSecretInput struct {
+	// OverlapSeconds From now
+	OverlapSeconds int `json:"overlap_seconds"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -3876,6 +3921,20 @@ type MemberPatch struct {
 // MemberPatchRole The member's new role
 type MemberPatchRole string
 
+// Mute defines model for Mute.
+type Mute struct {
+	Since Time `json:"since"`
+
+	// Until Null: until the endpoint recovers
+	Until nullable.Nullable[Time] `json:"until"`
+}
+
+// MuteInput defines model for MuteInput.
+type MuteInput struct {
+	// Until At most 30 days ahead. Without it: until the endpoint recovers
+	Until *Time `json:"until,omitempty"`
+}
+
 // Notice defines model for Notice.
 type Notice struct {
 	ID        string     `json:"id"`
@@ -4375,8 +4434,11 @@ type Secret struct {
 	ID string `json:"id"`
 
 	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
-	Type      SecretType `json:"type"`
-	CreatedAt Time       `json:"created_at"`
+	Type SecretType `json:"type"`
+
+	// Check Whether the receiver accepts what this secret alone signs; null if nobody asked
+	Check     nullable.Nullable[SecretCheck] `json:"check"`
+	CreatedAt Time                           `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
@@ -4391,6 +4453,22 @@ type Secret struct {
 	Signing bool `json:"signing"`
 }
 
+// SecretCheck defines model for SecretCheck.
+type SecretCheck struct {
+	// At When it ended; while it is pending, when it was requested
+	At Time `json:"at"`
+
+	// Detail Why it was rejected
+	Detail string           `json:"detail"`
+	State  SecretCheckState `json:"state"`
+
+	// StatusCode Of the response
+	StatusCode nullable.Nullable[int] `json:"status_code"`
+}
+
+// SecretCheckState defines model for SecretCheck.State.
+type SecretCheckState string
+
 // SecretCreated defines model for SecretCreated.
 type SecretCreated struct {
 	ID string `json:"id"`
@@ -4399,8 +4477,11 @@ type SecretCreated struct {
 	Type SecretType `json:"type"`
 
 	// Secret Only shown in this response
-	Secret    string `json:"secret"`
-	CreatedAt Time   `json:"created_at"`
+	Secret string `json:"secret"`
+
+	// Check Whether the receiver accepts what this secret alone signs; null if nobody asked
+	Check     nullable.Nullable[SecretCheck] `json:"check"`
+	CreatedAt Time                           `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
@@ -4777,6 +4858,9 @@ type PortalLinkID = string
 
 // RejectedID defines model for rejected_id.
 type RejectedID = string
+
+// SecretID defines model for secret_id.
+type SecretID = string
 
 // Since defines model for since.
 type Since = Time
@@ -5157,6 +5241,12 @@ type DryRunFilterJSONRequestBody = DryRunInput
 // UpdateInboxJSONRequestBody defines body for UpdateInbox for application/json ContentType.
 type UpdateInboxJSONRequestBody = InboxPatch
 
+// MuteEndpointJSONRequestBody defines body for MuteEndpoint for application/json ContentType.
+type MuteEndpointJSONRequestBody = MuteInput
+
+// PauseEndpointJSONRequestBody defines body for PauseEndpoint for application/json ContentType.
+type PauseEndpointJSONRequestBody = EndpointPauseInput
+
 // RecoverEndpointJSONRequestBody defines body for RecoverEndpoint for application/json ContentType.
 type RecoverEndpointJSONRequestBody = RecoverInput
 
@@ -5168,6 +5258,12 @@ type ResumeEndpointJSONRequestBody = ResumeInput
 
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
+
+// EndSecretJSONRequestBody defines body for EndSecret for application/json ContentType.
+type EndSecretJSONRequestBody = EndSecretInput
+
+// ExtendSecretJSONRequestBody defines body for ExtendSecret for application/json ContentType.
+type ExtendSecretJSONRequestBody = ExtendSecretInput
 
 // TestEndpointJSONRequestBody defines body for TestEndpoint for application/json ContentType.
 type TestEndpointJSONRequestBody = TestInput

@@ -140,6 +140,7 @@ func (a *dashboard) head(c *handlers.Call, e show.Endpoint, tab string) pages.En
 		Href:       endpointPath(c, e.ID),
 		Endpoint:   e.Masked(),
 		Tab:        tab,
+		Now:        a.Now(),
 		MayChange:  c.Actor.May(access.ChangeEndpoints),
 		MaySecrets: c.Actor.May(access.RotateSecrets),
 	}

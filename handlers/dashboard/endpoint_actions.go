@@ -2,18 +2,83 @@ package dashboard
 
 import (
 	"net/http"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/views/components"
 	"posthorn/views/pages"
 )
 
 func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
-	return a.setState(c, "endpoint.pause", "The endpoint is paused.", endpoint.Pause, nil)
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	until, err := endOf(in.Get("for"), in.Get("until"), a.Now())
+	if err != nil {
+		return err
+	}
+	done := "The endpoint is paused."
+	if !until.IsZero() {
+		done = "The endpoint is paused until " + components.Stamp(until) + "."
+	}
+	return a.setState(c, "endpoint.pause", done, endpoint.PauseUntil(until, a.Now()), nil)
+}
+
+// endOf reads when something ends: after so many seconds, or at a time; zero: not by itself.
+func endOf(after, at string, now time.Time) (time.Time, error) {
+	if after != "" && after != "at" {
+		return now.Add(time.Duration(number(after)) * time.Second), nil
+	}
+	if at == "" && after == "" {
+		return time.Time{}, nil
+	}
+	until, err := time.Parse(time.RFC3339, handlers.FormTime(at))
+	if err != nil {
+		return until, fault.InvalidField("until", "time_malformed", "Enter a date and a time in UTC.")
+	}
+	return until, nil
+}
+
+// muteEndpoint mutes the alerts of an endpoint.
+func (a *dashboard) muteEndpoint(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	var until time.Time
+	if in.Get("for") != "recovered" {
+		if until, err = endOf(in.Get("for"), in.Get("until"), a.Now()); err != nil {
+			return err
+		}
+	}
+	err = c.Tx(func(q *db.Tx) error {
+		_, err := a.editor(c).Mute(c.Ctx(), q, c.Actor.Tenant, endpointID, until, a.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Done(endpointPath(c, endpointID), "Alerts are muted.")
+}
+
+func (a *dashboard) unmuteEndpoint(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	err := c.Tx(func(q *db.Tx) error {
+		_, err := a.editor(c).Unmute(c.Ctx(), q, c.Actor.Tenant, endpointID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Done(endpointPath(c, endpointID), "Alerts are sent again.")
 }
 
 // resumeEndpoint lets held deliveries be sent, unless the member chose to drop them.

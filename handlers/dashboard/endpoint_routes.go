@@ -19,6 +19,8 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints/:endpoint_id/verify", access.ChangeEndpoints, a.verifyEndpoint),
 		page("POST", "/endpoints/:endpoint_id/pause", access.ChangeEndpoints, a.pauseEndpoint),
 		page("POST", "/endpoints/:endpoint_id/resume", access.ChangeEndpoints, a.resumeEndpoint),
+		page("POST", "/endpoints/:endpoint_id/mute", access.ChangeEndpoints, a.muteEndpoint),
+		page("POST", "/endpoints/:endpoint_id/unmute", access.ChangeEndpoints, a.unmuteEndpoint),
 		page("POST", "/endpoints/:endpoint_id/delete", access.ChangeEndpoints, a.deleteEndpoint),
 		page("GET", "/endpoints/:endpoint_id/settings", access.Read, a.showEndpointSettings),
 		page("POST", "/endpoints/:endpoint_id/settings", access.ChangeEndpoints, a.saveEndpointSettings),
@@ -29,6 +31,9 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		// Portal links that show no secrets are admitted for the endpoints that they created (rotates).
 		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),
 		page("POST", "/endpoints/:endpoint_id/switch-secret", access.ChangeEndpoints, a.switchSecret),
+		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/check", access.ChangeEndpoints, a.checkSecret),
+		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/end", access.ChangeEndpoints, a.endSecret),
+		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/extend", access.ChangeEndpoints, a.extendSecret),
 		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),
 		large(page("POST", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.sendTest)),
 	}

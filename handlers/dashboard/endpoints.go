@@ -53,6 +53,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		Root:      root(c),
 		MayChange: c.Actor.May(access.ChangeEndpoints),
 		May:       c.Actor.May,
+		Now:       a.Now(),
 		Query:     p.Search,
 		Status:    p.Status,
 		Kind:      p.Kind,

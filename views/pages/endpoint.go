@@ -25,6 +25,7 @@ type EndpointHead struct {
 	Href       string        // of the endpoint
 	Endpoint   show.Endpoint // masked
 	Tab        string
+	Now        time.Time
 	MayChange  bool
 	MaySecrets bool // can rotate secrets and see new ones
 }

@@ -1,12 +1,15 @@
 package pages
 
 import (
+	"slices"
 	"time"
 
 	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/domain/signature"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 )
 
 // SecretsView is an endpoint's live secrets.
@@ -18,6 +21,89 @@ type SecretsView struct {
 	Overlap string // as selected
 	Type    string // of the new secret, as selected
 	Wrong   map[string]string
+	Ending  *EndingView
+}
+
+// EndingView is a secret that somebody wants to end, and the one that the receiver needs then.
+type EndingView struct {
+	Old, Next   show.Secret
+	Uncheckable string // why there is no check; empty: there is one
+}
+
+func (v EndingView) pending() bool {
+	return v.Next.Check != nil && v.Next.Check.State == endpoint.CheckPending
+}
+
+func (v EndingView) tone() components.Tone {
+	switch {
+	case v.pending():
+		return components.Info
+	case v.Next.Accepted():
+		return components.Good
+	case v.Next.Check != nil:
+		return components.Bad
+	}
+	return components.Warning
+}
+
+func (v EndingView) title() string {
+	switch {
+	case v.pending():
+		return "Checking whether your receiver accepts …" + v.Next.Hint + " alone"
+	case v.Next.Accepted():
+		return "Your receiver accepts …" + v.Next.Hint + " alone"
+	case v.Next.Check != nil:
+		return "Your receiver rejected a request signed with …" + v.Next.Hint + " alone"
+	}
+	return "Your receiver hasn't been checked"
+}
+
+func (v EndingView) text() string {
+	switch {
+	case v.pending():
+		return "A test event that only this secret signs was sent. …" + v.Old.Hint + " signs until it is accepted."
+	case v.Next.Accepted():
+		return "You can stop signing with …" + v.Old.Hint + " now."
+	case v.Next.Check != nil:
+		return v.Next.Check.Detail + " Install …" + v.Next.Hint + " in your receiver, then check again. …" + v.Old.Hint + " still signs."
+	case v.Uncheckable != "":
+		return v.Uncheckable
+	}
+	return "…" + v.Old.Hint + " still signs. Check first whether your receiver accepts …" + v.Next.Hint + " alone."
+}
+
+// label is the text of the button that ends the secret.
+func (v EndingView) label() string { return "Stop signing with …" + v.Old.Hint }
+
+// checking reports whether a check is under way.
+func (v SecretsView) checking() bool {
+	return slices.ContainsFunc(v.Rows, func(s show.Secret) bool { return s.Check != nil && s.Check.State == endpoint.CheckPending })
+}
+
+// poll is the address of the secrets alone.
+func (v SecretsView) poll() string {
+	if v.Ending != nil {
+		return v.Href + "/secrets?end=" + id.Secret.Format(v.Ending.Old.ID)
+	}
+	return v.Href + "/secrets"
+}
+
+// secret is the address of a secret's actions.
+func (v SecretsView) secret(s show.Secret) string {
+	return v.Href + "/secrets/" + id.Secret.Format(s.ID)
+}
+
+// secretMenu are a secret's further actions.
+func (v SecretsView) secretMenu(s show.Secret) (items []components.MenuItem) {
+	if endpoint.CheckSecretKind(v.Endpoint.Settings.Kind) == nil {
+		items = append(items, components.MenuItem{Label: "Check with the receiver", Icon: icons.Send, Action: v.secret(s) + "/check"})
+	}
+	if s.ExpiresAt != nil {
+		items = append(items, components.MenuItem{Label: "Extend ...", Icon: icons.Clock, Opens: "extend-" + id.Secret.Format(s.ID)})
+	} else if len(v.Rows) > 1 {
+		items = append(items, components.MenuItem{Label: "Stop signing now", Icon: icons.Cancel, Action: v.secret(s) + "/end", Danger: true})
+	}
+	return items
 }
 
 // waits reports whether the newest secret does not sign yet.

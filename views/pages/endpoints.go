@@ -2,6 +2,7 @@ package pages
 
 import (
 	"strings"
+	"time"
 
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
@@ -26,6 +27,7 @@ type EndpointsView struct {
 	Kind      endpoint.Kind // chosen; empty: all but listeners
 	Listeners bool          // the tenant has some
 	Total     int           // of the tenant; the rows are those that match the filters
+	Now       time.Time
 	Rows      []show.Endpoint
 }
 

@@ -24,6 +24,8 @@ type endpointsCommands struct {
 	Update        endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
 	Delete        endpointDeleteCommand `cmd:"" help:"Delete an endpoint; its queued deliveries are not sent."`
 	Pause         endpointPauseCommand  `cmd:"" help:"Send nothing to an endpoint until it is resumed."`
+	Mute          endpointMuteCommand   `cmd:"" help:"Mute alerts about an endpoint; it is disabled all the same."`
+	Unmute        endpointUnmuteCommand `cmd:"" help:"Send alerts about an endpoint again."`
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
@@ -33,6 +35,9 @@ type endpointsCommands struct {
 		List   secretListCommand   `cmd:"" help:"List the current secrets, never their text."`
 		Rotate secretRotateCommand `cmd:"" help:"Create a new secret. It is shown once."`
 		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret from now on, in formats with one signature."`
+		Check  secretCheckCommand  `cmd:"" help:"Send a request that one secret alone signs, and show whether it is accepted."`
+		End    secretEndCommand    `cmd:"" help:"Stop signing with a secret now."`
+		Extend secretExtendCommand `cmd:"" help:"Set the end of a secret's overlap."`
 	} `cmd:"" help:"Manage an endpoint's signing secrets."`
 }
 
@@ -59,9 +64,9 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	return listing[client.Endpoint]{
 		limit: c.Limit,
 		empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		head:  []string{"ENDPOINT", "NAME", "STATE", "EVENT TYPES", "URL"},
+		head:  []string{"ENDPOINT", "NAME", "STATE", "ALERTS", "EVENT TYPES", "URL"},
 		row: func(v client.Endpoint) []string {
-			return []string{v.ID, oneLine(v.Description, 30), shownCondition(v.Condition), strings.Join(v.EventTypes, ","), v.URL}
+			return []string{v.ID, oneLine(v.Description, 30), shownCondition(v.Condition), muted(v), strings.Join(v.EventTypes, ","), v.URL}
 		},
 	}.collect(c.shared, e, sdk.Endpoints(ctx, params))
 }
@@ -108,9 +113,21 @@ func (e *Env) condition(v client.Endpoint) {
 		probe = "now"
 	}
 	e.pairs("State", shownCondition(c), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
-		"Until", optional(c.Until),
+		"Until", optional(c.Until), "Alerts", muted(v),
 		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Last success", optional(v.Health.LastSuccessAt), "Waiting", waiting(c), "Verification", verification(v),
 		"What to do", strings.Join(commands(v), "\n"))
+}
+
+// muted says until when the endpoint's alerts are muted; empty: they are not.
+func muted(v client.Endpoint) string {
+	m, err := v.Mute.Get()
+	if err != nil {
+		return ""
+	}
+	if until := optional(m.Until); until != "" {
+		return "muted until " + until
+	}
+	return "muted until it recovers"
 }
 
 // shownCondition is what the condition is called: its state, or degraded.
@@ -379,7 +396,15 @@ func (c endpointDeleteCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 }
 
 type (
-	endpointPauseCommand  struct{ one }
+	endpointPauseCommand struct {
+		one
+		Until string `placeholder:"TIME" help:"Resume automatically: after a duration such as 2h, or at a time such as 2026-03-01T08:00:00Z."`
+	}
+	endpointMuteCommand struct {
+		one
+		Until string `placeholder:"TIME" help:"For a duration such as 1h or 24h, or until a time. Default: until the endpoint recovers."`
+	}
+	endpointUnmuteCommand struct{ one }
 	endpointResumeCommand struct {
 		one
 		DropHeld bool `help:"Drop held deliveries instead of sending them."`
@@ -389,7 +414,25 @@ type (
 
 // Run pauses an endpoint.
 func (c endpointPauseCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	return of(sdk.PauseEndpoint(ctx, c.ID)).print(c.shared, e, e.endpoint)
+	until, err := ahead("--until", c.Until, e.Now())
+	if err != nil {
+		return err
+	}
+	return of(sdk.PauseEndpoint(ctx, c.ID, client.EndpointPauseInput{Until: until})).print(c.shared, e, e.endpoint)
+}
+
+// Run mutes the alerts of an endpoint.
+func (c endpointMuteCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	until, err := ahead("--until", c.Until, e.Now())
+	if err != nil {
+		return err
+	}
+	return of(sdk.MuteEndpoint(ctx, c.ID, client.MuteInput{Until: until})).print(c.shared, e, e.endpoint)
+}
+
+// Run unmutes the alerts of an endpoint.
+func (c endpointUnmuteCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.UnmuteEndpoint(ctx, c.ID)).print(c.shared, e, e.endpoint)
 }
 
 // Run resumes an endpoint.
@@ -406,55 +449,4 @@ func (c endpointVerifyCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	return of(sdk.VerifyEndpoint(ctx, c.ID)).print(c.shared, e, func(client.Verification) {
 		e.printf("A verification is on its way; `posthorn endpoints get %s` shows the response.\n", c.ID)
 	})
-}
-
-type secretListCommand struct{ one }
-
-// Run lists secrets.
-func (c secretListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	page, err := sdk.ListSecrets(ctx, c.ID)
-	return listing[client.Secret]{
-		empty: "No secrets.",
-		head:  []string{"SECRET", "TYPE", "ENDS IN", "NOW", "CREATED", "EXPIRES"},
-		row: func(s client.Secret) []string {
-			signing := ""
-			if s.Signing {
-				signing = "signs"
-			}
-			return []string{s.ID, string(s.Type), "…" + s.Hint, signing, local(s.CreatedAt), optional(s.ExpiresAt)}
-		},
-	}.print(c.shared, e, page.Data, err)
-}
-
-type secretRotateCommand struct {
-	one
-	Overlap string  `help:"How long the old secret also signs, such as 24h; at most 168h." default:"24h"`
-	Secret  *string `placeholder:"@FILE" help:"An existing secret: @FILE or - for stdin. Default: a new one."`
-}
-
-// Run rotates the secret.
-func (c secretRotateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	overlap, err := span("--overlap", c.Overlap)
-	if err != nil {
-		return err
-	}
-	body := client.RotateInput{OverlapSeconds: new(int(overlap.Seconds()))}
-	if c.Secret != nil {
-		secret, err := input(ctx, e, *c.Secret, nothing)
-		if err != nil {
-			return err
-		}
-		body.Secret = new(string(secret))
-	}
-	return of(sdk.RotateSecret(ctx, c.ID, body)).print(c.shared, e, func(made client.SecretCreated) {
-		e.pairs("Secret", made.Secret, "Public key", optional(made.PublicKey))
-		e.notef("Shown this once. The old one goes on signing for %s.\n", c.Overlap)
-	})
-}
-
-type secretSwitchCommand struct{ one }
-
-// Run signs with the newest secret.
-func (c secretSwitchCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
-	return of(sdk.SwitchSecret(ctx, c.ID)).print(c.shared, e, func(s client.Secret) { e.printf("%s signs now.\n", s.ID) })
 }

@@ -278,7 +278,7 @@ func TestAServerThatIsAwayIsTriedAgain(t *testing.T) {
 	defer up.Stop()
 	c := must[*client.Client](t)(client.New("http://"+address, "key", client.WithRetries(100, 50*time.Millisecond)))
 	// Not a read. It is repeated all the same, because no connection was established.
-	if e, err := c.PauseEndpoint(t.Context(), "ep_1"); err != nil || e.ID != "ep_1" {
+	if e, err := c.PauseEndpoint(t.Context(), "ep_1", client.EndpointPauseInput{}); err != nil || e.ID != "ep_1" {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }
@@ -321,10 +321,19 @@ func TestWhatMayHaveHappenedIsNotRepeated(t *testing.T) {
 		{"a read after 503", 503, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 4},
 		{"a read after 404", 404, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 1},
 		{"a read after 500", 500, func(c *client.Client) error { _, err := c.GetEndpoint(t.Context(), "ep_1"); return err }, 4},
-		{"a change after 500", 500, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 1},
+		{"a change after 500", 500, func(c *client.Client) error {
+			_, err := c.PauseEndpoint(t.Context(), "ep_1", client.EndpointPauseInput{})
+			return err
+		}, 1},
 		{"an emission after 500", 500, func(c *client.Client) error { _, err := c.Emit(t.Context(), client.Emission{}); return err }, 4},
-		{"a change after 503", 503, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 1},
-		{"a change after 429", 429, func(c *client.Client) error { _, err := c.PauseEndpoint(t.Context(), "ep_1"); return err }, 4},
+		{"a change after 503", 503, func(c *client.Client) error {
+			_, err := c.PauseEndpoint(t.Context(), "ep_1", client.EndpointPauseInput{})
+			return err
+		}, 1},
+		{"a change after 429", 429, func(c *client.Client) error {
+			_, err := c.PauseEndpoint(t.Context(), "ep_1", client.EndpointPauseInput{})
+			return err
+		}, 4},
 		{"an emission after 504", 504, func(c *client.Client) error { _, err := c.Emit(t.Context(), client.Emission{}); return err }, 4},
 		{"a replay after 502", 502, func(c *client.Client) error {
 			_, err := c.ReplayDelivery(t.Context(), "dlv_1", client.ReplayInput{})

@@ -69,6 +69,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "forget expired sessions", Every: forgetEvery, Do: m.forgetExpired},
 		{Name: "partitions", Every: partitionsEvery, Do: m.partitions},
 		{Name: "gauges", Every: gaugeEvery, Do: m.setGauges},
+		{Name: "end pauses", Every: endsEvery, Do: m.endPauses},
 		{Name: "assess health", Every: assessEvery, Do: m.assessAll},
 		{Name: "expire held deliveries", Every: heldEvery, Do: m.expireHeld},
 		{Name: "reconcile the ledger", Every: reconcileEvery, Do: m.reconcile},

@@ -81,22 +81,34 @@ func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql
 	verified bool,
 ) {
 	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
+	r := s.ask(to, v.ID, "endpoint.verification", data, int(v.Tries))
+	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: mode, text: v.Challenge})
+}
+
+// Check sends a test event that is recorded nowhere, and reports whether the endpoint accepts it: with a 2xx. The
+// detail is as that of Verify.
+func (s *Sender) Check(ctx context.Context, to *Destination) (status int, detail string, accepted bool) {
+	r := s.ask(to, db.NewID(), endpoint.TestType, json.RawMessage(`{"test":true}`), 1)
+	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: "simple"})
+}
+
+// ask renders and signs a request that is no delivery.
+func (s *Sender) ask(to *Destination, ID id.UUID, kind string, data json.RawMessage, attempt int) *request {
 	now := s.now()
 	signing := to.signingAt(now)
 	m := signature.Message{
-		EventID:    id.Event.Format(v.ID),
-		DeliveryID: id.Delivery.Format(v.ID),
+		EventID:    id.Event.Format(ID),
+		DeliveryID: id.Delivery.Format(ID),
 		EndpointID: to.Endpoint,
-		Type:       "endpoint.verification",
-		CreatedAt:  v.ID.Time(),
-		OccurredAt: v.ID.Time(),
+		Type:       kind,
+		CreatedAt:  ID.Time(),
+		OccurredAt: ID.Time(),
 		Data:       data,
 		TypeField:  to.typeField,
 	}
 	body := signature.AppendBody(nil, signing.Format, m)
-	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)})
-	r := &request{message: m, body: body, contentType: m.BodyType(signing.Format), headers: headers}
-	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: mode, text: v.Challenge})
+	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: attempt})
+	return &request{message: m, body: body, contentType: m.BodyType(signing.Format), headers: headers}
 }
 
 // OpenInbox lets test inboxes receive through this process until the returned function is called. Call it once.

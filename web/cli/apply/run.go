@@ -218,7 +218,7 @@ func (p *Plan) doEndpoint(ctx context.Context, sdk *client.Client, c desired.Cha
 	switch {
 	case !active, c.Action == desired.Create && !paused, !given, c.Action == desired.Update && !differs(c, "paused"):
 	case paused:
-		_, err = sdk.PauseEndpoint(ctx, *r.ID)
+		_, err = sdk.PauseEndpoint(ctx, *r.ID, client.EndpointPauseInput{})
 	default:
 		_, err = sdk.ResumeEndpoint(ctx, *r.ID, client.ResumeInput{})
 	}

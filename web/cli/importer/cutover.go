@@ -104,7 +104,7 @@ func (m *move) settle(ctx context.Context, t tenant, x endpoint, e client.Endpoi
 	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
 	switch {
 	case m.waits() && e.Status == "active" && mark == "", m.CutOver.IsZero() && x.disabled && e.Status == "active" && mark == "":
-		_, err = tenant.PauseEndpoint(ctx, e.ID)
+		_, err = tenant.PauseEndpoint(ctx, e.ID, client.EndpointPauseInput{})
 		return false, err
 	case m.waits() || m.CutOver.IsZero() || e.Status != "paused":
 		return false, nil
@@ -143,7 +143,7 @@ func (m *move) takeBack(ctx context.Context, t tenant, x endpoint, e client.Endp
 		}
 	}
 	if e.Status == "active" {
-		if _, err := tenant.PauseEndpoint(ctx, e.ID); err != nil {
+		if _, err := tenant.PauseEndpoint(ctx, e.ID, client.EndpointPauseInput{}); err != nil {
 			return false, err
 		}
 	}
