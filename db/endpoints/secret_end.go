@@ -49,7 +49,8 @@ func (ed Editor) EndSecret(ctx context.Context, q *sql.Queries, tenant, endpoint
 	if err := q.DropSecret(ctx, sql.DropSecretParams{TenantID: tenant, EndpointID: endpointID, ID: secret}); err != nil {
 		return nil, err
 	}
-	// What ends is the secret without an end: the newest that remains has none from now on, or nothing would sign later.
+	// If the secret without an end ends, the newest of the others has none from now on. Otherwise nothing would sign
+	// later.
 	left := slices.DeleteFunc(live, func(s sql.EndpointSecret) bool { return s.ID == secret })
 	if !slices.ContainsFunc(left, func(s sql.EndpointSecret) bool { return s.ExpiresAt == nil }) {
 		if left[0], err = q.SetSecretEnd(ctx, sql.SetSecretEndParams{TenantID: tenant, EndpointID: endpointID, ID: left[0].ID}); err != nil {

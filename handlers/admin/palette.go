@@ -6,8 +6,10 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/domain/id"
+	"posthorn/domain/settings"
 	"posthorn/domain/show"
 	"posthorn/handlers"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 )
 
@@ -24,6 +26,7 @@ func (a *admin) palette(c *handlers.Call) error {
 				Label: t.Name,
 				Note:  id.Tenant.Format(t.ID),
 				Href:  tenantPath(t.ID),
+				Icon:  icons.Building,
 			})
 		}
 		return err
@@ -34,8 +37,24 @@ func (a *admin) palette(c *handlers.Call) error {
 	actions := layout.PaletteGroup{
 		Label: "Actions",
 		Entries: []layout.PaletteEntry{
-			{Label: "Pause dispatch", Href: Root + "/pauses"}, {Label: "Failed deliveries of all tenants", Href: Root + "/deliveries?status=failed"},
+			{Label: "Pause dispatch", Href: Root + "/pauses", Icon: icons.Pause, Words: "stop host maintenance"},
+			{Label: "Failed deliveries of all tenants", Href: Root + "/deliveries?status=failed", Icon: icons.Send},
 		},
 	}
-	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), []layout.PaletteGroup{actions, tenants}))
+	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), []layout.PaletteGroup{actions, tenants, paletteSettings()}))
+}
+
+// paletteSettings are the platform's settings by their labels.
+func paletteSettings() layout.PaletteGroup {
+	g := layout.PaletteGroup{Label: "Settings"}
+	for _, f := range settings.Fields() {
+		g.Entries = append(g.Entries, layout.PaletteEntry{
+			Label: f.Label,
+			Note:  f.Group,
+			Words: f.Name,
+			Href:  Root + "/settings#f-" + f.Name,
+			Icon:  icons.Sliders,
+		})
+	}
+	return g
 }

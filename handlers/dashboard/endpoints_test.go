@@ -367,3 +367,46 @@ func TestViewersChangeNothing(t *testing.T) {
 	viewer.get(w.root + "/endpoints/new").want(403)
 	viewer.get(path + "/test").want(403)
 }
+
+func TestAnOldSecretEndsWithOneButtonOnceTheNewOneWasAccepted(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner, path := w.as(access.Owner), w.add()
+	w.activate(path)
+	owner.next(path+"/secrets", url.Values{"overlap": {"86400"}}).want(200, "Send test event", "Stop signing now").keep("secrets-rotated")
+	id := func(order string) string {
+		return id.Secret.Format(id.UUID(one[[16]byte](w.world, "SELECT id FROM endpoint_secrets ORDER BY id "+order+" LIMIT 1")))
+	}
+	fresh, old := id("DESC"), id("")
+	// Nothing answers the check here, so the page asks.
+	asked := owner.next(path+"/secrets/"+old+"/end", nil).want(200, "Checking whether your receiver accepts", `data-poll`).keep("secrets-checking")
+	if !strings.Contains(asked.what, "?end="+old) {
+		t.Errorf("the page is %s", asked.what)
+	}
+	w.SQL("UPDATE endpoint_secrets SET check_state = 'rejected', check_status = 401, check_detail = 'The endpoint returned 401 Unauthorized instead of a 2xx.' WHERE check_state = 'pending'")
+	owner.get(path+"/secrets?end="+old).want(200, "rejected a request signed with", "401 Unauthorized", "Check again", "Stop signing without a passed check?").keep("secrets-rejected")
+	w.SQL("UPDATE endpoint_secrets SET check_state = 'accepted', check_status = 204 WHERE check_state = 'rejected'")
+	owner.get(path+"/secrets?end="+old, "HX-Request", "true").want(200, "Your receiver accepts").lacks("<html")
+	owner.next(path+"/secrets/"+old+"/extend", url.Values{"overlap": {"604800"}}).want(200, "The secret signs until")
+	owner.next(path+"/secrets/"+old+"/end", nil).want(200, "The secret no longer signs.").lacks("Stop signing now")
+	if n := one[int](w.world, "SELECT count(*)::int FROM endpoint_secrets"); n != 1 || fresh != id("") {
+		t.Errorf("%d secrets are left", n)
+	}
+	w.as(access.Viewer).post(path+"/secrets/"+fresh+"/end", url.Values{"unchecked": {"true"}}).want(http.StatusForbidden)
+}
+
+func TestAlertsAreMutedAndPausesEndOnTheEndpointsPage(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner, path := w.as(access.Owner), w.add()
+	w.activate(path)
+	owner.get(path).want(200, "Mute alerts", "For 1 hour", "For 1 day", "Resume automatically").lacks("Until it recovers", "Alerts muted")
+	owner.next(path+"/mute", url.Values{"for": {"3600"}}).want(200, "Alerts muted until", "Unmute").keep("endpoint-muted")
+	owner.get(w.root+"/endpoints").want(200, "Alerts muted until").keep("endpoints-muted")
+	owner.get(w.root+"/").want(200, "Alerts muted until").keep("overview-muted")
+	owner.next(path+"/unmute", nil).want(200, "Mute alerts").lacks("Alerts muted until")
+	owner.post(path+"/mute", url.Values{"for": {"recovered"}}).want(http.StatusConflict)
+	owner.post(path+"/pause", url.Values{"for": {"at"}, "until": {"not a time"}}).want(http.StatusBadRequest, "Enter a date and a time")
+	owner.next(path+"/pause", url.Values{"for": {"86400"}}).want(200, "The endpoint is paused until", "resumed automatically", "Until ").keep("endpoint-paused-until")
+	w.as(access.Viewer).post(path+"/mute", url.Values{"for": {"3600"}}).want(http.StatusForbidden)
+}

@@ -11,12 +11,14 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/events"
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 	"posthorn/views/pages"
 )
@@ -193,7 +195,11 @@ func (a *dashboard) fillNames(c *handlers.Call, q *db.Tx, text string, v *pages.
 
 // palette is the content of the command palette: pages, actions, endpoints and event types.
 func (a *dashboard) palette(c *handlers.Call) error {
-	groups := a.paletteActions(c)
+	shell := c.Shell("", "")
+	groups := append(a.paletteActions(c), shell.PaletteSettings())
+	if endpointID, err := id.Endpoint.Parse(c.Query("endpoint")); err == nil {
+		groups = append(groups, endpointSettings(endpointPath(c, endpointID)))
+	}
 	err := c.Tx(func(q *db.Tx) error {
 		all, types, err := a.filterChoices(c, q)
 		if err != nil {
@@ -204,13 +210,17 @@ func (a *dashboard) palette(c *handlers.Call) error {
 			g.Entries = append(g.Entries, layout.PaletteEntry{
 				Label: e.Label,
 				Note:  e.Value,
-				Href: root(c) + "/endpoints/" +
-					e.Value,
+				Href:  root(c) + "/endpoints/" + e.Value,
+				Icon:  icons.Target,
 			})
 		}
 		t := layout.PaletteGroup{Label: "Event types"}
 		for _, name := range types {
-			t.Entries = append(t.Entries, layout.PaletteEntry{Label: name, Href: root(c) + "/event-types/" + url.PathEscape(name)})
+			t.Entries = append(t.Entries, layout.PaletteEntry{
+				Label: name,
+				Href:  root(c) + "/event-types/" + url.PathEscape(name),
+				Icon:  icons.Book,
+			})
 		}
 		groups = append(groups, g, t)
 		return nil
@@ -218,21 +228,43 @@ func (a *dashboard) palette(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), groups))
+	return c.Render(http.StatusOK, layout.Palette(shell, groups))
 }
 
 // paletteActions are the actor's actions that are possible on every page.
 func (a *dashboard) paletteActions(c *handlers.Call) []layout.PaletteGroup {
 	at, g := root(c), layout.PaletteGroup{Label: "Actions"}
-	add := func(action access.Action, label, href string) {
+	add := func(action access.Action, icon icons.Name, label, href string) {
 		if c.Actor.May(action) {
-			g.Entries = append(g.Entries, layout.PaletteEntry{Label: label, Href: at + href})
+			g.Entries = append(g.Entries, layout.PaletteEntry{Label: label, Href: at + href, Icon: icon})
 		}
 	}
-	add(access.ChangeEndpoints, "Add endpoint", "/endpoints/new")
-	add(access.ChangeEndpoints, "Send test event", "/events/new")
-	add(access.ActOnDeliveries, "Replay failures since yesterday", "/deliveries?status=dead_letter&since="+url.QueryEscape(pages.Yesterday(a.Now())))
-	add(access.Read, "Failed deliveries", "/deliveries?status=failed")
-	add(access.Read, "Bulk jobs", "/bulk-jobs")
+	add(access.ChangeEndpoints, icons.Plus, "Add endpoint", "/endpoints/new")
+	add(access.ChangeEndpoints, icons.Send, "Send test event", "/events/new")
+	add(access.ActOnDeliveries, icons.Refresh, "Replay failures since yesterday", "/deliveries?status=dead_letter&since="+url.QueryEscape(pages.Yesterday(a.Now())))
+	add(access.Read, icons.Warning, "Failed deliveries", "/deliveries?status=failed")
+	add(access.Read, icons.Layers, "Bulk jobs", "/bulk-jobs")
 	return []layout.PaletteGroup{g}
+}
+
+// endpointSettings are the settings of the endpoint whose page is open, by their labels.
+func endpointSettings(path string) layout.PaletteGroup {
+	g := layout.PaletteGroup{Label: "Settings of this endpoint"}
+	for _, f := range endpoint.Fields() {
+		if f.Label == "" {
+			continue
+		}
+		href := path + "/settings#f-" + f.Name
+		if f.Name == "filter" {
+			href = path + "/filter"
+		}
+		g.Entries = append(g.Entries, layout.PaletteEntry{
+			Label: f.Label,
+			Note:  "Endpoint settings",
+			Words: strings.ReplaceAll(f.Name, "_", " "),
+			Href:  href,
+			Icon:  icons.Sliders,
+		})
+	}
+	return g
 }

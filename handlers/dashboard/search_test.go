@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -124,6 +125,44 @@ func TestThePaletteLeadsWhereTheActorCanGo(t *testing.T) {
 	tn.of[access.Owner].get(path, "HX-Request", "true").want(200, ">Accounting<", "/endpoints/"+id.Endpoint.Format(ep), "Add endpoint", `href="`+tn.path+`/settings"`)
 	tn.of[access.Viewer].get(path, "HX-Request", "true").want(200, ">Accounting<").lacks("Add endpoint", `href="`+tn.path+`/settings"`, `href="`+tn.path+`/keys"`)
 	tn.of[access.Viewer].get(tn.path+"/").want(200, `data-from="`+path+`"`, `href="`+tn.path+`/search"`)
+}
+
+// settingLink is an entry of the palette that names a part of a page.
+var settingLink = regexp.MustCompile(`href="([^"#]+)#([^"]+)"[^>]*>\s*<span class="palette-name">.*?</svg>\s*<span>([^<]+)</span>`)
+
+func TestThePaletteFindsSettingsByTheLabelsThatTheirPagesHave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := id.Endpoint.Format(w.endpoint(tn, "https://hooks.example.com/in"))
+	owner := tn.of[access.Owner]
+	list := owner.get(tn.path+"/palette?endpoint="+ep, "HX-Request", "true").want(200)
+	links := settingLink.FindAllStringSubmatch(list.Body, -1)
+	pages := map[string]string{}
+	for _, l := range links {
+		path, part, label := l[1], l[2], l[3]
+		if strings.HasPrefix(path, "/account") {
+			continue // its page is another handler's
+		}
+		if pages[path] == "" {
+			pages[path] = owner.get(path).want(200).Body
+		}
+		if !strings.Contains(pages[path], `id="`+part+`"`) {
+			t.Errorf("%q leads to %s, which has no #%s", label, path, part)
+		}
+		if strings.Contains(part, "f-") && !strings.Contains(pages[path], label) {
+			t.Errorf("%s has no %q", path, label)
+		}
+	}
+	if len(links) < 20 {
+		t.Errorf("%d settings were found", len(links))
+	}
+	for _, word := range []string{"retention", "invite", "embed", "2fa", "tokens", "notifications"} {
+		if !regexp.MustCompile(`data-words="[^"]*\b` + word + `\b`).MatchString(list.Body) {
+			t.Errorf("nothing is found by %q", word)
+		}
+	}
+	tn.of[access.Viewer].get(tn.path+"/palette", "HX-Request", "true").want(200).lacks("#f-name", "#invite")
 }
 
 func TestListsTakeAPatternOfEventTypes(t *testing.T) {

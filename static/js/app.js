@@ -216,19 +216,39 @@
     }
   }, true);
 
-  // A form is sent once: pressing twice makes one request. What comes back from the browser's cache is free again.
+  // A form is sent once: pressing twice makes one request. What takes longer than a moment says so on its button. What comes back from
+  // the browser's cache is free again, and so is a form whose response is a file: the page stays.
+  const busy = (button) => {
+    const label = button.querySelector("span:not(.sr-only)");
+    button.style.minWidth = `${button.offsetWidth}px`;
+    button.setAttribute("aria-busy", "true");
+    if (label && button.matches(".btn:not(.btn-icon)")) {
+      button.dataset.label = label.textContent;
+      label.textContent = "Working…";
+    }
+    say("Working…");
+  };
+  const free = (form) => {
+    delete form.dataset.sent;
+    for (const button of document.querySelectorAll("button[aria-busy=true]")) {
+      const label = button.querySelector("span:not(.sr-only)");
+      if (label && button.dataset.label) label.textContent = button.dataset.label;
+      delete button.dataset.label;
+      button.style.minWidth = "";
+      button.removeAttribute("aria-busy");
+    }
+  };
   on("submit", (event) => {
     const form = event.target;
     if (event.defaultPrevented || form.method !== "post" || form.hasAttribute("data-theme-form")) return;
     if (form.dataset.sent) { event.preventDefault(); return; }
     if (form.matches("[hx-post], [data-hx-post]")) return; // htmx has its own: hx-disabled-elt
     form.dataset.sent = "true";
-    event.submitter?.setAttribute("aria-busy", "true");
+    const button = event.submitter ?? form.querySelector("button:not([type=button])");
+    if (form.hasAttribute("data-download")) setTimeout(free, 2000, form);
+    else if (button) setTimeout(() => { if (form.dataset.sent) busy(button); }, 300);
   });
-  window.addEventListener("pageshow", () => {
-    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
-    for (const button of document.querySelectorAll("[aria-busy=true]")) button.removeAttribute("aria-busy");
-  });
+  window.addEventListener("pageshow", () => { for (const form of document.querySelectorAll("form[data-sent]")) free(form); });
 
   // Parts of a form that belong to one choice: data-when="field=value|value".
   const dependents = (root) => {

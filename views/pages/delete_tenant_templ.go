@@ -107,7 +107,7 @@ func deleteTenant(v DeleteTenantView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" autocomplete=\"off\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\" autocomplete=\"off\" data-download>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -78,9 +78,13 @@ func (h EndpointHead) tabs() []components.Tab {
 // menu are the actions that are not in the first row.
 func (h EndpointHead) menu() []components.MenuItem {
 	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
+	if h.MaySecrets {
+		items = append(items, components.MenuItem{Label: "Rotate secret", Icon: icons.Key, Href: h.Href + "/secrets#rotate"})
+	}
 	if h.Endpoint.Status != endpoint.Unverified {
 		items = append(
 			items,
+			components.MenuItem{Label: condition.Replay.Label(), Icon: icons.Refresh, Href: h.Root + "/deliveries?status=dead_letter&endpoint=" + h.id()},
 			components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
 			components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"},
 		)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"posthorn/tools/look"
 )
@@ -103,6 +104,52 @@ func TestTasksTakeFewClicks(t *testing.T) {
 			c.clicks++
 			c.Do(chromedp.Click(chromedp.CSS("td.cell-lead a")))
 			c.Arrives(o.root + "/events/" + ev)
+			return c
+		}},
+		{"end an old secret", 2, func(t *testing.T) *counted {
+			o := s.office(t, "Rotating Ltd")
+			ep, _ := o.endpoint("/hooks", nil)
+			o.manage(http.MethodPost, "/endpoints/"+ep+"/rotate-secret", nil, nil)
+			c := &counted{Tab: o.owner.tab(look.View{})}
+			c.Open(s.url + o.root + "/endpoints/" + ep)
+			c.press("Secrets")
+			c.press("Stop signing now") // the receiver is asked first whether it accepts the new one alone
+			c.Sees("no longer signs")
+			var left struct {
+				Data []struct{ Check struct{ State string } }
+			}
+			o.manage(http.MethodGet, "/endpoints/"+ep+"/secrets", nil, &left)
+			if len(left.Data) != 1 || left.Data[0].Check.State != "accepted" {
+				t.Errorf("the secrets that remain: %+v", left.Data)
+			}
+			return c
+		}},
+		{"mute the alerts of an endpoint", 2, func(t *testing.T) *counted {
+			o := s.office(t, "Muting Ltd")
+			ep, _ := o.endpoint("/hooks", nil)
+			c := &counted{Tab: o.owner.tab(look.View{})}
+			c.Open(s.url + o.root + "/endpoints/" + ep)
+			c.press("Mute alerts")
+			c.press("For 1 day")
+			c.Sees("Alerts muted until")
+			return c
+		}},
+		{"pause the endpoint of the open page by keyboard alone", 0, func(t *testing.T) *counted {
+			o := s.office(t, "Typing Ltd")
+			ep, _ := o.endpoint("/hooks", settings{"description": "Old CRM"})
+			c := &counted{Tab: o.owner.tab(look.View{})}
+			c.Open(s.url + o.root + "/endpoints/" + ep)
+			c.Do(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+			c.Sees("Pause Old CRM")
+			look.Type(c.Tab, chromedp.CSS("#palette input"), "theme")
+			c.Sees("Theme: dark")
+			inspectOpen(t, c.Tab)
+			for range "theme" {
+				c.Do(chromedp.KeyEvent(kb.Backspace))
+			}
+			look.Type(c.Tab, chromedp.CSS("#palette input"), "pause\r")
+			c.Sees("Pause this endpoint?")
+			c.Do(chromedp.KeyEvent(kb.Escape))
 			return c
 		}},
 		{"pause a noisy tenant as an operator", 3, func(t *testing.T) *counted {
