@@ -64,9 +64,13 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env, sdk *client.Client
 	return listing[client.Endpoint]{
 		limit: c.Limit,
 		empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		head:  []string{"ENDPOINT", "NAME", "STATE", "ALERTS", "EVENT TYPES", "URL"},
+		head:  []string{"ENDPOINT", "NAME", "STATE", "EVENT TYPES", "URL"},
 		row: func(v client.Endpoint) []string {
-			return []string{v.ID, oneLine(v.Description, 30), shownCondition(v.Condition), muted(v), strings.Join(v.EventTypes, ","), v.URL}
+			state := shownCondition(v.Condition)
+			if muted(v) != "" {
+				state += ", muted"
+			}
+			return []string{v.ID, oneLine(v.Description, 30), state, strings.Join(v.EventTypes, ","), v.URL}
 		},
 	}.collect(c.shared, e, sdk.Endpoints(ctx, params))
 }
