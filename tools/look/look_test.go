@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -16,13 +17,20 @@ import (
 	"posthorn/views/components"
 )
 
-// serveGallery serves the gallery as the program serves pages: with its content security policy.
-func serveGallery(t *testing.T) string {
+// serveGallery serves the gallery as the program serves pages: with its content security policy. posted responds to its
+// forms.
+func serveGallery(t *testing.T, posted ...http.HandlerFunc) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc(static.Prefix, static.Serve)
 	mux.HandleFunc(static.ThemePrefix, static.ServeTheme)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			for _, respond := range posted {
+				respond(w, r)
+			}
+			return
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'")
 		shell := gallery.Shell()
@@ -86,5 +94,34 @@ func TestChosenRowsAreCounted(t *testing.T) {
 	tab.Do(chromedp.Click("#bulk input[name=id]"))
 	if got := look.Run(tab, chromedp.Text("#bulk [data-count]")); got != "3" {
 		t.Errorf("one less: %s", got)
+	}
+}
+
+func TestAFormThatTakesLongSaysSoAndIsSentOnce(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	release := make(chan struct{})
+	url := serveGallery(t, func(w http.ResponseWriter, r *http.Request) {
+		sent.Add(1)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusNoContent) // the browser stays on its page
+	})
+	tab := look.Open(t).Tab(t, look.View{})
+	const button = `document.querySelector("#confirm .dialog-foot .btn:last-child")`
+	tab.Do(chromedp.Navigate(url), chromedp.Click(".page-head-actions > button.btn-primary"), chromedp.WaitVisible("dialog#confirm"))
+	label := look.Run(tab, chromedp.Evaluate[string](button+`.innerText.trim()`))
+	look.Run(tab, chromedp.Evaluate[bool](button+`.click(), `+button+`.click(), true`))
+	tab.Until("the button says that it works", button+`.matches("[aria-busy=true]") && `+button+`.innerText.trim() === "Working…"`)
+	if n := sent.Load(); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	tab.Picture("busy", look.View{})
+	close(release)
+	look.Run(tab, chromedp.Evaluate[bool](`window.dispatchEvent(new PageTransitionEvent("pageshow", {persisted: true}))`))
+	if again := look.Run(tab, chromedp.Evaluate[string](button+`.innerText.trim()`)); again != label {
+		t.Errorf("a page from the browser's cache says %q, want %q", again, label)
 	}
 }
