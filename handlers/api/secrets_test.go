@@ -377,7 +377,7 @@ func TestKindsWhoseResponseSaysNothingAboutASecretAreNotChecked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")
-	topic := w.endpoint(tn, map[string]any{"url": nil, "kind": "kafka", "kafka": someTopic(nil)}).text("id")
+	topic := w.do("POST", "/api/v1/endpoints", tn.key, map[string]any{"kind": "kafka", "kafka": someTopic(nil)}).want(http.StatusCreated).text("id")
 	listener := w.do("POST", "/api/v1/listeners", tn.key, `{}`).want(http.StatusCreated).text("id")
 	for ep, code := range map[string]string{topic: "secret_uncheckable", listener: "endpoint_is_listener"} {
 		secret := w.live(tn, ep)[0]["id"].(string)
