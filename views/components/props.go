@@ -423,3 +423,9 @@ type BulkProps struct {
 	Actions templ.Component // its buttons, which differ by name and value
 	Attrs   templ.Attributes
 }
+
+// Preset is a filter of a list that is one click away.
+type Preset struct {
+	Label, Href string
+	Active      bool
+}

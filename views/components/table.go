@@ -9,12 +9,12 @@ import (
 )
 
 // Table is a list of rows, which are its children, made of cells. The cells of the first row name the columns; lead is
-// the name of the first. caption says what the table lists, for assistive technology. On a narrow screen each row is a
-// card.
+// the name of the first. caption says what the table lists, for assistive technology. Where the table has little room,
+// each row is a card.
 func Table(caption, lead string) templ.Component { return tableOf(caption, lead, "table") }
 
-// BriefTable is a Table whose rows have two lines on a narrow screen: the lead and the status, then the rest without
-// labels.
+// BriefTable is a Table whose rows have two lines where it has little room: the lead and the status, then the rest
+// without labels.
 func BriefTable(caption, lead string) templ.Component {
 	return tableOf(caption, lead, "table table-brief")
 }
@@ -31,6 +31,9 @@ func tableOf(caption, lead, class string) templ.Component {
 		return table(caption, class, head.columns, text.String()).Render(ctx, w)
 	})
 }
+
+// wideColumns is the number of columns above which a table needs more room before its rows fit in lines.
+const wideColumns = 5
 
 type tableKey struct{}
 

@@ -76,8 +76,8 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 		if i == 0 {
 			tab.Open(url + path)
 		}
-		if v.Width == 360 {
-			if wide := tab.Overflow(); wide != "" {
+		if !v.Dark {
+			if wide := tab.Overflow() + tab.CutOff(); wide != "" {
 				t.Errorf("%s, %s: %s", path, v, wide)
 			}
 		}
@@ -90,6 +90,14 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 			t.Errorf("%s, %s: %s", path, v, wrong)
 		}
 		tab.Picture(strings.TrimPrefix(path, "/"), v)
+	}
+	for _, width := range []int64{900, 1000, 1024, 1200} {
+		v := look.View{Width: width}
+		tab.Show(v)
+		if wide := tab.Overflow() + tab.CutOff(); wide != "" {
+			t.Errorf("%s, %s: %s", path, v, wide)
+			tab.Picture(strings.TrimPrefix(path, "/"), v)
+		}
 	}
 	for _, message := range tab.Messages()[said:] {
 		if strings.Contains(message, "Failed to load resource: the server responded with a status of 4") && look.Run(tab, chromedp.Evaluate[bool](`!!document.querySelector(".refusal, [data-error-summary]")`)) {
