@@ -1760,6 +1760,24 @@ func (e ListEventsParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListEventsParamsOutcome.
+const (
+	ListEventsParamsOutcomeFailed    ListEventsParamsOutcome = "failed"
+	ListEventsParamsOutcomeUnmatched ListEventsParamsOutcome = "unmatched"
+)
+
+// Valid indicates whether the value is a known member of the ListEventsParamsOutcome enum.
+func (e ListEventsParamsOutcome) Valid() bool {
+	switch e {
+	case ListEventsParamsOutcomeFailed:
+		return true
+	case ListEventsParamsOutcomeUnmatched:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListEventDeliveriesParamsOrder.
 const (
 	ListEventDeliveriesParamsOrderAsc  ListEventDeliveriesParamsOrder = "asc"
@@ -2996,6 +3014,9 @@ type Event struct {
 	Key         nullable.Nullable[string]    `json:"key"`
 	OccurredAt  nullable.Nullable[time.Time] `json:"occurred_at"`
 
+	// Outcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
+	Outcome EventOutcome `json:"outcome"`
+
 	// SendEventID `false`: receivers see `id`
 	SendEventID bool `json:"send_event_id"`
 
@@ -3016,6 +3037,16 @@ type EventExpunged struct {
 
 	// Expunged False if there was no data to delete
 	Expunged bool `json:"expunged"`
+}
+
+// EventOutcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
+type EventOutcome struct {
+	Canceled  int `json:"canceled"`
+	Delivered int `json:"delivered"`
+	Failed    int `json:"failed"`
+
+	// Waiting Pending, retrying, or held
+	Waiting int `json:"waiting"`
 }
 
 // EventPage defines model for EventPage.
@@ -3212,6 +3243,9 @@ type EventWithData struct {
 	Expunged   bool                         `json:"expunged"`
 	Key        nullable.Nullable[string]    `json:"key"`
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
+
+	// Outcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
+	Outcome EventOutcome `json:"outcome"`
 
 	// SendEventID `false`: receivers see `id`
 	SendEventID bool `json:"send_event_id"`
@@ -5063,10 +5097,16 @@ type ListEventsParams struct {
 
 	// EventID Events that the producer gave this id: one, unless the id was used again
 	EventID *string `form:"event_id,omitempty" json:"event_id,omitempty"`
+
+	// Outcome `failed`: events with a failed delivery whose replay, if any, was not delivered. `unmatched`: events that no endpoint matched
+	Outcome *ListEventsParamsOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
 }
 
 // ListEventsParamsOrder defines parameters for ListEvents.
 type ListEventsParamsOrder string
+
+// ListEventsParamsOutcome defines parameters for ListEvents.
+type ListEventsParamsOutcome string
 
 // EmitEventParams defines parameters for EmitEvent.
 type EmitEventParams struct {
@@ -5925,6 +5965,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 	r.setQuery("channel", params.Channel)
 	r.setQuery("trace_id", params.TraceID)
 	r.setQuery("event_id", params.EventID)
+	r.setQuery("outcome", params.Outcome)
 	return result[EventPage](ctx, c, r)
 }
 

@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/domain/trace"
 )
 
@@ -40,6 +41,9 @@ const (
 	ByKind     Filter = "kind" // of an endpoint
 	BySearch   Filter = "q"    // any text
 )
+
+// ByOutcome filters events by what became of them: Page.Chosen[ByOutcome.Name] is one of show.Outcomes.
+var ByOutcome = Choice{Name: "outcome", Words: show.Outcomes()}
 
 // maxSearch bounds a text that is searched for.
 const maxSearch = 256

@@ -285,6 +285,12 @@ SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at BETWEEN @since AND @until
 ORDER BY created_at DESC, id DESC LIMIT sqlc.arg('limit');
 
+-- name: LastDurations :many
+-- How long the newest attempt of each delivery lasted.
+SELECT DISTINCT ON (a.delivery_id) a.delivery_id, a.total_us FROM attempts a
+WHERE a.tenant_id = @tenant_id AND a.delivery_id = ANY(@deliveries::uuid[]) AND a.created_at BETWEEN @since AND @until
+ORDER BY a.delivery_id, a.created_at DESC, a.id DESC;
+
 -- name: GetAttempt :one
 SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND id = @id AND created_at BETWEEN @since AND @until

@@ -42,8 +42,8 @@ WHERE e.tenant_id = @tenant_id AND e.external_id = @external_id::text
 ORDER BY CASE WHEN @newest::boolean THEN e.id END DESC, e.id LIMIT sqlc.arg('limit')::int;
 
 -- name: EventsByID :many
--- Events by id, created between two moments; with data only if @with_data is true.
-SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
+-- Events by id, created between two moments, with so many bytes of their data; none: without data.
+SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN @octets::int > 0 THEN substring(e.data, 1, @octets) END)::bytea AS data, e.key, e.channels,
 	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
 	e.content_type, e.external_id_unsent
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
@@ -81,6 +81,26 @@ FROM (
 		AND d.created_at >= @since::timestamptz
 ) x
 ORDER BY x.endpoint_id, x.id;
+
+-- name: OutcomesOfEvents :many
+-- How many deliveries each event has in which status. A delivery that was replayed counts as its newest replay. Two
+-- parts, as in ScanEvent; the moments are parameters, as in DeliveredEvents.
+SELECT u.id::uuid AS id, o.waiting, o.delivered, o.failed, o.canceled
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
+CROSS JOIN LATERAL (
+	SELECT count(*) FILTER (WHERE x.status < 2)::int AS waiting, count(*) FILTER (WHERE x.status = 2)::int AS delivered,
+		count(*) FILTER (WHERE x.status = 3)::int AS failed, count(*) FILTER (WHERE x.status = 4)::int AS canceled
+	FROM (
+		SELECT d.id, d.status FROM deliveries d
+		WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.event_id = u.id
+		UNION ALL
+		SELECT d.id, d.status FROM deliveries d
+		WHERE d.tenant_id = u.tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+			AND d.created_at >= @since::timestamptz
+		OFFSET 0
+	) x
+	WHERE NOT EXISTS (SELECT FROM replays r WHERE r.tenant_id = u.tenant_id AND r.replay_of = x.id)
+) o;
 
 -- name: LatestEvents :many
 -- The newest events whose type matches a pattern, and the size of each, without reading its data. At most @scan rows

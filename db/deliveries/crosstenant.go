@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/events"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
@@ -175,8 +176,9 @@ func from(p *sql.ScanAllDeliveriesParams, l *ListOptions) {
 
 // CrossTenantEvents narrows a list of the events of all tenants.
 type CrossTenantEvents struct {
-	Tenant id.UUID // zero: all of them
-	Type   string
+	Tenant  id.UUID // zero: all of them
+	Type    string
+	Outcome string // one of show.Outcomes
 }
 
 // ListCrossTenantEvents reads a page of the events of all tenants, newest first. It changes the planner settings of its
@@ -192,7 +194,7 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, f CrossTenantEve
 	list := ListOptions{Range: r}
 	parts := list.window(floor).ranges()
 	scan := r.Limit + 1
-	if f.Type != "" {
+	if f.Type != "" || f.Outcome != show.AnyOutcome {
 		scan = crossTenantScan
 	}
 	for {
@@ -210,32 +212,12 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, f CrossTenantEve
 		if err != nil {
 			return page, err
 		}
-		var looked int64
-		for _, row := range rows {
-			if row.ID.IsZero() {
-				looked = row.Place
-				continue
-			}
-			if row.Matches && len(page.Rows) == r.Limit {
-				page.Next = page.Rows[r.Limit-1].ID[:]
-				return page, nil
-			}
-			if row.Matches {
-				page.Rows = append(page.Rows, show.Event{
-					ID:        row.ID,
-					TenantID:  row.TenantID,
-					Tenant:    row.TenantName,
-					Type:      row.Type,
-					Channels:  row.Channels,
-					CreatedAt: row.ID.Time(),
-					DeliverAt: db.OrZero(row.DeliverAt),
-				})
-			}
-			// If a tenant has more events than were read, the page ends at the last one that was read.
-			if row.Place == int64(scan) {
-				page.Next = row.ID[:]
-				return page, nil
-			}
+		looked, full, err := f.gather(ctx, q, rows, scan, &page)
+		if err != nil || len(page.Rows) > r.Limit {
+			return show.CutByID(page.Rows, r.Limit, func(e show.Event) id.UUID { return e.ID }), err
+		}
+		if full {
+			return page, nil
 		}
 		if part == parts.window {
 			return page, nil
@@ -245,4 +227,40 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, f CrossTenantEve
 			return page, nil
 		}
 	}
+}
+
+// gather adds the events of one scan that the list selects, with what became of them. full says that a tenant has more
+// events than were read: the page ends at the last one that was.
+func (f CrossTenantEvents) gather(
+	ctx context.Context,
+	q *sql.Queries,
+	rows []sql.ScanAllEventsRow,
+	scan int,
+	page *show.Page[show.Event],
+) (looked int64, full bool, err error) {
+	var found []show.Event
+	for _, row := range rows {
+		if row.ID.IsZero() {
+			looked = row.Place
+			continue
+		}
+		if row.Matches {
+			found = append(found, show.Event{
+				ID:        row.ID,
+				TenantID:  row.TenantID,
+				Tenant:    row.TenantName,
+				Type:      row.Type,
+				Channels:  row.Channels,
+				CreatedAt: row.ID.Time(),
+				DeliverAt: db.OrZero(row.DeliverAt),
+			})
+		}
+		if row.Place == int64(scan) {
+			page.Next, full = row.ID[:], true
+			break
+		}
+	}
+	found, err = events.WithOutcomes(ctx, q, found, f.Outcome)
+	page.Rows = append(page.Rows, found...)
+	return looked, full, err
 }

@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/events"
@@ -55,4 +56,26 @@ func OfExternalID(ctx context.Context, q *sql.Queries, externalID string) (tenan
 	}
 	endpoint, err = q.AnyEndpointOfExternalID(ctx, externalID)
 	return tenant, endpoint, err
+}
+
+// LastDurations is how long the last attempt of each delivery lasted. Deliveries without attempts are left out.
+func LastDurations(ctx context.Context, q *sql.Queries, tenant id.UUID, of []show.Delivery, now time.Time) (map[id.UUID]time.Duration, error) {
+	ids, since := make([]id.UUID, len(of)), now
+	for i, d := range of {
+		ids[i] = d.ID
+		if d.CreatedAt.Before(since) {
+			since = d.CreatedAt
+		}
+	}
+	rows, err := q.LastDurations(ctx, sql.LastDurationsParams{
+		TenantID:   tenant,
+		Deliveries: ids,
+		Since:      since.Add(-db.ClockSkew),
+		Until:      now.Add(db.ClockSkew),
+	})
+	durations := make(map[id.UUID]time.Duration, len(rows))
+	for _, r := range rows {
+		durations[r.DeliveryID] = time.Duration(r.TotalUs) * time.Microsecond
+	}
+	return durations, err
 }

@@ -3,11 +3,13 @@ package events
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -20,6 +22,8 @@ type Filter struct {
 	Channel    string
 	TraceID    string
 	ExternalID string // the producer's own id
+	Outcome    string // one of show.Outcomes
+	Values     bool   // with the first value of each event's data: the caller has permission to read the data
 }
 
 // maxScan bounds how many rows a filtered page examines.
@@ -28,58 +32,14 @@ const maxScan = 10_000
 // List returns a page of a tenant's events. With a rare filter, a page ends when enough rows were examined. It changes
 // the planner settings of its transaction, so call it last.
 func List(ctx context.Context, q *sql.Queries, tenant id.UUID, f Filter, r show.Range, now time.Time) (show.Page[show.Event], error) {
-	var none show.Page[show.Event]
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
-		return none, err
+		return show.Page[show.Event]{}, err
 	}
 	if err := q.PlanByIndex(ctx); err != nil {
-		return none, err
+		return show.Page[show.Event]{}, err
 	}
-	scan := int32(r.Limit + 1)
-	if f.Type != "" || f.Channel != "" || f.TraceID != "" {
-		scan = maxScan
-	}
-	low, high := r.Between(floor, now)
-	found := sql.ScanEventsRow{}
-	if f.ExternalID == "" {
-		found, err = q.ScanEvents(ctx, sql.ScanEventsParams{
-			Newest:   !r.Ascending,
-			TenantID: tenant,
-			Low:      low,
-			LowAt:    low.Time(),
-			High:     high,
-			HighAt:   high.Time(),
-			Type:     f.Type,
-			Channel:  f.Channel,
-			TraceID:  f.TraceID,
-			Scan:     scan,
-			Limit:    int32(r.Limit + 1),
-		})
-	} else {
-		found.Ids, err = q.EventsOfExternalID(ctx, sql.EventsOfExternalIDParams{
-			Newest:     !r.Ascending,
-			TenantID:   tenant,
-			ExternalID: f.ExternalID,
-			Low:        low,
-			LowAt:      low.Time(),
-			High:       high,
-			HighAt:     high.Time(),
-			Type:       f.Type,
-			Channel:    f.Channel,
-			TraceID:    f.TraceID,
-			Limit:      int32(r.Limit + 1),
-		})
-	}
-	if err != nil {
-		return none, err
-	}
-	page := show.CutByID(found.Ids, r.Limit, func(eventID id.UUID) id.UUID { return eventID })
-	if page.Next == nil && found.Scanned == scan {
-		page.Next = found.Reached[:]
-	}
-	rows, err := ReadAll(ctx, q, tenant, page.Rows, false)
-	return show.Page[show.Event]{Rows: rows, Next: page.Next}, err
+	return scan{q: q, tenant: tenant, f: f, floor: floor, now: now}.page(ctx, r)
 }
 
 // Read reads an event within the tenant's retention, with its data.
@@ -88,7 +48,9 @@ func Read(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (show.Ev
 	if err != nil {
 		return show.Event{}, err
 	}
-	return Of(row), nil
+	one := []show.Event{Of(row)}
+	err = addOutcomes(ctx, q, one)
+	return one[0], err
 }
 
 // ReadRow is Read for who renders the event's request.
@@ -105,6 +67,15 @@ func ReadRow(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (row 
 
 // ReadAll reads events in the order of their ids, with or without their data. Those that do not exist are left out.
 func ReadAll(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, data bool) ([]show.Event, error) {
+	octets := int32(0)
+	if data {
+		octets = math.MaxInt32
+	}
+	return readAll(ctx, q, tenant, ids, octets)
+}
+
+// readAll is ReadAll with the first octets of the data.
+func readAll(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, octets int32) ([]show.Event, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -120,11 +91,12 @@ func ReadAll(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID,
 		Created:  created,
 		First:    slices.MinFunc(created, time.Time.Compare),
 		Last:     slices.MaxFunc(created, time.Time.Compare),
-		WithData: data,
+		Octets:   octets,
 	})
 	events := make([]show.Event, len(rows))
 	for i, row := range rows {
 		events[i] = Of(sql.Event(row))
+		events[i].Value = event.FirstValue(row.Data)
 	}
 	slices.SortFunc(events, func(a, b show.Event) int { return place[a.ID] - place[b.ID] })
 	return events, err

@@ -137,11 +137,20 @@ func (s Search) open(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []
 		if err != nil {
 			return out, err
 		}
-		for _, e := range events {
-			if where, found := s.find(e); found {
-				e.Data = nil
-				out = append(out, show.FoundEvent{Event: e, Where: where})
+		var where []string
+		events = slices.DeleteFunc(events, func(e show.Event) bool {
+			in, found := s.find(e)
+			if found {
+				where = append(where, in)
 			}
+			return !found
+		})
+		if err := addOutcomes(ctx, q, events); err != nil {
+			return out, err
+		}
+		for i, e := range events {
+			e.Data = nil
+			out = append(out, show.FoundEvent{Event: e, Where: where[i]})
 		}
 		if len(out) > s.Limit {
 			return out, nil

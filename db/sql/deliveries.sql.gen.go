@@ -586,6 +586,50 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 	return items, nil
 }
 
+const LastDurations = `-- name: LastDurations :many
+SELECT DISTINCT ON (a.delivery_id) a.delivery_id, a.total_us FROM attempts a
+WHERE a.tenant_id = $1 AND a.delivery_id = ANY($2::uuid[]) AND a.created_at BETWEEN $3 AND $4
+ORDER BY a.delivery_id, a.created_at DESC, a.id DESC
+`
+
+type LastDurationsParams struct {
+	TenantID   id.UUID
+	Deliveries []id.UUID
+	Since      time.Time
+	Until      time.Time
+}
+
+type LastDurationsRow struct {
+	DeliveryID id.UUID
+	TotalUs    int32
+}
+
+// How long the newest attempt of each delivery lasted.
+func (q *Queries) LastDurations(ctx context.Context, arg LastDurationsParams) ([]LastDurationsRow, error) {
+	rows, err := q.db.Query(ctx, LastDurations,
+		arg.TenantID,
+		arg.Deliveries,
+		arg.Since,
+		arg.Until,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LastDurationsRow{}
+	for rows.Next() {
+		var i LastDurationsRow
+		if err := rows.Scan(&i.DeliveryID, &i.TotalUs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LastReplay = `-- name: LastReplay :one
 SELECT delivery_id FROM replays WHERE tenant_id = $1 AND replay_of = $2 ORDER BY delivery_id DESC LIMIT 1
 `

@@ -52,7 +52,7 @@ func (q *Queries) EventOfIdempotencyKey(ctx context.Context, key string) (id.UUI
 }
 
 const EventsByID = `-- name: EventsByID :many
-SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data, e.key, e.channels,
+SELECT e.tenant_id, e.created_at, e.id, e.type, (CASE WHEN $1::int > 0 THEN substring(e.data, 1, $1) END)::bytea AS data, e.key, e.channels,
 	e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id,
 	e.content_type, e.external_id_unsent
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
@@ -61,7 +61,7 @@ JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.i
 `
 
 type EventsByIDParams struct {
-	WithData bool
+	Octets   int32
 	Ids      []id.UUID
 	Created  []time.Time
 	TenantID id.UUID
@@ -87,10 +87,10 @@ type EventsByIDRow struct {
 	ExternalIDUnsent *bool
 }
 
-// Events by id, created between two moments; with data only if @with_data is true.
+// Events by id, created between two moments, with so many bytes of their data; none: without data.
 func (q *Queries) EventsByID(ctx context.Context, arg EventsByIDParams) ([]EventsByIDRow, error) {
 	rows, err := q.db.Query(ctx, EventsByID,
-		arg.WithData,
+		arg.Octets,
 		arg.Ids,
 		arg.Created,
 		arg.TenantID,
@@ -325,6 +325,73 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 	for rows.Next() {
 		var i LatestEventsRow
 		if err := rows.Scan(&i.ID, &i.Octets); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const OutcomesOfEvents = `-- name: OutcomesOfEvents :many
+SELECT u.id::uuid AS id, o.waiting, o.delivered, o.failed, o.canceled
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
+CROSS JOIN LATERAL (
+	SELECT count(*) FILTER (WHERE x.status < 2)::int AS waiting, count(*) FILTER (WHERE x.status = 2)::int AS delivered,
+		count(*) FILTER (WHERE x.status = 3)::int AS failed, count(*) FILTER (WHERE x.status = 4)::int AS canceled
+	FROM (
+		SELECT d.id, d.status FROM deliveries d
+		WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.event_id = u.id
+		UNION ALL
+		SELECT d.id, d.status FROM deliveries d
+		WHERE d.tenant_id = u.tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+			AND d.created_at >= $4::timestamptz
+		OFFSET 0
+	) x
+	WHERE NOT EXISTS (SELECT FROM replays r WHERE r.tenant_id = u.tenant_id AND r.replay_of = x.id)
+) o
+`
+
+type OutcomesOfEventsParams struct {
+	Tenants []id.UUID
+	Events  []id.UUID
+	Created []time.Time
+	Since   time.Time
+}
+
+type OutcomesOfEventsRow struct {
+	ID        id.UUID
+	Waiting   int32
+	Delivered int32
+	Failed    int32
+	Canceled  int32
+}
+
+// How many deliveries each event has in which status. A delivery that was replayed counts as its newest replay. Two
+// parts, as in ScanEvent; the moments are parameters, as in DeliveredEvents.
+func (q *Queries) OutcomesOfEvents(ctx context.Context, arg OutcomesOfEventsParams) ([]OutcomesOfEventsRow, error) {
+	rows, err := q.db.Query(ctx, OutcomesOfEvents,
+		arg.Tenants,
+		arg.Events,
+		arg.Created,
+		arg.Since,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutcomesOfEventsRow{}
+	for rows.Next() {
+		var i OutcomesOfEventsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Waiting,
+			&i.Delivered,
+			&i.Failed,
+			&i.Canceled,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

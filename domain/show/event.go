@@ -1,9 +1,12 @@
 package show
 
 import (
+	"slices"
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
 )
@@ -24,7 +27,51 @@ type Event struct {
 	CreatedAt   time.Time
 	OccurredAt  time.Time
 	DeliverAt   time.Time
-	Data        []byte // as it was received; nil: expunged, or not read
+	Data        []byte      // as it was received; nil: expunged, or not read
+	Outcome     *Outcome    // nil: not read
+	Value       event.Value // the first short text of its data; empty: it has none, or was not read
+}
+
+// Outcome is what became of an event: how many of its deliveries have which status. A delivery that was replayed counts
+// as its newest replay.
+type Outcome struct{ Waiting, Delivered, Failed, Canceled int }
+
+// The outcomes by which events are filtered.
+const (
+	AnyOutcome     = ""
+	WithFailures   = "failed"    // a delivery failed, and no replay of it was delivered
+	MatchedNothing = "unmatched" // the event has no delivery
+)
+
+// Outcomes are the filters by outcome.
+func Outcomes() []string { return []string{AnyOutcome, WithFailures, MatchedNothing} }
+
+// Is reports whether the outcome is one that a filter selects.
+func (o Outcome) Is(filter string) bool {
+	switch filter {
+	case WithFailures:
+		return o.Failed > 0
+	case MatchedNothing:
+		return o == Outcome{}
+	}
+	return true
+}
+
+// Counted is how many deliveries have a status, or wait.
+type Counted struct {
+	Word string
+	N    int
+}
+
+// Counts are the statuses that the outcome has, in the order in which people read them.
+func (o Outcome) Counts() []Counted {
+	all := []Counted{
+		{delivery.Delivered.String(), o.Delivered},
+		{"waiting", o.Waiting},
+		{delivery.Failed.String(), o.Failed},
+		{delivery.Canceled.String(), o.Canceled},
+	}
+	return slices.DeleteFunc(all, func(c Counted) bool { return c.N == 0 })
 }
 
 // Rejected is an event that was emitted in SQL and rejected.

@@ -130,6 +130,7 @@ var eventList = handlers.List{
 		handlers.BySince,
 		handlers.ByUntil,
 	},
+	Choices: []handlers.Choice{handlers.ByOutcome},
 }
 
 // listEvents shows the events of all tenants.
@@ -142,7 +143,11 @@ func (a *admin) listEvents(c *handlers.Call) error {
 	if v.Wrong == nil {
 		err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 			found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[show.Event], error) {
-				return deliveries.ListCrossTenantEvents(c.Ctx(), q, deliveries.CrossTenantEvents{Tenant: p.Tenant, Type: p.Type}, r)
+				return deliveries.ListCrossTenantEvents(c.Ctx(), q, deliveries.CrossTenantEvents{
+					Tenant:  p.Tenant,
+					Type:    p.Type,
+					Outcome: p.Chosen[handlers.ByOutcome.Name],
+				}, r)
 			})
 			v.Rows, v.Newer, v.Older, v.Short = found.Rows, found.Newer, found.Older, found.Short
 			return err

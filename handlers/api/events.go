@@ -219,6 +219,7 @@ var eventList = handlers.List{
 		handlers.ByTrace,
 		handlers.ByEventID,
 	},
+	Choices: []handlers.Choice{handlers.ByOutcome},
 }
 
 func (a *api) listEvents(c *handlers.Call) error {
@@ -228,6 +229,7 @@ func (a *api) listEvents(c *handlers.Call) error {
 			Channel:    p.Channel,
 			TraceID:    p.TraceID,
 			ExternalID: p.EventID,
+			Outcome:    p.Chosen[handlers.ByOutcome.Name],
 		}, p.Range, a.Now())
 	}, eventView)
 }
@@ -246,6 +248,12 @@ func eventView(e show.Event) Event {
 		TraceID:     orNullText(e.TraceID),
 		SendEventID: !e.Unsent,
 		ContentType: orNullText(e.ContentType),
+		Outcome: EventOutcome{
+			Waiting:   e.Outcome.Waiting,
+			Delivered: e.Outcome.Delivered,
+			Failed:    e.Outcome.Failed,
+			Canceled:  e.Outcome.Canceled,
+		},
 	}
 }
 

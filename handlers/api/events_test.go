@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"maps"
 	"bytes"
 	"fmt"
 	"net/http"
@@ -308,6 +309,86 @@ func TestEventListsFilter(t *testing.T) {
 		if len(ids(b)) != 0 || b.get("next_cursor") != nil {
 			t.Errorf("the list does not end: %s", b.Body)
 		}
+	}
+}
+
+// What became of an event is said by the list, by the event itself, and by the filters: a replay takes the place of
+// what it repeats.
+func TestEventsSayWhatBecameOfThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	for range 2 {
+		w.active(acme, map[string]any{"event_types": []string{"order.paid"}})
+	}
+	outcome := func(event string) map[string]any {
+		got, _ := w.do("GET", "/api/v1/events/"+event, acme.key, nil).want(200).get("outcome").(map[string]any)
+		return got
+	}
+	event := w.emit(acme, map[string]any{"type": "order.paid", "data": 1})
+	both := ids(w.do("GET", "/api/v1/events/"+event+"/deliveries", acme.key, nil).want(200))
+	is := func(when string, want map[string]any) {
+		t.Helper()
+		if got := outcome(event); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	counts := func(waiting, delivered, failed, canceled int) map[string]any {
+		return map[string]any{"waiting": float64(waiting), "delivered": float64(delivered), "failed": float64(failed), "canceled": float64(canceled)}
+	}
+	is("waiting", counts(2, 0, 0, 0))
+	w.settle(both[0], 3, 1)
+	w.settle(both[1], 2, 0)
+	is("one failed", counts(0, 1, 1, 0))
+	if got := w.events(acme, "outcome=failed"); !slices.Equal(got, []string{event}) {
+		t.Errorf("with failures: %q", got)
+	}
+	replay := w.do("POST", "/api/v1/deliveries/"+both[0]+"/replay", acme.key, nil).want(201).text("id")
+	is("replayed", counts(1, 1, 0, 0))
+	w.settle(replay, 2, 0)
+	is("the replay was delivered", counts(0, 2, 0, 0))
+	if got := w.events(acme, "outcome=failed"); len(got) > 0 {
+		t.Errorf("with failures after the replay: %q", got)
+	}
+	nobody := w.emit(acme, map[string]any{"type": "cart.left", "data": 1})
+	if got := w.events(acme, "outcome=unmatched"); !slices.Equal(got, []string{nobody}) {
+		t.Errorf("matched nothing: %q", got)
+	}
+	w.do("GET", "/api/v1/events?outcome=lost", acme.key, nil).problem(400, "choice_unknown", "outcome")
+}
+
+// The filter examines a bounded number of events for a page, and its pages skip and repeat none of many.
+func TestAFilterByOutcomeGoesThroughManyEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	w.active(acme, map[string]any{"event_types": []string{"order.paid"}})
+	var failed []string
+	for range 3 {
+		event := w.emit(acme, map[string]any{"type": "order.paid", "data": 1})
+		w.settle(ids(w.do("GET", "/api/v1/events/"+event+"/deliveries", acme.key, nil).want(200))[0], 3, 1)
+		failed = append(failed, event)
+		w.do("POST", "/api/v1/events/batch", acme.key, `[`+strings.Repeat(`{"type":"cart.left","data":1},`, 599)+`{"type":"cart.left","data":1}]`).want(202)
+	}
+	slices.Reverse(failed)
+	for query, want := range map[string]int{"outcome=failed&limit=2": 3, "outcome=unmatched&limit=250": 1800, "outcome=failed&type=order.paid&limit=1&order=asc": 3} {
+		var seen []string
+		cursor := ""
+		for pages := 0; pages < 20; pages++ {
+			a := w.do("GET", "/api/v1/events?"+query+cursor, acme.key, nil).want(200)
+			seen = append(seen, ids(a)...)
+			next, more := a.get("next_cursor").(string)
+			if cursor = "&cursor=" + next; !more {
+				break
+			}
+		}
+		slices.Sort(seen)
+		if n := len(slices.Compact(seen)); n != want {
+			t.Errorf("%s: %d events, want %d", query, n, want)
+		}
+	}
+	if got := w.events(acme, "outcome=failed"); !slices.Equal(got, failed) {
+		t.Errorf("with failures: %q, want %q", got, failed)
 	}
 }
 

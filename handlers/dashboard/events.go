@@ -44,6 +44,7 @@ var eventList = handlers.List{
 		handlers.ByType,
 		handlers.ByChannel,
 	},
+	Choices: []handlers.Choice{handlers.ByOutcome},
 }
 
 func (a *dashboard) listEvents(c *handlers.Call) error {
@@ -56,6 +57,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 			Channel: p.Given.Get("channel"),
 			Since:   p.Given.Get("since"),
 			Until:   p.Given.Get("until"),
+			Outcome: p.Given.Get("outcome"),
 		},
 	}
 	if v.Wrong, err = handlers.FormErrors(err); err != nil {
@@ -66,8 +68,13 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
 			return err
 		}
+		filter := events.Filter{Type: p.Type, Channel: p.Channel, Outcome: p.Chosen[handlers.ByOutcome.Name]}
+		if filter.Values, err = a.readsPayloads(c, q); err != nil {
+			return err
+		}
+		v.Values = filter.Values
 		found, err := handlers.ReadPage(p, nil, func(r show.Range) (show.Page[show.Event], error) {
-			return events.List(c.Ctx(), q, c.Actor.Tenant, events.Filter{Type: p.Type, Channel: p.Channel}, r, a.Now())
+			return events.List(c.Ctx(), q, c.Actor.Tenant, filter, r, a.Now())
 		})
 		v.Rows, v.Newer, v.Older, v.Short = found.Rows, found.Newer, found.Older, found.Short
 		if err != nil || v.Older != "" {
@@ -123,6 +130,10 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		list := deliveries.ListOptions{Event: eventID, Range: show.Range{Limit: rows}}
 		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, list)
 		v.Deliveries, v.More = page.Rows, page.Next != nil
+		if err != nil || len(page.Rows) == 0 {
+			return err
+		}
+		v.Durations, err = deliveries.LastDurations(c.Ctx(), q, c.Actor.Tenant, page.Rows, a.Now())
 		return err
 	})
 	v.Shell = c.Shell(v.Routed.Type, "events")

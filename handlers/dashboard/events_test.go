@@ -2,8 +2,10 @@ package dashboard_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,6 +86,42 @@ func TestAReasonThatIsTooLongIsSaidBesideItsField(t *testing.T) {
 	if n := one[int](w, "SELECT count(*)::int FROM deliveries WHERE tenant_id = $1", tn.id.String()); n != 1 {
 		t.Errorf("%d deliveries after two refusals", n)
 	}
+}
+
+// A row says what became of the event, and a value by which people know it; events that reached nobody are one click away.
+func TestTheListOfEventsAnswersWhatBecameOfThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in", func(s *endpoint.Settings) { s.EventTypes = []string{"order.*"} })
+	failed := w.emit(tn, "order.paid", `{"amount":1,"order_id":"ord_failed"}`)
+	w.attempt(w.delivery(failed), tried{status: 500, terminal: 3, reason: 1})
+	sent := w.emit(tn, "order.sent", `{"order_id":"ord_sent"}`)
+	w.attempt(w.delivery(sent), tried{status: 204, terminal: 2})
+	w.emit(tn, "cart.left", `{"object":{"id":"cart_7"}}`)
+	viewer := tn.of[access.Viewer]
+	all := viewer.get(tn.path+"/events").want(200, "1 failed", "1 delivered", "matched nothing", "ord_failed", "object.id", "cart_7", `form="search"`).keep("events")
+	for label, want := range map[string]string{"With failures": "ord_failed", "Matched nothing": "cart_7"} {
+		list := viewer.get(pressed(all, label)).want(200, want, "1 row on this page")
+		for _, other := range []string{"ord_failed", "ord_sent", "cart_7"} {
+			if other != want {
+				list.lacks(other)
+			}
+		}
+	}
+	viewer.get(searchFor(tn, "ord_failed")).want(200, "1 failed")
+	viewer.get(tn.path+"/events/"+id.Event.Format(sent)).want(200, "Routing and deliveries", "matched", "204 No Content, ")
+	w.setting(tn, "viewers_read_payloads", false)
+	viewer.get(tn.path+"/events").want(200, "1 failed").lacks("ord_failed", "cart_7")
+}
+
+// pressed is the address of the link with a text.
+func pressed(a *page, label string) string {
+	m := regexp.MustCompile(`href="([^"]*)"[^>]*>` + regexp.QuoteMeta(label) + `</a>`).FindStringSubmatch(a.Body)
+	if m == nil {
+		return "no link " + label
+	}
+	return html.UnescapeString(m[1])
 }
 
 func TestEventsAreListedAndFiltered(t *testing.T) {

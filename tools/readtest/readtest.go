@@ -95,7 +95,7 @@ func Check(t testing.TB, s Server, folder string) {
 		t.Errorf("%d statements were measured, %d about the history found nothing", len(before), idle)
 	}
 	for _, name := range []string{
-		"JobOutcome", "DeliveredEvents", "DeliveriesOfEvents", "DeliveriesOfEvent", "EventsData", "ReadDeliveries",
+		"JobOutcome", "DeliveredEvents", "DeliveriesOfEvents", "DeliveriesOfEvent", "EventsData", "ReadDeliveries", "OutcomesOfEvents", "LastDurations",
 	} {
 		if before[name].rows == 0 {
 			t.Errorf("%s found nothing", name)

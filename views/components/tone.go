@@ -43,6 +43,19 @@ func (t Tone) icon() icons.Name {
 	return icons.Info
 }
 
+// outcomeTone is the color of deliveries that are counted by their status.
+func outcomeTone(word string) Tone {
+	switch word {
+	case delivery.Delivered.String():
+		return Good
+	case delivery.Failed.String():
+		return Bad
+	case delivery.Canceled.String():
+		return Neutral
+	}
+	return Info
+}
+
 // DeliveryTone is the tone of a delivery's status.
 func DeliveryTone(d show.Delivery) Tone {
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // CrossTenantFilter is the filter of a list of all tenants, as in the address.
 type CrossTenantFilter struct {
-	Search, Tenant, Endpoint, Host, Status, Type, Since, Until string
+	Search, Tenant, Endpoint, Host, Status, Type, Since, Until, Outcome string
 }
 
 // FilterOf is the filter of an address.
@@ -26,6 +26,7 @@ func FilterOf(q url.Values) CrossTenantFilter {
 		Type:     q.Get("type"),
 		Since:    q.Get("since"),
 		Until:    q.Get("until"),
+		Outcome:  q.Get("outcome"),
 	}
 }
 
@@ -74,7 +75,7 @@ func eventPath(e show.Event) string {
 
 // wrongFields are the errors of a filter, with the ids of its controls.
 func wrongFields(wrong map[string]string) []components.Wrong {
-	return pages.WrongList(wrong, "q", "tenant", "endpoint", "host", "type", "code", "since", "until")
+	return pages.WrongList(wrong, "q", "tenant", "endpoint", "host", "type", "code", "since", "until", "outcome")
 }
 
 // wrongIn are the errors of some fields, with links to them: the rejected field can be far down the page.

@@ -205,21 +205,15 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 	return items
 }
 
-// preset is a filter with one click.
-type preset struct {
-	Label, Href string
-	Active      bool
-}
-
 // presets are the most frequent filters. They keep the selected endpoint.
-func (v DeliveriesView) presets() (out []preset) {
+func (v DeliveriesView) presets() (out []components.Preset) {
 	add := func(label string, f DeliveryFilter) {
 		f.Endpoint = v.Filter.Endpoint
 		q := url.Values{}
 		for name, value := range f.fields() {
 			q.Set(name, value)
 		}
-		p := preset{Label: label, Href: v.Root + "/deliveries", Active: f == v.Filter}
+		p := components.Preset{Label: label, Href: v.Root + "/deliveries", Active: f == v.Filter}
 		if len(q) > 0 {
 			p.Href += "?" + q.Encode()
 		}

@@ -1,6 +1,11 @@
 package pages
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
 	"posthorn/domain/show"
@@ -20,10 +25,31 @@ type EventsView struct {
 	Short        bool
 	Stored       StoredDays
 	Emits        bool // the actor can emit
+	Values       bool // the actor can read data
 }
 
 // EventFilter is the filter of the list.
-type EventFilter struct{ Type, Channel, Since, Until string }
+type EventFilter struct{ Type, Channel, Since, Until, Outcome string }
+
+// OutcomePresets are the filters of a list by what became of events. only says that no other filter is set.
+func OutcomePresets(list string, only bool, chosen string) (out []components.Preset) {
+	add := func(label, outcome string) {
+		p := components.Preset{Label: label, Href: list, Active: only && chosen == outcome}
+		if outcome != show.AnyOutcome {
+			p.Href += "?outcome=" + outcome
+		}
+		out = append(out, p)
+	}
+	add("All", show.AnyOutcome)
+	add("With failures", show.WithFailures)
+	add("Matched nothing", show.MatchedNothing)
+	return out
+}
+
+// keyed reports whether an event of the page has an ordering key.
+func (v EventsView) keyed() bool {
+	return slices.ContainsFunc(v.Rows, func(e show.Event) bool { return e.Key != "" })
+}
 
 // EventView is the page of one event.
 type EventView struct {
@@ -33,7 +59,8 @@ type EventView struct {
 	Hidden     bool    // the actor can't read payloads
 	Pretty     Excerpt // indented
 	Deliveries []show.Delivery
-	More       bool // there are further deliveries that are not shown
+	Durations  map[id.UUID]time.Duration // of the last attempt of each delivery
+	More       bool                      // there are further deliveries that are not shown
 	Acts       bool
 	Expunges   bool   // the actor can delete the data
 	Expunged   string // who deleted it, when and why, if known
@@ -47,6 +74,55 @@ const verdictsShown = 100
 // endpoints are those of the routing that the page shows.
 func (v EventView) endpoints() []show.RoutedEndpoint {
 	return v.Routed.Endpoints[:min(len(v.Routed.Endpoints), verdictsShown)]
+}
+
+// result is a row of an event's page: what routing decided for an endpoint, and a delivery to it.
+type result struct {
+	Endpoint show.Destination
+	Verdict  *routing.Verdict // nil: a further delivery to the endpoint
+	Delivery *show.Delivery   // nil: none
+}
+
+// results are the endpoints in the order of the routing, each with its deliveries, the newest first. Deliveries to
+// endpoints that the routing doesn't name are at the end.
+func (v EventView) results() (out []result) {
+	left := slices.Clone(v.Deliveries)
+	for i, e := range v.endpoints() {
+		row := result{Endpoint: e.Destination, Verdict: &v.Routed.Verdicts[i]}
+		n := len(out)
+		left = slices.DeleteFunc(left, func(d show.Delivery) bool {
+			if d.Endpoint.ID != e.ID {
+				return false
+			}
+			row.Delivery = &d
+			out = append(out, row)
+			row.Verdict = nil
+			return true
+		})
+		if len(out) == n {
+			out = append(out, row)
+		}
+	}
+	for _, d := range left {
+		out = append(out, result{Endpoint: d.Endpoint, Delivery: &d})
+	}
+	return out
+}
+
+// again says why there is a further delivery.
+func (r result) again() string {
+	if r.Delivery.ReplayedBy.IsZero() {
+		return "Sent again"
+	}
+	return "Replayed"
+}
+
+// response is the last response to a delivery, and how long its attempt lasted; else why there is none.
+func (v EventView) response(d show.Delivery) string {
+	if d.Attempts == 0 {
+		return cmp.Or(d.Wait.Reason.Word(), d.Reason.Label())
+	}
+	return delivery.AnswerText(d.Last.Status, d.Last.Failure) + ", " + components.Duration(v.Durations[d.ID])
 }
 
 // replayTo are the endpoints to which the event can be replayed.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"posthorn/client"
+	"posthorn/domain/show"
 )
 
 type emitCommand struct {
@@ -87,11 +89,15 @@ type eventListCommand struct {
 	window
 	Type    string `help:"Only events of this type." placeholder:"TYPE"`
 	Channel string `help:"Only events of this channel." placeholder:"CHANNEL"`
+	Outcome string `help:"Only events with failures (failed), or that no endpoint matched (unmatched)." placeholder:"OUTCOME" enum:",failed,unmatched" default:""`
 }
 
 // Run lists events.
 func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	params := client.ListEventsParams{Limit: c.pageSize(), Type: nonEmpty(c.Type), Channel: nonEmpty(c.Channel)}
+	if c.Outcome != "" {
+		params.Outcome = new(client.ListEventsParamsOutcome(c.Outcome))
+	}
 	var err error
 	if params.Since, params.Until, err = c.bounds(e); err != nil {
 		return err
@@ -99,11 +105,24 @@ func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) e
 	return listing[client.Event]{
 		limit: c.Limit,
 		empty: "No events. `posthorn emit order.completed '{}'` makes one.",
-		head:  []string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"},
+		head:  []string{"EVENT", "TYPE", "DELIVERIES", "CREATED", "KEY", "CHANNELS"},
 		row: func(v client.Event) []string {
-			return []string{v.ID, v.Type, local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
+			return []string{v.ID, v.Type, became(v.Outcome), local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
 		},
 	}.collect(c.shared, e, sdk.Events(ctx, params))
+}
+
+// became is what became of an event, in the words of the pages.
+func became(o client.EventOutcome) string {
+	shown := show.Outcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled}
+	if shown.Is(show.MatchedNothing) {
+		return "matched nothing"
+	}
+	var parts []string
+	for _, c := range shown.Counts() {
+		parts = append(parts, strconv.Itoa(c.N)+" "+c.Word)
+	}
+	return strings.Join(parts, ", ")
 }
 
 type eventGetCommand struct {
