@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func FormKey(form url.Values, tenant *id.UUID, now time.Time) (accounts.NewKey, 
 		wrong = append(wrong, fault.As(err).Fields...)
 	}
 	var late *fault.Field
-	if out.ExpiresAt, late = formExpiry("expires_at", form.Get("expires_at"), now); late != nil {
+	if out.ExpiresAt, late = formExpiry(form, now); late != nil {
 		wrong = append(wrong, *late)
 	}
 	if len(wrong) > 0 {
@@ -48,17 +49,22 @@ func FormTime(text string) string {
 	return text
 }
 
-// formExpiry reads when a new key expires. It is nil for never, if the field is empty.
-func formExpiry(name, text string, now time.Time) (*time.Time, *fault.Field) {
-	if text = strings.TrimSpace(text); text == "" {
+// formExpiry reads when a new key expires: after some days, or at a time. It is nil for never.
+func formExpiry(form url.Values, now time.Time) (*time.Time, *fault.Field) {
+	text, in := strings.TrimSpace(form.Get("expires_at")), form.Get("expires_in")
+	if days, err := strconv.Atoi(strings.TrimSuffix(in, "d")); err == nil && days > 0 && days <= 3650 {
+		at := now.UTC().AddDate(0, 0, days)
+		return &at, nil
+	}
+	if in == "never" || in == "" && text == "" {
 		return nil, nil
 	}
 	at, err := time.Parse(time.RFC3339, FormTime(text))
 	switch {
 	case err != nil:
-		return nil, &fault.Field{Name: name, Code: "time_malformed", Detail: "Enter a date and a time in UTC, or leave the field empty."}
+		return nil, &fault.Field{Name: "expires_at", Code: "time_malformed", Detail: "Enter a date and a time in UTC."}
 	case !at.After(now):
-		return nil, &fault.Field{Name: name, Code: "expires_at_past", Detail: "This time is in the past. Enter a time in the future, or leave the field empty for a key that never expires."}
+		return nil, &fault.Field{Name: "expires_at", Code: "expires_at_past", Detail: "This time is in the past. Enter a time in the future."}
 	}
 	at = at.UTC()
 	return &at, nil

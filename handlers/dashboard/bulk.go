@@ -51,12 +51,17 @@ var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results c
 var errOfWait = fault.InvalidField("wait", "filter_wait", "Actions on all results can't be limited to a reason for waiting. Select the deliveries in the list.")
 
 // errNoSince rejects missing events without an endpoint or a start.
-var errNoSince = fault.InvalidField("since", "field_missing", "Go back and enter since when events are missing.")
+var errNoSince = fault.InvalidField("since", "field_missing", "Go back and enter the time since which deliveries or events are missing.")
 
 // readBulk reads the action and the deliveries: the selected ones, or all results of the filter. The filter is read
 // the way the list reads its address.
 func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err error) {
 	b.Kind = bulk.Kind(form.Get("action"))
+	if from := form.Get("from"); from != "" && from != components.OtherTime {
+		form.Set("since", from)
+	} else if from != "" && form.Get("since") == "" {
+		return b, errNoSince
+	}
 	switch b.Kind {
 	case bulk.Replay, bulk.RetryNow, bulk.Cancel, bulk.Archive, bulk.Unarchive:
 	case bulk.ReplayMissing:

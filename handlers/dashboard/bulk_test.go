@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
+	"posthorn/views/components"
 )
 
 // confirmed are the hidden fields of a confirmation.
@@ -115,7 +116,34 @@ func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
 		t.Errorf("counting made %d jobs", n)
 	}
 	missing.Del("since")
-	dev.post(tn.path+"/deliveries/bulk", missing).want(400, "since when events are missing")
+	dev.post(tn.path+"/deliveries/bulk", missing).want(400, "since which deliveries or events are missing")
+	missing.Set("from", "other")
+	dev.post(tn.path+"/deliveries/bulk", missing).want(400, "since which deliveries or events are missing")
+	missing.Set("from", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
+	dev.post(tn.path+"/deliveries/bulk", missing).want(200, "Nothing to send")
+}
+
+// A recovery starts when the endpoint began to fail, unless somebody chooses another time: the first attempt that
+// failed ended later than its delivery was created.
+func TestARecoveryBeginsWhereFailingBegan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("Acme")
+	ep := w.endpoint(tn, "https://shop.example.com/hooks")
+	began := time.Now().Add(-3 * time.Hour).UTC().Truncate(time.Second)
+	w.SQL(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at, last_status,
+		breaker_state, opened_at, next_probe_at) VALUES ($1, $2, 12, $3, $3, now(), 503, 1, $3::timestamptz + interval '5 minutes', now() + interval '1 minute')`,
+		tn.id.String(), ep.String(), began)
+	dialog := tn.of[access.Developer].get(tn.path+"/endpoints/"+id.Endpoint.Format(ep)).want(200,
+		"When it began failing, "+components.Stamp(began), "The last hour", "The last 24 hours", "Another time").Body
+	first := regexp.MustCompile(`id="recover-from"[^>]*>\s*<option value="([^"]*)"`).FindStringSubmatch(dialog)
+	if first == nil {
+		t.Fatal("no choice of times")
+	}
+	since, err := time.Parse(time.RFC3339, first[1])
+	if err != nil || since.After(began.Add(-30*time.Second)) || since.Before(began.Add(-time.Minute)) {
+		t.Errorf("the first choice is %v (%v), and failing began at %v", since, err, began)
+	}
 }
 
 func TestFailuresSinceYesterdayAreOneClickAway(t *testing.T) {

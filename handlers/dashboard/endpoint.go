@@ -139,6 +139,7 @@ func (a *dashboard) head(c *handlers.Call, e show.Endpoint, tab string) pages.En
 		Root:       root(c),
 		Href:       endpointPath(c, e.ID),
 		Endpoint:   e.Masked(),
+		Now:        a.Now(),
 		Tab:        tab,
 		Now:        a.Now(),
 		MayChange:  c.Actor.May(access.ChangeEndpoints),

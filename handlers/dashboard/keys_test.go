@@ -39,6 +39,33 @@ func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
 	dev.get(tn.path+"/audit-log?action=key.revoked").want(200, "key.revoked", "Shop", "member").lacks("key.created</span>", text)
 }
 
+func TestAKeyExpiresAfterTheChosenTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	dev := tn.of[access.Developer]
+	dev.get(tn.path+"/keys/new").want(200, "In 30 days", "In 90 days", "In 1 year", "At another time")
+	expiry := func(name, in, at string) *time.Time {
+		t.Helper()
+		dev.next(tn.path+"/keys", url.Values{"name": {name}, "scopes": {"events:write"}, "expires_in": {in}, "expires_at": {at}}).want(200, "Shown only once")
+		return one[*time.Time](w, "SELECT expires_at FROM api_keys WHERE name = $1", name)
+	}
+	for in, days := range map[string]int{"30d": 30, "90d": 90, "365d": 365} {
+		if at := expiry(in, in, ""); at == nil || at.Sub(time.Now().AddDate(0, 0, days)).Abs() > time.Minute {
+			t.Errorf("%s: the key expires at %v", in, at)
+		}
+	}
+	if at := expiry("never", "never", "2099-01-01T00:00"); at != nil {
+		t.Errorf("a key that never expires does at %v", at)
+	}
+	if at := expiry("other", "other", "2099-01-01T00:00"); at == nil || at.UTC().Year() != 2099 {
+		t.Errorf("a key with a time of its own expires at %v", at)
+	}
+	for _, at := range []string{"", "2020-01-01T00:00"} {
+		dev.post(tn.path+"/keys", url.Values{"name": {"x"}, "scopes": {"events:write"}, "expires_in": {"other"}, "expires_at": {at}}).want(400)
+	}
+}
+
 // A key that may change members would make a developer an admin, and a portal link a member.
 func TestNobodyCreatesAKeyThatMayDoMoreThanThey(t *testing.T) {
 	t.Parallel()

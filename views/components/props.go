@@ -429,3 +429,6 @@ type Preset struct {
 	Label, Href string
 	Active      bool
 }
+
+// OtherTime is the value of the option of a Moment for any other time.
+const OtherTime = "other"

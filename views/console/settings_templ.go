@@ -440,7 +440,7 @@ func insideKeys(v KeysView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(v.Expires).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = v.Expiry().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

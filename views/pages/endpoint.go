@@ -24,6 +24,7 @@ type EndpointHead struct {
 	Root       string        // of the tenant's pages
 	Href       string        // of the endpoint
 	Endpoint   show.Endpoint // masked
+	Now        time.Time
 	Tab        string
 	Now        time.Time
 	MayChange  bool
@@ -90,6 +91,30 @@ func (h EndpointHead) menu() []components.MenuItem {
 		)
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
+}
+
+// beforeFailure is how much older than its first failed attempt a delivery can be: the longest timeout.
+const beforeFailure = 30 * time.Second
+
+// starts are the times since which deliveries are recovered. Those of an endpoint that fails, or receives nothing,
+// begin with when that began.
+func (h EndpointHead) starts() []components.Option {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	options := []components.Option{
+		{Value: at(h.Now.Add(-time.Hour)), Label: "The last hour"},
+		{Value: at(h.Now.Add(-24 * time.Hour)), Label: "The last 24 hours"},
+		{Value: components.OtherTime, Label: "Another time"},
+	}
+	c := h.Endpoint.Condition
+	switch failed := h.Endpoint.Counters.FirstFailureAt; {
+	case !failed.IsZero():
+		began := components.Option{Value: at(failed.Add(-beforeFailure)), Label: "When it began failing, " + components.Stamp(failed)}
+		options = slices.Insert(options, 0, began)
+	case c.Shown() != condition.Active && !c.Since.IsZero():
+		began := components.Option{Value: at(c.Since), Label: components.Capital(c.Shown().Word()) + " since " + components.Stamp(c.Since)}
+		options = slices.Insert(options, 0, began)
+	}
+	return options
 }
 
 func (h EndpointHead) mayPause() bool { return h.MayChange && h.Endpoint.Status == endpoint.Active }

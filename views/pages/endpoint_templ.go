@@ -307,8 +307,8 @@ func recoverDialog(h EndpointHead, id, title, text string, fields map[string]str
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{ID: id + "-since", Name: "since", Label: "Since (UTC)", Type: "datetime-local", Step: "1", Required: true,
-				Attrs: templ.Attributes{"data-utc": true}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Moment(components.FieldProps{ID: id + "-from", Name: "from", Label: "Since"}, h.starts(),
+				components.FieldProps{ID: id + "-since", Name: "since", Label: "Since (UTC)", Type: "datetime-local", Step: "1", Attrs: templ.Attributes{"data-utc": true}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

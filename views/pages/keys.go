@@ -34,8 +34,8 @@ type KeyFormView struct {
 
 // KeyFields are the fields of a new key of a tenant or of the platform.
 type KeyFields struct {
-	Name, Expires components.FieldProps
-	Scopes        []components.Option
+	Name, Lasts, Expires components.FieldProps
+	Scopes               []components.Option
 	Wrong         map[string]string
 }
 
@@ -53,17 +53,19 @@ func NewKeyFields(form url.Values, wrong map[string]string, placeholder string, 
 			Placeholder: placeholder,
 			Hint:        "What will use this key? Helps you know which one to revoke.",
 		},
+		Lasts: components.FieldProps{Name: "expires_in", Label: "Expires", Value: form.Get("expires_in"), Width: "medium"},
 		Expires: components.FieldProps{
-			Name:     "expires_at",
-			Label:    "Expires (UTC)",
-			Type:     "datetime-local",
-			Attrs:    templ.Attributes{"data-utc": true},
-			Value:    form.Get("expires_at"),
-			Error:    wrong["expires_at"],
-			Optional: true,
-			Width:    "medium",
-			Hint:     "Leave empty for a key that never expires.",
+			Name:  "expires_at",
+			Label: "Expires at (UTC)",
+			Type:  "datetime-local",
+			Attrs: templ.Attributes{"data-utc": true},
+			Value: form.Get("expires_at"),
+			Error: wrong["expires_at"],
+			Width: "medium",
 		},
+	}
+	if f.Expires.Value != "" {
+		f.Lasts.Value = components.OtherTime
 	}
 	for _, s := range scopes {
 		f.Scopes = append(f.Scopes, components.Option{
@@ -74,6 +76,17 @@ func NewKeyFields(form url.Values, wrong map[string]string, placeholder string, 
 		})
 	}
 	return f
+}
+
+// expiries are when a new key can expire.
+func expiries() []components.Option {
+	return []components.Option{
+		{Value: "never", Label: "Never"},
+		{Value: "30d", Label: "In 30 days"},
+		{Value: "90d", Label: "In 90 days"},
+		{Value: "365d", Label: "In 1 year"},
+		{Value: components.OtherTime, Label: "At another time"},
+	}
 }
 
 // KeyMadeView shows a new key, once.
