@@ -2,32 +2,42 @@
 -- slows the engine.
 
 -- name: ConsoleTenants :many
--- Tenants: the newest first, by name (@sort is name), or by their waiting deliveries (@sort is waiting), which are
--- counted up to 10,001. @before is the last tenant of the previous page; the order by waiting has one page. Only
--- endpoints of the page's tenants are counted, by condition.
-SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, w.n AS waiting
+-- Tenants: those with the most open breakers first, the newest first (@sort is newest), by name (name), or by their
+-- waiting deliveries (waiting), which are counted up to 10,001. @before is the last tenant of the previous page; the
+-- order by waiting has one page. Only endpoints of the page's tenants are counted, by condition. Events are those of
+-- today and yesterday, UTC.
+WITH failing AS MATERIALIZED (
+	SELECT h.tenant_id, count(*) AS n FROM endpoint_health h JOIN endpoints e ON e.id = h.endpoint_id AND e.deleted_at IS NULL
+	WHERE h.breaker_state <> 0 GROUP BY h.tenant_id
+)
+SELECT p.id, p.name, p.external_id, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, c.failing, v.n AS events, w.n AS waiting
 FROM (
-	SELECT t.id, t.name, t.state, t.retention_days, t.created_at
-	FROM tenants t
+	SELECT t.id, t.name, t.external_id, t.state, t.retention_days, t.created_at, coalesce(f.n, 0) AS failing
+	FROM tenants t LEFT JOIN failing f ON f.tenant_id = t.id
 	WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0 OR t.external_id = @part::text)
 		AND (@state::text = '' OR t.state = @state::text)
 		AND CASE @sort::text
 			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = @before::uuid), true)
 			WHEN 'waiting' THEN true
-			ELSE t.id < @before::uuid
+			WHEN 'newest' THEN t.id < @before::uuid
+			ELSE coalesce((coalesce(f.n, 0), t.id) < (SELECT coalesce(o.n, 0), b.id FROM tenants b LEFT JOIN failing o ON o.tenant_id = b.id WHERE b.id = @before::uuid), true)
 		END
 	ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+		CASE WHEN @sort = '' THEN coalesce(f.n, 0) END DESC,
 		CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
 	LIMIT sqlc.arg('limit')
 ) p
 CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM queue q WHERE q.tenant_id = p.id LIMIT 10001) x) w
 CROSS JOIN LATERAL (
-	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
+	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled, count(*) FILTER (WHERE s.condition = 'failing') AS failing
 	FROM posthorn.lane_states(p.id, @silent_seconds)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	WHERE NOT s.listens
 ) c
-ORDER BY CASE WHEN @sort = 'waiting' THEN w.n END DESC,
+CROSS JOIN LATERAL (
+	SELECT coalesce(sum(b.events), 0)::bigint AS n FROM books b WHERE b.tenant_id = p.id AND b.day >= (now() AT TIME ZONE 'UTC')::date - 1
+) v
+ORDER BY CASE WHEN @sort = 'waiting' THEN w.n END DESC, CASE WHEN @sort = '' THEN p.failing END DESC,
 	CASE WHEN @sort = 'name' THEN lower(p.name) END, CASE WHEN @sort = 'name' THEN p.id END, p.id DESC;
 
 -- name: ConsoleTotals :one
@@ -61,7 +71,7 @@ WITH RECURSIVE waiting AS (
 	UNION ALL
 	SELECT (SELECT q.tenant_id FROM queue q WHERE q.tenant_id > w.tenant_id ORDER BY q.tenant_id LIMIT 1) FROM waiting w WHERE w.tenant_id IS NOT NULL
 )
-SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
+SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, e.description, coalesce(w.name, '') AS owner
 FROM (
 	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
 	FROM (SELECT w.tenant_id FROM waiting w WHERE w.tenant_id IS NOT NULL) w
@@ -125,7 +135,7 @@ ORDER BY w.dead, w.started_at;
 
 -- name: ConsoleLanes :many
 -- The lanes with the longest backlogs among the first 200,000 waiting deliveries.
-SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
+SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.description, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
 	coalesce(w.name, '') AS owner, l.leased_at
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
@@ -172,7 +182,7 @@ LIMIT sqlc.arg('limit');
 -- name: ConsoleEndpoints :many
 -- Endpoints that fail, are disabled, or asked for a long wait: of all tenants, of one tenant, or at one host, the
 -- worst first.
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.description,
 	coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND (sqlc.narg('tenant')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant')) AND CASE
@@ -185,6 +195,14 @@ LIMIT sqlc.arg('limit');
 
 -- name: ConsoleOperators :many
 SELECT id, email, name FROM operators;
+
+-- name: TenantActivity :one
+-- Who can use a tenant, and when anybody last did: its newest event, a request with a key, or a member's page.
+SELECT (SELECT count(*) FROM memberships m WHERE m.tenant_id = @tenant_id) AS members,
+	(SELECT count(*) FROM api_keys k WHERE k.tenant_id = @tenant_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys,
+	coalesce((SELECT e.created_at FROM events e WHERE e.tenant_id = @tenant_id ORDER BY e.created_at DESC, e.id DESC LIMIT 1), 'epoch')::timestamptz AS last_event,
+	coalesce((SELECT max(k.last_used_at) FROM api_keys k WHERE k.tenant_id = @tenant_id), 'epoch')::timestamptz AS last_key,
+	(SELECT coalesce(sum(b.events), 0)::bigint FROM books b WHERE b.tenant_id = @tenant_id AND b.day >= (now() AT TIME ZONE 'UTC')::date - 1) AS events;
 
 -- name: LastOfTenant :one
 -- The last entry of an action about a tenant: who did it, and why.
@@ -218,6 +236,10 @@ WHERE a.id < @before AND (@action::text = '' OR starts_with(a.action, @action::t
 	AND (sqlc.narg('tenant')::uuid IS NULL OR a.tenant_id = sqlc.narg('tenant'))
 ORDER BY a.id DESC
 LIMIT sqlc.arg('limit');
+
+-- name: CountBooks :one
+-- The lines of all tenants since a day, as far as they are folded.
+SELECT count(*) FROM books b JOIN tenants t ON t.id = b.tenant_id WHERE b.day >= @since::date AND b.accepted > 0;
 
 -- name: ConsoleLedger :many
 -- The totals of one tenant or of all, of the days since @since, with the ledger's unfolded entries and the queue, all

@@ -88,7 +88,7 @@ func AllTenants(ctx context.Context, q *sql.Queries) (all []show.Tenant, err err
 type TenantLines struct {
 	Part  string // of the name, or an external id
 	State account.TenantState
-	Sort  string // name, waiting; empty: the newest first
+	Sort  string // newest, name, waiting; empty: those with the most failing endpoints first
 }
 
 // List reads a page of the list.
@@ -106,6 +106,7 @@ func (l TenantLines) List(ctx context.Context, q *sql.Queries, r show.Range) (sh
 		return show.TenantLine{
 			Tenant: show.Tenant{
 				ID:            row.ID,
+				ExternalID:    deref(row.ExternalID),
 				Name:          row.Name,
 				State:         row.State,
 				RetentionDays: int(row.RetentionDays),
@@ -113,9 +114,23 @@ func (l TenantLines) List(ctx context.Context, q *sql.Queries, r show.Range) (sh
 			},
 			Endpoints: row.Endpoints,
 			Disabled:  row.Disabled,
+			Failing:   row.Failing,
+			Events:    row.Events,
 			Waiting:   row.Waiting,
 		}
 	}), err
+}
+
+// ReadActivity reads who can use a tenant, and when somebody last did.
+func ReadActivity(ctx context.Context, q *sql.Queries, tenant id.UUID) (show.Activity, error) {
+	row, err := q.TenantActivity(ctx, tenant)
+	return show.Activity{
+		Members:   row.Members,
+		Keys:      row.Keys,
+		Events:    row.Events,
+		LastEvent: db.NotEpoch(row.LastEvent),
+		LastKey:   db.NotEpoch(row.LastKey),
+	}, err
 }
 
 // ReadHoldings reads what a tenant's deletion takes away.

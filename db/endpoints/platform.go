@@ -1,11 +1,13 @@
 package endpoints
 
 import (
+	"cmp"
 	"context"
 
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/show"
@@ -59,7 +61,8 @@ func ListPlatform(ctx context.Context, q *sql.Queries, tenant *id.UUID, host str
 			ID:          r.ID,
 			TenantID:    r.TenantID,
 			Tenant:      r.TenantName,
-			URL:         r.URL,
+			URL:         egress.Mask(r.URL),
+			Name:        cmp.Or(r.Description, egress.Mask(r.URL)),
 			Condition:   lane.Condition,
 			Failures:    lane.Failures,
 			LastStatus:  int(r.LastStatus),
@@ -87,7 +90,8 @@ func Lanes(ctx context.Context, q *sql.Queries, limit int) ([]show.Lane, error) 
 			TenantID:   r.TenantID,
 			Tenant:     r.TenantName,
 			EndpointID: r.EndpointID,
-			URL:        r.URL,
+			URL:        egress.Mask(r.URL),
+			Name:       cmp.Or(r.Description, egress.Mask(r.URL)),
 			Condition:  states[r.EndpointID].Condition,
 			Waiting:    r.Waiting,
 			Oldest:     r.Oldest,

@@ -32,6 +32,11 @@ func ListBooks(ctx context.Context, q *sql.Queries, tenant *id.UUID, since time.
 	return books, err
 }
 
+// CountBooks counts the lines of the books of all tenants since a day.
+func CountBooks(ctx context.Context, q *sql.Queries, since time.Time) (int64, error) {
+	return q.CountBooks(ctx, since)
+}
+
 // ListDiscrepancies reads the differences that the job found: those that nobody has accepted first.
 func ListDiscrepancies(ctx context.Context, q *sql.Queries, limit int) ([]show.Discrepancy, error) {
 	rows, err := q.ListDiscrepancies(ctx, false, int32(limit))

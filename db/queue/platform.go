@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 
 	"posthorn/db/sql"
+	"posthorn/domain/egress"
 	"posthorn/domain/incidents"
 	"posthorn/domain/show"
 )
@@ -24,7 +26,16 @@ func PlatformLoad(ctx context.Context, q *sql.Queries, limit int) (l show.Platfo
 		return l, err
 	}
 	for _, r := range late {
-		l.Late = append(l.Late, show.LateTenant(r))
+		l.Late = append(l.Late, show.LateTenant{
+			ID:         r.ID,
+			Name:       r.Name,
+			ReadyAt:    r.ReadyAt,
+			Lanes:      r.Lanes,
+			EndpointID: r.EndpointID,
+			URL:        egress.Mask(r.URL),
+			Endpoint:   cmp.Or(r.Description, egress.Mask(r.URL)),
+			Owner:      r.Owner,
+		})
 	}
 	backlogs, err := q.ConsoleBacklogs(ctx, silent, most)
 	if err != nil {

@@ -133,7 +133,7 @@ func (q *Queries) ConsoleBacklogs(ctx context.Context, silentSeconds float64, li
 }
 
 const ConsoleEndpoints = `-- name: ConsoleEndpoints :many
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.description,
 	coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND ($1::uuid IS NULL OR e.tenant_id = $1) AND CASE
@@ -156,6 +156,7 @@ type ConsoleEndpointsRow struct {
 	TenantName  string
 	ID          id.UUID
 	URL         string
+	Description string
 	LastStatus  int16
 	LastFailure int16
 }
@@ -176,6 +177,7 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 			&i.TenantName,
 			&i.ID,
 			&i.URL,
+			&i.Description,
 			&i.LastStatus,
 			&i.LastFailure,
 		); err != nil {
@@ -369,7 +371,7 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 }
 
 const ConsoleLanes = `-- name: ConsoleLanes :many
-SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
+SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.description, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
 	coalesce(w.name, '') AS owner, l.leased_at
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
@@ -384,15 +386,16 @@ ORDER BY b.n DESC
 `
 
 type ConsoleLanesRow struct {
-	TenantID   id.UUID
-	TenantName string
-	EndpointID id.UUID
-	URL        string
-	Waiting    int64
-	Ready      int64
-	Oldest     time.Time
-	Owner      string
-	LeasedAt   *time.Time
+	TenantID    id.UUID
+	TenantName  string
+	EndpointID  id.UUID
+	URL         string
+	Description string
+	Waiting     int64
+	Ready       int64
+	Oldest      time.Time
+	Owner       string
+	LeasedAt    *time.Time
 }
 
 // The lanes with the longest backlogs among the first 200,000 waiting deliveries.
@@ -410,6 +413,7 @@ func (q *Queries) ConsoleLanes(ctx context.Context, limit int32) ([]ConsoleLanes
 			&i.TenantName,
 			&i.EndpointID,
 			&i.URL,
+			&i.Description,
 			&i.Waiting,
 			&i.Ready,
 			&i.Oldest,
@@ -592,7 +596,7 @@ WITH RECURSIVE waiting AS (
 	UNION ALL
 	SELECT (SELECT q.tenant_id FROM queue q WHERE q.tenant_id > w.tenant_id ORDER BY q.tenant_id LIMIT 1) FROM waiting w WHERE w.tenant_id IS NOT NULL
 )
-SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
+SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, e.description, coalesce(w.name, '') AS owner
 FROM (
 	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
 	FROM (SELECT w.tenant_id FROM waiting w WHERE w.tenant_id IS NOT NULL) w
@@ -612,13 +616,14 @@ ORDER BY o.ready_at
 `
 
 type ConsoleOldestDueRow struct {
-	ID         id.UUID
-	Name       string
-	ReadyAt    time.Time
-	Lanes      int64
-	EndpointID id.UUID
-	URL        string
-	Owner      string
+	ID          id.UUID
+	Name        string
+	ReadyAt     time.Time
+	Lanes       int64
+	EndpointID  id.UUID
+	URL         string
+	Description string
+	Owner       string
 }
 
 // The tenants whose deliveries have been due for the longest with only the platform delaying them: no pause, no
@@ -640,6 +645,7 @@ func (q *Queries) ConsoleOldestDue(ctx context.Context, silentSeconds float64, l
 			&i.Lanes,
 			&i.EndpointID,
 			&i.URL,
+			&i.Description,
 			&i.Owner,
 		); err != nil {
 			return nil, err
@@ -769,29 +775,38 @@ func (q *Queries) ConsoleShares(ctx context.Context, limit int32) ([]ConsoleShar
 
 const ConsoleTenants = `-- name: ConsoleTenants :many
 
-SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, w.n AS waiting
+WITH failing AS MATERIALIZED (
+	SELECT h.tenant_id, count(*) AS n FROM endpoint_health h JOIN endpoints e ON e.id = h.endpoint_id AND e.deleted_at IS NULL
+	WHERE h.breaker_state <> 0 GROUP BY h.tenant_id
+)
+SELECT p.id, p.name, p.external_id, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, c.failing, v.n AS events, w.n AS waiting
 FROM (
-	SELECT t.id, t.name, t.state, t.retention_days, t.created_at
-	FROM tenants t
+	SELECT t.id, t.name, t.external_id, t.state, t.retention_days, t.created_at, coalesce(f.n, 0) AS failing
+	FROM tenants t LEFT JOIN failing f ON f.tenant_id = t.id
 	WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0 OR t.external_id = $1::text)
 		AND ($2::text = '' OR t.state = $2::text)
 		AND CASE $3::text
 			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = $4::uuid), true)
 			WHEN 'waiting' THEN true
-			ELSE t.id < $4::uuid
+			WHEN 'newest' THEN t.id < $4::uuid
+			ELSE coalesce((coalesce(f.n, 0), t.id) < (SELECT coalesce(o.n, 0), b.id FROM tenants b LEFT JOIN failing o ON o.tenant_id = b.id WHERE b.id = $4::uuid), true)
 		END
 	ORDER BY CASE WHEN $3 = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+		CASE WHEN $3 = '' THEN coalesce(f.n, 0) END DESC,
 		CASE WHEN $3 = 'name' THEN lower(t.name) END, CASE WHEN $3 = 'name' THEN t.id END, t.id DESC
 	LIMIT $5
 ) p
 CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM queue q WHERE q.tenant_id = p.id LIMIT 10001) x) w
 CROSS JOIN LATERAL (
-	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
+	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled, count(*) FILTER (WHERE s.condition = 'failing') AS failing
 	FROM posthorn.lane_states(p.id, $6)
 		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	WHERE NOT s.listens
 ) c
-ORDER BY CASE WHEN $3 = 'waiting' THEN w.n END DESC,
+CROSS JOIN LATERAL (
+	SELECT coalesce(sum(b.events), 0)::bigint AS n FROM books b WHERE b.tenant_id = p.id AND b.day >= (now() AT TIME ZONE 'UTC')::date - 1
+) v
+ORDER BY CASE WHEN $3 = 'waiting' THEN w.n END DESC, CASE WHEN $3 = '' THEN p.failing END DESC,
 	CASE WHEN $3 = 'name' THEN lower(p.name) END, CASE WHEN $3 = 'name' THEN p.id END, p.id DESC
 `
 
@@ -807,19 +822,23 @@ type ConsoleTenantsParams struct {
 type ConsoleTenantsRow struct {
 	ID            id.UUID
 	Name          string
+	ExternalID    *string
 	State         account.TenantState
 	RetentionDays int32
 	CreatedAt     time.Time
 	Endpoints     int64
 	Disabled      int64
+	Failing       int64
+	Events        int64
 	Waiting       int64
 }
 
 // What the console shows, across tenants. Runs as the console role. Large counts are bounded, so that a page never
 // slows the engine.
-// Tenants: the newest first, by name (@sort is name), or by their waiting deliveries (@sort is waiting), which are
-// counted up to 10,001. @before is the last tenant of the previous page; the order by waiting has one page. Only
-// endpoints of the page's tenants are counted, by condition.
+// Tenants: those with the most open breakers first, the newest first (@sort is newest), by name (name), or by their
+// waiting deliveries (waiting), which are counted up to 10,001. @before is the last tenant of the previous page; the
+// order by waiting has one page. Only endpoints of the page's tenants are counted, by condition. Events are those of
+// today and yesterday, UTC.
 func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) ([]ConsoleTenantsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleTenants,
 		arg.Part,
@@ -839,11 +858,14 @@ func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) 
 		if err := rows.Scan(
 			&i.ID,
 			&i.Name,
+			&i.ExternalID,
 			&i.State,
 			&i.RetentionDays,
 			&i.CreatedAt,
 			&i.Endpoints,
 			&i.Disabled,
+			&i.Failing,
+			&i.Events,
 			&i.Waiting,
 		); err != nil {
 			return nil, err
@@ -961,6 +983,18 @@ func (q *Queries) ConsoleWorkers(ctx context.Context, silentSeconds float64) ([]
 	return items, nil
 }
 
+const CountBooks = `-- name: CountBooks :one
+SELECT count(*) FROM books b JOIN tenants t ON t.id = b.tenant_id WHERE b.day >= $1::date AND b.accepted > 0
+`
+
+// The lines of all tenants since a day, as far as they are folded.
+func (q *Queries) CountBooks(ctx context.Context, since time.Time) (int64, error) {
+	row := q.db.QueryRow(ctx, CountBooks, since)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const LastOfTenant = `-- name: LastOfTenant :one
 SELECT actor_kind, actor_id, reason, at FROM audit_log WHERE tenant_id = $1 AND action = $2 ORDER BY id DESC LIMIT 1
 `
@@ -997,4 +1031,34 @@ func (q *Queries) SendMailAgain(ctx context.Context, argID id.UUID) (int64, erro
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const TenantActivity = `-- name: TenantActivity :one
+SELECT (SELECT count(*) FROM memberships m WHERE m.tenant_id = $1) AS members,
+	(SELECT count(*) FROM api_keys k WHERE k.tenant_id = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys,
+	coalesce((SELECT e.created_at FROM events e WHERE e.tenant_id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT 1), 'epoch')::timestamptz AS last_event,
+	coalesce((SELECT max(k.last_used_at) FROM api_keys k WHERE k.tenant_id = $1), 'epoch')::timestamptz AS last_key,
+	(SELECT coalesce(sum(b.events), 0)::bigint FROM books b WHERE b.tenant_id = $1 AND b.day >= (now() AT TIME ZONE 'UTC')::date - 1) AS events
+`
+
+type TenantActivityRow struct {
+	Members   int64
+	Keys      int64
+	LastEvent time.Time
+	LastKey   time.Time
+	Events    int64
+}
+
+// Who can use a tenant, and when anybody last did: its newest event, a request with a key, or a member's page.
+func (q *Queries) TenantActivity(ctx context.Context, tenantID id.UUID) (TenantActivityRow, error) {
+	row := q.db.QueryRow(ctx, TenantActivity, tenantID)
+	var i TenantActivityRow
+	err := row.Scan(
+		&i.Members,
+		&i.Keys,
+		&i.LastEvent,
+		&i.LastKey,
+		&i.Events,
+	)
+	return i, err
 }

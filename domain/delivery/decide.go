@@ -23,6 +23,9 @@ type Result struct {
 	Stale bool
 }
 
+// WorkerSlots is how many requests a worker can have in flight.
+const WorkerSlots = 1024
+
 // Policy is how the endpoint's settings read responses.
 type Policy struct {
 	Schedule          retry.Schedule

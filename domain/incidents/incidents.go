@@ -17,7 +17,7 @@ const (
 	Late = 5 * time.Minute
 	// Silent is how long after its last beat a worker is held to be dead, by the others and by what operators see.
 	Silent = 30 * time.Second
-	// crowd is the share of the workers' time, or of all ready deliveries, from which on a tenant can harm the others.
+	// crowd is the share of the workers' slots, or of all ready deliveries, from which on a tenant can harm the others.
 	crowd = 0.5
 	// backlog is how many deliveries are ready where such a share means anything.
 	backlog = 1000
@@ -61,7 +61,7 @@ type Waiting struct {
 // Load is what a tenant has of the workers and of what is ready, as shares of the whole from 0 to 1.
 type Load struct {
 	Tenant string
-	Slots  float64 // of the duration of all requests in the last ten minutes
+	Slots  float64 // of what the live workers could have had in flight in the last ten minutes
 	Queue  float64 // of what is ready to be sent
 	Ready  int64   // deliveries; held, paused and retrying ones harm no other tenant
 	Alone  bool    // no other tenant sends, or has anything ready
@@ -211,7 +211,7 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 func (l Load) words(many func(int64, string, string) string) string {
 	ready := many(l.Ready, "delivery", "deliveries") + " ready to send, " + Percent(l.Queue) + " of all"
 	if l.Slots > crowd {
-		return Percent(l.Slots) + " of the workers' time, and " + ready
+		return Percent(l.Slots) + " of the workers' slots, and " + ready
 	}
 	return ready
 }

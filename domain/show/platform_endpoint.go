@@ -14,6 +14,7 @@ type PlatformEndpoint struct {
 	TenantID    id.UUID
 	Tenant      string // its name
 	URL         string
+	Name        string // its description, or else its URL
 	Condition   condition.Condition
 	Failures    int // in a row
 	LastStatus  int

@@ -30,7 +30,8 @@ type LateTenant struct {
 	ReadyAt    time.Time
 	Lanes      int64
 	EndpointID id.UUID
-	URL        string
+	URL        string // masked
+	Endpoint   string // its description, or else its URL
 	Owner      string
 }
 
@@ -53,6 +54,9 @@ type Share struct {
 	AllAttempts int64 // of all tenants
 	AllUs       int64
 }
+
+// InFlight is how many of the tenant's requests were in flight on average.
+func (s Share) InFlight() float64 { return float64(s.Us) / 600e6 }
 
 // PlatformLoad is what the operators' overview shows beside hosts.
 type PlatformLoad struct {
@@ -82,6 +86,7 @@ type Lane struct {
 	Tenant     string // its name
 	EndpointID id.UUID
 	URL        string
+	Name       string // its description, or else its URL
 	Condition  condition.Condition
 	Waiting    int64
 	Ready      int64

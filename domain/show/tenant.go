@@ -42,8 +42,17 @@ func (t Tenant) RateLimit() *int { return endpoint.OwnRate(t.Settings) }
 // TenantLine is a tenant in the operators' list.
 type TenantLine struct {
 	Tenant
-	Endpoints, Disabled int64
-	Waiting             int64 // deliveries, counted up to MaxWaiting + 1
+	Endpoints, Disabled, Failing int64
+	Events                       int64 // of today and yesterday, UTC
+	Waiting                      int64 // deliveries, counted up to MaxWaiting + 1
+}
+
+// Activity is who can use a tenant, and when somebody last did.
+type Activity struct {
+	Members, Keys int64
+	Events        int64     // of today and yesterday, UTC
+	LastEvent     time.Time // zero: none that is kept
+	LastKey       time.Time // when a key was last used; zero: never
 }
 
 // MaxWaiting bounds how many waiting deliveries of a tenant the operators' list counts.

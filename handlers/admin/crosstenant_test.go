@@ -98,8 +98,8 @@ func TestADeliveryAndItsEventAreShownWithoutTheirPayloads(t *testing.T) {
 	acme := w.tenant("Acme")
 	event, delivery := w.delivered(acme, w.endpoint(acme, "https://one.example.com/in", "active", 0), "order.paid", 3)
 	for text, words := range map[string][]string{
-		id.Delivery.Format(delivery): {"order.paid", "failed", "500", "one.example.com", "#view-as"},
-		id.Event.Format(event):       {"order.paid", "17 B", "one.example.com", "#view-as"},
+		id.Delivery.Format(delivery): {"order.paid", "failed", "500", "one.example.com", "?open=view-as"},
+		id.Event.Format(event):       {"order.paid", "17 B", "one.example.com", "?open=view-as"},
 	} {
 		res := w.send("GET", "/console/deliveries?q="+text, nil, w.cookie)
 		if res.Code != http.StatusSeeOther {

@@ -24,14 +24,27 @@ const (
 )
 
 func (a *admin) showLedger(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{
+		Name:    "books",
+		Rows:    booksShown,
+		Whole:   true,
+		Choices: []handlers.Choice{{Name: "show", Words: []string{"", "all"}}},
+	})
+	if err != nil {
+		return err
+	}
 	v, err := a.ledger(c)
 	if err != nil {
 		return err
+	}
+	if v.All = p.Chosen["show"] == "all"; !v.All {
+		v.Lines = slices.DeleteFunc(v.Lines, func(l show.Books) bool { return l.Difference == 0 && l.FromTables == 0 })
 	}
 	return c.Render(http.StatusOK, console.Ledger(v))
 }
 
 func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
+	total := int64(0)
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Operators, err = accounts.OperatorNames(c.Ctx(), q); err != nil {
 			return err
@@ -43,7 +56,10 @@ func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
 			return err
 		}
 		since := a.Now().UTC().AddDate(0, 0, -platformLedgerDays)
-		v.Lines, err = ledger.ListBooks(c.Ctx(), q, nil, since, booksShown+1)
+		if v.Lines, err = ledger.ListBooks(c.Ctx(), q, nil, since, booksShown+1); err != nil {
+			return err
+		}
+		total, err = ledger.CountBooks(c.Ctx(), q, since)
 		return err
 	})
 	if err != nil {
@@ -69,7 +85,12 @@ func (a *admin) ledger(c *handlers.Call) (v console.LedgerView, err error) {
 		if l.Difference != 0 {
 			v.Differences++
 		}
+		if l.Difference != 0 || l.FromTables != 0 {
+			v.Balanced--
+		}
 	}
+	v.Total = max(total, int64(len(v.Lines)))
+	v.Balanced += int(v.Total)
 	return v, nil
 }
 

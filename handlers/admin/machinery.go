@@ -6,6 +6,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -84,10 +85,24 @@ func endpointLines(found []show.PlatformEndpoint) []console.EndpointLine {
 }
 
 func (a *admin) showQueue(c *handlers.Call) error {
-	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
-	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+	p, err := c.Page(handlers.List{
+		Name:    "queue",
+		Rows:    pageRows,
+		Whole:   true,
+		Choices: []handlers.Choice{{Name: "all", Words: []string{"", "lanes", "shares"}}},
+	})
+	if err != nil {
+		return err
+	}
+	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue"), All: p.Chosen["all"]}
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if v.Workers, err = queue.Workers(c.Ctx(), q); err != nil {
 			return err
+		}
+		for _, w := range v.Workers {
+			if !w.Dead && !w.Silent {
+				v.Slots += delivery.WorkerSlots
+			}
 		}
 		if v.Ages, err = queue.Ages(c.Ctx(), q); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
-	"posthorn/domain/egress"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -67,7 +67,8 @@ func (a *admin) overview(c *handlers.Call) error {
 			Path:     tenantPath(o.ID),
 			ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond),
 			Lanes:    o.Lanes,
-			URL:      egress.Mask(o.URL),
+			URL:      o.URL,
+			Name:     o.Endpoint,
 			Endpoint: id.Endpoint.Format(o.EndpointID),
 			Owner:    o.Owner,
 		}
@@ -106,7 +107,9 @@ func loads(of show.PlatformLoad) []console.LoadLine {
 		l.Waiting, l.Ready, l.Queue = b.Waiting, b.Ready, float64(b.Ready)/float64(max(b.AllReady, 1))
 	}
 	for _, r := range of.Shares {
-		line(r.ID, r.Name).Slots = float64(r.Us) / float64(max(r.AllUs, 1))
+		l := line(r.ID, r.Name)
+		l.InFlight, l.Capacity = r.InFlight(), max(of.Totals.Workers, 1)*delivery.WorkerSlots
+		l.Slots = l.InFlight / float64(l.Capacity)
 	}
 	var all []console.LoadLine
 	for _, l := range byTenant {

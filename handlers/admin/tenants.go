@@ -31,7 +31,7 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 		Filters: []handlers.Filter{handlers.BySearch},
 		Choices: []handlers.Choice{
 			{Name: "state", Words: []string{"", string(account.TenantActive), string(account.TenantSuspended)}},
-			{Name: "sort", Words: []string{"", "name", "waiting"}},
+			{Name: "sort", Words: []string{"", "newest", "name", "waiting"}},
 		},
 	}, a.console(c), func(q *db.Tx, p handlers.Page) (show.Page[show.TenantLine], error) {
 		l := accounts.TenantLines{Part: p.Search, State: account.TenantState(p.Chosen["state"]), Sort: p.Chosen["sort"]}
@@ -127,11 +127,15 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var used accounts.Usage
 	var exported *time.Time
 	var suspended console.Suspension
+	var activity show.Activity
 	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error {
 		if t, platform, err = accounts.ReadTenant(c.Ctx(), q, tenantID); err != nil {
 			return err
 		}
 		if suspended, err = suspension(c, q, t); err != nil {
+			return err
+		}
+		if activity, err = accounts.ReadActivity(c.Ctx(), q, tenantID); err != nil {
 			return err
 		}
 		if found, err = endpoints.ListPlatform(c.Ctx(), q, &tenantID, "", tenantEndpoints); err != nil {
@@ -156,8 +160,10 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Path:       tenantPath(tenantID),
 		Ledger:     books,
 		Suspension: suspended,
+		Activity:   activity,
+		Open:       c.Query("open"),
 		Pause:      pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
-		Reason:     components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
+		Reason:     components.FieldProps{ID: "state-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
 		View:       viewForm(),
 		Limits:     tenantLimits(t, platform),
 		End:        endForms(exported),

@@ -19,7 +19,7 @@ import (
 // viewForm starts a visit to a tenant's dashboard.
 func viewForm() console.ViewForm {
 	f := console.ViewForm{Reason: components.FieldProps{
-		ID:        "view-reason",
+		ID:        "view-as-reason",
 		Name:      "reason",
 		Label:     "Reason",
 		Required:  true,

@@ -1,9 +1,9 @@
 package api_test
 
 import (
-	"maps"
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"

@@ -143,6 +143,29 @@ func Many(n int64, one, many string) string {
 	return Count(n) + " " + many
 }
 
+// urlShown is how many characters of an endpoint's URL a list shows.
+const urlShown = 38
+
+// ShortURL is a URL for lists, without its scheme: of a long one the host and the end of the path, by which those of one
+// host differ. Any other text stays as it is.
+func ShortURL(text string) string {
+	_, rest, found := strings.Cut(text, "://")
+	if !found {
+		return text
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	switch room := urlShown - len(host) - 3; {
+	case path == "":
+		return host
+	case len(rest) <= urlShown:
+		return rest
+	case room < 8:
+		return host + "/…"
+	default:
+		return host + "/…" + strings.ToValidUTF8(path[len(path)-room:], "")
+	}
+}
+
 // ShortID is the start and the end of an id, for lists: "dlv_01jd…8xk2".
 func ShortID(id string) string {
 	prefix, rest, ok := strings.Cut(id, "_")

@@ -452,7 +452,7 @@ func Confirm(p ConfirmProps) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = Dialog(DialogProps{ID: p.ID, Title: p.Title, Text: p.Text, Open: p.ReasonInput.Wrong != ""}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Dialog(DialogProps{ID: p.ID, Title: p.Title, Text: p.Text, Open: p.opened()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

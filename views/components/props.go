@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/a-h/templ"
@@ -301,8 +302,12 @@ type ConfirmProps struct {
 	Reason      bool              // asks for a reason, in a field named "reason"
 	Must        bool              // the reason is required
 	ReasonInput ReasonInput       // of a rejected form
+	Hint        string            // of the reason; default: where it is recorded
+	Open        bool              // the page opens with it
 	Attrs       templ.Attributes  // of the form
 }
+
+func (p ConfirmProps) opened() bool { return p.Open || p.ReasonInput.Wrong != "" }
 
 // ReasonInput is the reason in a dialog's rejected form, and its error. The dialog opens again.
 type ReasonInput struct{ Reason, Wrong string }
@@ -310,7 +315,7 @@ type ReasonInput struct{ Reason, Wrong string }
 // keeper is the Cancel button.
 func (p ConfirmProps) keeper() ButtonProps {
 	b := ButtonProps{Label: "Cancel", Closes: p.ID}
-	if p.ReasonInput.Wrong != "" {
+	if p.opened() {
 		b.Closes, b.Attrs = "", templ.Attributes{"data-close": true, "formmethod": "dialog", "formnovalidate": true}
 	} else if !p.Must {
 		b.Attrs = templ.Attributes{"autofocus": true} // within the dialog, once it is open
@@ -328,7 +333,7 @@ func (p ConfirmProps) reason() FieldProps {
 		Error:     p.ReasonInput.Wrong,
 		Optional:  !p.Must,
 		Required:  p.Must,
-		Hint:      "Recorded in the audit log.",
+		Hint:      cmp.Or(p.Hint, "Recorded in the audit log."),
 		MaxLength: 500,
 		Focus:     p.Must || p.ReasonInput.Wrong != "",
 	}

@@ -278,7 +278,7 @@ func insideDelivery(v DeliveryView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "View as the tenant", Href: tenantPath(v.TenantID) + "#view-as", Icon: icons.Eye}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "View as the tenant", Href: tenantPath(v.TenantID) + "?open=view-as", Icon: icons.Eye}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1290,7 +1290,7 @@ func insideEvent(v EventView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "View as the tenant", Href: tenantPath(v.Event.TenantID) + "#view-as", Icon: icons.Eye}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "View as the tenant", Href: tenantPath(v.Event.TenantID) + "?open=view-as", Icon: icons.Eye}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

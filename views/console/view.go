@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
 	"posthorn/domain/id"
@@ -14,6 +16,7 @@ import (
 	"posthorn/domain/reconcile"
 	"posthorn/domain/show"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 	"posthorn/views/pages"
 )
@@ -46,10 +49,10 @@ type FindingLine struct {
 
 // OldestLine is a tenant with ready deliveries, and the lane of the oldest.
 type OldestLine struct {
-	Tenant, Path         string
-	ReadyFor             time.Duration
-	Lanes                int64
-	URL, Endpoint, Owner string
+	Tenant, Path               string
+	ReadyFor                   time.Duration
+	Lanes                      int64
+	Name, URL, Endpoint, Owner string
 }
 
 // LoadLine is a tenant's share of the workers and of the waiting deliveries.
@@ -57,7 +60,12 @@ type LoadLine struct {
 	incidents.Load
 	Path, ID string
 	Waiting  int64
+	InFlight float64 // requests, on average of the last ten minutes
+	Capacity int64   // requests that the live workers can have in flight
 }
+
+// slots is how much of the workers' capacity the tenant used.
+func (l LoadLine) slots() string { return average(l.InFlight) + " of " + number(l.Capacity) }
 
 // Compare orders the largest first.
 func (l LoadLine) Compare(o LoadLine) int {
@@ -94,7 +102,7 @@ func tone(bad bool, how components.Tone) components.Tone {
 type TenantsView struct {
 	Shell        layout.Shell
 	Part, State  string // as in the filter
-	Sort         string // name, waiting; default newest first
+	Sort         string // newest, name, waiting; default most failing first
 	Tenants      []show.TenantLine
 	Wrong        map[string]string // of the filter
 	Most         bool              // there are more, but no further page
@@ -124,6 +132,8 @@ type TenantView struct {
 	Path  string
 	Pause string // the form that pauses the tenant
 	Suspension
+	show.Activity
+	Open      string // the dialog that is open: view-as
 	Endpoints []EndpointLine
 	Ledger    []show.Books
 	Reason    components.FieldProps
@@ -137,6 +147,26 @@ type TenantView struct {
 type Suspension struct {
 	By, Reason string
 	At         time.Time
+}
+
+// menu are the actions that are not in the first row.
+func (v TenantView) menu() []components.MenuItem {
+	tenant := "?tenant=" + id.Tenant.Format(v.ID)
+	state := components.MenuItem{Label: "Suspend", Icon: icons.Warning, Opens: "state", Danger: true}
+	if v.Suspended() {
+		state = components.MenuItem{Label: "Resume", Icon: icons.Play, Opens: "state"}
+	}
+	return []components.MenuItem{
+		{Label: "Audit log", Icon: icons.Audit, Href: "/console/audit" + tenant},
+		{Label: "Pause deliveries", Icon: icons.Pause, Href: v.Pause},
+		{Label: "Export", Icon: icons.Archive, Opens: "export"},
+		state,
+	}
+}
+
+// reasonInput is the reason of a rejected form.
+func reasonInput(p components.FieldProps) components.ReasonInput {
+	return components.ReasonInput{Reason: p.Value, Wrong: p.Error}
 }
 
 // wrong are the errors of the page's forms.
@@ -211,6 +241,14 @@ type EndpointLine struct {
 	Pause string // the form that pauses it
 }
 
+// tenantCan says what the members of the endpoint's tenant can do about its condition.
+func (e EndpointLine) tenantCan() string {
+	if len(e.Condition.Actions()) == 0 {
+		return e.Condition.Detail()
+	}
+	return strings.TrimSpace(e.Condition.Detail() + " The tenant can " + ownerActions(e.Condition) + ".")
+}
+
 // ownerActions are the actions on the endpoint's condition that members of its tenant have, as their buttons name them.
 func ownerActions(c condition.Condition) string {
 	text := ""
@@ -236,6 +274,22 @@ type QueueView struct {
 	Workers []show.Worker
 	Shares  []show.Share
 	Lanes   []LaneLine
+	All     string // the list that is shown in full: lanes or shares; empty: a few rows of each
+	Slots   int64  // requests that the live workers can have in flight
+}
+
+// glance is how many rows of a list the queue's page shows, unless all are asked for.
+const glance = 10
+
+// first are the rows of a list that the page shows, and the link to all of them.
+func first[T any](v QueueView, list string, rows []T) ([]T, templ.Component) {
+	switch {
+	case v.All == list:
+		return rows, allOf("/console/queue", "Show fewer")
+	case len(rows) > glance:
+		return rows[:glance], allOf("/console/queue?all="+list, "All")
+	}
+	return rows, nil
 }
 
 var ageLabels = [4]string{"Up to 5 minutes", "Up to an hour", "Up to a day", "Older than a day"}
@@ -244,10 +298,8 @@ func shareAttempts(s show.Share) string {
 	return number(s.Attempts) + " (" + percent(s.Attempts, s.AllAttempts) + ")"
 }
 
-// slots is how many of its requests were in flight on average: their time over ten minutes.
-func slots(s show.Share) string {
-	return strconv.FormatFloat(float64(s.Us)/600e6, 'f', 1, 64)
-}
+// average is an average of requests in flight.
+func average(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 
 func percent(part, whole int64) string {
 	if whole == 0 {
@@ -329,7 +381,10 @@ var mailTones = map[string]components.Tone{
 type LedgerView struct {
 	Shell       layout.Shell
 	Days        int
-	Lines       []show.Books
+	Lines       []show.Books // all, or those that don't add up
+	Total       int64        // lines of the days
+	Balanced    int          // how many of them add up
+	All         bool         // the balanced ones are shown too
 	Differences int
 	Most        bool // there are more
 	Found       []show.Discrepancy

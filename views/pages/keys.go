@@ -36,7 +36,7 @@ type KeyFormView struct {
 type KeyFields struct {
 	Name, Lasts, Expires components.FieldProps
 	Scopes               []components.Option
-	Wrong         map[string]string
+	Wrong                map[string]string
 }
 
 // NewKeyFields are the fields as they were sent, with what is wrong with them. scopes are those to choose from.

@@ -12,10 +12,10 @@ import (
 
 // The bounds of one worker.
 const (
-	maxInFlight  = 1024     // requests in flight
-	maxReadAhead = 20000    // rows in memory
-	maxReadBytes = 32 << 20 // of payloads in memory
-	maxWarmLanes = 8192     // leased lanes; idle ones beyond are released
+	maxInFlight  = delivery.WorkerSlots // requests in flight
+	maxReadAhead = 20000                // rows in memory
+	maxReadBytes = 32 << 20             // of payloads in memory
+	maxWarmLanes = 8192                 // leased lanes; idle ones beyond are released
 )
 
 // Dispatcher holds the lanes of a worker and decides which delivery starts next. Lanes of a tenant take turns, and so
