@@ -42,6 +42,9 @@ type Field struct {
 	Label       string   // on pages
 	Hint        string   // on pages, below the field; of Pairs, how an entry is written and a comma come first
 	Unit        string   // on pages, of a number
+	Group       Group    // on pages
+	Brief       string   // on pages, in the line of its group: the value is %s; of a Switch that is on; empty: not there
+	Without     string   // the same without a value, or of a Switch that is off
 	Placeholder string
 	Flag        string // of the command line; empty: the name with hyphens
 	Help        string // of the command line; empty: it has no flag
@@ -366,12 +369,16 @@ var fields = []Field{
 	},
 	{
 		Name:        "prefix",
+		Group:       Signing,
+		Brief:       "prefix %s",
 		Label:       "Header prefix",
 		Help:        "Prefix of the format's header names.",
 		EmptyIsNone: true,
 	},
 	{
 		Name:        "format",
+		Group:       Signing,
+		Brief:       "%s",
 		Type:        Choice,
 		Options:     formatOptions(),
 		Label:       "Format",
@@ -384,8 +391,9 @@ var fields = []Field{
 		},
 	},
 	{
-		Name: "type_field",
-		Type: Choice,
+		Name:  "type_field",
+		Group: Signing,
+		Type:  Choice,
 		Options: []Option{
 			{Value: string(signature.TypeAsType), Label: "type"},
 			{Value: string(signature.TypeAsEvent), Label: "event"},
@@ -398,6 +406,7 @@ var fields = []Field{
 	},
 	{
 		Name:     "rotation_signatures",
+		Group:    Signing,
 		Type:     Choice,
 		Optional: true,
 		Options: []Option{
@@ -422,13 +431,16 @@ var fields = []Field{
 		show: func(s Settings) any { return s.Shape },
 	},
 	{
-		Name: "retry_policy",
-		Type: Special,
-		set:  setRetries,
-		show: func(s Settings) any { return s.Retries() },
+		Name:  "retry_policy",
+		Group: Retries,
+		Type:  Special,
+		set:   setRetries,
+		show:  func(s Settings) any { return s.Retries() },
 	},
 	{
 		Name:  "retry_client_errors",
+		Group: Retries,
+		Brief: "4xx responses too",
 		Type:  Switch,
 		Label: "Retry 4xx responses too",
 		Hint:  "If off, a 400 or 422 fails the delivery immediately.",
@@ -436,6 +448,8 @@ var fields = []Field{
 	},
 	{
 		Name:        "timeout_seconds",
+		Group:       Limits,
+		Brief:       "timeout %s s",
 		Type:        Number,
 		Low:         MinTimeout,
 		High:        MaxTimeout,
@@ -448,6 +462,8 @@ var fields = []Field{
 	},
 	{
 		Name:        "max_in_flight",
+		Group:       Limits,
+		Brief:       "%s concurrent",
 		Type:        Number,
 		Low:         1,
 		High:        MaxInFlight,
@@ -459,6 +475,9 @@ var fields = []Field{
 	},
 	{
 		Name:        "rate_limit",
+		Group:       Limits,
+		Brief:       "%s requests/s",
+		Without:     "no rate limit",
 		Type:        Number,
 		Optional:    true,
 		Low:         1,
@@ -472,6 +491,8 @@ var fields = []Field{
 	},
 	{
 		Name:     "burst",
+		Group:    Limits,
+		Brief:    "burst of %s",
 		Type:     Number,
 		Optional: true,
 		Low:      1,
@@ -489,8 +510,10 @@ var fields = []Field{
 		},
 	},
 	{
-		Name: "ordering",
-		Type: Choice,
+		Name:  "ordering",
+		Group: Advanced,
+		Brief: "order: %s",
+		Type:  Choice,
 		Options: []Option{
 			{Value: "none", Label: "None: as fast as possible"},
 			{Value: "key", Label: "By key: events with the same key in order"},
@@ -503,6 +526,8 @@ var fields = []Field{
 	},
 	{
 		Name:     "payload_version",
+		Group:    Advanced,
+		Brief:    "payload version %s",
 		Optional: true,
 		Label:    "Payload version",
 		Help:     "Only events of this version of their type; none is any.",
@@ -512,28 +537,38 @@ var fields = []Field{
 	},
 	{
 		Name:  "accept_conflict",
+		Group: Retries,
+		Brief: "409 is delivered",
 		Type:  Switch,
 		Label: "Treat 409 as delivered",
 		Hint:  "For receivers that reject duplicates with 409.",
 		Help:  "Whether a 409 counts as delivered: ${enum}.",
 	},
 	{
-		Name:  "circuit_breaker",
-		Type:  Switch,
-		Label: "Circuit breaker",
-		Hint:  "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
-		Help:  "Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}.",
+		Name:    "circuit_breaker",
+		Group:   Retries,
+		Brief:   "circuit breaker",
+		Without: "no circuit breaker",
+		Type:    Switch,
+		Label:   "Circuit breaker",
+		Hint:    "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
+		Help:    "Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}.",
 	},
 	{
-		Name:  "send_traceparent",
-		Type:  Switch,
-		Label: "Send trace context",
-		Hint:  "Adds the W3C headers traceparent and tracestate to requests for events that are part of a trace.",
-		Help:  "Whether requests carry the event's trace context: ${enum}.",
+		Name:    "send_traceparent",
+		Group:   Advanced,
+		Brief:   "trace context",
+		Without: "no trace context",
+		Type:    Switch,
+		Label:   "Send trace context",
+		Hint:    "Adds the W3C headers traceparent and tracestate to requests for events that are part of a trace.",
+		Help:    "Whether requests carry the event's trace context: ${enum}.",
 	},
 	{
-		Name: "verification",
-		Type: Choice,
+		Name:  "verification",
+		Group: Signing,
+		Brief: "verification: %s",
+		Type:  Choice,
 		Options: []Option{
 			{"challenge", "Echo a challenge", "A signed POST; the response body is the challenge, as plain text or JSON."},
 			{"challenge_get", "Echo a challenge by GET", "A GET with ?challenge=; the response body is the challenge."},
@@ -552,8 +587,10 @@ var fields = []Field{
 		},
 	},
 	{
-		Name: "when_held",
-		Type: Choice,
+		Name:  "when_held",
+		Group: Advanced,
+		Brief: "when inactive: %s",
+		Type:  Choice,
 		Options: []Option{
 			{Value: Hold, Label: "Hold: deliveries wait until the endpoint is active again"},
 			{Value: Drop, Label: "Drop: no deliveries are created"},
@@ -565,6 +602,8 @@ var fields = []Field{
 	},
 	{
 		Name:        "custom_headers",
+		Group:       Advanced,
+		Brief:       "custom headers: %s",
 		Type:        Pairs,
 		Label:       "Custom headers",
 		Hint:        "Name: value, one per line. A value shown as *** stays unchanged.",
@@ -584,6 +623,8 @@ var fields = []Field{
 	},
 	{
 		Name:        "metadata",
+		Group:       Advanced,
+		Brief:       "metadata: %s",
 		Type:        Pairs,
 		Label:       "Metadata",
 		Hint:        "key: value, one per line. Visible only to you; receivers don't see it.",

@@ -343,7 +343,7 @@ func TestEventsSayWhatBecameOfThem(t *testing.T) {
 	if got := w.events(acme, "outcome=failed"); !slices.Equal(got, []string{event}) {
 		t.Errorf("with failures: %q", got)
 	}
-	replay := w.do("POST", "/api/v1/deliveries/"+both[0]+"/replay", acme.key, nil).want(201).text("id")
+	replay := w.do("POST", "/api/v1/deliveries/"+both[0]+"/replay", acme.key, nil).want(202).text("id")
 	is("replayed", counts(1, 1, 0, 0))
 	w.settle(replay, 2, 0)
 	is("the replay was delivered", counts(0, 2, 0, 0))

@@ -262,6 +262,21 @@
   };
   on("change", (event) => { const form = closest(event, "form"); if (form) dependents(form); });
 
+  // A form that says how many of its fields differ from what is stored.
+  const named = (field) => field.name && field.type !== "hidden";
+  const changed = (field) => field instanceof HTMLSelectElement
+    ? [...field.options].some((o) => o.selected !== o.defaultSelected) && field.value !== ([...field.options].find((o) => o.defaultSelected) ?? field.options[0])?.value
+    : field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked && (field.type === "checkbox" || field.checked)
+    : field.value !== field.defaultValue;
+  const count = (event) => {
+    const form = closest(event, "form"), note = form?.querySelector("[data-changes]");
+    if (!note) return;
+    const n = [...form.elements].filter((field) => named(field) && changed(field)).length;
+    note.textContent = n === 0 ? "" : n === 1 ? "1 change" : `${n} changes`;
+  };
+  on("input", count);
+  on("change", count);
+
   // A preview follows its form: data-preview is the id of the frame.
   let following = 0;
   on("input", (event) => {

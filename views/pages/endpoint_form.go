@@ -19,6 +19,7 @@ import (
 // EndpointForm holds the fields of an endpoint's form, as typed.
 type EndpointForm struct {
 	Kind        string
+	Choose      bool // the kind can be chosen
 	URL         string
 	Kafka       KafkaForm
 	All         bool // subscribes to every event type
@@ -237,15 +238,52 @@ func patternsLabel(f EndpointForm) string {
 	return "Event types"
 }
 
-// hidesFault reports whether the folded part of the form has an error.
-func (f EndpointForm) hidesFault() bool {
-	fields := []string{"retry_policy", "secret", "secret_type"}
-	for _, row := range FormFields() {
-		if !slices.Contains([]string{"description", "channels", "format", "verification"}, row.Name) {
-			fields = append(fields, row.Name)
+// line is the values of a group in one line.
+func (f EndpointForm) line(g endpoint.Group) string {
+	var parts []string
+	for _, row := range g.Fields() {
+		text := row.Line(f.Values[row.Name])
+		if row.Name == "retry_policy" {
+			text, _, _ = strings.Cut(label(retryOptions(), f.RetryPolicy), " over ")
+		}
+		if text != "" && f.has(row) {
+			parts = append(parts, text)
 		}
 	}
-	return slices.ContainsFunc(fields, func(field string) bool { return f.wrong(field) != "" })
+	return strings.Join(parts, " · ")
+}
+
+func label(options []components.Option, value string) string {
+	for _, o := range options {
+		if o.Value == value {
+			return o.Label
+		}
+	}
+	return value
+}
+
+// has reports whether the endpoint's kind has a setting.
+func (f EndpointForm) has(row endpoint.Field) bool {
+	return row.Name != "verification" || f.Choose || f.Kind != string(endpoint.Kafka)
+}
+
+// settingWhen names the choice with which a setting is shown.
+func (f EndpointForm) settingWhen(name string) templ.Attributes {
+	switch {
+	case name == "type_field":
+		return templ.Attributes{"data-when": "format=" + string(signature.XWebhook)}
+	case name == "rotation_signatures":
+		return templ.Attributes{"data-when": severalSignatures()}
+	case name == "verification" && f.Choose:
+		return when(true, endpoint.HTTP)
+	}
+	return nil
+}
+
+// faulty reports whether a group of the form has an error, so that it is open.
+func (f EndpointForm) faulty(g endpoint.Group) bool {
+	return slices.ContainsFunc(g.Fields(), func(row endpoint.Field) bool { return f.wrong(row.Name) != "" }) ||
+		g == endpoint.Signing && f.wrong("secret")+f.wrong("secret_type") != ""
 }
 
 func secretTypeOptions() []components.Option {
