@@ -301,7 +301,11 @@ func (r *pageReader) id(kind id.Kind, name, value string, into *id.UUID) {
 
 func (r *pageReader) text(name, value string) string {
 	if len(value) > maxSearch {
-		r.refuse(name, "text_length", fmt.Sprintf("%s can have at most %d bytes.", name, maxSearch))
+		detail := fmt.Sprintf("%s can have at most %d bytes.", name, maxSearch)
+		if r.page.list.Rows > 0 {
+			detail = fmt.Sprintf("This text is too long. Enter at most %d characters.", maxSearch)
+		}
+		r.refuse(name, "text_length", detail)
 	}
 	return value
 }
@@ -313,7 +317,11 @@ func (r *pageReader) time(name, value string, into *time.Time) {
 	var at time.Time
 	// A plus sign that was not encoded arrives as a space.
 	if err := at.UnmarshalText([]byte(strings.Replace(value, " ", "+", 1))); err != nil || at.Year() < 1970 || at.Year() > 9999 {
-		r.refuse(name, event.CodeTimeMalformed, name+" must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
+		detail := name + " must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z."
+		if r.page.list.Rows > 0 {
+			detail = "Enter a date and a time of the years 1970 to 9999, such as 2026-01-31 12:00."
+		}
+		r.refuse(name, event.CodeTimeMalformed, detail)
 		return
 	}
 	*into = at.UTC()

@@ -357,6 +357,7 @@ type SSOFlow struct {
 	ClientID string  `json:"client_id"`
 	Next     string  `json:"next"`
 	Fresh    bool    `json:"fresh"`
+	Try      bool    `json:"try"` // only says what the sign-in would do
 }
 
 // StartSSO stores a sign-in and returns its state. The state itself is not stored.
@@ -407,14 +408,9 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		if c.Issuer != s.Issuer || c.ClientID != s.ClientID {
 			return errSSOChanged
 		}
-		who, err := findBySSO(ctx, q, c, s.Claims)
+		who, decision, wrong, err := s.decide(ctx, q, c)
 		if err != nil {
 			return err
-		}
-		life := sso.SessionLife(c.Session, s.Claims, s.Now)
-		decision, wrong := c.Decide(s.Claims, who.facts)
-		if wrong == nil && life <= 0 {
-			wrong = errProviderEnded
 		}
 		if wrong != nil {
 			refused = wrong
@@ -441,10 +437,39 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 		}); err != nil {
 			return err
 		}
+		life := sso.SessionLife(c.Session, s.Claims, s.Now)
 		token, err = s.start(ctx, q, NewSession{Person: &who.person, Life: life}, &s.Tenant)
 		return err
 	})
 	return token, cmp.Or(err, refused)
+}
+
+// decide says whom the provider means, and whether they are signed in, and as what.
+func (s SSOSignIn) decide(ctx context.Context, q *sql.Queries, c Connection) (who signer, d sso.Decision, wrong, err error) {
+	if who, err = findBySSO(ctx, q, c, s.Claims); err != nil {
+		return who, d, nil, err
+	}
+	d, wrong = c.Decide(s.Claims, who.facts)
+	if wrong == nil && sso.SessionLife(c.Session, s.Claims, s.Now) <= 0 {
+		wrong = errProviderEnded
+	}
+	return who, d, wrong, nil
+}
+
+// TryBySSO says what SignInBySSO would do, and does nothing: as whom the person would enter, and with which role.
+func TryBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (email string, decision sso.Decision, err error) {
+	var refused error
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		c, err := connectionOf(q.LockSSO(ctx, s.Tenant))
+		if err != nil {
+			return err
+		}
+		var who signer
+		who, decision, refused, err = s.decide(ctx, q, c)
+		email = who.email
+		return err
+	})
+	return email, decision, cmp.Or(err, refused)
 }
 
 // start starts a session that opens one tenant alone, or for an operator (nil) the console.

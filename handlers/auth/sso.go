@@ -2,6 +2,7 @@ package auth
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -78,6 +79,7 @@ type departure struct {
 	hint   string  // an address, or empty
 	next   string
 	fresh  bool // the user must authenticate there again
+	try    bool // it only says what a sign-in would do
 }
 
 func (a *auth) startSSO(c *handlers.Call) error { return a.depart(c, false) }
@@ -90,7 +92,12 @@ func (a *auth) depart(c *handlers.Call, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	return a.leave(c, departure{tenant: tenant, next: handlers.Next(c.Query("next"), ""), fresh: fresh})
+	return a.leave(c, departure{
+		tenant: tenant,
+		next:   handlers.Next(c.Query("next"), ""),
+		fresh:  fresh,
+		try:    c.Query("test") == "true" && !a.operator(),
+	})
 }
 
 // ssoTenant reads the tenant in the path, which the operators' provider does not have, and counts the try of the
@@ -144,6 +151,7 @@ func (a *auth) leave(c *handlers.Call, to departure) error {
 		ClientID: p.ClientID,
 		Next:     to.next,
 		Fresh:    to.fresh,
+		Try:      to.try,
 	})
 	if err != nil {
 		return err
@@ -168,6 +176,9 @@ func (a *auth) finishSSO(c *handlers.Call) error {
 	if err != nil {
 		return a.failSSO(c, tenant, err)
 	}
+	if flow.Try {
+		return a.trySSO(c, flow)
+	}
 	token, err := a.arrive(c, flow)
 	if err != nil {
 		return a.failSSO(c, tenant, err)
@@ -185,18 +196,36 @@ func (a *auth) finishSSO(c *handlers.Call) error {
 	return c.Redirect(flow.Next)
 }
 
-// arrive verifies the provider's response and starts the session.
-func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, err error) {
-	p, err := a.provider(c, flow.Tenant)
+// trySSO shows what the sign-in would have done. Nobody is signed in or out.
+func (a *auth) trySSO(c *handlers.Call, flow accounts.SSOFlow) error {
+	_, signIn, err := a.told(c, flow)
 	if err != nil {
-		return "", err
+		return a.failSSO(c, flow.Tenant, err)
+	}
+	email, decision, err := accounts.TryBySSO(c.Ctx(), a.DB, signIn)
+	if err != nil {
+		return a.failSSO(c, flow.Tenant, err)
+	}
+	does := " signs in with the role "
+	if decision.Join {
+		does = " becomes a member with the role "
+	}
+	return c.Render(http.StatusOK, pages.FormPage(pages.Form{
+		Shell: c.Shell("Test sign-in", ""),
+		Title: "The test sign-in works",
+		Text:  account.Shown(email) + does + string(decision.Role) + ". This was a test: nobody was signed in, and nothing changed.",
+		Links: []pages.Link{{Label: "Back to the settings", Href: "/t/" + id.Tenant.Format(flow.Tenant) + "/settings/sso"}},
+	}))
+}
+
+// told verifies the provider's response, and returns what it says of who signs in.
+func (a *auth) told(c *handlers.Call, flow accounts.SSOFlow) (p openid.Provider, signIn accounts.SSOSignIn, err error) {
+	if p, err = a.provider(c, flow.Tenant); err != nil {
+		return p, signIn, err
 	}
 	answer := openid.Answer{Code: c.Query("code"), Error: c.Query("error"), Issuer: c.Query("iss")}
 	claims, err := a.OpenID.Finish(c.Ctx(), p, openid.Flow{State: c.Query("state"), Browser: c.Flow()}, answer)
-	if err != nil {
-		return "", err
-	}
-	signIn := accounts.SSOSignIn{
+	return p, accounts.SSOSignIn{
 		Tenant:   flow.Tenant,
 		Issuer:   flow.Issuer,
 		ClientID: flow.ClientID,
@@ -204,7 +233,16 @@ func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, er
 		Address:  c.Actor.Address,
 		Agent:    c.Request.UserAgent(),
 		Now:      a.Now(),
+	}, err
+}
+
+// arrive verifies the provider's response and starts the session.
+func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, err error) {
+	p, signIn, err := a.told(c, flow)
+	if err != nil {
+		return "", err
 	}
+	claims := signIn.Claims
 	named := p.RoleClaim != "" && slices.Contains(claims.Values, a.console.value())
 	if a.operator() {
 		if refused := operatorRefusal(claims, named || p.RoleClaim == ""); refused != nil {

@@ -165,6 +165,30 @@ func TestANewMemberGetsTheMappedRole(t *testing.T) {
 	found.post("/sign-in/sso", url.Values{"email": {"ada@elsewhere.test"}}).want(http.StatusBadRequest, "No tenant has set up single sign-on for elsewhere.test")
 }
 
+// A test sign-in goes all the way to the provider and back, and says what a sign-in would do. It does nothing.
+func TestATestSignInSaysWhatASignInWouldDo(t *testing.T) {
+	t.Parallel()
+	w := withProviders(t)
+	c := w.company("Acme", "acme.test", func(n *accounts.NewSSO) {
+		n.RoleClaim, n.Roles, n.Default = "groups", sso.Mapping{"eng": access.Developer}, ""
+	})
+	try := func(groups ...string) *page {
+		b, u := w.browser(), ada
+		u.Claims = map[string]any{"groups": groups}
+		c.op.SignIn(u)
+		back := c.comeBack(b, b.departs(handlers.SSOPath(c.tenant)+"?test=true"))
+		b.get(c.path).to("/sign-in") // nobody is signed in
+		return back
+	}
+	try("eng").want(http.StatusOK, "The test sign-in works", "ada@acme.test becomes a member with the role developer")
+	try("sales").want(http.StatusForbidden, "Sign-in failed")
+	if got := c.role("ada@acme.test"); got != "" || c.audited("member.joined") != 0 || c.audited("sign_in.succeeded") != 0 {
+		t.Errorf("the test made a %q", got)
+	}
+	c.op.SignIn(optest.User{Subject: ada.Subject, Email: ada.Email, Claims: map[string]any{"groups": []string{"eng"}}})
+	c.comeBack(w.browser(), w.browser().departs(handlers.SSOPath(c.tenant)+"?test=true")).want(http.StatusGone)
+}
+
 func TestAMalformedProviderAnswerIsRejected(t *testing.T) {
 	t.Parallel()
 	w := withProviders(t)

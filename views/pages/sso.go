@@ -54,3 +54,30 @@ func (v SSOView) wrongs() map[string]string {
 
 // ssoFields are the fields in the order of the page.
 var ssoFields = []string{"issuer", "client_id", "client_secret", "session_hours", "role_claim", "role_map", "default_role", "break_glass", "domain"}
+
+// ssoProviders are the steps at the providers that most members use, and the form of their issuers.
+var ssoProviders = []struct {
+	Name, Issuer string
+	Steps        []string
+}{
+	{"Okta", "https://YOUR-ORG.okta.com", []string{
+		"In the Admin Console, open Applications, Create App Integration. Select OIDC and Web Application.",
+		"Enter the redirect URI above as the Sign-in redirect URI. Leave the grant type Authorization Code.",
+		"Under Assignments, select who can sign in.",
+		"Copy the Client ID and the client secret. The issuer is the address of your organization.",
+		"For roles: on the tab Sign On, edit the OpenID Connect ID Token, and add a groups claim filter with the name groups.",
+	}},
+	{"Microsoft Entra ID", "https://login.microsoftonline.com/TENANT-ID/v2.0", []string{
+		"In the Entra admin center, open App registrations, New registration. Select the platform Web, and enter the redirect URI above.",
+		"Copy the Application (client) ID and the Directory (tenant) ID. The issuer has the directory's id.",
+		"Under Certificates & secrets, create a client secret, and copy its value.",
+		"Under Token configuration, add the optional claim email to the ID token. For roles, add a groups claim.",
+		"Entra doesn't send email_verified: check Accept addresses without it below.",
+	}},
+	{"Google Workspace", "https://accounts.google.com", []string{
+		"In the Google Cloud console, open Google Auth Platform, and set the audience to Internal.",
+		"Under Clients, create an OAuth client of the type Web application, and enter the redirect URI above.",
+		"Copy the client ID and the client secret.",
+		"Google sends no groups: select the role of everyone else below, and change roles in Posthorn.",
+	}},
+}
