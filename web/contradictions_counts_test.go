@@ -102,7 +102,7 @@ func (s scene) consoleCounts() {
 		endpoints += n
 	}
 	whole := s.row("/console/tenants", s.all[0].tenant)
-	s.says("console, tenants", s.all[0], whole, fmt.Sprintf(" %d %d disabled", endpoints, states[condition.Disabled]))
+	s.says("console, tenants", s.all[0], whole, fmt.Sprintf(" %d %d failing %d disabled", endpoints, states[condition.Failing], states[condition.Disabled]))
 	if row := s.row("/console/tenants", tenants); strings.Contains(row, "disabled") || !strings.Contains(row, "suspended") {
 		s.t.Errorf("console, tenants: an endpoint of the suspended tenant is suspended and not disabled: %s", row)
 	}

@@ -414,7 +414,7 @@ func (s scene) console(one *situation) {
 	page := s.text("/console/tenants/" + one.tenant + "/deliveries/" + one.delivery)
 	s.says("console, delivery", one, page, one.title())
 	s.says("console, delivery", one, page, one.state.Word())
-	s.says("console, queue", one, s.row("/console/queue", one.host), one.state.Word())
+	s.says("console, queue", one, s.row("/console/queue?all=lanes", one.host), one.state.Word())
 	s.says("console, endpoints of a host", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
 	tenant := s.row("/console/tenants/"+one.tenant, one.host)
 	s.says("console, tenant", one, tenant, one.state.Word())

@@ -253,7 +253,7 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 	}
 	viewer.get(list+"?status=failed&type=order.paid&since=2020-01-01T00:00").want(200, `value="failed" selected`, `value="order.paid"`, `value="2020-01-01T00:00:00"`, ">Clear<")
 	viewer.get(list+"?status=gone").want(400, "Status must be one of", `value="ep_`)
-	viewer.get(list+"?since=yesterday").want(400, "since must be an RFC 3339 time")
+	viewer.get(list+"?since=yesterday").want(400, "Enter a date and a time")
 	viewer.get(list+"?endpoint=ep_nonsense").want(400, "This is not the id of an endpoint", "Invalid filter")
 	// A list of one endpoint keeps its head and its tabs, also beside a wrong filter.
 	for query, status := range map[string]int{"": 200, "&status=gone": 400} {

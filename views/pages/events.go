@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -120,7 +119,7 @@ func (r result) again() string {
 // response is the last response to a delivery, and how long its attempt lasted; else why there is none.
 func (v EventView) response(d show.Delivery) string {
 	if d.Attempts == 0 {
-		return cmp.Or(d.Wait.Reason.Word(), d.Reason.Label())
+		return d.Reason.Label()
 	}
 	return delivery.AnswerText(d.Last.Status, d.Last.Failure) + ", " + components.Duration(v.Durations[d.ID])
 }
