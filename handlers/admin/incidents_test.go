@@ -104,7 +104,13 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 	ep := w.endpoint(c, "https://a.example.com/", "active", 0)
 	w.queued(c, ep, 2, 2)
 	w.queued(b, w.endpoint(b, "https://b.example.com/", "active", 0), 1, 1)
-	for sort, want := range map[string]string{"": "gamma Alpha beta", "name": "Alpha beta gamma", "waiting": "gamma beta Alpha"} {
+	w.endpoint(b, "https://down.example.com/", "active", 12) // its breaker is open
+	for sort, want := range map[string]string{
+		"":        "beta gamma Alpha",
+		"newest":  "gamma Alpha beta",
+		"name":    "Alpha beta gamma",
+		"waiting": "gamma beta Alpha",
+	} {
 		page, got := w.page("/console/tenants?sort="+sort), []string{}
 		for part := range strings.SplitSeq(page, `class="row-link"`) {
 			_, rest, _ := strings.Cut(part, ">")
@@ -120,6 +126,14 @@ func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
 	if strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">gamma</a>") {
 		t.Error("the page behind Alpha")
 	}
+	page = w.page("/console/tenants?after=" + id.Tenant.Format(b))
+	if strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">gamma</a>") {
+		t.Error("the page behind the tenant with the most failing endpoints")
+	}
+	w.exec("UPDATE tenants SET external_id = 'acct_7' WHERE id = $1", b)
+	w.exec("INSERT INTO books (tenant_id, day, accepted, events) VALUES ($1, (now() AT TIME ZONE 'UTC')::date - 1, 40, 1234)", b)
+	w.holds("/console/tenants", []string{"1 failing", "acct_7", "1,234"}, nil)
+	w.holds("/console/tenants/"+id.Tenant.Format(b), []string{"acct_7", "Members", "API keys", "Last event", "1,234"}, nil)
 	for text, to := range map[string]string{
 		id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a),
 		id.Endpoint.Format(ep): "/console/deliveries?endpoint=" +
@@ -176,8 +190,8 @@ func TestARejectedFormIsVisibleAgain(t *testing.T) {
 		form  url.Values
 		field string
 	}{
-		at + "/suspend":     {url.Values{"reason": {" "}}, "f-reason"},
-		at + "/view-as":     {url.Values{"reason": {long}, "minutes": {"15"}}, "view-reason"},
+		at + "/suspend":     {url.Values{"reason": {" "}}, "state-reason"},
+		at + "/view-as":     {url.Values{"reason": {long}, "minutes": {"15"}}, "view-as-reason"},
 		at + "/export":      {url.Values{"reason": {long}}, "export-reason"},
 		at + "/limits":      {url.Values{"retention_days": {"0"}}, "f-retention_days"},
 		"/console/pauses":   {url.Values{"scope": {"host"}, "of": {"a b"}, "reason": {"x"}}, "f-of"},

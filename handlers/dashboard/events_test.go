@@ -88,7 +88,8 @@ func TestAReasonThatIsTooLongIsSaidBesideItsField(t *testing.T) {
 	}
 }
 
-// A row says what became of the event, and a value by which people know it; events that reached nobody are one click away.
+// A row says what became of the event, and a value by which people know it. Events that reached nobody are one click
+// away.
 func TestTheListOfEventsAnswersWhatBecameOfThem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

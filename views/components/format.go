@@ -146,8 +146,8 @@ func Many(n int64, one, many string) string {
 // urlShown is how many characters of an endpoint's URL a list shows.
 const urlShown = 38
 
-// ShortURL is a URL for lists, without its scheme: of a long one the host and the end of the path, by which those of one
-// host differ. Any other text stays as it is.
+// ShortURL is a URL for lists, without its scheme: of a long one the host and the end of the path, by which those of
+// one host differ. Any other text stays as it is.
 func ShortURL(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
