@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -82,8 +83,8 @@ type result struct {
 	Delivery *show.Delivery   // nil: none
 }
 
-// results are the endpoints in the order of the routing, each with its deliveries, the newest first. Deliveries to
-// endpoints that the routing doesn't name are at the end.
+// results are the endpoints in the order of the routing, each with its deliveries, the newest first; then deliveries to
+// endpoints that the routing doesn't name, and endpoints that got nothing.
 func (v EventView) results() (out []result) {
 	left := slices.Clone(v.Deliveries)
 	for i, e := range v.endpoints() {
@@ -105,7 +106,19 @@ func (v EventView) results() (out []result) {
 	for _, d := range left {
 		out = append(out, result{Endpoint: d.Endpoint, Delivery: &d})
 	}
+	slices.SortStableFunc(out, func(a, b result) int { return cmp.Compare(a.rank(), b.rank()) })
 	return out
+}
+
+// rank is lower for what happened.
+func (r result) rank() int {
+	switch {
+	case r.Delivery != nil:
+		return 0
+	case r.Verdict.Matched || r.Verdict.Held:
+		return 1
+	}
+	return 2
 }
 
 // again says why there is a further delivery.
