@@ -141,7 +141,6 @@ func (a *dashboard) head(c *handlers.Call, e show.Endpoint, tab string) pages.En
 		Endpoint:   e.Masked(),
 		Now:        a.Now(),
 		Tab:        tab,
-		Now:        a.Now(),
 		MayChange:  c.Actor.May(access.ChangeEndpoints),
 		MaySecrets: c.Actor.May(access.RotateSecrets),
 	}

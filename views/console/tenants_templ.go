@@ -1185,7 +1185,7 @@ func insideTenant(v TenantView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "export", Title: "Export " + v.Name, Action: v.Path + "/export", Label: "Export tenant", Reason: true, Must: true, ReasonInput: reasonInput(v.End.Export), Hint: v.End.Export.Hint,
+		templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "export", Title: "Export " + v.Name, Action: v.Path + "/export", Label: "Export tenant", Attrs: templ.Attributes{"data-download": true}, Reason: true, Must: true, ReasonInput: reasonInput(v.End.Export), Hint: v.End.Export.Hint,
 			Text: "All of the tenant's data in one file: endpoints without secrets, events with their data, deliveries with their attempts, members, and the audit log. A long history takes minutes."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -26,7 +26,6 @@ type EndpointHead struct {
 	Endpoint   show.Endpoint // masked
 	Now        time.Time
 	Tab        string
-	Now        time.Time
 	MayChange  bool
 	MaySecrets bool // can rotate secrets and see new ones
 }
