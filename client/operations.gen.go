@@ -150,6 +150,7 @@ const (
 	BulkStateFailed   BulkState = "failed"
 	BulkStateQueued   BulkState = "queued"
 	BulkStateRunning  BulkState = "running"
+	BulkStateSampled  BulkState = "sampled"
 )
 
 // Valid indicates whether the value is a known member of the BulkState enum.
@@ -164,6 +165,8 @@ func (e BulkState) Valid() bool {
 	case BulkStateQueued:
 		return true
 	case BulkStateRunning:
+		return true
+	case BulkStateSampled:
 		return true
 	default:
 		return false
@@ -2195,13 +2198,18 @@ type BulkFilter struct {
 
 // BulkJob defines model for BulkJob.
 type BulkJob struct {
-	ID        string                       `json:"id"`
-	Kind      BulkKind                     `json:"kind"`
-	State     BulkState                    `json:"state"`
-	AskedBy   BulkAuthor                   `json:"asked_by"`
-	CreatedAt time.Time                    `json:"created_at"`
-	Done      int                          `json:"done"`
-	EndedAt   nullable.Nullable[time.Time] `json:"ended_at"`
+	ID   string   `json:"id"`
+	Kind BulkKind `json:"kind"`
+
+	// State `sampled`: one delivery was sent, and the job waits for a decision on the rest, up to 24 hours
+	State     BulkState  `json:"state"`
+	AskedBy   BulkAuthor `json:"asked_by"`
+	CreatedAt time.Time  `json:"created_at"`
+
+	// DecideBy When a sampled job is canceled, unless it is continued
+	DecideBy nullable.Nullable[time.Time] `json:"decide_by"`
+	Done     int                          `json:"done"`
+	EndedAt  nullable.Nullable[time.Time] `json:"ended_at"`
 
 	// Expected Expected number when the job was created
 	Expected int `json:"expected"`
@@ -2220,6 +2228,12 @@ type BulkJob struct {
 	Outcome nullable.Nullable[BulkOutcome] `json:"outcome"`
 	Pace    nullable.Nullable[int]         `json:"pace"`
 	Reason  string                         `json:"reason"`
+
+	// Sample The same delivery as it is now. Null in lists, and for jobs without a sample.
+	Sample nullable.Nullable[Delivery] `json:"sample"`
+
+	// SampleID The delivery that was sent first, as a sample
+	SampleID nullable.Nullable[string] `json:"sample_id"`
 
 	// Skipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
@@ -2254,7 +2268,7 @@ type BulkOutcome struct {
 // `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 type BulkSkipped map[string]int
 
-// BulkState defines model for BulkState.
+// BulkState `sampled`: one delivery was sent, and the job waits for a decision on the rest, up to 24 hours
 type BulkState string
 
 // Catalogue defines model for Catalogue.
@@ -4208,6 +4222,9 @@ type RecoverInput struct {
 	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 
+	// Sample Send one delivery first; the job then waits for a decision on the rest. Default `false`
+	Sample *bool `json:"sample,omitempty"`
+
 	// Since Created at or after
 	Since time.Time `json:"since"`
 
@@ -4270,6 +4287,9 @@ type ReplaysInput struct {
 
 	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
+
+	// Sample Send one delivery first; the job then waits for a decision on the rest. Default `false`
+	Sample *bool `json:"sample,omitempty"`
 }
 
 // ResumeInput defines model for ResumeInput.
@@ -5265,6 +5285,9 @@ type ListTenantsParamsOrder string
 // CancelBulkJobJSONRequestBody defines body for CancelBulkJob for application/json ContentType.
 type CancelBulkJobJSONRequestBody = ReasonInput
 
+// ContinueBulkJobJSONRequestBody defines body for ContinueBulkJob for application/json ContentType.
+type ContinueBulkJobJSONRequestBody = ReasonInput
+
 // ActOnDeliveriesJSONRequestBody defines body for ActOnDeliveries for application/json ContentType.
 type ActOnDeliveriesJSONRequestBody = BulkActionInput
 
@@ -5457,6 +5480,18 @@ func (c *Client) GetBulkJob(ctx context.Context, jobID JobID) (BulkJob, error) {
 // POST /bulk-jobs/{job_id}/cancel, scope webhooks:write
 func (c *Client) CancelBulkJob(ctx context.Context, jobID JobID, body ReasonInput) (BulkJob, error) {
 	r := newRequest(http.MethodPost, "/bulk-jobs/%s/cancel", jobID)
+	r.body = body
+	return result[BulkJob](ctx, c, r)
+}
+
+// ContinueBulkJob: continue a bulk job after its sample.
+//
+// Sends the rest of a job that is `sampled`. A job in any other state is rejected with 409, so a repeated request sends
+// nothing twice. To send no more, cancel the job.
+//
+// POST /bulk-jobs/{job_id}/continue, scope webhooks:write
+func (c *Client) ContinueBulkJob(ctx context.Context, jobID JobID, body ReasonInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/bulk-jobs/%s/continue", jobID)
 	r.body = body
 	return result[BulkJob](ctx, c, r)
 }
@@ -5735,7 +5770,7 @@ func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID, body 
 //
 // For a receiver that works again. Sends all deliveries again that failed since a time, like `POST /replays` with the
 // endpoint, the status `failed`, and the times. Deliveries that were replayed before are skipped, so a repeated request
-// sends nothing twice.
+// sends nothing twice. `sample` sends one first, as in `POST /replays`.
 //
 // POST /endpoints/{endpoint_id}/recover, scope webhooks:write
 func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
@@ -5754,7 +5789,8 @@ func (c *Client) RecoverEndpointBulkEstimate(ctx context.Context, endpointID End
 // ReplayMissing: send missing events to an endpoint.
 //
 // For an endpoint that is new or has a wider subscription. Sends events since a time that match its current types,
-// channels, and filter, and that have no delivery to it in any state. Test events are left out.
+// channels, and filter, and that have no delivery to it in any state. Test events are left out. `sample` sends one first, as in
+// `POST /replays`.
 //
 // POST /endpoints/{endpoint_id}/replay-missing, scope webhooks:write
 func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
@@ -6441,7 +6477,8 @@ func (c *Client) RevokePortalLink(ctx context.Context, portalLinkID PortalLinkID
 //
 // Each becomes a new delivery with `replay_of` and its own attempts, oldest first, at the end of its endpoint's queue and
 // at that endpoint's rate. Unfinished deliveries are skipped, and so are dead letters that were replayed before, unless
-// `ids` names them. With `dry_run` nothing is sent, and the response has the number of affected deliveries.
+// `ids` names them. With `sample` one is sent first: the job is `sampled`, and waits for
+// `POST /bulk-jobs/{job_id}/continue`. With `dry_run` nothing is sent, and the response has the number of affected deliveries.
 //
 // POST /replays, scope webhooks:write
 func (c *Client) CreateReplays(ctx context.Context, body ReplaysInput) (BulkJob, error) {

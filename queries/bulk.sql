@@ -11,7 +11,7 @@ RETURNING *;
 SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: CountOpenBulkJobs :one
-SELECT count(*) FROM bulk_jobs WHERE tenant_id = @tenant_id AND state IN ('queued', 'running');
+SELECT count(*) FROM bulk_jobs WHERE tenant_id = @tenant_id AND state IN ('queued', 'running', 'sampled');
 
 -- name: ListBulkJobs :many
 SELECT * FROM bulk_jobs b WHERE b.tenant_id = @tenant_id AND b.id IN (
@@ -22,23 +22,27 @@ SELECT * FROM bulk_jobs b WHERE b.tenant_id = @tenant_id AND b.id IN (
 ORDER BY CASE WHEN @newest::boolean THEN b.id END DESC, b.id;
 
 -- name: DueBulkJobs :many
--- Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
--- this list.
-SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT sqlc.arg('limit');
+-- Jobs of all tenants that a worker can take a chunk of, under the worker role, and sampled ones whose time to decide
+-- has passed. Each chunk puts its job at the end of this list.
+SELECT d.tenant_id, d.id FROM (
+	(SELECT b.tenant_id, b.id, b.due_at FROM bulk_jobs b WHERE b.state IN ('queued', 'running') AND b.due_at <= now() ORDER BY b.due_at LIMIT sqlc.arg('limit'))
+	UNION ALL
+	(SELECT b.tenant_id, b.id, b.due_at FROM bulk_jobs b WHERE b.state = 'sampled' AND b.due_at <= now() ORDER BY b.due_at LIMIT sqlc.arg('limit'))
+) d ORDER BY d.due_at;
 
 -- name: TakeBulkJob :one
 -- The lock is the lease: no row where another worker does a chunk of it at this moment, or it is not due any more.
 SELECT * FROM bulk_jobs
-WHERE tenant_id = @tenant_id AND id = @id AND state IN ('queued', 'running') AND due_at <= now()
+WHERE tenant_id = @tenant_id AND id = @id AND state IN ('queued', 'running', 'sampled') AND due_at <= now()
 FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: LockBulkJob :one
--- For who cancels it: waits for a chunk that is under way.
+-- For who cancels or continues it: waits for a chunk that is under way.
 SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
 
 -- name: SaveBulkJob :one
 UPDATE bulk_jobs SET state = @state, done = @done, skipped = @skipped, position = @position, horizon = sqlc.narg('horizon'),
-	failure = @failure, tries = @tries, due_at = now() + make_interval(secs => @rest), started_at = coalesce(started_at, now()),
+	sample_id = sqlc.narg('sample_id'), failure = @failure, tries = @tries, due_at = now() + make_interval(secs => @rest), started_at = coalesce(started_at, now()),
 	ended_at = CASE WHEN @state::text IN ('done', 'canceled', 'failed') THEN now() END
 WHERE tenant_id = @tenant_id AND id = @id
 RETURNING *;

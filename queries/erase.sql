@@ -11,7 +11,7 @@ SELECT (SELECT count(*) FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.de
 SELECT id FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL ORDER BY id;
 
 -- name: EndBulkJobs :exec
-UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = @tenant_id AND state IN ('queued', 'running');
+UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = @tenant_id AND state IN ('queued', 'running', 'sampled');
 
 -- name: EndKeys :exec
 UPDATE api_keys SET revoked_at = now() WHERE tenant_id = @tenant_id AND revoked_at IS NULL;

@@ -111,7 +111,7 @@ UPDATE tenant_moves SET state = 'done', keep = @keep, done_at = now() WHERE tena
 UPDATE endpoints SET deleted_at = now() WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: CancelMovedJobs :exec
-UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = @tenant_id AND state IN ('queued', 'running');
+UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = @tenant_id AND state IN ('queued', 'running', 'sampled');
 
 -- name: DeleteMovedTenant :exec
 UPDATE tenants SET state = 'deleted', deleted_at = now(), erased_at = NULL, moving = false, settings = '{}', routing_version = routing_version + 1

@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"posthorn/db"
@@ -20,6 +21,7 @@ type NewBulkJob struct {
 	Filter bulk.Filter
 	Pace   int // rows a second, at most; 0: unlimited
 	Reason string
+	Sample bool // send one first, then wait for a decision
 }
 
 // Estimate is what a job would do now.
@@ -28,6 +30,9 @@ type Estimate struct {
 	Skipped map[bulk.Skip]int64
 	Exact   bool  // false: Count is a lower bound
 	Repeats int64 // of a replay: how many of Count were replayed before
+
+	start  id.UUID             // the position before the first chunk with something to do
+	before map[bulk.Skip]int64 // what is skipped up to there
 }
 
 // How many rows an estimate reads before it reports "at least" a number.
@@ -75,6 +80,9 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 		if err != nil {
 			return e, err
 		}
+		if e.Count == 0 && part.count() > 0 {
+			e.start, e.before = after, maps.Clone(e.Skipped)
+		}
 		e.Count += part.count()
 		for _, d := range part.rows {
 			if n.Kind == bulk.Replay && !d.ReplayedBy.IsZero() {
@@ -95,7 +103,7 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 	}
 }
 
-// StartBulkJob stores a job with its estimate, and wakes the workers.
+// StartBulkJob stores a job with its estimate, and wakes the workers. With a sample it sends that instead.
 func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (show.Job, error) {
 	e, err := EstimateBulk(ctx, q, tenant, n) // before any lock: it can take a second
 	if err != nil {
@@ -109,13 +117,22 @@ func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Aut
 	} else if open >= openJobs {
 		return show.Job{}, errOpenJobs
 	}
-	return insertBulkJob(ctx, q, tenant, by, n, e)
+	job, err := insertBulkJob(ctx, q, tenant, by, n, e)
+	if err == nil && n.Sample && n.Kind.Sends() {
+		job, err = sendSample(ctx, q, job, e)
+	}
+	if err != nil {
+		return show.Job{}, err
+	}
+	started := jobOf(job)
+	started.Sample, err = readSample(ctx, q, job)
+	return started, err
 }
 
-func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate) (show.Job, error) {
+func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate) (job sql.BulkJob, err error) {
 	filter, err := n.Filter.Store()
 	if err != nil {
-		return show.Job{}, fmt.Errorf("encode filter: %w", err)
+		return job, fmt.Errorf("encode filter: %w", err)
 	}
 	jobID := db.NewID()
 	row := sql.InsertBulkJobParams{
@@ -134,14 +151,17 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 		pace := int32(n.Pace)
 		row.Pace = &pace
 	}
-	job, err := q.InsertBulkJob(ctx, row)
-	if err != nil {
-		return show.Job{}, err
+	if job, err = q.InsertBulkJob(ctx, row); err != nil {
+		return job, err
 	}
-	if err := auditJob(ctx, q, by.Because(n.Reason), "bulk_job.start", job, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
-		return show.Job{}, err
+	details := map[string]any{"expected": e.Count, "exact": e.Exact}
+	if n.Sample {
+		details["sample"] = true
 	}
-	return jobOf(job), q.NotifyJobs(ctx)
+	if err := auditJob(ctx, q, by.Because(n.Reason), "bulk_job.start", job, details); err != nil {
+		return job, err
+	}
+	return job, q.NotifyJobs(ctx)
 }
 
 // auditJob writes an entry about a job and its settings.
@@ -209,6 +229,7 @@ func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 		Skipped:  job.Skipped,
 		Position: job.Position,
 		Horizon:  job.Horizon,
+		SampleID: job.SampleID,
 		Failure:  job.Failure,
 		Tries:    job.Tries,
 		Rest:     rest.Seconds(),
@@ -235,6 +256,9 @@ func ReadBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID) (sh
 		return show.Job{}, err
 	}
 	job := jobOf(row)
+	if job.Sample, err = readSample(ctx, q, row); err != nil {
+		return job, err
+	}
 	job.Outcome, err = bulkOutcome(ctx, q, row)
 	return job, err
 }
@@ -256,6 +280,10 @@ func jobOf(row sql.BulkJob) show.Job {
 		CreatedAt: row.CreatedAt,
 		StartedAt: db.OrZero(row.StartedAt),
 		EndedAt:   db.OrZero(row.EndedAt),
+		SampleID:  db.OrZero(row.SampleID),
+	}
+	if row.State == bulk.Sampled {
+		job.DecideBy = row.DueAt
 	}
 	if row.Pace != nil {
 		job.Pace = int(*row.Pace)

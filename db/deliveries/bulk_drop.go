@@ -38,9 +38,9 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 	}
 	made, err := insertBulkJob(ctx, q, tenant, by, job, Estimate{Count: min(n, estimateMost), Exact: n <= estimateMost})
 	if err != nil {
-		return made, err
+		return show.Job{}, err
 	}
-	return made, q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
+	return jobOf(made), q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
 }
 
 // planDrop takes the next rows to drop, wherever they are in the lane. It leaves locked rows for the next chunk. Before

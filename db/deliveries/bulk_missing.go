@@ -83,6 +83,9 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), e.Version); !takes {
 			return true
 		}
+		if w.sample && len(part.again) == 1 {
+			return false
+		}
 		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type, due: e.DeliverAt}
 		if key := orderKey(m.ordering, data.Key); key != nil {
 			again.orderKey = *key

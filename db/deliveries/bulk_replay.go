@@ -51,7 +51,10 @@ func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []show.D
 		default:
 			part.keys[d.EventID] = e.Key
 		}
-		part.take(d, why)
+		if part.take(d, why); w.sample && len(part.rows) == 1 {
+			part.position, part.end = d.ID, false
+			break
+		}
 	}
 	return nil
 }
@@ -138,7 +141,8 @@ func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 			again[i].orderKey = *key
 		}
 	}
-	_, err := sendAgain(ctx, w.q, w.tenant, again, w.job)
+	made, err := sendAgain(ctx, w.q, w.tenant, again, w.job)
+	part.made = made
 	return err
 }
 

@@ -89,6 +89,11 @@ const lateCommits = 10 * time.Second
 
 // stepBulkJob does a chunk of a job that the transaction has locked.
 func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over bool, rest time.Duration, err error) {
+	if job.State == bulk.Sampled { // nobody decided
+		job.State = bulk.Canceled
+		_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job)
+		return true, 0, err
+	}
 	began := time.Now()
 	filter, err := bulk.ReadFilter(job.Filter)
 	if err != nil {

@@ -22,6 +22,7 @@ type bulkWork struct {
 	floor   time.Time // older rows are hidden
 	ceiling time.Time // younger rows came after the job, perhaps from it
 	job     *id.UUID
+	sample  bool // a chunk ends after the first that is sent
 
 	endpoint id.UUID // of a drop
 	oldest   int64   // the oldest transaction that ran when a drop read its rows
@@ -36,6 +37,7 @@ type bulkPart struct {
 	queued   map[id.UUID]sql.Queue // the rows' locked queue rows
 	orders   map[id.UUID]string
 	keys     map[id.UUID]*string // of the rows' events
+	made     []id.UUID // the deliveries that apply created
 	skipped  map[bulk.Skip]int64
 	position id.UUID
 	end      bool
@@ -164,7 +166,7 @@ func listOptions(f bulk.Filter) (l ListOptions, err error) {
 }
 
 // apply does a chunk that was planned with its locks.
-func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
+func (w *bulkWork) apply(ctx context.Context, part *bulkPart) (err error) {
 	if part.count() == 0 {
 		return nil
 	}
@@ -172,7 +174,7 @@ func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
 	case bulk.Replay:
 		return w.applyReplay(ctx, part)
 	case bulk.ReplayMissing:
-		_, err := sendAgain(ctx, w.q, w.tenant, part.again, w.job)
+		part.made, err = sendAgain(ctx, w.q, w.tenant, part.again, w.job)
 		return err
 	case bulk.RetryNow:
 		return w.applyRetry(ctx, part)

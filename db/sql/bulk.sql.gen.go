@@ -190,7 +190,7 @@ func (q *Queries) CountDropped(ctx context.Context, arg CountDroppedParams) (int
 }
 
 const CountOpenBulkJobs = `-- name: CountOpenBulkJobs :one
-SELECT count(*) FROM bulk_jobs WHERE tenant_id = $1 AND state IN ('queued', 'running')
+SELECT count(*) FROM bulk_jobs WHERE tenant_id = $1 AND state IN ('queued', 'running', 'sampled')
 `
 
 func (q *Queries) CountOpenBulkJobs(ctx context.Context, tenantID id.UUID) (int64, error) {
@@ -428,7 +428,11 @@ func (q *Queries) DropManyQueued(ctx context.Context, tenantID id.UUID, ids []id
 }
 
 const DueBulkJobs = `-- name: DueBulkJobs :many
-SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT $1
+SELECT d.tenant_id, d.id FROM (
+	(SELECT b.tenant_id, b.id, b.due_at FROM bulk_jobs b WHERE b.state IN ('queued', 'running') AND b.due_at <= now() ORDER BY b.due_at LIMIT $1)
+	UNION ALL
+	(SELECT b.tenant_id, b.id, b.due_at FROM bulk_jobs b WHERE b.state = 'sampled' AND b.due_at <= now() ORDER BY b.due_at LIMIT $1)
+) d ORDER BY d.due_at
 `
 
 type DueBulkJobsRow struct {
@@ -436,8 +440,8 @@ type DueBulkJobsRow struct {
 	ID       id.UUID
 }
 
-// Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
-// this list.
+// Jobs of all tenants that a worker can take a chunk of, under the worker role, and sampled ones whose time to decide
+// has passed. Each chunk puts its job at the end of this list.
 func (q *Queries) DueBulkJobs(ctx context.Context, limit int32) ([]DueBulkJobsRow, error) {
 	rows, err := q.db.Query(ctx, DueBulkJobs, limit)
 	if err != nil {
@@ -647,7 +651,7 @@ func (q *Queries) ForgetOldBulkJobs(ctx context.Context, days int32) (int64, err
 }
 
 const GetBulkJob = `-- name: GetBulkJob :one
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id FROM bulk_jobs WHERE tenant_id = $1 AND id = $2
 `
 
 func (q *Queries) GetBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) (BulkJob, error) {
@@ -675,6 +679,7 @@ func (q *Queries) GetBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) 
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.SampleID,
 	)
 	return i, err
 }
@@ -683,7 +688,7 @@ const InsertBulkJob = `-- name: InsertBulkJob :one
 
 INSERT INTO bulk_jobs (tenant_id, id, kind, filter, expected, exact, pace, position, asked_kind, asked_by, reason, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-RETURNING tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at
+RETURNING tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id
 `
 
 type InsertBulkJobParams struct {
@@ -742,6 +747,7 @@ func (q *Queries) InsertBulkJob(ctx context.Context, arg InsertBulkJobParams) (B
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.SampleID,
 	)
 	return i, err
 }
@@ -811,7 +817,7 @@ func (q *Queries) InsertReplays(ctx context.Context, arg InsertReplaysParams) er
 }
 
 const ListBulkJobs = `-- name: ListBulkJobs :many
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs b WHERE b.tenant_id = $1 AND b.id IN (
+SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id FROM bulk_jobs b WHERE b.tenant_id = $1 AND b.id IN (
 	(SELECT j.id FROM bulk_jobs j WHERE $2::boolean AND j.tenant_id = $1 AND j.id < $3 ORDER BY j.id DESC LIMIT $4)
 	UNION ALL
 	(SELECT j.id FROM bulk_jobs j WHERE NOT $2::boolean AND j.tenant_id = $1 AND j.id > $3 ORDER BY j.id LIMIT $4)
@@ -862,6 +868,7 @@ func (q *Queries) ListBulkJobs(ctx context.Context, arg ListBulkJobsParams) ([]B
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.SampleID,
 		); err != nil {
 			return nil, err
 		}
@@ -874,10 +881,10 @@ func (q *Queries) ListBulkJobs(ctx context.Context, arg ListBulkJobsParams) ([]B
 }
 
 const LockBulkJob = `-- name: LockBulkJob :one
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id FROM bulk_jobs WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
-// For who cancels it: waits for a chunk that is under way.
+// For who cancels or continues it: waits for a chunk that is under way.
 func (q *Queries) LockBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID) (BulkJob, error) {
 	row := q.db.QueryRow(ctx, LockBulkJob, tenantID, iD)
 	var i BulkJob
@@ -903,6 +910,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.SampleID,
 	)
 	return i, err
 }
@@ -1224,10 +1232,10 @@ func (q *Queries) ReplayedLetters(ctx context.Context, tenantID id.UUID, ids []i
 
 const SaveBulkJob = `-- name: SaveBulkJob :one
 UPDATE bulk_jobs SET state = $1, done = $2, skipped = $3, position = $4, horizon = $5,
-	failure = $6, tries = $7, due_at = now() + make_interval(secs => $8), started_at = coalesce(started_at, now()),
+	sample_id = $6, failure = $7, tries = $8, due_at = now() + make_interval(secs => $9), started_at = coalesce(started_at, now()),
 	ended_at = CASE WHEN $1::text IN ('done', 'canceled', 'failed') THEN now() END
-WHERE tenant_id = $9 AND id = $10
-RETURNING tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at
+WHERE tenant_id = $10 AND id = $11
+RETURNING tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id
 `
 
 type SaveBulkJobParams struct {
@@ -1236,6 +1244,7 @@ type SaveBulkJobParams struct {
 	Skipped  json.RawMessage
 	Position id.UUID
 	Horizon  *int64
+	SampleID *id.UUID
 	Failure  string
 	Tries    int32
 	Rest     float64
@@ -1250,6 +1259,7 @@ func (q *Queries) SaveBulkJob(ctx context.Context, arg SaveBulkJobParams) (BulkJ
 		arg.Skipped,
 		arg.Position,
 		arg.Horizon,
+		arg.SampleID,
 		arg.Failure,
 		arg.Tries,
 		arg.Rest,
@@ -1279,6 +1289,7 @@ func (q *Queries) SaveBulkJob(ctx context.Context, arg SaveBulkJobParams) (BulkJ
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.SampleID,
 	)
 	return i, err
 }
@@ -1339,8 +1350,8 @@ func (q *Queries) StillQueued(ctx context.Context, tenantID id.UUID, ids []id.UU
 }
 
 const TakeBulkJob = `-- name: TakeBulkJob :one
-SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at FROM bulk_jobs
-WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running') AND due_at <= now()
+SELECT tenant_id, id, kind, filter, state, expected, exact, done, skipped, position, pace, horizon, asked_kind, asked_by, reason, failure, tries, due_at, created_at, started_at, ended_at, sample_id FROM bulk_jobs
+WHERE tenant_id = $1 AND id = $2 AND state IN ('queued', 'running', 'sampled') AND due_at <= now()
 FOR NO KEY UPDATE SKIP LOCKED
 `
 
@@ -1370,6 +1381,7 @@ func (q *Queries) TakeBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.CreatedAt,
 		&i.StartedAt,
 		&i.EndedAt,
+		&i.SampleID,
 	)
 	return i, err
 }

@@ -284,7 +284,7 @@ func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]C
 }
 
 const ConsoleJobs = `-- name: ConsoleJobs :many
-SELECT j.tenant_id, j.id, j.kind, j.filter, j.state, j.expected, j.exact, j.done, j.skipped, j.position, j.pace, j.horizon, j.asked_kind, j.asked_by, j.reason, j.failure, j.tries, j.due_at, j.created_at, j.started_at, j.ended_at, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
+SELECT j.tenant_id, j.id, j.kind, j.filter, j.state, j.expected, j.exact, j.done, j.skipped, j.position, j.pace, j.horizon, j.asked_kind, j.asked_by, j.reason, j.failure, j.tries, j.due_at, j.created_at, j.started_at, j.ended_at, j.sample_id, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
 WHERE j.id < $1 AND ($2::text = '' OR j.state = $2::text) AND ($3::uuid IS NULL OR j.tenant_id = $3)
 ORDER BY j.id DESC
 LIMIT $4
@@ -319,6 +319,7 @@ type ConsoleJobsRow struct {
 	CreatedAt  time.Time
 	StartedAt  *time.Time
 	EndedAt    *time.Time
+	SampleID   *id.UUID
 	TenantName string
 }
 
@@ -358,6 +359,7 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.EndedAt,
+			&i.SampleID,
 			&i.TenantName,
 		); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 )
 
 const EndBulkJobs = `-- name: EndBulkJobs :exec
-UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running')
+UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running', 'sampled')
 `
 
 func (q *Queries) EndBulkJobs(ctx context.Context, tenantID id.UUID) error {

@@ -112,6 +112,7 @@ type BulkJob struct {
 	CreatedAt time.Time
 	StartedAt *time.Time
 	EndedAt   *time.Time
+	SampleID  *id.UUID
 }
 
 type Cancellation struct {

@@ -26,7 +26,7 @@ func (q *Queries) AddMovePart(ctx context.Context, tenantID id.UUID, part string
 }
 
 const CancelMovedJobs = `-- name: CancelMovedJobs :exec
-UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running')
+UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running', 'sampled')
 `
 
 func (q *Queries) CancelMovedJobs(ctx context.Context, tenantID id.UUID) error {

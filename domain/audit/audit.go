@@ -8,6 +8,7 @@ var past = map[string]string{
 	"archive":           "archived",
 	"cancel":            "canceled",
 	"check_secret":      "secret checked",
+	"continue":          "continued",
 	"create":            "created",
 	"delete":            "deleted",
 	"discard":           "discarded",

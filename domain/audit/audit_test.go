@@ -13,6 +13,7 @@ func TestActionsReadAsSentencesOfOneForm(t *testing.T) {
 		"endpoint.verified":           "Endpoint verified",
 		"endpoint.rotate_secret":      "Endpoint secret rotated",
 		"bulk_job.start":              "Bulk job started",
+		"bulk_job.continue":           "Bulk job continued",
 		"event_type.updated":          "Event type updated",
 		"tenant.updated":              "Tenant updated",
 		"view_as.began":               "View as tenant started",

@@ -3,6 +3,8 @@
 package bulk
 
 import (
+	"time"
+
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 )
@@ -29,6 +31,7 @@ type State string
 const (
 	Queued   State = "queued"
 	Running  State = "running"
+	Sampled  State = "sampled" // one was sent, and a person decides on the rest
 	Done     State = "done"
 	Canceled State = "canceled"
 	Failed   State = "failed"
@@ -36,6 +39,9 @@ const (
 
 // Over reports whether nothing more happens to a job.
 func (s State) Over() bool { return s == Done || s == Canceled || s == Failed }
+
+// SampleWaits is how long a job waits for a decision after its sample. Then it is canceled.
+const SampleWaits = 24 * time.Hour
 
 // Skip is why a job leaves alone something that its filter selects. Stored and shown as it is.
 type Skip string
@@ -135,3 +141,20 @@ func RefuseCancelJob(s State) error {
 		Fields: []fault.Field{{Name: "state", Code: string(s), Detail: "The job is " + string(s) + "."}},
 	}
 }
+
+// RefuseContinue is for a job that waits for no decision.
+func RefuseContinue(s State) error {
+	return &fault.Error{
+		Kind:   fault.Conflict,
+		Code:   "bulk_job_not_sampled",
+		Detail: "The job is " + string(s) + ". Only a job that sent a sample, and waits for a decision, can be continued.",
+		Fields: []fault.Field{{Name: "state", Code: string(s), Detail: "The job is " + string(s) + "."}},
+	}
+}
+
+// ErrNoSample rejects a sample if the rows at the start of the selection are skipped, one and all.
+var ErrNoSample = fault.New(
+	fault.Conflict,
+	"bulk_sample_not_found",
+	"None of the oldest deliveries in this selection can be sent. Choose a later start, or start the job without a sample.",
+)

@@ -27,4 +27,10 @@ type Job struct {
 	StartedAt time.Time
 	EndedAt   time.Time
 	Outcome   *bulk.Outcome // of the deliveries that it created; nil: it creates none, or it was not read
+	SampleID  id.UUID       // the delivery that it sent first, as a sample; zero: it sent none
+	Sample    *Delivery     // the same, if it was read and still exists
+	DecideBy  time.Time     // a sampled job is canceled then
 }
+
+// Rest is how many deliveries a sampled job sends when it is continued, as counted when it was created.
+func (j Job) Rest() int64 { return max(j.Expected-j.Done, 0) }

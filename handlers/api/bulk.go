@@ -25,7 +25,7 @@ func (a *api) createReplays(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	return a.startOverDeliveries(c, bulk.Replay, in.Filter, bulkOptions{in.Reason, in.Pace, in.DryRun})
+	return a.startOverDeliveries(c, bulk.Replay, in.Filter, bulkOptions{in.Reason, in.Pace, in.Sample, in.DryRun})
 }
 
 // actOnDeliveries does one action to many deliveries.
@@ -40,13 +40,14 @@ func (a *api) actOnDeliveries(c *handlers.Call) error {
 	default:
 		return fault.InvalidField("action", "action_unknown", "action must be retry_now, cancel, archive, or unarchive. To send deliveries again, use POST /replays.")
 	}
-	return a.startOverDeliveries(c, kind, in.Filter, bulkOptions{in.Reason, in.Pace, in.DryRun})
+	return a.startOverDeliveries(c, kind, in.Filter, bulkOptions{in.Reason, in.Pace, nil, in.DryRun})
 }
 
 // bulkOptions are the common fields of every request for a job.
 type bulkOptions struct {
 	reason *string
 	pace   *int
+	sample *bool // of kinds that send
 	dryRun *bool
 }
 
@@ -54,6 +55,7 @@ func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n deliveries.NewB
 	n = deliveries.NewBulkJob{Kind: kind}
 	set(&n.Reason, o.reason)
 	set(&n.Pace, o.pace)
+	set(&n.Sample, o.sample)
 	*wrong = append(*wrong, bulk.OptionFaults(n.Reason, o.pace)...)
 	return n, o.dryRun != nil && *o.dryRun
 }
@@ -163,6 +165,18 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	}, bulkJobView)
 }
 
+// continueBulkJob sends the rest of a job that sent a sample.
+func (a *api) continueBulkJob(c *handlers.Call) error {
+	jobID := c.PathID("job_id")
+	reason, err := readReason(c)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Job, error) {
+		return deliveries.ContinueBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
+	}, bulkJobView)
+}
+
 func bulkJobView(j show.Job) BulkJob {
 	v := BulkJob{
 		ID:            id.Job.Format(j.ID),
@@ -179,7 +193,13 @@ func bulkJobView(j show.Job) BulkJob {
 		CreatedAt:     Time(j.CreatedAt),
 		StartedAt:     orNullTime(j.StartedAt),
 		EndedAt:       orNullTime(j.EndedAt),
+		SampleID:      orNullID(id.Delivery, j.SampleID),
+		Sample:        nullable.NewNullNullable[Delivery](),
+		DecideBy:      orNullTime(j.DecideBy),
 		Outcome:       nullable.NewNullNullable[BulkOutcome](),
+	}
+	if j.Sample != nil {
+		v.Sample.Set(encodeDelivery(*j.Sample))
 	}
 	v.Filter, _ = json.Marshal(struct {
 		bulk.Filter

@@ -48,7 +48,7 @@ func (a *api) createExpunge(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	n, dryRun := bulkOptions{&in.Reason, in.Pace, in.DryRun}.read(&wrong, bulk.Expunge)
+	n, dryRun := bulkOptions{&in.Reason, in.Pace, nil, in.DryRun}.read(&wrong, bulk.Expunge)
 	wrong.reason(&in.Reason, 1)
 	n.Filter = bulk.Filter{Since: (*time.Time)(in.Since), Until: (*time.Time)(in.Until), Match: in.Match}
 	readEventFilter(&wrong, "", in.Type, in.Channel, &n.Filter)

@@ -28,7 +28,7 @@ func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
 		return err
 	}
 	var wrong wrongFields
-	n, dryRun := bulkOptions{in.Reason, in.Pace, in.DryRun}.read(&wrong, kind)
+	n, dryRun := bulkOptions{in.Reason, in.Pace, in.Sample, in.DryRun}.read(&wrong, kind)
 	n.Filter = bulk.Filter{Endpoint: id.Endpoint.Format(endpointID)}
 	if kind == bulk.Replay {
 		n.Filter.Status = "failed"

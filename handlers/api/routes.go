@@ -236,6 +236,7 @@ func (a *api) deliveryRoutes() []handlers.Route {
 		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),
 		route("GET", "/bulk-jobs/:job_id", access.WebhooksRead, a.getBulkJob),
 		route("POST", "/bulk-jobs/:job_id/cancel", access.WebhooksWrite, a.cancelBulkJob),
+		route("POST", "/bulk-jobs/:job_id/continue", access.WebhooksWrite, a.continueBulkJob),
 		route("GET", "/health", access.WebhooksRead, a.getHealth),
 		route("GET", "/analytics/deliveries", access.WebhooksRead, a.getAnalytics),
 	}

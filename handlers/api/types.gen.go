@@ -148,6 +148,7 @@ const (
 	BulkStateFailed   BulkState = "failed"
 	BulkStateQueued   BulkState = "queued"
 	BulkStateRunning  BulkState = "running"
+	BulkStateSampled  BulkState = "sampled"
 )
 
 // Valid indicates whether the value is a known member of the BulkState enum.
@@ -162,6 +163,8 @@ func (e BulkState) Valid() bool {
 	case BulkStateQueued:
 		return true
 	case BulkStateRunning:
+		return true
+	case BulkStateSampled:
 		return true
 	default:
 		return false
@@ -2193,13 +2196,18 @@ type BulkFilter struct {
 
 // BulkJob defines model for BulkJob.
 type BulkJob struct {
-	ID        string                  `json:"id"`
-	Kind      BulkKind                `json:"kind"`
-	State     BulkState               `json:"state"`
-	AskedBy   BulkAuthor              `json:"asked_by"`
-	CreatedAt Time                    `json:"created_at"`
-	Done      int                     `json:"done"`
-	EndedAt   nullable.Nullable[Time] `json:"ended_at"`
+	ID   string   `json:"id"`
+	Kind BulkKind `json:"kind"`
+
+	// State `sampled`: one delivery was sent, and the job waits for a decision on the rest, up to 24 hours
+	State     BulkState  `json:"state"`
+	AskedBy   BulkAuthor `json:"asked_by"`
+	CreatedAt Time       `json:"created_at"`
+
+	// DecideBy When a sampled job is canceled, unless it is continued
+	DecideBy nullable.Nullable[Time] `json:"decide_by"`
+	Done     int                     `json:"done"`
+	EndedAt  nullable.Nullable[Time] `json:"ended_at"`
 
 	// Expected Expected number when the job was created
 	Expected int `json:"expected"`
@@ -2218,6 +2226,12 @@ type BulkJob struct {
 	Outcome nullable.Nullable[BulkOutcome] `json:"outcome"`
 	Pace    nullable.Nullable[int]         `json:"pace"`
 	Reason  string                         `json:"reason"`
+
+	// Sample The same delivery as it is now. Null in lists, and for jobs without a sample.
+	Sample nullable.Nullable[Delivery] `json:"sample"`
+
+	// SampleID The delivery that was sent first, as a sample
+	SampleID nullable.Nullable[string] `json:"sample_id"`
 
 	// Skipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
@@ -2252,7 +2266,7 @@ type BulkOutcome struct {
 // `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 type BulkSkipped map[string]int
 
-// BulkState defines model for BulkState.
+// BulkState `sampled`: one delivery was sent, and the job waits for a decision on the rest, up to 24 hours
 type BulkState string
 
 // Catalogue defines model for Catalogue.
@@ -4206,6 +4220,9 @@ type RecoverInput struct {
 	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 
+	// Sample Send one delivery first; the job then waits for a decision on the rest. Default `false`
+	Sample *bool `json:"sample,omitempty"`
+
 	// Since Created at or after
 	Since Time `json:"since"`
 
@@ -4268,6 +4285,9 @@ type ReplaysInput struct {
 
 	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
+
+	// Sample Send one delivery first; the job then waits for a decision on the rest. Default `false`
+	Sample *bool `json:"sample,omitempty"`
 }
 
 // ResumeInput defines model for ResumeInput.
@@ -5262,6 +5282,9 @@ type ListTenantsParamsOrder string
 
 // CancelBulkJobJSONRequestBody defines body for CancelBulkJob for application/json ContentType.
 type CancelBulkJobJSONRequestBody = ReasonInput
+
+// ContinueBulkJobJSONRequestBody defines body for ContinueBulkJob for application/json ContentType.
+type ContinueBulkJobJSONRequestBody = ReasonInput
 
 // ActOnDeliveriesJSONRequestBody defines body for ActOnDeliveries for application/json ContentType.
 type ActOnDeliveriesJSONRequestBody = BulkActionInput

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,7 +30,8 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 		page("POST", "/bulk-jobs", access.ActOnDeliveries, a.startBulk),
 		page("GET", "/bulk-jobs/:job_id", access.Read, a.showBulkJob),
 		page("GET", "/bulk-jobs/:job_id/live", access.Read, a.refreshBulkJob),
-		page("POST", "/bulk-jobs/:job_id/cancel", access.ActOnDeliveries, a.cancelBulkJob),
+		page("POST", "/bulk-jobs/:job_id/cancel", access.ActOnDeliveries, a.decideBulkJob(deliveries.CancelBulkJob, "Job canceled.")),
+		page("POST", "/bulk-jobs/:job_id/continue", access.ActOnDeliveries, a.decideBulkJob(deliveries.ContinueBulkJob, "Sending the rest.")),
 	}
 }
 
@@ -132,6 +134,7 @@ func orNil(t time.Time) *time.Time {
 // options reads a job's options.
 func (b *bulkForm) options(form url.Values) []fault.Field {
 	b.Reason = strings.TrimSpace(form.Get("reason"))
+	b.Sample = form.Get("sample") == "true"
 	var pace *int
 	if text := form.Get("pace"); strings.TrimSpace(text) != "" {
 		b.Pace = number(text)
@@ -320,10 +323,24 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 			return err
 		}
 		v = pages.BulkJobView{Root: path(c, ""), Job: named[0], Acts: c.Actor.May(access.ActOnDeliveries)}
-		v.Filter, err = a.filterFacts(c, q, job.Filter)
+		if v.Filter, err = a.filterFacts(c, q, job.Filter); err != nil || job.State != bulk.Sampled || job.Sample == nil {
+			return err
+		}
+		v.Response, err = a.lastResponse(c, q, *job.Sample)
 		return err
 	})
 	return v, err
+}
+
+// lastResponse is the newest attempt of a delivery with its response; nil: there was none yet.
+func (a *dashboard) lastResponse(c *handlers.Call, q *db.Tx, d show.Delivery) (*pages.AttemptDetail, error) {
+	last, err := deliveries.Attempts(c.Ctx(), q, d, 1)
+	if err != nil || len(last) == 0 {
+		return nil, err
+	}
+	payloads, err := a.readsPayloads(c, q)
+	detail := attemptDetail(d, last[0], payloads)
+	return &detail, err
 }
 
 func (a *dashboard) showBulkJob(c *handlers.Call) error {
@@ -347,24 +364,29 @@ func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
 	return c.Render(status, pages.BulkJobParts(v))
 }
 
-// cancelBulkJob ends a job. A job that has ended by then is shown as it is.
-func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
-	jobID := c.PathID("job_id")
-	err := c.Tx(func(q *db.Tx) error {
-		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author())
-		return err
-	})
-	e := fault.As(err)
-	if e != nil && e.Kind == fault.Conflict {
-		v, err := a.bulkJobView(c)
+// decideBulkJob cancels or continues a job. A job that no longer permits it is shown as it is.
+func (a *dashboard) decideBulkJob(decide decision, done string) handlers.Handler {
+	return func(c *handlers.Call) error {
+		jobID := c.PathID("job_id")
+		err := c.Tx(func(q *db.Tx) error {
+			_, err := decide(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author())
+			return err
+		})
+		e := fault.As(err)
+		if e != nil && e.Kind == fault.Conflict {
+			v, err := a.bulkJobView(c)
+			if err != nil {
+				return err
+			}
+			v.Stale, v.Shell = e.Detail, c.Shell("Bulk job", "deliveries")
+			return c.Render(http.StatusConflict, pages.BulkJobPage(v))
+		}
 		if err != nil {
 			return err
 		}
-		v.Stale, v.Shell = e.Detail, c.Shell("Bulk job", "deliveries")
-		return c.Render(http.StatusConflict, pages.BulkJobPage(v))
+		return c.Done(path(c, "/bulk-jobs/"+id.Job.Format(jobID)), done)
 	}
-	if err != nil {
-		return err
-	}
-	return c.Done(path(c, "/bulk-jobs/"+id.Job.Format(jobID)), "Job canceled.")
 }
+
+// decision is what somebody decides about a job that is not over.
+type decision func(ctx context.Context, q *db.Tx, tenant, job id.UUID, by db.Author) (show.Job, error)

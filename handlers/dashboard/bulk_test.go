@@ -170,3 +170,39 @@ func TestFailuresSinceYesterdayAreOneClickAway(t *testing.T) {
 	}
 	owner.post(tn.path+"/deliveries/bulk", url.Values{"all": {"true"}, "action": {"replay"}, "status": {"dead_letter"}, "since": {at}}).want(200, "Replay 1 delivery")
 }
+
+// Four clicks: Replay all failed, Send one first, and Send the other 2.
+func TestAReplayCanSendOneFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
+	for i := range 3 {
+		w.attempt(w.delivery(w.emit(tn, "order.paid", fmt.Sprint(i))), tried{status: 500, terminal: 3, reason: 1})
+	}
+	ask := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}})
+	form := confirmed(ask.want(200, "Replay 3 deliveries", `name="sample"`, "Send one first"))
+	form.Set("sample", "true")
+	job := dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/")
+	dev.get(job).want(200, "sampled", "1 of 3", "One was sent", "The first delivery", "Send the other 2", "Stop here", `hx-trigger="every 1s"`).lacks("Cancel job")
+	viewer.get(job).want(200, "The first delivery").lacks("Send the other 2", "Stop here")
+	viewer.post(job+"/continue", nil).want(http.StatusForbidden)
+
+	sample := id.UUID(one[[16]byte](w, "SELECT id FROM deliveries WHERE replay_of IS NOT NULL"))
+	w.attempt(sample, tried{status: 422, answer: "currency XTS is unknown", terminal: 3, reason: 2})
+	dev.get(job+"/live", "HX-Request", "true").want(200, "422", "currency XTS is unknown", "What to do", id.Delivery.Format(sample)).lacks("<html")
+	w.setting(tn, "viewers_read_payloads", false)
+	viewer.get(job).want(200, "see responses").lacks("XTS")
+
+	dev.post(job+"/continue", nil).to(job)
+	dev.get(job).want(200, "queued", "1 of 3").lacks("Send the other")
+	dev.post(job+"/continue", nil).want(http.StatusConflict, "Something changed in the meantime")
+
+	again := dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/")
+	dev.post(again+"/cancel", nil).to(again)
+	dev.get(again).want(200, "canceled", "Stopped after the sample.")
+
+	archive := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"archive"}, "all": {"true"}, "status": {"failed"}})
+	archive.want(200, "Archive 4 deliveries").lacks("Send one first")
+}

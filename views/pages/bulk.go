@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/views/components"
@@ -163,6 +164,8 @@ type BulkJobView struct {
 	Job    BulkJob
 	Filter []Fact // the selection in words
 	Acts   bool
+
+	Response *AttemptDetail // to the sample of a sampled job; nil: none yet
 }
 
 // Live reports whether the page still changes: the job runs, or its deliveries are in progress.
@@ -170,9 +173,10 @@ func (v BulkJobView) Live() bool {
 	return !v.Job.State.Over() || v.Job.Outcome != nil && v.Job.Outcome.Waiting > 0
 }
 
-// poll is the interval of the page's refresh.
+// poll is the interval of the page's refresh: short while something is about to happen.
 func (v BulkJobView) poll() string {
-	if v.Job.State.Over() {
+	s := v.Job.Sample
+	if v.Job.State.Over() || v.Job.State == bulk.Sampled && (s == nil || s.Status.Terminal()) {
 		return "every 5s"
 	}
 	return "every 1s"
@@ -193,6 +197,26 @@ func (v BulkJobView) made(status string) string {
 type BulkJob struct {
 	show.Job
 	AskedName string
+}
+
+// rest is the label of the button that continues a sampled job.
+func (j BulkJob) rest() string {
+	switch n := j.Rest(); {
+	case !j.Exact:
+		return "Send the others"
+	case n == 1:
+		return "Send the other one"
+	default:
+		return "Send the other " + components.Count(n)
+	}
+}
+
+// restKind emphasizes the button if the sample was delivered.
+func (j BulkJob) restKind() components.Kind {
+	if j.Sample != nil && j.Sample.Status == delivery.Delivered {
+		return components.Primary
+	}
+	return components.Secondary
 }
 
 func (j BulkJob) name() string { return JobName(j.Kind) }
@@ -233,7 +257,12 @@ func (j BulkJob) said() string {
 	switch j.State {
 	case bulk.Done:
 		return fmt.Sprintf("Done: %s %s.", components.Count(j.Done), bulkVerbs[j.Kind].past)
+	case bulk.Sampled:
+		return "One was sent. The rest waits for your decision."
 	case bulk.Canceled:
+		if !j.SampleID.IsZero() && j.Done == 1 {
+			return "Stopped after the sample."
+		}
 		return fmt.Sprintf("Canceled after %s. What it did stays done.", components.Count(j.Done))
 	case bulk.Failed:
 		return "Failed: " + j.Failure

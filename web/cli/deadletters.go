@@ -141,6 +141,7 @@ type deadReplayAllCommand struct {
 	Until  string        `placeholder:"TIME" help:"Created before: a duration or a time, as in --since."`
 	Reason string        `help:"The reason, recorded with the job and in the audit log."`
 	Pace   int           `help:"Maximum deliveries a second." placeholder:"N"`
+	Sample bool          `help:"Send one first. \"posthorn jobs continue\" then sends the rest."`
 	DryRun bool          `help:"Count the deliveries, and send none."`
 	Wait   time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
 }
@@ -166,6 +167,9 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env, sdk *client.Clien
 	if c.Pace != 0 {
 		body.Pace = &c.Pace
 	}
+	if c.Sample {
+		body.Sample = &c.Sample
+	}
 	if c.DryRun {
 		body.DryRun = &c.DryRun
 		return of(sdk.CreateReplaysBulkEstimate(ctx, body)).print(c.shared, e, func(estimate client.BulkEstimate) {
@@ -189,6 +193,12 @@ func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job cli
 	return s.show(e, job, func() {
 		e.pairs("Job", job.ID, "State", string(job.State), "Selected", count(job.Expected, job.ExpectedExact), "Sent again", fmt.Sprint(job.Done), "Failure",
 			optional(job.Failure))
+		if sample, err := job.Sample.Get(); err == nil {
+			e.pairs("Sample", sample.ID, "Status", string(sample.Status))
+		}
+		if job.State == client.BulkStateSampled {
+			e.printf("`posthorn jobs continue %s` sends the rest, `posthorn jobs cancel %s` sends no more.\n", job.ID, job.ID)
+		}
 	})
 }
 
@@ -199,7 +209,7 @@ func count(n int, exact bool) string {
 	return fmt.Sprintf("%d or more", n)
 }
 
-// waitFor reads a job until it has ended.
+// waitFor reads a job until it has ended, or until its sample has.
 func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, limit time.Duration) (client.BulkJob, error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -207,6 +217,10 @@ func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, limit 
 		switch job.State {
 		case client.BulkStateDone, client.BulkStateCanceled, client.BulkStateFailed:
 			return job, nil
+		case client.BulkStateSampled:
+			if sample, err := job.Sample.Get(); err != nil || sample.SettledAt.IsSpecified() && !sample.SettledAt.IsNull() {
+				return job, nil //nolint:nilerr // a sample that is older than the retention has ended
+			}
 		}
 		if !sleep(waiting, 200*time.Millisecond) {
 			return job, fail(ExitUnavailable, "%s goes on, and is not done after %s.", job.ID, limit)

@@ -29,6 +29,7 @@ type Commands struct {
 	Deliveries deliveryCommands  `cmd:"" help:"List, retry, cancel, and replay deliveries." group:"client"`
 	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
 	Dlq        deadCommands      `cmd:"" help:"List and replay dead letters: deliveries that failed permanently." group:"client"`
+	Jobs       jobsCommands      `cmd:"" help:"Show, continue, and cancel bulk jobs." group:"client"`
 	History    historyCommands   `cmd:"" help:"List days of history in storage, and bring them back." group:"client"`
 	Settings   settingsCommands  `cmd:"" help:"The tenant's settings." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`

@@ -15,6 +15,7 @@ type recovery struct {
 	Type   string        `placeholder:"TYPE" help:"Only this event type."`
 	Reason string        `help:"The reason, recorded with the job and in the audit log."`
 	Pace   int           `help:"Maximum deliveries a second." placeholder:"N"`
+	Sample bool          `help:"Send one first. \"posthorn jobs continue\" then sends the rest."`
 	DryRun bool          `help:"Only count them."`
 	Wait   time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
 }
@@ -34,6 +35,9 @@ func (c recovery) body(now time.Time) (client.RecoverInput, error) {
 	}
 	if c.Pace != 0 {
 		in.Pace = &c.Pace
+	}
+	if c.Sample {
+		in.Sample = &c.Sample
 	}
 	if c.DryRun {
 		in.DryRun = &c.DryRun

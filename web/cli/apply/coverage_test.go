@@ -69,6 +69,7 @@ var unmanaged = map[string]string{
 	"recoverEndpoint":      "data",
 	"replayMissing":        "data",
 	"cancelBulkJob":        "data",
+	"continueBulkJob":      "data",
 	"exportTenant":         "a file of data",
 	"emptyInbox":           "data",
 	"restoreHistory":       "data",
