@@ -2742,6 +2742,17 @@ type EndpointCreated struct {
 	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
+// EndpointFailures defines model for EndpointFailures.
+type EndpointFailures struct {
+	Data []FailureGroup `json:"data"`
+
+	// More True: there are older failures that aren't counted
+	More bool `json:"more"`
+
+	// Total The number of failures in all groups
+	Total int `json:"total"`
+}
+
 // EndpointHealth The endpoint's health. Counters start at the last success.
 type EndpointHealth struct {
 	// AuthStreak Responses 401, 403, and 404
@@ -3311,6 +3322,32 @@ type ExpungeInput struct {
 type ExtendSecretInput struct {
 	// OverlapSeconds From now
 	OverlapSeconds int `json:"overlap_seconds"`
+}
+
+// FailureGroup defines model for FailureGroup.
+type FailureGroup struct {
+	Count int `json:"count"`
+
+	// DeliveryIds Newest first
+	DeliveryIds []string `json:"delivery_ids"`
+
+	// Failure Why there was no response, as in attempts
+	Failure nullable.Nullable[string] `json:"failure"`
+
+	// Key Names the group; the same response has the same key
+	Key string `json:"key"`
+
+	// NewestAt When its newest delivery was created
+	NewestAt time.Time `json:"newest_at"`
+
+	// OldestAt When its oldest delivery was created
+	OldestAt time.Time `json:"oldest_at"`
+
+	// Status HTTP status
+	Status nullable.Nullable[int] `json:"status"`
+
+	// Text What the responses say, with `…` where they differ
+	Text string `json:"text"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -5688,6 +5725,18 @@ func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body
 	r := newRequest(http.MethodPatch, "/endpoints/%s", endpointID)
 	r.body = body
 	return result[Endpoint](ctx, c, r)
+}
+
+// ListEndpointFailures: group an endpoint's failures by response.
+//
+// The newest failures of an endpoint, up to 100, that were neither delivered nor replayed nor canceled, grouped by the response to their last
+// attempt: its status and what its body says, without ids and numbers. The largest group is first. To send a group again, use
+// `POST /replays` with its `delivery_ids`.
+//
+// GET /endpoints/{endpoint_id}/failures, scope webhooks:read
+func (c *Client) ListEndpointFailures(ctx context.Context, endpointID EndpointID) (EndpointFailures, error) {
+	r := newRequest(http.MethodGet, "/endpoints/%s/failures", endpointID)
+	return result[EndpointFailures](ctx, c, r)
 }
 
 // DryRunFilter: try a filter on past events.

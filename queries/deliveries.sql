@@ -374,3 +374,15 @@ UPDATE dead_letters SET archived = @archived WHERE tenant_id = @tenant_id AND de
 
 -- name: ArchiveCancellation :exec
 UPDATE cancellations SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+
+-- name: LastResponses :many
+-- The start of the body of the last response to each delivery, of attempts between two moments. Both are of the
+-- delivery, so that only the days between them are read.
+SELECT u.delivery_id::uuid AS delivery_id, x.body::bytea AS body
+FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@since::timestamptz[]), unnest(@until::timestamptz[])) AS u(delivery_id, since, until)
+CROSS JOIN LATERAL (
+	SELECT substring(a.response_excerpt for @size::int) AS body FROM attempts a
+	WHERE a.tenant_id = @tenant_id AND a.delivery_id = u.delivery_id AND a.created_at BETWEEN u.since AND u.until AND NOT a.late
+	ORDER BY a.created_at DESC LIMIT 1
+) x
+WHERE x.body IS NOT NULL;

@@ -37,7 +37,7 @@ type bulkPart struct {
 	queued   map[id.UUID]sql.Queue // the rows' locked queue rows
 	orders   map[id.UUID]string
 	keys     map[id.UUID]*string // of the rows' events
-	made     []id.UUID // the deliveries that apply created
+	made     []id.UUID           // the deliveries that apply created
 	skipped  map[bulk.Skip]int64
 	position id.UUID
 	end      bool

@@ -642,6 +642,58 @@ func (q *Queries) LastReplay(ctx context.Context, tenantID id.UUID, deliveryID i
 	return delivery_id, err
 }
 
+const LastResponses = `-- name: LastResponses :many
+SELECT u.delivery_id::uuid AS delivery_id, x.body::bytea AS body
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::timestamptz[])) AS u(delivery_id, since, until)
+CROSS JOIN LATERAL (
+	SELECT substring(a.response_excerpt for $4::int) AS body FROM attempts a
+	WHERE a.tenant_id = $5 AND a.delivery_id = u.delivery_id AND a.created_at BETWEEN u.since AND u.until AND NOT a.late
+	ORDER BY a.created_at DESC LIMIT 1
+) x
+WHERE x.body IS NOT NULL
+`
+
+type LastResponsesParams struct {
+	Deliveries []id.UUID
+	Since      []time.Time
+	Until      []time.Time
+	Size       int32
+	TenantID   id.UUID
+}
+
+type LastResponsesRow struct {
+	DeliveryID id.UUID
+	Body       []byte
+}
+
+// The start of the body of the last response to each delivery, of attempts between two moments. Both are of the
+// delivery, so that only the days between them are read.
+func (q *Queries) LastResponses(ctx context.Context, arg LastResponsesParams) ([]LastResponsesRow, error) {
+	rows, err := q.db.Query(ctx, LastResponses,
+		arg.Deliveries,
+		arg.Since,
+		arg.Until,
+		arg.Size,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LastResponsesRow{}
+	for rows.Next() {
+		var i LastResponsesRow
+		if err := rows.Scan(&i.DeliveryID, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListAttempts = `-- name: ListAttempts :many
 SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms FROM attempts
 WHERE tenant_id = $1 AND delivery_id = $2 AND created_at BETWEEN $3 AND $4

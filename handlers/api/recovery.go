@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 )
 
@@ -50,6 +52,33 @@ func (w *wrongFields) since(given time.Time) *time.Time {
 		w.add("since", "field_missing", "Add the field since. Older events and deliveries aren't affected.")
 	}
 	return &given
+}
+
+// listEndpointFailures groups the newest failures of an endpoint by their response.
+func (a *api) listEndpointFailures(c *handlers.Call) error {
+	return get(c, "endpoint_id", func(ctx context.Context, q *db.Tx, tenant, endpointID id.UUID) (show.Failures, error) {
+		return deliveries.Failures(ctx, q, tenant, endpointID, true)
+	}, encodeFailures)
+}
+
+func encodeFailures(f show.Failures) EndpointFailures {
+	return EndpointFailures{Data: views(f.Groups, encodeFailureGroup), Total: f.Total, More: f.More}
+}
+
+func encodeFailureGroup(g show.FailureGroup) FailureGroup {
+	v := FailureGroup{
+		Key:      g.Key,
+		Status:   orNullStatus(g.Result),
+		Failure:  orNullText(g.Result.Failure.String()),
+		Text:     g.Text,
+		Count:    len(g.Deliveries),
+		OldestAt: Time(g.Deliveries[len(g.Deliveries)-1].CreatedAt),
+		NewestAt: Time(g.Deliveries[0].CreatedAt),
+	}
+	for _, d := range g.Deliveries {
+		v.DeliveryIds = append(v.DeliveryIds, id.Delivery.Format(d.ID))
+	}
+	return v
 }
 
 // replayEvent sends one event again, now.

@@ -10,6 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/domain/id"
+	"posthorn/handlers/api"
 )
 
 // aged skips the seconds in which a job reads twice because of events that are stored late.
@@ -232,4 +233,48 @@ func TestAResumeDropsHeldDeliveriesOnRequest(t *testing.T) {
 		t.Errorf("%s", a.Body)
 	}
 	w.balanced()
+}
+
+func TestFailuresAreGroupedByTheResponse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn, other := w.tenant("a"), w.tenant("b")
+	ep := w.active(tn, nil)
+	path := "/api/v1/endpoints/" + ep + "/failures"
+	if got := w.do("GET", path, tn.key, nil).want(http.StatusOK); got.get("total") != 0.0 {
+		t.Errorf("without failures: %s", got.Body)
+	}
+	letters := w.dead(tn, 5, nil)
+	answer := func(delivery string, status int, body string) {
+		uuid, _ := id.Delivery.Parse(delivery)
+		w.SQL(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us,
+			total_us, url, format, signature, response_excerpt)
+			SELECT tenant_id, created_at, gen_random_uuid(), id, endpoint_id, 9, $2, 0, 0, 0, 0, 0, 0, 0, '', 'standard', '', $3::bytea FROM deliveries WHERE id = $1`,
+			uuid.String(), status, body)
+		w.SQL("UPDATE deliveries SET last_status = $2, last_failure = 0, attempts = 1 WHERE id = $1", uuid.String(), status)
+	}
+	answer(letters[0], 422, `{"error":{"message":"currency XTS is unknown in order 17"}}`)
+	answer(letters[1], 400, "bad request")
+	answer(letters[2], 422, `{"error":{"message":"currency XTS is unknown in order 18"}}`)
+	answer(letters[3], 400, "bad currency")
+	answer(letters[4], 422, `{"error":{"message":"currency XTS is unknown in order 19"}}`)
+
+	a := w.do("GET", path, tn.key, nil).want(http.StatusOK)
+	var found api.EndpointFailures
+	a.into(&found)
+	if len(found.Data) != 3 || found.Total != 5 || found.More {
+		t.Fatalf("the groups: %s", a.Body)
+	}
+	first := found.Data[0]
+	if first.Count != 3 || first.Text != "currency XTS is unknown in order …" || !slices.Equal(first.DeliveryIds, []string{letters[4], letters[2], letters[0]}) {
+		t.Errorf("the largest group: %+v", first)
+	}
+	w.do("GET", path, other.key, nil).problem(http.StatusNotFound, "not_found")
+
+	w.start(tn, "/replays", `{"filter":{"ids":["`+letters[0]+`","`+letters[2]+`"]}}`)
+	w.work()
+	w.do("GET", path, tn.key, nil).want(http.StatusOK).into(&found)
+	if first := found.Data[0]; first.Count != 1 || found.Total != 3 || first.Text == "" {
+		t.Errorf("after a replay of two: %+v", found)
+	}
 }

@@ -228,6 +228,7 @@ func (a *api) deliveryRoutes() []handlers.Route {
 
 		route("POST", "/deliveries/bulk", access.WebhooksWrite, a.actOnDeliveries),
 		route("POST", "/replays", access.WebhooksWrite, a.createReplays),
+		route("GET", "/endpoints/:endpoint_id/failures", access.WebhooksRead, a.listEndpointFailures),
 		route("POST", "/endpoints/:endpoint_id/recover", access.WebhooksWrite, a.recoverEndpoint),
 		route("POST", "/endpoints/:endpoint_id/replay-missing", access.WebhooksWrite, a.replayMissing),
 		route("POST", "/events/:event_id/replay", access.WebhooksWrite, a.replayEvent),

@@ -2740,6 +2740,17 @@ type EndpointCreated struct {
 	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
+// EndpointFailures defines model for EndpointFailures.
+type EndpointFailures struct {
+	Data []FailureGroup `json:"data"`
+
+	// More True: there are older failures that aren't counted
+	More bool `json:"more"`
+
+	// Total The number of failures in all groups
+	Total int `json:"total"`
+}
+
 // EndpointHealth The endpoint's health. Counters start at the last success.
 type EndpointHealth struct {
 	// AuthStreak Responses 401, 403, and 404
@@ -3309,6 +3320,32 @@ type ExpungeInput struct {
 type ExtendSecretInput struct {
 	// OverlapSeconds From now
 	OverlapSeconds int `json:"overlap_seconds"`
+}
+
+// FailureGroup defines model for FailureGroup.
+type FailureGroup struct {
+	Count int `json:"count"`
+
+	// DeliveryIds Newest first
+	DeliveryIds []string `json:"delivery_ids"`
+
+	// Failure Why there was no response, as in attempts
+	Failure nullable.Nullable[string] `json:"failure"`
+
+	// Key Names the group; the same response has the same key
+	Key string `json:"key"`
+
+	// NewestAt When its newest delivery was created
+	NewestAt Time `json:"newest_at"`
+
+	// OldestAt When its oldest delivery was created
+	OldestAt Time `json:"oldest_at"`
+
+	// Status HTTP status
+	Status nullable.Nullable[int] `json:"status"`
+
+	// Text What the responses say, with `…` where they differ
+	Text string `json:"text"`
 }
 
 // FieldProblem defines model for FieldProblem.

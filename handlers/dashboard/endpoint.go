@@ -28,6 +28,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	chosen := readSpan(c, endpointID.Time(), now)
 	var last *span
 	var feed []show.Delivery
+	var failed pages.FailuresView
 	err := c.Tx(func(q *db.Tx) (err error) {
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
@@ -38,13 +39,17 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		if last, err = chosen.lastDay(c, q, &endpointID, now); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, endpointID)
+		if feed, err = newest(c, q, endpointID); err != nil {
+			return err
+		}
+		failed, err = a.failuresOf(c, q, e)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	v := pages.EndpointView{
+		Failures:     failed,
 		EndpointHead: a.head(c, e, "overview"),
 		Verification: verificationView(c, e),
 		Feed:         feedView(c, feed),

@@ -15,6 +15,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("GET", "/endpoints/:endpoint_id", access.Read, a.showEndpoint),
 		page("GET", "/endpoints/:endpoint_id/created", access.Read, a.showCreated),
 		page("GET", "/endpoints/:endpoint_id/live", access.Read, a.liveEndpoint),
+		page("GET", "/endpoints/:endpoint_id/failures", access.Read, a.showFailures),
 		page("GET", "/endpoints/:endpoint_id/verification", access.Read, a.showVerification),
 		page("POST", "/endpoints/:endpoint_id/verify", access.ChangeEndpoints, a.verifyEndpoint),
 		page("POST", "/endpoints/:endpoint_id/pause", access.ChangeEndpoints, a.pauseEndpoint),

@@ -227,6 +227,15 @@ func (v DeliveriesView) presets() (out []components.Preset) {
 	return out
 }
 
+// failed reports whether the list is of failures.
+func (v DeliveriesView) failed() bool {
+	switch v.Filter.Status {
+	case delivery.DeadLetter, delivery.AllFailed, delivery.Failed.String(), delivery.Retrying.String():
+		return true
+	}
+	return false
+}
+
 // replayAll are the fields of a request to replay all results; nil if these are not failures.
 func (v DeliveriesView) replayAll() map[string]string {
 	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts ||

@@ -153,6 +153,7 @@ type EndpointView struct {
 	Latency      charts.Props
 	Verification VerificationView
 	Feed         FeedView
+	Failures     FailuresView
 }
 
 // VerificationView is the progress of a verification; it refreshes itself until the end.

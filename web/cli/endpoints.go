@@ -29,6 +29,7 @@ type endpointsCommands struct {
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
+	Failures      failuresCommand       `cmd:"" help:"Group the newest failures of an endpoint by the response."`
 	Recover       recoverCommand        `cmd:"" help:"Send deliveries again that failed since a time and were not replayed."`
 	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that match the endpoint and were never sent to it."`
 	Secret        struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"posthorn/client"
@@ -80,4 +81,25 @@ type replayMissingCommand struct{ recovery }
 // Run sends an endpoint the events that it never received.
 func (c replayMissingCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	return c.run(ctx, e, sdk, "missing events", sdk.ReplayMissingBulkEstimate, sdk.ReplayMissing)
+}
+
+type failuresCommand struct{ one }
+
+// Run groups an endpoint's failures by the response.
+func (c failuresCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	return of(sdk.ListEndpointFailures(ctx, c.ID)).print(c.shared, e, func(found client.EndpointFailures) {
+		if len(found.Data) == 0 {
+			e.printf("No failures.\n")
+			return
+		}
+		rows := make([][]string, len(found.Data))
+		for i, g := range found.Data {
+			response := optional(g.Status)
+			if response == "" {
+				response = optional(g.Failure)
+			}
+			rows[i] = []string{fmt.Sprintf("%d of %d", g.Count, found.Total), response, oneLine(g.Text, 80), local(g.NewestAt)}
+		}
+		e.table([]string{"FAILURES", "RESPONSE", "TEXT", "NEWEST"}, rows)
+	})
 }
