@@ -12,6 +12,7 @@ import (
 	"posthorn/db/accounts"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 )
 
 // Sessions stores sessions in PostgreSQL: a cookie holds a random token, the table its hash. It is a sessions.Store.
@@ -88,7 +89,10 @@ func (s *Sessions) options(kind account.Kind) *sessions.Options {
 // valueKey is the key of the session itself in session.Values, which also has the texts for the next page.
 type valueKey int
 
-const rowValue valueKey = 0
+const (
+	rowValue   valueKey = 0
+	watchValue valueKey = 1
+)
 
 // Get is the request's session under a cookie's name.
 func (s *Sessions) Get(r *http.Request, cookie string) (*sessions.Session, error) {
@@ -119,6 +123,7 @@ func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error
 		for _, text := range kept.Flashes {
 			session.AddFlash(text)
 		}
+		session.Values[watchValue] = kept.Watch
 	}
 	return session, nil
 }
@@ -129,6 +134,13 @@ const tokenLength = 43
 // sessionData is what a session stores besides its owner.
 type sessionData struct {
 	Flashes []string `json:"flashes,omitempty"` // shown on the next page, once
+	Watch   watch    `json:"watch,omitzero"`
+}
+
+// watch is the bulk job whose progress every page of its tenant shows.
+type watch struct {
+	Tenant id.UUID `json:"tenant"`
+	Job    id.UUID `json:"job"`
 }
 
 // Save stores the session's data and sends the browser its cookie. A negative MaxAge ends the session.
@@ -148,6 +160,7 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *session
 		return nil
 	}
 	var kept sessionData
+	kept.Watch, _ = session.Values[watchValue].(watch)
 	if flashes, ok := session.Values["_flash"].([]any); ok {
 		for _, one := range flashes {
 			if text, ok := one.(string); ok {
@@ -219,6 +232,45 @@ func (c *Call) Flash(text string) {
 	if err := s.Save(c.Request, c.Writer); err != nil {
 		c.kit.log.Warn("message for the next page not kept", "error", err)
 	}
+}
+
+// Watch shows the progress of a job of the caller's tenant on each page of this session, until Unwatch.
+func (c *Call) Watch(job id.UUID) { c.watch(watch{Tenant: c.Actor.Tenant, Job: job}) }
+
+// Unwatch ends Watch, if it is for this job.
+func (c *Call) Unwatch(job id.UUID) {
+	if c.watched() == job {
+		c.watch(watch{})
+	}
+}
+
+func (c *Call) watch(w watch) {
+	if c.Actor.Session == nil {
+		return
+	}
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(c.Actor.Session.Kind))
+	if err == nil {
+		s.Values[watchValue] = w
+		err = s.Save(c.Request, c.Writer)
+	}
+	if err != nil {
+		c.kit.log.Warn("job to watch not kept", "error", err)
+	}
+}
+
+// watched is the job that this session watches in the caller's tenant; zero: none.
+func (c *Call) watched() id.UUID {
+	if c.Actor.Session == nil {
+		return id.UUID{}
+	}
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(c.Actor.Session.Kind))
+	if err != nil {
+		return id.UUID{}
+	}
+	if w, ok := s.Values[watchValue].(watch); ok && w.Tenant == c.Actor.Tenant {
+		return w.Job
+	}
+	return id.UUID{}
 }
 
 // FlashTo is Flash on a public page, for a session of the browser.

@@ -24,6 +24,12 @@ func (c *Call) Shell(title, active string) layout.Shell {
 	if !c.Actor.Tenant.IsZero() {
 		s.Unread = c.unread()
 		s.Warnings = append(c.halts(), s.Warnings...)
+		if job := c.watched(); !job.IsZero() {
+			page := "/t/" + s.Tenant.ID + "/bulk-jobs/" + id.Job.Format(job)
+			if !below(page, c.Request.URL.Path) {
+				s.Watch = page
+			}
+		}
 	}
 	s.Status = !s.Portal && !s.Operator && s.Person.Email != "" && c.kit.statusPage(c.Ctx())
 	return s

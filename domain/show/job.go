@@ -34,3 +34,20 @@ type Job struct {
 
 // Rest is how many deliveries a sampled job sends when it is continued, as counted when it was created.
 func (j Job) Rest() int64 { return max(j.Expected-j.Done, 0) }
+
+// Settled reports whether nothing more happens to the job or to the deliveries that it made.
+func (j Job) Settled() bool {
+	return j.State.Over() && (j.Outcome == nil || j.Outcome.Waiting == 0)
+}
+
+// Told says in a few words how far the deliveries are that the job made.
+func (j Job) Told() string {
+	if j.State == bulk.Sampled {
+		return "One of the deliveries was sent first. The others wait for your decision"
+	}
+	var o bulk.Outcome
+	if j.Outcome != nil {
+		o = *j.Outcome
+	}
+	return o.Text(j.Expected, j.State.Over())
+}

@@ -20,6 +20,7 @@ import (
 	"posthorn/domain/words"
 	"posthorn/handlers"
 	"posthorn/views/components"
+	"posthorn/views/layout"
 	"posthorn/views/pages"
 )
 
@@ -30,6 +31,8 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 		page("POST", "/bulk-jobs", access.ActOnDeliveries, a.startBulk),
 		page("GET", "/bulk-jobs/:job_id", access.Read, a.showBulkJob),
 		page("GET", "/bulk-jobs/:job_id/live", access.Read, a.refreshBulkJob),
+		page("GET", "/bulk-jobs/:job_id/watch", access.Read, a.watchBulkJob),
+		own(page("POST", "/bulk-jobs/:job_id/dismiss", access.Read, a.dismissBulkJob)),
 		page("POST", "/bulk-jobs/:job_id/cancel", access.ActOnDeliveries, a.decideBulkJob(deliveries.CancelBulkJob, "Job canceled.")),
 		page("POST", "/bulk-jobs/:job_id/continue", access.ActOnDeliveries, a.decideBulkJob(deliveries.ContinueBulkJob, "Sending the rest.")),
 	}
@@ -271,6 +274,9 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if job.Kind.Sends() {
+		c.Watch(job.ID)
+	}
 	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(job.ID)))
 }
 
@@ -362,6 +368,44 @@ func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
 		status = endPolling
 	}
 	return c.Render(status, pages.BulkJobParts(v))
+}
+
+// watchBulkJob shows how far a job is, above every page. Its end is shown once.
+func (a *dashboard) watchBulkJob(c *handlers.Call) error {
+	job, err := a.readJob(c)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if job.Settled() {
+		status = endPolling
+		c.Unwatch(job.ID)
+	}
+	return c.Render(status, layout.JobWatch(path(c, "/bulk-jobs/"+id.Job.Format(job.ID)), job))
+}
+
+// dismissBulkJob hides a job's progress and leads back to the page.
+func (a *dashboard) dismissBulkJob(c *handlers.Call) error {
+	job, err := a.readJob(c)
+	if err != nil {
+		return err
+	}
+	c.Unwatch(job.ID)
+	back := ""
+	if from, err := url.Parse(c.Request.Referer()); err == nil && strings.HasPrefix(from.Path, root(c)+"/") {
+		back = from.RequestURI()
+	}
+	return c.Redirect(handlers.Next(back, root(c)))
+}
+
+// readJob is the job that the path names.
+func (a *dashboard) readJob(c *handlers.Call) (job show.Job, err error) {
+	jobID := c.PathID("job_id")
+	err = c.Tx(func(q *db.Tx) error {
+		job, err = deliveries.ReadBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID)
+		return err
+	})
+	return job, err
 }
 
 // decideBulkJob cancels or continues a job. A job that no longer permits it is shown as it is.

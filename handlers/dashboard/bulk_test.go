@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
@@ -205,4 +206,55 @@ func TestAReplayCanSendOneFirst(t *testing.T) {
 
 	archive := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"archive"}, "all": {"true"}, "status": {"failed"}})
 	archive.want(200, "Archive 4 deliveries").lacks("Send one first")
+}
+
+func TestAReplayIsFollowedOnEveryPageUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn, other := w.tenant("A"), w.tenant("B")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	for i := range 3 {
+		w.attempt(w.delivery(w.emit(tn, "order.paid", fmt.Sprint(i))), tried{status: 500, terminal: 3, reason: 1})
+	}
+	start := func(form url.Values) string { return dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/") }
+	dev.get(tn.path + "/endpoints").want(200).lacks("job-watch")
+	start(url.Values{"action": {"archive"}, "all": {"true"}, "status": {"canceled"}})
+	dev.get(tn.path + "/endpoints").want(200).lacks("job-watch")
+
+	job := start(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}})
+	dev.get(job).want(200).lacks("job-watch")
+	for _, page := range []string{"", "/endpoints", "/deliveries"} {
+		dev.get(tn.path+page).want(200, `hx-get="`+job+`/watch"`, "load, every 3s", job+"/dismiss")
+	}
+	tn.of[access.Owner].get(tn.path + "/endpoints").want(200).lacks("job-watch")
+	dev.get(job+"/watch", "HX-Request", "true").want(200, "0 of 3 delivered yet", "every 3s").lacks("<html")
+	other.of[access.Owner].get(job + "/watch").want(404)
+
+	due, err := deliveries.DueBulkJobs(t.Context(), w.db, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range due {
+		if _, err := deliveries.StepBulkJob(t.Context(), w.db, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var made []id.UUID
+	for i := range 3 {
+		made = append(made, id.UUID(one[[16]byte](w, "SELECT id FROM deliveries WHERE replay_of IS NOT NULL ORDER BY id OFFSET $1 LIMIT 1", i)))
+	}
+	w.attempt(made[0], tried{status: 204, terminal: 2})
+	w.attempt(made[1], tried{status: 500, terminal: 3, reason: 1})
+	dev.get(job+"/watch", "HX-Request", "true").want(200, "1 of 3 delivered yet, 1 failed again", "Dismiss")
+	w.attempt(made[2], tried{status: 204, terminal: 2})
+	dev.get(job+"/watch", "HX-Request", "true").want(286, "2 of 3 delivered, 1 failed again").lacks("hx-get", "Dismiss")
+	dev.get(tn.path + "/endpoints").want(200).lacks("job-watch")
+
+	again := start(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}})
+	at := tn.path + "/deliveries?status=failed"
+	dev.get(at).want(200, "job-watch")
+	dev.post(again+"/dismiss", nil, "Referer", base+at).to(at)
+	dev.get(at).want(200).lacks("job-watch")
+	dev.post(again+"/dismiss", nil, "Referer", "https://elsewhere.example.com"+other.path+"/").to(tn.path)
 }

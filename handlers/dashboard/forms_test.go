@@ -60,6 +60,8 @@ var goodForms = map[string]url.Values{
 	"/deliveries/:delivery_id/unarchive":    {},
 	"/bulk-jobs":                            {"action": {"archive"}, "all": {"true"}, "status": {"failed"}},
 	"/bulk-jobs/:job_id/cancel":             {},
+	"/bulk-jobs/:job_id/continue":           {}, // TestAReplayCanSendOneFirst continues one
+	"/bulk-jobs/:job_id/dismiss":            {},
 	"/events":                               {"type": {"order.paid"}, "data": {"{}"}},
 	"/events/:event_id/replay":              {},
 	"/events/:event_id/expunge":             {"reason": {"asked for"}},

@@ -23,6 +23,7 @@ type Shell struct {
 	Active    string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
 	Flash     Flash
 	Warnings  []Warning     // shown on every page until their cause ends
+	Watch     string        // the page of the bulk job whose progress every page shows; empty: none
 	Unread    int           // unread notices
 	Suspended bool          // the tenant is read-only
 	View      *View         // the visit of an operator; nil for the tenant's own people
