@@ -2335,6 +2335,38 @@ type DeliveryPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// DeliveryShare defines model for DeliveryShare.
+type DeliveryShare struct {
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	ID        string    `json:"id"`
+
+	// OpenedAt When it was opened first
+	OpenedAt nullable.Nullable[time.Time] `json:"opened_at"`
+}
+
+// DeliveryShareCreated defines model for DeliveryShareCreated.
+type DeliveryShareCreated struct {
+	CreatedAt time.Time                    `json:"created_at"`
+	ExpiresAt time.Time                    `json:"expires_at"`
+	ID        string                       `json:"id"`
+	OpenedAt  nullable.Nullable[time.Time] `json:"opened_at"`
+
+	// URL Shown only once
+	URL string `json:"url"`
+}
+
+// DeliveryShareInput defines model for DeliveryShareInput.
+type DeliveryShareInput struct {
+	// ExpiresIn Seconds until it expires. Default 86400
+	ExpiresIn *int `json:"expires_in,omitempty"`
+}
+
+// DeliveryShares defines model for DeliveryShares.
+type DeliveryShares struct {
+	Data []DeliveryShare `json:"data"`
+}
+
 // DeliveryStatus defines model for DeliveryStatus.
 type DeliveryStatus string
 
@@ -4955,6 +4987,9 @@ type RejectedID = string
 // SecretID defines model for secret_id.
 type SecretID = string
 
+// ShareID defines model for share_id.
+type ShareID = string
+
 // Since defines model for since.
 type Since = time.Time
 
@@ -5331,6 +5366,9 @@ type ActOnDeliveriesJSONRequestBody = BulkActionInput
 // ReplayDeliveryJSONRequestBody defines body for ReplayDelivery for application/json ContentType.
 type ReplayDeliveryJSONRequestBody = ReplayInput
 
+// CreateDeliveryShareJSONRequestBody defines body for CreateDeliveryShare for application/json ContentType.
+type CreateDeliveryShareJSONRequestBody = DeliveryShareInput
+
 // CreateEndpointJSONRequestBody defines body for CreateEndpoint for application/json ContentType.
 type CreateEndpointJSONRequestBody = EndpointInput
 
@@ -5657,6 +5695,37 @@ func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body
 func (c *Client) RetryDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {
 	r := newRequest(http.MethodPost, "/deliveries/%s/retry-now", deliveryID)
 	return result[Delivery](ctx, c, r)
+}
+
+// ListDeliveryShares: list the read-only links to a delivery.
+//
+// Those that can be opened, newest first, at most 10.
+//
+// GET /deliveries/{delivery_id}/shares, scope webhooks:read
+func (c *Client) ListDeliveryShares(ctx context.Context, deliveryID DeliveryID) (DeliveryShares, error) {
+	r := newRequest(http.MethodGet, "/deliveries/%s/shares", deliveryID)
+	return result[DeliveryShares](ctx, c, r)
+}
+
+// CreateDeliveryShare: create a read-only link to a delivery.
+//
+// A link for the developer of the receiver. Whoever has it sees this delivery without signing in: the event's data, the
+// requests without their signatures, and the responses. The response contains the link's `url`, only this once. The key
+// needs the scope `events:read`, too.
+//
+// POST /deliveries/{delivery_id}/shares, scope webhooks:write
+func (c *Client) CreateDeliveryShare(ctx context.Context, deliveryID DeliveryID, body DeliveryShareInput) (DeliveryShareCreated, error) {
+	r := newRequest(http.MethodPost, "/deliveries/%s/shares", deliveryID)
+	r.body = body
+	return result[DeliveryShareCreated](ctx, c, r)
+}
+
+// RevokeDeliveryShare: revoke a read-only link to a delivery.
+//
+// DELETE /deliveries/{delivery_id}/shares/{share_id}, scope webhooks:write
+func (c *Client) RevokeDeliveryShare(ctx context.Context, deliveryID DeliveryID, shareID ShareID) error {
+	r := newRequest(http.MethodDelete, "/deliveries/%s/shares/%s", deliveryID, shareID)
+	return c.finish(ctx, r)
 }
 
 // UnarchiveDelivery: unarchive a delivery.

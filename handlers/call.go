@@ -79,6 +79,7 @@ var pathKinds = map[string]id.Kind{
 	"inbox_request_id": id.Received,
 	"secret_id":        id.Secret,
 	"session_id":       id.Session,
+	"share_id":         id.Share,
 	TenantParam:        id.Tenant,
 	ConsoleTenantParam: id.Tenant,
 }

@@ -138,7 +138,9 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 func (k *Kit) pageHeaders(c *Call) {
 	h := c.Writer.Header()
 	h.Set("Content-Security-Policy", pagePolicy+k.ancestorsOf(c))
-	h.Set("Referrer-Policy", "same-origin")
+	if h.Get("Referrer-Policy") == "" {
+		h.Set("Referrer-Policy", "same-origin")
+	}
 	h.Set("Vary", "HX-Request, Cookie")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }

@@ -25,6 +25,9 @@ DELETE FROM invitations WHERE tenant_id = @tenant_id;
 -- name: EndPortalLinks :exec
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND revoked_at IS NULL;
 
+-- name: EndShares :exec
+DELETE FROM delivery_shares WHERE tenant_id = @tenant_id;
+
 -- name: EndViews :exec
 -- Ends operators' views of it.
 DELETE FROM operator_views WHERE tenant_id = @tenant_id;

@@ -90,7 +90,7 @@ func endTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
 		}
 	}
 	for _, end := range []func(context.Context, id.UUID) error{
-		q.EndMemberships, q.EndInvitations, q.EndPortalLinks,
+		q.EndMemberships, q.EndInvitations, q.EndPortalLinks, q.EndShares,
 		q.EndViews, q.EndTenant,
 	} {
 		if err := end(ctx, tenant); err != nil {

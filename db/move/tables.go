@@ -64,6 +64,7 @@ var movedTables = []movedTable{
 	{name: "outbox", as: atOnce},
 	{name: "outbox_rejected", as: atOnce},
 	{name: "portal_links", as: atOnce},
+	{name: "delivery_shares", as: atOnce},
 	{name: "quota_buckets", as: atOnce},
 	{name: "verifications", as: atOnce},
 	{name: "books", as: whenDrained},

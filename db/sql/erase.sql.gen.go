@@ -84,6 +84,15 @@ func (q *Queries) EndPortalLinks(ctx context.Context, tenantID id.UUID) error {
 	return err
 }
 
+const EndShares = `-- name: EndShares :exec
+DELETE FROM delivery_shares WHERE tenant_id = $1
+`
+
+func (q *Queries) EndShares(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, EndShares, tenantID)
+	return err
+}
+
 const EndTenant = `-- name: EndTenant :exec
 UPDATE tenants SET state = 'deleted', deleted_at = now(), settings = '{}', routing_version = routing_version + 1 WHERE id = $1
 `

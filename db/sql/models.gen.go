@@ -168,6 +168,19 @@ type Delivery struct {
 	FirstID     *id.UUID
 }
 
+type DeliveryShare struct {
+	TenantID   id.UUID
+	ID         id.UUID
+	Hash       []byte
+	DeliveryID id.UUID
+	Brand      string
+	Accent     string
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	OpenedAt   *time.Time
+	RevokedAt  *time.Time
+}
+
 type Digest struct {
 	TenantID  id.UUID
 	Day       time.Time

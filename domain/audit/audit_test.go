@@ -14,6 +14,8 @@ func TestActionsReadAsSentencesOfOneForm(t *testing.T) {
 		"endpoint.rotate_secret":      "Endpoint secret rotated",
 		"bulk_job.start":              "Bulk job started",
 		"bulk_job.continue":           "Bulk job continued",
+		"delivery.share":              "Delivery shared",
+		"delivery.share_open":         "Delivery link opened",
 		"event_type.updated":          "Event type updated",
 		"tenant.updated":              "Tenant updated",
 		"view_as.began":               "View as tenant started",

@@ -34,6 +34,7 @@ const (
 	Notice     Kind = "ntc"
 	Mail       Kind = "eml"
 	Job        Kind = "job"
+	Share      Kind = "shr" // a read-only link to a delivery
 	Pause      Kind = "pse"
 	Request    Kind = "req"
 	Received   Kind = "rcv" // a request that a test inbox received

@@ -226,6 +226,9 @@ func (a *api) deliveryRoutes() []handlers.Route {
 		route("POST", "/deliveries/:delivery_id/archive", access.WebhooksWrite, a.archiveDelivery),
 		route("POST", "/deliveries/:delivery_id/unarchive", access.WebhooksWrite, a.unarchiveDelivery),
 
+		route("POST", "/deliveries/:delivery_id/shares", access.WebhooksWrite, a.createDeliveryShare),
+		route("GET", "/deliveries/:delivery_id/shares", access.WebhooksRead, a.listDeliveryShares),
+		route("DELETE", "/deliveries/:delivery_id/shares/:share_id", access.WebhooksWrite, a.revokeDeliveryShare),
 		route("POST", "/deliveries/bulk", access.WebhooksWrite, a.actOnDeliveries),
 		route("POST", "/replays", access.WebhooksWrite, a.createReplays),
 		route("GET", "/endpoints/:endpoint_id/failures", access.WebhooksRead, a.listEndpointFailures),

@@ -2333,6 +2333,38 @@ type DeliveryPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// DeliveryShare defines model for DeliveryShare.
+type DeliveryShare struct {
+	CreatedAt Time   `json:"created_at"`
+	ExpiresAt Time   `json:"expires_at"`
+	ID        string `json:"id"`
+
+	// OpenedAt When it was opened first
+	OpenedAt nullable.Nullable[Time] `json:"opened_at"`
+}
+
+// DeliveryShareCreated defines model for DeliveryShareCreated.
+type DeliveryShareCreated struct {
+	CreatedAt Time                    `json:"created_at"`
+	ExpiresAt Time                    `json:"expires_at"`
+	ID        string                  `json:"id"`
+	OpenedAt  nullable.Nullable[Time] `json:"opened_at"`
+
+	// URL Shown only once
+	URL string `json:"url"`
+}
+
+// DeliveryShareInput defines model for DeliveryShareInput.
+type DeliveryShareInput struct {
+	// ExpiresIn Seconds until it expires. Default 86400
+	ExpiresIn *int `json:"expires_in,omitempty"`
+}
+
+// DeliveryShares defines model for DeliveryShares.
+type DeliveryShares struct {
+	Data []DeliveryShare `json:"data"`
+}
+
 // DeliveryStatus defines model for DeliveryStatus.
 type DeliveryStatus string
 
@@ -4953,6 +4985,9 @@ type RejectedID = string
 // SecretID defines model for secret_id.
 type SecretID = string
 
+// ShareID defines model for share_id.
+type ShareID = string
+
 // Since defines model for since.
 type Since = Time
 
@@ -5328,6 +5363,9 @@ type ActOnDeliveriesJSONRequestBody = BulkActionInput
 
 // ReplayDeliveryJSONRequestBody defines body for ReplayDelivery for application/json ContentType.
 type ReplayDeliveryJSONRequestBody = ReplayInput
+
+// CreateDeliveryShareJSONRequestBody defines body for CreateDeliveryShare for application/json ContentType.
+type CreateDeliveryShareJSONRequestBody = DeliveryShareInput
 
 // CreateEndpointJSONRequestBody defines body for CreateEndpoint for application/json ContentType.
 type CreateEndpointJSONRequestBody = EndpointInput

@@ -188,11 +188,13 @@ func TestAReplayCanSendOneFirst(t *testing.T) {
 	job := dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/")
 	dev.get(job).want(200, "sampled", "1 of 3", "One was sent", "The first delivery", "Send the other 2", "Stop here", `hx-trigger="every 1s"`).lacks("Cancel job")
 	viewer.get(job).want(200, "The first delivery").lacks("Send the other 2", "Stop here")
+	ask.keep("replay-confirm")
 	viewer.post(job+"/continue", nil).want(http.StatusForbidden)
 
 	sample := id.UUID(one[[16]byte](w, "SELECT id FROM deliveries WHERE replay_of IS NOT NULL"))
 	w.attempt(sample, tried{status: 422, answer: "currency XTS is unknown", terminal: 3, reason: 2})
 	dev.get(job+"/live", "HX-Request", "true").want(200, "422", "currency XTS is unknown", "What to do", id.Delivery.Format(sample)).lacks("<html")
+	dev.get(job).keep("replay-sample")
 	w.setting(tn, "viewers_read_payloads", false)
 	viewer.get(job).want(200, "see responses").lacks("XTS")
 
@@ -225,7 +227,7 @@ func TestAReplayIsFollowedOnEveryPageUntilItIsOver(t *testing.T) {
 	job := start(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}})
 	dev.get(job).want(200).lacks("job-watch")
 	for _, page := range []string{"", "/endpoints", "/deliveries"} {
-		dev.get(tn.path+page).want(200, `hx-get="`+job+`/watch"`, "load, every 3s", job+"/dismiss")
+		dev.get(tn.path+page).want(200, `hx-get="`+job+`/watch"`, "load, every 3s", job+"/dismiss").keep("replay-watch")
 	}
 	tn.of[access.Owner].get(tn.path + "/endpoints").want(200).lacks("job-watch")
 	dev.get(job+"/watch", "HX-Request", "true").want(200, "0 of 3 delivered yet", "every 3s").lacks("<html")

@@ -39,6 +39,9 @@ func (a *dashboard) showDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if _, err := c.TakeOnce(v.Root+"/deliveries/"+id.Delivery.Format(v.ID), &v.NewLink); err != nil {
+		return err
+	}
 	return c.Render(http.StatusOK, pages.Delivery(v))
 }
 
@@ -53,6 +56,9 @@ func (a *dashboard) deliveryView(c *handlers.Call) (v pages.DeliveryView, err er
 			return err
 		}
 		if payloads, err = a.readsPayloads(c, q); err != nil || !payloads {
+			return err
+		}
+		if err := a.fillShares(c, q, &v, payloads); err != nil {
 			return err
 		}
 		sent, err = deliveries.ReadSent(c.Ctx(), q, a.Keys, v.Delivery)
@@ -214,6 +220,8 @@ func (a *dashboard) deliveryActions() []handlers.Route {
 		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(name, act, done))
 	}
 	return []handlers.Route{
+		page("POST", "/deliveries/:delivery_id/share", access.ActOnDeliveries, a.shareDelivery),
+		page("POST", "/deliveries/:delivery_id/shares/:share_id/revoke", access.ActOnDeliveries, a.revokeShare),
 		one("retry-now", deliveries.ActRetryNow, "Retrying now."),
 		one("cancel", deliveries.ActCancel, "Canceled."),
 		one("replay", deliveries.ActReplay, "Replayed. This is the new delivery."),

@@ -74,7 +74,7 @@ func classify(r *http.Request) subject {
 	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") {
 		return subject{kind: ofKey, text: bearer(r)}
 	}
-	for _, root := range []string{"/t/", "/sso/"} {
+	for _, root := range []string{"/t/", "/sso/", "/shared/"} {
 		if rest, ok := strings.CutPrefix(path, root); ok {
 			return subject{kind: ofTenant, text: segment(rest), cookie: homeCookie}
 		}

@@ -26,6 +26,9 @@ type DeliveryView struct {
 	Chosen   *AttemptDetail
 	Compared *Comparison // of the selected attempt's response with another's
 	Acts     bool
+	Shares   bool // can create read-only links
+	Links    []show.DeliveryShare
+	NewLink  string // the URL of a link that was just created
 }
 
 // AttemptDetail is the selected attempt with its request and response.

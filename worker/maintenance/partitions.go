@@ -42,7 +42,10 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 		if _, err = q.DropOldStats(ctx, keep); err != nil {
 			return err
 		}
-		_, err = q.ForgetOldBulkJobs(ctx, keep)
+		if _, err = q.ForgetOldBulkJobs(ctx, keep); err != nil {
+			return err
+		}
+		_, err = q.ForgetOldShares(ctx)
 		return err
 	}); err != nil {
 		return err

@@ -70,6 +70,8 @@ var unmanaged = map[string]string{
 	"replayMissing":        "data",
 	"cancelBulkJob":        "data",
 	"continueBulkJob":      "data",
+	"createDeliveryShare":  "ends within a week",
+	"revokeDeliveryShare":  "ends within a week",
 	"exportTenant":         "a file of data",
 	"emptyInbox":           "data",
 	"restoreHistory":       "data",
