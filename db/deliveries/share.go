@@ -109,7 +109,7 @@ func OpenShare(ctx context.Context, q *sql.Queries, tenant id.UUID, token, addre
 	s = shareOf(row)
 	n, err := q.MarkShareOpened(ctx, tenant, s.ID)
 	if err == nil && n > 0 {
-		by := db.Author{Kind: "link", ID: id.Share.Format(s.ID), Address: address}
+		by := db.Author{Kind: "system", Address: address} // whoever has the link; the details name it
 		err = auditShare(ctx, q, by, "delivery.share_open", tenant, s)
 	}
 	return s, t.Name, err

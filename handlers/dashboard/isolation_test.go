@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
 )
@@ -39,6 +40,14 @@ func (w *world) things(tn tenant) map[string]string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var share show.DeliveryShare
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
+		share, _, err = deliveries.CreateShare(w.t.Context(), q, deliveries.NewShare{Tenant: tn.id, Delivery: dlv, Seconds: 3600})
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	var key id.UUID
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Tx) error {
 		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{
@@ -54,6 +63,7 @@ func (w *world) things(tn tenant) map[string]string {
 	}
 	return map[string]string{
 		"key_id":      id.Key.Format(key),
+		"share_id":    id.Share.Format(share.ID),
 		"job_id":      id.Job.Format(job),
 		"endpoint_id": id.Endpoint.Format(ep),
 		"event_id":    id.Event.Format(ev),
@@ -75,13 +85,17 @@ var kinds = map[string]id.Kind{
 	"invitation_id":  id.Invitation,
 	"notice_id":      id.Notice,
 	"portal_link_id": id.PortalLink,
+	"share_id":       id.Share,
 }
 
 // queries are the parameters that pages need beside their path.
 var queries = map[string]string{"/deliveries/live": "?rows=&top=dlv_00000000000000000000000000"}
 
 // forms are the fields without which a form can't be read.
-var forms = map[string]url.Values{"/members/:member_id/role": {"role": {"developer"}}}
+var forms = map[string]url.Values{
+	"/members/:member_id/role":       {"role": {"developer"}},
+	"/deliveries/:delivery_id/share": {"expires_in": {"3600"}},
+}
 
 var parameter = regexp.MustCompile(`:([a-z_]+)`)
 

@@ -68,7 +68,7 @@ func TestADeliveryIsSharedByALinkWithoutSecrets(t *testing.T) {
 
 	s := w.stranger()
 	page := s.open(link).want(200, "Acme Shop", "order.paid", "422", "&lt;b&gt;currency XTS is unknown", `&#34;order&#34;`, "webhook-signature: ***", "webhook-id: evt_", "Authorization: ***").keep("shared")
-	page.lacks("c2lnbmVk", "s3cret", "canary", "internal name", id.Delivery.Format(beside), "/t/", "curl", ">Replay<", "Posthorn")
+	page.lacks("c2lnbmVk", "s3cret", "canary", "internal name", id.Delivery.Format(beside), "/t/", "curl", ">Replay<", `brand-name">Posthorn`)
 	for name, want := range map[string]string{"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow", "Cache-Control": "no-store"} {
 		if got := page.Header.Get(name); got != want {
 			t.Errorf("%s is %q", name, got)

@@ -412,7 +412,7 @@ func bulkJob(v BulkJobView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Acts && !v.Job.State.Over() {
+		if v.Acts && !v.Job.State.Over() && v.Job.State != bulk.Sampled {
 			templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{
 				ID: "cancel-job", Title: "Cancel this job?", Text: "The job stops now. What it has already done stays done.", Action: v.path() + "/cancel", Label: "Cancel job", Danger: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
