@@ -14,8 +14,12 @@ import (
 
 // endpointCreated is EndpointCreated of the contract, which extends Endpoint.
 type endpointCreated struct {
+	// In the place of the endpoint's own: they come first in JSON, with the secret.
+	ID     string         `json:"id"`
+	Kind   EndpointKind   `json:"kind"`
+	Status EndpointStatus `json:"status"`
+	Secret string         `json:"secret"`
 	Endpoint
-	Secret    string                    `json:"secret"`
 	PublicKey nullable.Nullable[string] `json:"public_key"`
 }
 

@@ -32,9 +32,13 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 
 // answerCreated responds with a new endpoint and its secret.
 func answerCreated(c *handlers.Call, e show.Endpoint, secret endpoint.Secret) error {
+	made := encodeEndpoint(e)
 	return c.Answer(http.StatusCreated, endpointCreated{
-		Endpoint:  encodeEndpoint(e),
+		ID:        made.ID,
+		Kind:      made.Kind,
+		Status:    made.Status,
 		Secret:    secret.Text,
+		Endpoint:  made,
 		PublicKey: orNullText(secret.Public),
 	})
 }

@@ -64,6 +64,17 @@ func jsonNames(of ast.Expr) (names []string) {
 	return names
 }
 
+// What is written by hand keeps the order, too: the secret of a new endpoint is not at the end.
+func TestANewEndpointBeginsWithItsSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.endpoint(w.tenant("Acme"), map[string]any{"event_types": []string{"order.*"}})
+	want := `{"id":"` + made.text("id") + `","kind":"http","status":"unverified","secret":"` + made.text("secret") + `",`
+	if !strings.HasPrefix(string(made.Body), want) || strings.Count(string(made.Body), `"id":`) != 1 {
+		t.Errorf("it begins with %.200s", made.Body)
+	}
+}
+
 // A person with curl reads lines; a program gets one. Nobody reads the escapes of HTML.
 func TestResponsesAreIndentedForAPersonWithCurl(t *testing.T) {
 	t.Parallel()
