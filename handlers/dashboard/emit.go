@@ -19,6 +19,12 @@ import (
 )
 
 func (a *dashboard) newEvent(c *handlers.Call) error {
+	var filled url.Values
+	if found, err := c.TakeOnce(path(c, "/events/new"), &filled); err != nil {
+		return err
+	} else if found {
+		return a.showEmit(c, http.StatusOK, filled, nil)
+	}
 	data, err := a.sampleOf(c, c.Query("type"))
 	if err != nil {
 		return err
@@ -71,8 +77,8 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if asked, err := a.fill(c, form); asked {
-		return a.showFilled(c, form, err)
+	if asked, err := a.fill(c, form, path(c, "/events/new")); asked {
+		return a.notFilled(c, form, err)
 	}
 	e, body, err := a.readEmission(form)
 	var made emit.Result
@@ -99,10 +105,10 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	return c.Redirect(path(c, "/events/"+text))
 }
 
-// showFilled shows the form with the data that a button filled in, or with why it could not.
-func (a *dashboard) showFilled(c *handlers.Call, form url.Values, err error) error {
+// notFilled shows the form with why a button could not fill it, if it could not.
+func (a *dashboard) notFilled(c *handlers.Call, form url.Values, err error) error {
 	if err == nil {
-		return a.showEmit(c, http.StatusOK, form, nil)
+		return nil
 	}
 	if err := handlers.NotInput(err); err != nil {
 		return err

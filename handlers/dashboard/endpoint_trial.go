@@ -41,8 +41,14 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 			return c.Render(http.StatusOK, pages.Trial(*sent))
 		}
 	}
-	kind := cmp.Or(c.Query("type"), endpoint.TestType)
-	data, err := a.sampleOf(c, kind)
+	kind, data := cmp.Or(c.Query("type"), endpoint.TestType), ""
+	var filled url.Values
+	found, err := c.TakeOnce(endpointPath(c, e.ID)+"/test", &filled)
+	if found {
+		kind, data = filled.Get("type"), filled.Get("data")
+	} else if err == nil {
+		data, err = a.sampleOf(c, kind)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,7 +89,10 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if asked, err := a.fill(c, in); asked {
+	if asked, err := a.fill(c, in, endpointPath(c, e.ID)+"/test"); asked {
+		if err == nil {
+			return nil
+		}
 		return a.showTestForm(c, e, in, err)
 	}
 	from := in.Get("from")
@@ -108,9 +117,6 @@ func (a *dashboard) showTestForm(c *handlers.Call, e show.Endpoint, in url.Value
 	v, err := a.testView(c, e, in.Get("type"), in.Get("data"))
 	if err != nil {
 		return err
-	}
-	if wrong == nil {
-		return c.Render(http.StatusOK, pages.TestSend(v))
 	}
 	v.Wrong = handlers.WrongFields(wrong)
 	if err := handlers.NotInput(wrong); err != nil {

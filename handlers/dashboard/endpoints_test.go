@@ -102,8 +102,8 @@ func TestAListMarksInboxesAndListeners(t *testing.T) {
 	w := newDesk(t)
 	owner, words := w.as(access.Owner), map[string]string{"listen": "listener", "inbox": "test inbox"}
 	ep := w.endpoint(w.tn, "http://localhost:3000/hook")
-	w.SQL("INSERT INTO listeners (tenant_id, endpoint_id) VALUES ($1, $2)", w.tn.id.String(), ep.String())
 	owner.get(w.root+"/endpoints").want(200, "localhost:3000").lacks(words["listen"], words["inbox"])
+	w.SQL("INSERT INTO listeners (tenant_id, endpoint_id) VALUES ($1, $2)", w.tn.id.String(), ep.String())
 	for kind, word := range words {
 		w.SQL("UPDATE endpoints SET kind = $2 WHERE id = $1", ep.String(), kind)
 		owner.get(w.root+"/endpoints?kind="+kind).want(200, ">"+word+"<").keep("endpoints-" + kind)

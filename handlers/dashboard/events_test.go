@@ -201,9 +201,9 @@ func TestATestEventIsFilledFromTheCatalogOrTheLastEvent(t *testing.T) {
 		typed := func(kind, data, fill string) url.Values {
 			return url.Values{"type": {kind}, "data": {data}, "fill": {fill}, "key": {"k_1"}}
 		}
-		dev.post(send, typed("order.paid", "{}", "example")).want(200, example)
-		dev.post(send, typed("order.paid", "{}", "last")).want(200, last)
-		dev.post(send, typed("order.paid", `{"b":2,"a":1e400}`, "format")).want(200, "{\n  &#34;b&#34;: 2,\n  &#34;a&#34;: 1e400\n}")
+		for fill, want := range map[string]string{"example": example, "last": last, "format": "{\n  &#34;b&#34;: 2,\n  &#34;a&#34;: 1e400\n}"} {
+			dev.get(dev.post(send, typed("order.paid", `{"b":2,"a":1e400}`, fill)).to(form)).want(200, want, `value="order.paid"`)
+		}
 		dev.post(send, typed("order.paid", `{"b":}`, "format")).want(400, "Invalid JSON", "{&#34;b&#34;:}")
 		dev.post(send, typed("order.lost", "{}", "example")).want(400, "no example")
 		dev.post(send, typed("order.lost", `{"mine":1}`, "last")).want(400, "no event of this type", "mine")

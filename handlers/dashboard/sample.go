@@ -93,30 +93,40 @@ func indented(text []byte) string {
 	return b.String()
 }
 
-// fill changes the data of a form as one of its buttons asks. asked is false if the form is sent by another button.
-func (a *dashboard) fill(c *handlers.Call, form url.Values) (asked bool, err error) {
-	kind, data := strings.TrimSpace(form.Get("type")), ""
-	switch form.Get("fill") {
-	case pages.FillFormat:
-		if err := checkJSON(form.Get("data")); err != nil {
-			return true, err
-		}
-		data = indented([]byte(form.Get("data")))
-	case pages.FillExample:
-		err = c.Tx(func(q *db.Tx) (err error) { data, err = exampleOf(c, q, kind); return err })
-		if err == nil && data == "" {
-			err = errNoExample
-		}
-	case pages.FillLast:
-		err = c.Tx(func(q *db.Tx) (err error) { data, err = a.lastOf(c, q, kind); return err })
-		if err == nil && data == "" {
-			err = errNoLast
-		}
-	default:
+// fill changes the data of a form as one of its buttons asks, and redirects to the form's page, which shows it. asked is
+// false if the form is sent by another button. An error is left to the caller, which shows the form again.
+func (a *dashboard) fill(c *handlers.Call, form url.Values, page string) (asked bool, err error) {
+	what := form.Get("fill")
+	if what == "" {
 		return false, nil
 	}
-	if err == nil {
-		form.Set("data", data)
+	data, err := a.filling(c, what, strings.TrimSpace(form.Get("type")), form.Get("data"))
+	if err != nil {
+		return true, err
 	}
-	return true, err
+	form.Set("data", data)
+	form.Del("fill")
+	if err := c.KeepOnce(page, form); err != nil {
+		return true, err
+	}
+	return true, c.Redirect(page)
+}
+
+// filling is the data that a button fills in.
+func (a *dashboard) filling(c *handlers.Call, what, kind, typed string) (data string, err error) {
+	read, missing := a.lastOf, errNoLast
+	switch what {
+	case pages.FillFormat:
+		return indented([]byte(typed)), checkJSON(typed)
+	case pages.FillExample:
+		read, missing = exampleOf, errNoExample
+	}
+	err = c.Tx(func(q *db.Tx) (err error) {
+		data, err = read(c, q, kind)
+		return err
+	})
+	if err == nil && data == "" {
+		err = missing
+	}
+	return data, err
 }
