@@ -212,6 +212,8 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.manage(http.MethodPost, "/portal-links", settings{"role": "viewer", "brand_name": "Shop", "allow_secrets": true}, nil)
 	w.rejected(t)
 	w.store(t)
+	var shared struct{ URL string }
+	o.manage(http.MethodPost, "/deliveries/"+failed+"/shares", settings{}, &shared)
 	var box struct{ ID, URL string }
 	o.manage(http.MethodPost, "/inboxes", settings{}, &box)
 	for name, value := range map[string]string{
@@ -244,6 +246,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 		"/reset/new":          s.mailed(t, o.owner.email, "/reset/new?"),
 		"/change-email":       s.mailed(t, "new-address@example.com", "/change-email?"),
 		"/console/setup":      operatorLink(t, s, "second@example.com"),
+		"/shared/:tenant_id":  shared.URL,
 	} {
 		_, query, _ := strings.Cut(link, "?")
 		w.queries[path] = "?" + query
