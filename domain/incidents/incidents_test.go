@@ -32,6 +32,7 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 		}, []string{"Deliveries of Acme and of 1 other tenant are overdue: the oldest has been due for 3 hours."}},
 		"a host is down for many":    {func(f *Facts) { f.Hosts[0].Tenants, f.Hosts[0].Active, f.Hosts[0].BreakersOpen = 7, 7, 7 }, []string{"a.example.com: down for 7 tenants."}},
 		"one crowds out the others":  {func(f *Facts) { f.Loads[0].Ready = 40000 }, []string{"Acme has 90% of the workers' slots, and 40000 deliveries ready to send, 90% of all."}},
+		"most of next to nothing":    {func(f *Facts) { f.Loads[0] = Load{Tenant: "Acme", Slots: 0.3 / 1024, Queue: 0.2, Ready: 40000} }, nil},
 		"there are no others":        {func(f *Facts) { f.Loads[0].Ready, f.Loads[0].Alone = 40000, true }, nil},
 		"a backlog of slow requests": {func(f *Facts) { f.Loads[0] = Load{Tenant: "Acme", Queue: 0.75, Ready: 3000} }, []string{"Acme has 3000 deliveries ready to send, 75% of all."}},
 		"what people wait for":       {func(f *Facts) { f.Rejected, f.Mails = 1, 2 }, []string{"1 event that was emitted in SQL was rejected.", "2 emails failed permanently."}},

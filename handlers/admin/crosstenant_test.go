@@ -169,3 +169,39 @@ func TestPagesOfDeliveriesShowEachOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestEventsOfAllTenantsAreFilteredByWhatBecameOfThem(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	acme, umbrella := w.tenant("Acme"), w.tenant("Umbrella")
+	failed, _ := w.delivered(acme, w.endpoint(acme, "https://one.example.com/in", "active", 0), "order.failed", 3)
+	sent, _ := w.delivered(umbrella, w.endpoint(umbrella, "https://two.example.com/in", "active", 0), "order.sent", 2)
+	nobody := db.NewID()
+	w.exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'cart.left', '{}', 1)", acme, nobody.Time(), nobody)
+	for query, want := range map[string]id.UUID{"": id.None, "?outcome=failed": failed, "?outcome=unmatched": nobody} {
+		page := w.page("/console/events" + query)
+		for _, event := range []id.UUID{failed, sent, nobody} {
+			if has := strings.Contains(page, id.Event.Format(event)); has != (want == id.None || want == event) {
+				t.Errorf("%q lists %s: %t", query, id.Event.Format(event), has)
+			}
+		}
+	}
+	w.holds("/console/events", []string{"1 failed", "1 delivered", "matched nothing"}, nil)
+}
+
+func TestTheQueueShowsTenBacklogsAndAllOnRequest(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	for i := range 12 {
+		tenant := w.tenant(fmt.Sprintf("T%d", i))
+		ep := w.endpoint(tenant, fmt.Sprintf("https://receiver-%d.example.com/hooks/of/a/rather/long/path/%d", i, i), "active", 0)
+		w.exec("UPDATE endpoints SET description = $2 WHERE id = $1 AND $3", ep, "Named 0", i == 0)
+		w.queued(tenant, ep, 1+i%3, 1+i%3)
+	}
+	count := func(path string) int { return strings.Count(w.page(path), `title="https://receiver-`) }
+	if few, all := count("/console/queue"), count("/console/queue?all=lanes"); few != 10 || all != 12 {
+		t.Errorf("%d backlogs at first, and %d of all", few, all)
+	}
+	w.holds("/console/queue", []string{`href="/console/queue?all=lanes"`}, nil)
+	w.holds("/console/queue?all=lanes", []string{"Named 0", "Show fewer", "/11</span>"}, nil)
+}

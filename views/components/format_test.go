@@ -92,3 +92,20 @@ func TestPhasesFillTheirBarAndSayWhatItShows(t *testing.T) {
 		t.Error("No data shows something")
 	}
 }
+
+// Endpoints of one host differ by the end of their paths, which a list must not cut off.
+func TestALongURLKeepsItsHostAndTheEndOfItsPath(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"https://example.com/in": "example.com/in",
+		"https://example.com":    "example.com",
+		"Old CRM":                "Old CRM",
+		"https://hooks.example.com/v1/tenants/acme/receivers/orders-eu":       "hooks.example.com/…eceivers/orders-eu",
+		"https://a-host-with-a-very-long-name.of.example.com/v1/receivers/42": "a-host-with-a-very-long-name.of.example.com/…",
+		"kafka://broker.example.com:9092/orders":                              "broker.example.com:9092/orders",
+	} {
+		if got := ShortURL(text); got != want {
+			t.Errorf("%s is shown as %q, want %q", text, got, want)
+		}
+	}
+}
