@@ -3072,7 +3072,7 @@ type Event struct {
 	OccurredAt  nullable.Nullable[time.Time] `json:"occurred_at"`
 
 	// Outcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
-	Outcome EventOutcome `json:"outcome"`
+	Outcome *EventOutcome `json:"outcome,omitempty"`
 
 	// SendEventID `false`: receivers see `id`
 	SendEventID bool `json:"send_event_id"`
@@ -3302,7 +3302,7 @@ type EventWithData struct {
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
 
 	// Outcome How many deliveries of the event have which status. A replayed delivery counts as its newest replay; all are 0 for an event that no endpoint matched
-	Outcome EventOutcome `json:"outcome"`
+	Outcome *EventOutcome `json:"outcome,omitempty"`
 
 	// SendEventID `false`: receivers see `id`
 	SendEventID bool `json:"send_event_id"`

@@ -235,7 +235,7 @@ func (a *api) listEvents(c *handlers.Call) error {
 }
 
 func eventView(e show.Event) Event {
-	return Event{
+	out := Event{
 		ID:          id.Event.Format(e.ID),
 		Type:        e.Type,
 		CreatedAt:   Time(e.CreatedAt),
@@ -248,13 +248,11 @@ func eventView(e show.Event) Event {
 		TraceID:     orNullText(e.TraceID),
 		SendEventID: !e.Unsent,
 		ContentType: orNullText(e.ContentType),
-		Outcome: EventOutcome{
-			Waiting:   e.Outcome.Waiting,
-			Delivered: e.Outcome.Delivered,
-			Failed:    e.Outcome.Failed,
-			Canceled:  e.Outcome.Canceled,
-		},
 	}
+	if o := e.Outcome; o != nil {
+		out.Outcome = &EventOutcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled}
+	}
+	return out
 }
 
 // getEvent responds with the event's data as it was received.

@@ -113,7 +113,10 @@ func (c eventListCommand) Run(ctx context.Context, e *Env, sdk *client.Client) e
 }
 
 // became is what became of an event, in the words of the pages.
-func became(o client.EventOutcome) string {
+func became(o *client.EventOutcome) string {
+	if o == nil {
+		return ""
+	}
 	shown := show.Outcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled}
 	if shown.Is(show.MatchedNothing) {
 		return "matched nothing"
