@@ -121,6 +121,14 @@ func (r result) rank() int {
 	return 2
 }
 
+// places are where a narrow screen has the routing and the delivery: a reason is a sentence, and needs the second line.
+func (r result) places() (routing, sent string) {
+	if r.Delivery == nil {
+		return "aside", "second"
+	}
+	return "second", "aside"
+}
+
 // again says why there is a further delivery.
 func (r result) again() string {
 	if r.Delivery.ReplayedBy.IsZero() {
