@@ -2337,9 +2337,9 @@ type DeliveryPage struct {
 
 // DeliveryShare defines model for DeliveryShare.
 type DeliveryShare struct {
+	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	ID        string    `json:"id"`
 
 	// OpenedAt When it was opened first
 	OpenedAt nullable.Nullable[time.Time] `json:"opened_at"`
@@ -2347,13 +2347,13 @@ type DeliveryShare struct {
 
 // DeliveryShareCreated defines model for DeliveryShareCreated.
 type DeliveryShareCreated struct {
-	CreatedAt time.Time                    `json:"created_at"`
-	ExpiresAt time.Time                    `json:"expires_at"`
-	ID        string                       `json:"id"`
-	OpenedAt  nullable.Nullable[time.Time] `json:"opened_at"`
+	ID string `json:"id"`
 
 	// URL Shown only once
-	URL string `json:"url"`
+	URL       string                       `json:"url"`
+	CreatedAt time.Time                    `json:"created_at"`
+	ExpiresAt time.Time                    `json:"expires_at"`
+	OpenedAt  nullable.Nullable[time.Time] `json:"opened_at"`
 }
 
 // DeliveryShareInput defines model for DeliveryShareInput.

@@ -2335,9 +2335,9 @@ type DeliveryPage struct {
 
 // DeliveryShare defines model for DeliveryShare.
 type DeliveryShare struct {
+	ID        string `json:"id"`
 	CreatedAt Time   `json:"created_at"`
 	ExpiresAt Time   `json:"expires_at"`
-	ID        string `json:"id"`
 
 	// OpenedAt When it was opened first
 	OpenedAt nullable.Nullable[Time] `json:"opened_at"`
@@ -2345,13 +2345,13 @@ type DeliveryShare struct {
 
 // DeliveryShareCreated defines model for DeliveryShareCreated.
 type DeliveryShareCreated struct {
-	CreatedAt Time                    `json:"created_at"`
-	ExpiresAt Time                    `json:"expires_at"`
-	ID        string                  `json:"id"`
-	OpenedAt  nullable.Nullable[Time] `json:"opened_at"`
+	ID string `json:"id"`
 
 	// URL Shown only once
-	URL string `json:"url"`
+	URL       string                  `json:"url"`
+	CreatedAt Time                    `json:"created_at"`
+	ExpiresAt Time                    `json:"expires_at"`
+	OpenedAt  nullable.Nullable[Time] `json:"opened_at"`
 }
 
 // DeliveryShareInput defines model for DeliveryShareInput.
