@@ -98,7 +98,8 @@
     const answer = await fetch(`${dialog.dataset.from}?endpoint=${endpoint}`, { headers: { "HX-Request": "true" } });
     if (!answer.ok || answer.redirected) throw new Error(String(answer.status));
     const groups = [...new DOMParser().parseFromString(await answer.text(), "text/html").body.children];
-    const last = recent().filter((r) => r.href !== location.pathname).map((r) => option(r.label, r.href));
+    const known = new Map(groups.flatMap((g) => [...g.querySelectorAll("a")]).map((a) => [a.getAttribute("href"), a.querySelector("svg")]));
+    const last = recent().filter((r) => r.href !== location.pathname).map((r) => option(r.label, r.href, "", known.get(r.href) ?? null));
     const lately = last.length ? group("Recent", last) : null;
     if (lately) lately.dataset.recent = "";
     list.replaceChildren(...[lately, ...groups, own()].filter(Boolean));
