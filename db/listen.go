@@ -13,7 +13,7 @@ import (
 
 // Channels of notifications.
 const (
-	ChannelWake = "posthorn_wake" // endpoint ids in hexadecimal, comma between, or "all"
+	ChannelWake = "posthorn_wake" // endpoint ids in hexadecimal, separated by commas, or "all"
 	ChannelJobs = "posthorn_jobs"
 )
 

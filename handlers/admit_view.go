@@ -14,7 +14,7 @@ import (
 
 // Reasons why an operator can't open or change a tenant's dashboard.
 var (
-	errReadOnly = fault.New(fault.Forbidden, "view_as_read_only", "You're viewing this tenant read-only. To make changes, select Change something in the banner above and give a reason, which the tenant sees.")
+	errReadOnly = fault.New(fault.Forbidden, "view_as_read_only", "You're viewing this tenant read-only. To make changes, select Make changes in the banner above and give a reason, which the tenant sees.")
 	errViewOver = fault.New(fault.Forbidden, "view_as_over", "Your view of this tenant has ended. Start again in the console.")
 )
 

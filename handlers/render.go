@@ -111,13 +111,13 @@ func WrongFields(err error) map[string]string {
 }
 
 // inForm is what is wrong with a field of a form. A detail for programs begins with the name that the field has in the
-// API; people read its label.
+// API; people read its label, and leave a field empty.
 func inForm(f fault.Field) string {
 	rest, named := strings.CutPrefix(f.Detail, f.Name+" ")
 	if !named {
 		return f.Detail
 	}
-	return endpoint.Label(f.Name) + " " + rest
+	return endpoint.Label(f.Name) + " " + strings.ReplaceAll(rest, "or null for", "or empty for")
 }
 
 // NotInput returns errors that the person at the form can't fix. It returns nil for an error that belongs beside the

@@ -71,7 +71,7 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 				Kind:   kind,
 				Key:    string(kind) + ":events_per_month:" + month.Format("2006-01") + ":" + strconv.Itoa(l.EventsPerMonth),
 				Details: notice.QuotaDetails{
-					Quota:    "events a month",
+					Quota:    "events per month",
 					Used:     r.Events,
 					Limit:    int64(l.EventsPerMonth),
 					ResetsAt: &resets,

@@ -44,7 +44,7 @@ type key struct {
 	mac  []byte // signs tokens
 }
 
-// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, comma between, newest first. The error
+// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, separated by commas, newest first. The error
 // never contains a key.
 func NewRing(keys string) (*Ring, error) {
 	r := &Ring{}

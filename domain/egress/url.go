@@ -41,6 +41,9 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if why == "" {
 		why = p.checkHost(host, port, scheme)
 	}
+	if why != "" && ownMachine(host) {
+		why = fmt.Sprintf("This URL is on your own machine, which Posthorn can't reach. Use a test inbox, or run `posthorn listen --forward %s://%s` there.", scheme, authority)
+	}
 	if why != "" {
 		return nil, refuse(why)
 	}
@@ -132,7 +135,7 @@ func (p Policy) checkHost(host string, port uint16, scheme string) string {
 			return why
 		}
 	} else if translated || special(addr) != "" {
-		return "The URL's address isn't public. Webhooks are delivered only to public addresses. Use a host name or address that is reachable from the internet."
+		return "The URL's address isn't public. Webhooks are delivered only to public addresses. Use a host name or address that is reachable from the internet, or have the operator allow this one (POSTHORN_EGRESS_ALLOW)."
 	}
 	if scheme != "https" {
 		return "The URL must start with https://. Events are never sent unencrypted."
@@ -141,6 +144,13 @@ func (p Policy) checkHost(host string, port uint16, scheme string) string {
 		return fmt.Sprintf("Webhooks aren't delivered to port %d. Use 443, 80, or a port from 1024.", port)
 	}
 	return ""
+}
+
+// ownMachine reports whether a host is the machine of whoever uses it.
+func ownMachine(host string) bool {
+	host = strings.ToLower(host)
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
 // parseLiteral reads a host that is an address. A literal has exactly one spelling: other spellings of an address are

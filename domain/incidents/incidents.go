@@ -184,7 +184,7 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 				health.Warned,
 				i,
 				h.Name+": "+h.Words()+" for "+many(h.Tenants, "tenant", "tenants")+".",
-				"Their deliveries to it wait and are probed. Nothing is lost. Pause the host if its owner asks for it.",
+				"Their deliveries to it are on hold and retried with probes. Nothing is lost. Pause the host during maintenance.",
 			)
 		}
 	}

@@ -84,7 +84,7 @@ type FailedDetails struct {
 
 // QuotaDetails belong to QuotaWarning and QuotaReached.
 type QuotaDetails struct {
-	Quota    string     `json:"quota"` // what is counted, in words: "events a month"
+	Quota    string     `json:"quota"` // what is counted, in words: "events per month"
 	Used     int64      `json:"used"`
 	Limit    int64      `json:"limit"`
 	ResetsAt *time.Time `json:"resets_at,omitempty"`

@@ -35,7 +35,7 @@ const (
 	groupTenants   = "New tenants"
 	groupLimits    = "Tenant limits"
 	groupEndpoints = "New endpoints"
-	groupHealth    = "When an endpoint is disabled"
+	groupHealth    = "Disable endpoints automatically"
 	groupNotices   = "Notices"
 	groupFeatures  = "Features"
 )
@@ -127,14 +127,14 @@ var fields = slices.Concat([]Field{
 
 // policyLabels say what the parts of the health policy are called.
 var policyLabels = map[string]string{
-	"auth_failures":      "Consecutive 401, 403, or 404 responses",
-	"auth_minutes":       "401, 403, or 404: minimum time",
-	"unhealthy_hours":    "All attempts failed for",
-	"unhealthy_failures": "All attempts failed: minimum failures",
-	"failures_over":      "Consecutive failures above",
-	"failures_hours":     "Consecutive failures: minimum time",
-	"tls_hours":          "All attempts failed with TLS errors for",
-	"exhausted":          "Deliveries out of attempts",
+	"auth_failures":      "Disable after consecutive 401, 403, or 404 responses",
+	"auth_minutes":       "Disable after 401, 403, or 404 for at least",
+	"unhealthy_hours":    "Disable after a time without success of",
+	"unhealthy_failures": "Disable after a time without success: failures, at least",
+	"failures_over":      "Disable after more consecutive failures than",
+	"failures_hours":     "Disable after consecutive failures for at least",
+	"tls_hours":          "Disable after TLS errors alone for",
+	"exhausted":          "Disable after deliveries out of attempts",
 }
 
 // policyFields are the health policy's parts with the ranges that it has.

@@ -4,6 +4,7 @@ package words
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"posthorn/domain/characters"
@@ -25,6 +26,14 @@ func Count[N ~int | ~int32 | ~int64](n N, one, many string) string {
 		return "1 " + one
 	}
 	return Number(n) + " " + many
+}
+
+// A is a noun with its indefinite article, by its first letter.
+func A(noun string) string {
+	if noun != "" && strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 // Short is a text of at most so many characters. The last one shows that something is left out.

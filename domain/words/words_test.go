@@ -41,6 +41,9 @@ func TestNumbersAndTextsAreWrittenForPeople(t *testing.T) {
 	if one, many := Count(1, "day", "days"), Count(2000, "day", "days"); one != "1 day" || many != "2,000 days" {
 		t.Errorf("%q, %q", one, many)
 	}
+	if a, an := A("developer"), A("admin"); a != "a developer" || an != "an admin" {
+		t.Errorf("%q, %q", a, an)
+	}
 	if whole, cut := Short("äöü", 3), Short("äöüß", 3); whole != "äöü" || cut != "äö…" {
 		t.Errorf("%q, %q", whole, cut)
 	}

@@ -133,7 +133,7 @@ func findingLinks(f incidents.Finding, v console.OverviewView) []components.Link
 		return []components.LinkProps{link("Open tenant", v.Oldest[f.At].Path), queue}
 	case incidents.DownHost:
 		return []components.LinkProps{
-			link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)),
+			link("View endpoints", endpointsAt(v.Hosts[f.At].Name)),
 			link("Pause host", pauseOfScope(pause.Host, v.Hosts[f.At].Name)),
 		}
 	case incidents.Noisy:

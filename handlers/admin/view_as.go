@@ -116,7 +116,7 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 			Focus:     true,
 		},
 	}
-	v.Shell = c.Shell("Change something for "+t.Name, "tenants")
+	v.Shell = c.Shell("Make changes for "+t.Name, "tenants")
 	return c.Render(http.StatusBadRequest, console.Act(v))
 }
 

@@ -195,7 +195,7 @@ func (a *auth) showVerify(c *handlers.Call) error {
 }
 
 func verifyForm(c *handlers.Call, token string, link accounts.Link, data signUpData) pages.Form {
-	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+account.Shown(link.Email)+".")
+	return passwordForm(c, "/verify-email", token, "Set a password", "Set a password to open "+data.Tenant+". You'll sign in with "+account.Shown(link.Email)+".")
 }
 
 // peek reads a link without using it up.

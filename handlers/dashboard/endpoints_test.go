@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/views/pages"
 )
 
 // newForm is the form for a new endpoint with nothing but the URL filled in.
@@ -269,6 +270,36 @@ func TestWhatIsWrongIsSaidBesideItsFieldAndWhatWasTypedStays(t *testing.T) {
 	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing changed", "Max concurrent requests must be from 1 to 100").keep("settings-refused")
 	owner.post(path+"/filter", url.Values{"filter": {"type =="}}).want(400, `id="f-filter-error"`).keep("filter-refused")
 	owner.post(w.root+"/endpoints", newForm("custom_headers", "no colon here")).want(400, "as Name: value.")
+}
+
+// A form's errors name its fields as the form does.
+func TestNoFormSaysTheNameThatProgramsUse(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	form := newForm()
+	for _, f := range pages.FormFields() {
+		switch f.Type {
+		case endpoint.Number:
+			form.Set(f.Name, "-5")
+		case endpoint.Choice:
+			form.Set(f.Name, "no such choice")
+		case endpoint.Text:
+			form.Set(f.Name, strings.Repeat("x", 5000))
+		}
+	}
+	page := w.as(access.Owner).post(w.root+"/endpoints", form).want(400)
+	said := regexp.MustCompile(`(?s)data-error-summary.*?</ul>`).FindString(page.Body)
+	texts := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(said, "\n")
+	for _, f := range endpoint.Fields() {
+		if strings.Contains(f.Name, "_") && strings.Contains(texts, f.Name) {
+			t.Errorf("the form says %s:\n%s", f.Name, texts)
+		}
+	}
+	for _, want := range []string{"Timeout must be from 1 to 30 seconds.", "Burst must be from", "or empty for"} {
+		if !strings.Contains(texts, want) {
+			t.Errorf("no %q in %s", want, texts)
+		}
+	}
 }
 
 func TestSettingsAreSavedAsTheyWereWritten(t *testing.T) {

@@ -79,7 +79,7 @@ func insidePauses(v PausesView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Pauses) == 0 {
-			templ_7745c5c3_Err = components.Empty(icons.Send, "No pauses", "All due deliveries are being sent. Pause an endpoint, a host, a tenant, or everything below.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Empty(icons.Send, "No pauses", "All due deliveries are being sent. Use the form below to pause an endpoint, a host, a tenant, or the whole platform.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

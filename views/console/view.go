@@ -340,24 +340,28 @@ var jobTones = map[bulk.State]components.Tone{
 	bulk.Running: components.Info,
 }
 
-// periodicWords describe the periodic jobs.
-var periodicWords = map[string]string{
-	"assess health":           "Warns about failing endpoints, and disables those that fail for too long.",
-	"check the books: recent": "Compares the ledger of yesterday and today with the deliveries.",
-	"digests":                 "Sends daily digests to those who subscribed.",
-	"expire held deliveries":  "Fails deliveries that were held for too long.",
-	"fold":                    "Aggregates results for the ledger and the charts.",
-	"fold hours":              "Aggregates minutes into hours for the charts.",
-	"forget expired sessions": "Deletes expired sessions and links.",
-	"outbox":                  "Creates events from what was emitted in SQL.",
-	"overdue deliveries":      "Emails the operators when a tenant's deliveries are overdue.",
+// periodicWords are the titles of the periodic jobs, and what they do, by the names that the database has.
+var periodicWords = map[string][2]string{
+	"assess health":           {"Assess endpoint health", "Warns about failing endpoints, and disables those that fail for too long."},
+	"check the books: recent": {"Reconcile recent days", "Compares the ledger of yesterday and today with the deliveries."},
+	"digests":                 {"Send daily digests", "To those who subscribed."},
+	"expire held deliveries":  {"Fail held deliveries", "Fails deliveries that were held for too long."},
+	"fold":                    {"Aggregate results", "Adds up what the ledger and the charts show."},
+	"fold hours":              {"Aggregate hours", "Adds up minutes into hours for the charts."},
+	"forget expired sessions": {"Delete expired sign-ins", "Deletes expired sessions and links."},
+	"outbox":                  {"Read outboxes", "Creates events from what was emitted in SQL."},
+	"overdue deliveries":      {"Report overdue deliveries", "Emails the operators when a tenant's deliveries are overdue."},
 }
 
-func periodicText(name string) string {
-	if strings.HasPrefix(name, "check the books") {
-		return cmp.Or(periodicWords[name], "Compares the ledger of earlier days with the deliveries.")
+// periodicJob is a periodic job's title, and what it does.
+func periodicJob(name string) (title, text string) {
+	if words, ok := periodicWords[name]; ok {
+		return words[0], words[1]
 	}
-	return periodicWords[name]
+	if strings.HasPrefix(name, "check the books") {
+		return "Reconcile earlier days", "Compares the ledger of earlier days with the deliveries."
+	}
+	return components.Capital(name), ""
 }
 
 // MailsView is the log of mails.
@@ -432,11 +436,13 @@ func (v LedgerView) excepted() string {
 	return ", except for discrepancies on " + components.Many(n, "page", "pages") + " that were accepted"
 }
 
-func checked(r show.Reconciliation) string {
+// checking says how far a check of the books is.
+func checking(r show.Reconciliation) string {
+	day := r.Day.Format("2 Jan 2006")
 	if r.Name == "recent" {
-		return "yesterday and today"
+		return "Checking " + day + " (of yesterday and today)"
 	}
-	return "earlier days"
+	return "Checking " + day + " (of earlier days)"
 }
 
 func pageWords(p reconcile.Page) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"posthorn/domain/mail"
+	"posthorn/domain/words"
 )
 
 const whyAccount = "You're receiving this email because someone entered this address at Posthorn."
@@ -116,7 +117,7 @@ func Invitation(d mail.InvitationData) Letter {
 	}
 	as := ""
 	if d.Role != "" {
-		as = fmt.Sprintf(" Your role would be %s.", d.Role)
+		as = fmt.Sprintf(" You'll join as %s.", words.A(d.Role))
 	}
 	return Letter{
 		Subject: fmt.Sprintf("Join %s on Posthorn", tenant),

@@ -311,9 +311,9 @@ func failedWhy(reason string) string {
 
 func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 	l := Letter{
-		Subject: fmt.Sprintf("Quota almost used up: %s", q.Quota),
+		Subject: fmt.Sprintf("Quota almost reached: %s", q.Quota),
 		Preview: fmt.Sprintf("%s of %s.", words.Number(q.Used), words.Number(q.Limit)),
-		Heading: "A quota is almost used up",
+		Heading: "Quota almost reached",
 		Tone:    Careful,
 		Body: []Block{
 			facts(
@@ -321,12 +321,12 @@ func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 				Fact{"Used", fmt.Sprintf("%s of %s", words.Number(q.Used), words.Number(q.Limit))},
 				Fact{"Resets", momentOrNone(q.ResetsAt)},
 			),
-			text("When the quota is used up, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
+			text("When the quota is reached, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
 			button("View settings", d.Dashboard+"/settings"),
 		},
 	}
 	if notice.Kind(d.Kind) == notice.QuotaReached {
-		l.Subject, l.Heading, l.Tone = fmt.Sprintf("Quota used up: %s", q.Quota), "A quota is used up", Bad
+		l.Subject, l.Heading, l.Tone = fmt.Sprintf("Quota reached: %s", q.Quota), "Quota reached", Bad
 		l.Body[1] = text("Events beyond the quota are rejected. Ask the operator of this Posthorn server for a higher quota.")
 	}
 	return l

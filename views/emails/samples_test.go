@@ -127,8 +127,8 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"resumed":         {notice.TenantResumed, notice.HaltDetails{At: at}},
 		"paused":          {notice.DispatchPaused, notice.HaltDetails{Reason: "Your receiver is overloaded", At: at}},
 		"pause_ended":     {notice.DispatchResumed, notice.HaltDetails{At: at}},
-		"quota_warning":   {notice.QuotaWarning, notice.QuotaDetails{Quota: "events a month", Used: 900000, Limit: 1000000, ResetsAt: &soon}},
-		"quota_reached":   {notice.QuotaReached, notice.QuotaDetails{Quota: "events a month", Used: 1000000, Limit: 1000000, ResetsAt: &soon}},
+		"quota_warning":   {notice.QuotaWarning, notice.QuotaDetails{Quota: "events per month", Used: 900000, Limit: 1000000, ResetsAt: &soon}},
+		"quota_reached":   {notice.QuotaReached, notice.QuotaDetails{Quota: "events per month", Used: 1000000, Limit: 1000000, ResetsAt: &soon}},
 		"digest_critical": {notice.Digest, digestSample()},
 		"digest_all_well": {notice.Digest, notice.DigestDetails{
 			Day:              "2031-03-09",

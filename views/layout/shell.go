@@ -231,7 +231,7 @@ func (s Shell) consoleNavigation() []group {
 			{key: "health", label: "Endpoint health", path: "/console/health", icon: icons.Gauge},
 		}},
 		{
-			label: "Machinery",
+			label: "System",
 			entries: []entry{
 				{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
 				{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},

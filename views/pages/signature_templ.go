@@ -65,7 +65,7 @@ func signaturePage(v SignatureView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Signature debugger", Text: "Paste a request as your receiver got it to see which part of its signature fails. Nothing is stored."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Signature debugger", Text: "Paste a request exactly as your receiver got it to find out why its signature fails. Nothing is stored."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

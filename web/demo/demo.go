@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	first, err := furnish(ctx, api, "http://"+c.Receivers.Addr().String())
+	first, err := createData(ctx, api, "http://"+c.Receivers.Addr().String())
 	if err != nil {
 		return fmt.Errorf("the demo data can't be created: %w", err)
 	}
@@ -69,8 +69,8 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// furnish makes the catalogue and the endpoints, unless they are there from an earlier start.
-func furnish(ctx context.Context, api *client.Client, receivers string) (first bool, err error) {
+// createData makes the catalogue and the endpoints, unless they are there from an earlier start.
+func createData(ctx context.Context, api *client.Client, receivers string) (first bool, err error) {
 	there, err := api.ListEndpoints(ctx, client.ListEndpointsParams{})
 	if err != nil || len(there.Data) > 0 {
 		return false, errors.Join(err, move(ctx, api, there.Data, receivers))

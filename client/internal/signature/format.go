@@ -19,7 +19,7 @@ type Format string
 // The formats. "hex" and "base64" are of HMAC-SHA256 unless the key is ed25519.
 const (
 	Standard Format = "standard"  // Standard Webhooks: base64 over id.timestamp.body, one signature per live key
-	XWebhook Format = "x-webhook" // v1=hex over timestamp.body; one key, or on request several with a comma between
+	XWebhook Format = "x-webhook" // v1=hex over timestamp.body; one key, or on request several separated by commas
 	TV1      Format = "t-v1"      // t=unix,v1=hex over timestamp.body, further v1= on rotation
 	BodyHex  Format = "body-hex"  // hex over the body alone, one key
 	Raw      Format = "raw"       // the body is the data alone; hex over timestamp.body, one key
