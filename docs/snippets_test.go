@@ -18,6 +18,7 @@ var proofs = map[string]struct {
 	"README.md sh":              {7, "web/e2e/readme_test.go TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook"},
 	"docs/cli.md sh":            {3, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/cli.md go":            {1, "docs/verify_test.go TestTheExampleOfTheSDKCompiles"},
+	"docs/errors.md http":       {26, "handlers/api/errors_page_test.go TestTheExamplesOfErrorsGetTheirCodes"},
 	"docs/errors.md json":       {1, "handlers/errors_test.go TestTheExampleOfARefusalIsOne"},
 	"docs/kafka.md sh":          {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/kafka.md json":        {1, "handlers/api/endpoint_kafka_test.go TestTheExampleOfTheKafkaPageMakesAnEndpoint"},

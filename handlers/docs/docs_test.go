@@ -157,7 +157,7 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 	t.Parallel()
 	get := server(t)
 	status, body := get("/docs/errors/idempotency_conflict")
-	if status != http.StatusOK || !strings.Contains(body, "409. The key was used within the last 24 hours with a different body.") || strings.Contains(body, "event_type_exists") {
+	if status != http.StatusOK || !strings.Contains(body, "The key was used within the last 24 hours with a different body.") || strings.Contains(body, "event_type_exists") {
 		t.Errorf("%d %s", status, body)
 	}
 	source, err := fs.ReadFile(pages.Pages, "errors.md")
@@ -166,8 +166,20 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 	}
 	codes := regexp.MustCompile("(?m)^### `([a-z_0-9]+)`$").FindAllStringSubmatch(string(source), -1)
 	for _, c := range codes {
-		if status, _ := get("/docs/errors/" + c[1]); status != http.StatusOK {
+		status, body := get("/docs/errors/" + c[1])
+		if status != http.StatusOK {
 			t.Errorf("/docs/errors/%s answers %d", c[1], status)
+		}
+		said := map[string]bool{}
+		for _, part := range []string{"cause", "example", "fix", "related"} {
+			_, text, _ := strings.Cut(body, `<h2 id="`+part+`">`)
+			_, text, _ = strings.Cut(text, "</h2>")
+			text, _, _ = strings.Cut(text, "<h2 ")
+			text = strings.TrimSpace(tags.ReplaceAllString(text, ""))
+			if len(text) < 10 || said[text] {
+				t.Errorf("/docs/errors/%s has the %s %q", c[1], part, text)
+			}
+			said[text] = true
 		}
 	}
 	if len(codes) < 50 {

@@ -200,23 +200,3 @@ var evidence = regexp.MustCompile(`\n[ ]*<!-- (?:test:|bench:|no claim)[^\n]*-->
 
 // status is a line that starts with an HTTP status, which Markdown would read as the number of a list's item.
 var status = regexp.MustCompile(`(?m)^([1-5]\d\d)\. `)
-
-// loadErrors splits errors.md into a page for each code.
-func loadErrors() (map[string]guide, error) {
-	source, err := fs.ReadFile(docs.Pages, "errors.md")
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]guide{}
-	for i, part := range strings.Split(string(source), "\n### ") {
-		heading, body, _ := strings.Cut(part, "\n")
-		code := strings.Trim(heading, "` ")
-		if i == 0 || code == "" {
-			continue
-		}
-		body, _, _ = strings.Cut(body, "\n## ")
-		page := "# `" + code + "`\n\n" + strings.TrimSpace(body) + "\n\n[All errors](/docs/errors)\n"
-		all[code] = guide{title: code, source: page, about: plain(body), body: prose(status.ReplaceAllString(page, "$1\\. "))}
-	}
-	return all, nil
-}

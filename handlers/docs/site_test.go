@@ -120,7 +120,7 @@ func TestEveryPageHasADescriptionAndIsServedAsMarkdown(t *testing.T) {
 	for path, want := range map[string]string{
 		"/docs/verify":               "# ",
 		"/docs/ops/deploy":           "# ",
-		"/docs/errors/key_missing":   "401.",
+		"/docs/errors/key_missing":   "## Fix",
 		"/docs/api":                  "Authorization: Bearer",
 		"/docs/api/events":           "/docs/api/events/emitEvent.md",
 		"/docs/api/events/emitEvent": "## Python",
