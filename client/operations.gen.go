@@ -5574,7 +5574,7 @@ func (c *Client) ContinueBulkJob(ctx context.Context, jobID JobID, body ReasonIn
 // GetCatalogue: read the platform's public catalog.
 //
 // The event types of the platform's own tenant, by name, at most 1,000, if the operators have made them public.
-// `/docs/catalogue` shows the same without a key. For your tenant's own event types use `GET /event-types`.
+// `/docs/catalog` shows the same without a key. For your tenant's own event types use `GET /event-types`.
 //
 // GET /catalogue, scope webhooks:read
 func (c *Client) GetCatalogue(ctx context.Context) (Catalogue, error) {

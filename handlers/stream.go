@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,14 +56,27 @@ func (s *Stream) write(text string) error {
 	return nil
 }
 
-// Still reports whether the caller of a stream would be admitted now: its key was possibly revoked since, or its tenant
-// deleted.
+// Still reports whether the caller of a stream would be admitted now: its key was possibly revoked since, its session
+// ended, or its tenant deleted.
 func (c *Call) Still() error {
+	if c.access.page() {
+		return c.stillSignedIn()
+	}
 	who, err := c.kit.auth.caller(c)
 	if err != nil {
 		return err
 	}
 	return permit(who, c.access, c.FullPath())
+}
+
+// stillSignedIn admits the page again. A request remembers the session that it found, so this is another one.
+func (c *Call) stillSignedIn() error {
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.Ctx(), cancel)()
+	again := &Call{Context: c.Copy(), kit: c.kit, ctx: ctx, access: c.access, Actor: Actor{Address: c.Actor.Address, RequestID: c.Actor.RequestID}}
+	again.Request = c.Request.Clone(ctx)
+	return c.kit.admitPage(again, c.access)
 }
 
 // Download responds with a file that is made while it is sent, however long that takes: the route has no timeout

@@ -154,3 +154,15 @@ WHERE l.tenant_id = @tenant_id AND l.due;
 -- name: EndpointNames :many
 -- The names of endpoints.
 SELECT id, url, description, status, deleted_at FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+
+-- name: TenantPulse :one
+-- A text that differs when something has happened to the deliveries of a tenant: the totals of the last days, and how
+-- many attempts the newest endpoints have had in the last minutes.
+SELECT md5(concat_ws(' ',
+	(SELECT string_agg(concat_ws('/', b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged), ' ' ORDER BY b.day)
+	FROM books b WHERE b.tenant_id = @tenant_id AND b.day >= @day::date),
+	posthorn.events_since(@tenant_id, @day::date),
+	(SELECT coalesce(sum(m.n), 0) FROM (SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id ORDER BY e.id DESC LIMIT sqlc.arg('limit')) e
+	CROSS JOIN LATERAL (SELECT s.n FROM endpoint_stats s
+		WHERE s.tenant_id = @tenant_id AND s.endpoint_id = e.id AND s.width = 60 AND s.bucket >= @since::timestamptz) m)
+	+ (SELECT coalesce(sum(u.n), 0) FROM posthorn.unfolded_attempts(@tenant_id) u WHERE u.minute >= @since)))::text AS pulse;

@@ -18,8 +18,8 @@ func TestTheCatalogueIsExportedComparedAndTyped(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for format, word := range map[string]string{"openapi": `"openapi": "3.1.0"`, "asyncapi": `"asyncapi": "3.0.0"`, "json-schema": `"$defs"`} {
-		text := d.ok(nil, "catalogue export --format "+format)
-		d.ok(nil, "catalogue export --format "+format+" -o "+at(format))
+		text := d.ok(nil, "catalog export --format "+format)
+		d.ok(nil, "catalog export --format "+format+" -o "+at(format))
 		written, err := os.ReadFile(at(format))
 		if err != nil || string(written) != text || !strings.Contains(text, word) || !strings.Contains(text, `"order.completed"`) ||
 			!strings.Contains(text, `"Acme webhooks"`) {
@@ -63,7 +63,7 @@ func TestTheCatalogueIsExportedComparedAndTyped(t *testing.T) {
 		"catalogue diff " + at("asyncapi") + " live":            "must be an OpenAPI 3.1 document",
 		"catalogue diff nothing.json live":                      "nothing.json",
 		"types --lang go --package a-b":                         "--package",
-		"catalogue export --format raml":                        "openapi",
+		"catalog export --format raml":                        "openapi",
 		"types --lang ts --from " + file(t, "{\"data\": [{}]}"): "entry 1 is no event type",
 		"types --lang ts --from " + file(t, "a: [b"):            "neither JSON nor YAML",
 	} {

@@ -84,6 +84,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Egress:         p.Config.Egress,
 			OpenID:         providers,
 			FrameAncestors: p.Config.frameAncestors(),
+			Closing:        p.closing,
 		},
 		mailbox: mailbox.Deps{
 			DB:          general,

@@ -561,3 +561,35 @@ func (q *Queries) RecentDisablings(ctx context.Context, tenantID id.UUID, since 
 	}
 	return items, nil
 }
+
+const TenantPulse = `-- name: TenantPulse :one
+SELECT md5(concat_ws(' ',
+	(SELECT string_agg(concat_ws('/', b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged), ' ' ORDER BY b.day)
+	FROM books b WHERE b.tenant_id = $1 AND b.day >= $2::date),
+	posthorn.events_since($1, $2::date),
+	(SELECT coalesce(sum(m.n), 0) FROM (SELECT e.id FROM endpoints e WHERE e.tenant_id = $1 ORDER BY e.id DESC LIMIT $3) e
+	CROSS JOIN LATERAL (SELECT s.n FROM endpoint_stats s
+		WHERE s.tenant_id = $1 AND s.endpoint_id = e.id AND s.width = 60 AND s.bucket >= $4::timestamptz) m)
+	+ (SELECT coalesce(sum(u.n), 0) FROM posthorn.unfolded_attempts($1) u WHERE u.minute >= $4)))::text AS pulse
+`
+
+type TenantPulseParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Limit    int32
+	Since    time.Time
+}
+
+// A text that differs when something has happened to the deliveries of a tenant: the totals of the last days, and how
+// many attempts the newest endpoints have had in the last minutes.
+func (q *Queries) TenantPulse(ctx context.Context, arg TenantPulseParams) (string, error) {
+	row := q.db.QueryRow(ctx, TenantPulse,
+		arg.TenantID,
+		arg.Day,
+		arg.Limit,
+		arg.Since,
+	)
+	var pulse string
+	err := row.Scan(&pulse)
+	return pulse, err
+}

@@ -120,7 +120,7 @@ var fields = slices.Concat([]Field{
 	{Name: OverdueMinutes, Group: groupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},
 
 	{Name: StatusPage, Group: groupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
-	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalogue."},
+	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalog."},
 	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: portal links can't be created or opened."},
 	{Name: ActAsOperator, Group: groupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
 })

@@ -35,7 +35,8 @@ func (a *dashboard) eventTypeRoutes() []handlers.Route {
 		page("GET", "/event-types/:name", access.ReadEventTypes, a.showEventType),
 		page("GET", "/event-types/:name/edit", access.ChangeEventTypes, a.editEventType),
 		large(page("POST", "/event-types/:name", access.ChangeEventTypes, a.saveEventType)),
-		page("GET", "/catalogue/:format", access.ReadEventTypes, a.exportCatalogue),
+		page("GET", "/catalog/:format", access.ReadEventTypes, a.exportCatalogue),
+		page("GET", "/catalogue/:format", access.ReadEventTypes, a.exportCatalogue), // its former address
 		page("POST", "/event-types/:name/delete", access.ChangeEventTypes, a.deleteEventType),
 	}
 }

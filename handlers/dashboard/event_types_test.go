@@ -32,8 +32,8 @@ func TestEventTypesAreMadeChangedAndDeleted(t *testing.T) {
 	dev.post(path, url.Values{"schema_check": {"off"}, "description": {"when it is paid"}, "deprecated": {"true"}}).to(path)
 	dev.get(tn.path+"/event-types").want(200, "when it is paid", "deprecated")
 	for _, format := range []string{"openapi", "asyncapi", "json-schema"} {
-		viewer.get(tn.path+"/event-types").want(200, "/catalogue/"+format)
-		file := viewer.get(tn.path + "/catalogue/" + format)
+		viewer.get(tn.path+"/event-types").want(200, "/catalog/"+format)
+		file := viewer.get(tn.path + "/catalog/" + format)
 		if name := file.Header.Get("Content-Disposition"); file.Status != 200 || name != `attachment; filename="event-types.`+format+`.json"` || !strings.Contains(file.Body, `"order.paid"`) {
 			t.Errorf("%s: %d %s %s", format, file.Status, name, file.Body)
 		}

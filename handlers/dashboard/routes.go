@@ -36,6 +36,10 @@ type Deps struct {
 	OpenID     *openid.Client
 	// origins that can show a portal within their pages
 	FrameAncestors []string
+	// closed before the process stops, so that streams end; nil: never
+	Closing <-chan struct{}
+	// how often a stream of changes shows that it is alive, and that its reader is still signed in; 0 is 10 s
+	Beat time.Duration
 	// for DNS lookups; nil is the system's resolver
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
 }
@@ -43,6 +47,7 @@ type Deps struct {
 // dashboard holds the handlers.
 type dashboard struct {
 	Deps
+	changes *changes
 }
 
 // Root is the path of a tenant's pages.
@@ -59,10 +64,14 @@ func Routes(d Deps) []handlers.Route {
 	if d.LookupTXT == nil {
 		d.LookupTXT = (&net.Resolver{PreferGo: true}).LookupTXT
 	}
-	a := &dashboard{d}
+	if d.Beat == 0 {
+		d.Beat = 10 * time.Second
+	}
+	a := &dashboard{d, newChanges(d.DB, d.Now)}
 	return slices.Concat([]handlers.Route{
 		page("GET", "", access.Read, a.home),
 		page("GET", "/", access.Read, a.home),
+		page("GET", "/changes", access.Read, a.streamChanges).Endless(),
 
 		page("GET", "/members", access.ReadMembers, a.listMembers),
 		page("POST", "/members/invite", access.ManageMembers, a.invite),

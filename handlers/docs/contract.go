@@ -165,7 +165,7 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 		}
 		o.Answers = append(o.Answers, a)
 	}
-	o.Samples = c.samples(base, o, schema, item, op)
+	o.Samples = c.samples(base, &o, schema, item, op)
 	return o
 }
 

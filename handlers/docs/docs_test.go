@@ -233,7 +233,7 @@ func TestTheCatalogueIsShownWhereItIsPublic(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(body, "order.completed") || !strings.Contains(body, "deprecated") || strings.Contains(body, "<b>now") {
 		t.Errorf("%d %s", status, body)
 	}
-	if _, front := get("/docs"); !strings.Contains(front, `href="/docs/catalogue"`) {
+	if _, front := get("/docs"); !strings.Contains(front, `href="/docs/catalog"`) {
 		t.Error("nothing leads to it")
 	}
 }

@@ -66,7 +66,8 @@ func Routes(d Deps) []handlers.Route {
 		"/docs/api/:group":            s.group,
 		"/docs/api/:group/:operation": s.operation,
 		"/docs/errors/:code":          s.problem,
-		"/docs/catalogue":             s.showCatalogue,
+		"/docs/catalog":               s.showCatalogue,
+		"/docs/catalogue":             s.showCatalogue, // its former address
 		"/docs/:page":                 s.guide,
 		"/docs/adr/:page":             s.guide,
 		"/docs/ops/:page":             s.guide,

@@ -75,8 +75,9 @@ func (c contract) bodyExample(body *yaml.Node, optional bool) any {
 }
 
 // samples are the request in each language: curl, and the calls of the SDKs.
-func (c contract) samples(base string, o views.Operation, body, item, op *yaml.Node) []views.Sample {
-	r := c.request(base, o, body, item, op)
+func (c contract) samples(base string, o *views.Operation, body, item, op *yaml.Node) []views.Sample {
+	r := c.request(base, *o, body, item, op)
+	o.Try = try(r, *o)
 	list := []views.Sample{
 		{Label: "curl", Language: "sh", Text: r.curl()},
 		{Label: "Go", Language: "go", Text: r.goCode()},
@@ -87,6 +88,29 @@ func (c contract) samples(base string, o views.Operation, body, item, op *yaml.N
 		list[i].Code = code(list[i].Language, list[i].Text)
 	}
 	return list
+}
+
+// try is the form that sends an operation's example request. A stream or a file has none.
+func try(r request, o views.Operation) *views.Try {
+	if r.stream {
+		return nil
+	}
+	t := &views.Try{}
+	for _, p := range o.Parameters {
+		a := views.Argument{Name: p.Name, Where: p.Where, Required: p.Required}
+		for _, one := range r.path {
+			if one.name == p.Name {
+				a.Example = one.value
+			}
+		}
+		t.Arguments = append(t.Arguments, a)
+	}
+	if r.body != nil {
+		t.Body = jsonText(r.body, "  ")
+	} else if len(o.Body) > 0 {
+		t.Body = "{}"
+	}
+	return t
 }
 
 // pathValues are the example values of a path's parameters.

@@ -3,6 +3,57 @@
   "use strict";
   const announce = (text) => { document.getElementById("announcer").textContent = text; };
 
+  // Try it: the request goes to this server, without cookies. The key is in the field and nowhere else.
+  for (const form of document.querySelectorAll("form[data-try]")) {
+    form.hidden = false;
+    const part = (name) => form.querySelector(`[data-try-${name}]`);
+    const request = () => {
+      const { named, method } = form.dataset, key = form.elements.key.value.trim(), tenant = form.elements.tenant_id?.value.trim();
+      let path = named && tenant && key.startsWith("php_") ? named.replace("{tenant_id}", encodeURIComponent(tenant)) : form.dataset.try;
+      const query = new URLSearchParams(), headers = { Accept: "application/json" };
+      for (const field of form.querySelectorAll("[data-where]")) {
+        const value = field.value.trim();
+        if (field.dataset.where === "path") path = path.replace(`{${field.name}}`, encodeURIComponent(value));
+        else if (value && field.dataset.where === "query") query.append(field.name, value);
+        else if (value) headers[field.name] = value;
+      }
+      const body = form.elements.body?.value.trim() || undefined;
+      if (body) headers["Content-Type"] = "application/json";
+      return { url: location.origin + path + (query.size ? `?${query}` : ""), method, headers, body, key };
+    };
+    const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+    const curl = ({ url, method, headers, body }) => [
+      `curl ${method === "GET" ? "" : `-X ${method} `}${quoted(url)}`,
+      '-H "Authorization: Bearer $POSTHORN_API_KEY"',
+      ...Object.entries(headers).filter(([name]) => name !== "Accept").map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+      ...(body ? [`-d ${quoted(body)}`] : []),
+    ].join(" \\\n  ");
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const asked = request(), button = form.querySelector("[type=submit]"), began = performance.now();
+      button.disabled = true;
+      part("curl").textContent = curl(asked);
+      let status, text = "", id = "";
+      try {
+        const response = await fetch(asked.url, {
+          method: asked.method, body: asked.body, headers: { ...asked.headers, Authorization: `Bearer ${asked.key}` }, credentials: "omit", cache: "no-store", redirect: "error",
+        });
+        status = `${response.status} ${response.statusText}`.trim();
+        id = response.headers.get("X-Request-Id") ?? "";
+        text = await response.text();
+        try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* shown as it is */ }
+      } catch {
+        status = "No response";
+        text = "The server can't be reached from this page.";
+      }
+      part("status").textContent = status;
+      part("took").textContent = `${Math.round(performance.now() - began)} ms${id ? ` · ${id}` : ""}`;
+      part("body").textContent = text || "(empty)";
+      part("response").hidden = false;
+      button.disabled = false;
+    });
+  }
+
   // Copy buttons.
   for (const pre of document.querySelectorAll("pre")) {
     const button = document.createElement("button");

@@ -189,16 +189,19 @@
     const button = closest(event, "[data-filters]");
     if (button) button.setAttribute("aria-expanded", String(button.form.classList.toggle("is-open")));
   });
-  // Going back in the history shows what the address says, not what was chosen on the way out.
-  window.addEventListener("pageshow", () => {
+  const countFilters = () => {
     for (const form of filterForms()) {
-      form.reset();
       form.classList.remove("is-dirty");
       dependents(form.parentElement);
       const set = [...form.elements].filter((f) => f.name && f.type !== "hidden" && !f.matches("[data-search]")
         && (f.matches("[type=checkbox], [type=radio]") ? f.checked && f.value : f.value)).length;
       for (const el of form.querySelectorAll("[data-filters-set]")) el.textContent = set > 0 ? String(set) : "";
     }
+  };
+  // Going back in the history shows what the address says, not what was chosen on the way out.
+  window.addEventListener("pageshow", () => {
+    for (const form of filterForms()) form.reset();
+    countFilters();
   });
   on("change", (event) => {
     const form = closest(event, "form[data-autosubmit]");
@@ -305,9 +308,63 @@
     }
   };
 
-  // A page polls only while somebody sees it.
+  // A page polls only while somebody sees it. Where a stream says what has changed, it asks when something has, and twice
+  // a minute. A stream that is silent, as behind a proxy that buffers, counts for nothing.
   const polls = (event) => event.target instanceof Element && event.target.matches("[data-poll]");
-  on("htmx:beforeRequest", (event) => { if (polls(event) && document.hidden) event.preventDefault(); });
+  const asked = new WeakMap(); // element -> when it was last requested
+  let stream = null, heard = -Infinity, changedAt = -Infinity, again = 0;
+  const streams = () => performance.now() - heard < 25000;
+  on("htmx:beforeRequest", (event) => {
+    if (!polls(event)) return;
+    const now = performance.now(), last = asked.get(event.target) ?? -Infinity;
+    if (document.hidden || event.target.dataset.poll === "changes" && streams() && changedAt <= last && now - last < 30000) event.preventDefault();
+    else asked.set(event.target, now);
+  });
+  const closeStream = (wait) => {
+    stream?.close();
+    stream = null;
+    heard = -Infinity;
+    clearTimeout(again);
+    if (wait) again = setTimeout(openStream, wait * (1 + Math.random()));
+  };
+  const openStream = () => {
+    const root = location.pathname.match(/^\/t\/[^/]+/);
+    if (stream || document.hidden || !root || !document.querySelector("[data-poll=changes]") || document.querySelector(".view-as")) return;
+    stream = new EventSource(`${root[0]}/changes`);
+    const hear = () => { heard = performance.now(); };
+    stream.addEventListener("open", (event) => { if (event.data) hear(); });
+    stream.addEventListener("beat", hear);
+    stream.addEventListener("change", () => {
+      hear();
+      changedAt = heard;
+      for (const el of document.querySelectorAll("[data-poll=changes]")) htmx.trigger(el, "posthorn:changed");
+    });
+    // One that was refused is tried again later than one that broke off.
+    stream.onerror = () => closeStream(stream.readyState === EventSource.CLOSED ? 60000 : 5000);
+  };
+  on("visibilitychange", () => { if (document.hidden) closeStream(0); else openStream(); });
+  window.addEventListener("pagehide", () => closeStream(0));
+  window.addEventListener("pageshow", () => openStream());
+
+  // Pages that change in place. An answer to a question that is no longer asked changes nothing; one that is no page of
+  // this kind is opened as a page of its own.
+  const inPlace = (event) => event.detail.requestConfig?.headers?.["HX-Boosted"] === "true" || event.detail.boosted;
+  const scrolled = new Map(); // path -> where the reader was
+  on("htmx:beforeHistorySave", (event) => scrolled.set(event.detail.path, scrollY));
+  on("htmx:historyRestore", (event) => requestAnimationFrame(() => scrollTo(0, scrolled.get(event.detail.path) ?? 0)));
+  on("htmx:beforeHistoryUpdate", (event) => {
+    // A form that was refused has no address of its own.
+    if (inPlace(event) && event.detail.xhr.status >= 400 && event.detail.requestConfig.verb !== "get") event.detail.history.type = null;
+  });
+  on("htmx:beforeSwap", (event) => {
+    const { detail } = event, { pathInfo, xhr } = detail;
+    if (polls(event) && event.target.getAttribute("hx-get") !== pathInfo.requestPath) detail.shouldSwap = false;
+    if (!inPlace(event) || xhr.status === 204) return;
+    const page = /<main id="main" class="content/.test(xhr.responseText);
+    if (page) { detail.shouldSwap = true; detail.isError = false; }
+    else if (detail.requestConfig.verb === "get") { detail.shouldSwap = false; location.assign(pathInfo.finalRequestPath ?? pathInfo.requestPath); }
+    else detail.shouldSwap = true;
+  });
   on("htmx:afterRequest", (event) => {
     if (!polls(event)) return;
     const status = event.detail.xhr?.status;
@@ -326,8 +383,11 @@
   on("htmx:sendError", unreachable);
   on("htmx:afterSettle", (event) => {
     freshen();
+    localFields(document);
+    countFilters();
     const root = event.target instanceof Element ? event.target : document;
     dependents(root);
+    if (event.target.id === "main") settled();
     for (const list of document.querySelectorAll("[data-bulk]")) {
       const kept = chosen.get(list.id);
       if (kept) for (const box of list.querySelectorAll("input[type=checkbox][name=id]")) box.checked = kept.has(box.value);
@@ -347,21 +407,27 @@
     }
   };
 
-  const start = () => {
-    greet();
-    freshen();
-    localFields(document);
+  // What a page's content needs when it is there, loaded or changed in place.
+  function settled() {
     const tab = document.querySelector(".tabs [aria-current]");
     if (tab) {
       const strip = tab.closest(".tabs"), ahead = 48; // of the tab after it is seen, too
       strip.scrollLeft += tab.getBoundingClientRect().right - strip.getBoundingClientRect().right + ahead;
     }
-    dependents(document);
-    for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
     // A dialog whose form was refused comes open; here it becomes modal.
     const refused = document.querySelector("dialog[open]");
     if (refused) { refused.close(); show(refused); }
     else document.querySelector("[data-error-summary]")?.focus();
+    openStream();
+  }
+
+  const start = () => {
+    greet();
+    freshen();
+    localFields(document);
+    dependents(document);
+    for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
+    settled();
   };
   if (document.readyState === "loading") on("DOMContentLoaded", start);
   else start();

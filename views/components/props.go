@@ -437,3 +437,20 @@ type Preset struct {
 
 // OtherTime is the value of the option of a Moment for any other time.
 const OtherTime = "other"
+
+// InPlace are the attributes of forms and links that show another state of the same page: its content is replaced, the
+// address changes with it, and focus and scroll stay. Without a script they load the page. top scrolls to its beginning.
+func InPlace(top bool) templ.Attributes {
+	show := "none"
+	if top {
+		show = "window:top"
+	}
+	return templ.Attributes{
+		"hx-boost":     "true",
+		"hx-target":    "#main",
+		"hx-select":    "#main",
+		"hx-swap":      "morph:outerHTML show:" + show,
+		"hx-sync":      "#main:replace",
+		"hx-indicator": "#progress",
+	}
+}

@@ -953,7 +953,7 @@ func LandingPage(v Landing) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Catalogue {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<a href=\"/docs/catalogue\">The events that this platform sends</a>. ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "<a href=\"/docs/catalog\">The events that this platform sends</a>. ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

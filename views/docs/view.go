@@ -85,6 +85,19 @@ type Operation struct {
 	Answers          []Answer
 	Samples          []Sample
 	Problems         []string // the codes of its errors, without those of every operation
+	Try              *Try     // nil: the response is a stream or a file
+}
+
+// Try is the form that sends the operation's request to this server.
+type Try struct {
+	Arguments []Argument
+	Body      string // an example, indented; empty: the operation has no body
+}
+
+// Argument is a parameter of a request, with an example.
+type Argument struct {
+	Name, Where, Example string
+	Required             bool
 }
 
 // Sample is a request in one language.
@@ -122,6 +135,9 @@ func (o Operation) Headings() []Heading {
 	}
 	if len(o.Body) > 0 {
 		all = append(all, Heading{"Body", "body"})
+	}
+	if o.Try != nil {
+		all = append(all, Heading{"Try it", "try"})
 	}
 	return append(all, Heading{"Responses", "responses"}, Heading{"Errors", "errors"})
 }

@@ -267,4 +267,4 @@ func (s Shell) frontPage() string {
 // htmxConfig is htmx's configuration: it evaluates nothing and adds nothing inline, so that the content security policy
 // holds.
 const htmxConfig = `{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"allowScriptTags":false,"historyCacheSize":0,` +
-	`"scrollBehavior":"auto","responseHandling":[{"code":"204","swap":false},{"code":"[23]..","swap":true},{"code":"4(00|09|22)","swap":true},{"code":"[45]..","swap":false,"error":true}]}`
+	`"scrollIntoViewOnBoost":false,"scrollBehavior":"auto","responseHandling":[{"code":"204","swap":false},{"code":"[23]..","swap":true},{"code":"4(00|09|22)","swap":true},{"code":"[45]..","swap":false,"error":true}]}`

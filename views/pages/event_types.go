@@ -25,9 +25,9 @@ type EventTypesView struct {
 // exports are the formats in which the catalog can be downloaded.
 func (v EventTypesView) exports() []components.MenuItem {
 	return []components.MenuItem{
-		{Label: "OpenAPI 3.1", Icon: icons.Book, Href: v.Root + "/catalogue/openapi"},
-		{Label: "AsyncAPI 3.0", Icon: icons.Send, Href: v.Root + "/catalogue/asyncapi"},
-		{Label: "JSON Schema", Icon: icons.Code, Href: v.Root + "/catalogue/json-schema"},
+		{Label: "OpenAPI 3.1", Icon: icons.Book, Href: v.Root + "/catalog/openapi"},
+		{Label: "AsyncAPI 3.0", Icon: icons.Send, Href: v.Root + "/catalog/asyncapi"},
+		{Label: "JSON Schema", Icon: icons.Code, Href: v.Root + "/catalog/json-schema"},
 	}
 }
 
