@@ -63,7 +63,7 @@ func TestTheCatalogueIsExportedComparedAndTyped(t *testing.T) {
 		"catalogue diff " + at("asyncapi") + " live":            "must be an OpenAPI 3.1 document",
 		"catalogue diff nothing.json live":                      "nothing.json",
 		"types --lang go --package a-b":                         "--package",
-		"catalog export --format raml":                        "openapi",
+		"catalog export --format raml":                          "openapi",
 		"types --lang ts --from " + file(t, "{\"data\": [{}]}"): "entry 1 is no event type",
 		"types --lang ts --from " + file(t, "a: [b"):            "neither JSON nor YAML",
 	} {

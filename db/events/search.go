@@ -122,6 +122,7 @@ func (s Search) look(
 		Text:     s.Text,
 		InData:   s.InData,
 		Needles:  s.Needles(),
+		Certain:  s.Certain(),
 		Scan:     scan,
 	}
 	if !high.IsZero() {

@@ -44,8 +44,8 @@ type key struct {
 	mac  []byte // signs tokens
 }
 
-// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, separated by commas, newest first. The error
-// never contains a key.
+// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, separated by commas, newest first. The
+// error never contains a key.
 func NewRing(keys string) (*Ring, error) {
 	r := &Ring{}
 	for i, text := range strings.Split(keys, ",") {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -58,9 +60,28 @@ func (q Query) Needles() [][]byte {
 	}
 	var all [][]byte
 	for _, text := range []string{q.Value, strings.ToLower(q.Value), strings.ToUpper(q.Value)} {
-		all = append(all, []byte(text), escaped(text))
+		for _, needle := range [][]byte{[]byte(text), escaped(text)} {
+			if !slices.ContainsFunc(all, func(one []byte) bool { return bytes.Equal(one, needle) }) {
+				all = append(all, needle)
+			}
+		}
 	}
 	return all
+}
+
+// Certain is the longest part without letters of what the database looks for, which it finds without folding case;
+// empty if there is none.
+func (q Query) Certain() []byte {
+	best, needles := []byte{}, q.Needles()
+	if len(needles) > 1 {
+		return best
+	}
+	for part := range bytes.FieldsFuncSeq(needles[0], unicode.IsLetter) {
+		if len(part) > len(best) {
+			best = part
+		}
+	}
+	return best
 }
 
 // escaped is a text as encoders of JSON write it that leave ASCII alone (RFC 8259, section 7). The digits have both

@@ -47,6 +47,9 @@ func TestAQueryIsFoundInTheDataWhereItIs(t *testing.T) {
 			t.Errorf("%s: found %v at %q, want %v at %q", c.text, found, where, c.found, c.where)
 		}
 		contained := slices.ContainsFunc(q.Needles(), func(needle []byte) bool { return bytes.Contains(bytes.ToLower([]byte(data)), bytes.ToLower(needle)) })
+		if c.found && !bytes.Contains([]byte(data), q.Certain()) {
+			t.Errorf("%s: %q is not certain", c.text, q.Certain())
+		}
 		if c.found && !contained {
 			t.Errorf("%s: the database would look for %q, which the data does not contain", c.text, q.Needles())
 		}

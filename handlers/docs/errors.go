@@ -40,7 +40,9 @@ func loadErrors() (map[string]guide, error) {
 }
 
 var (
-	errorCode = regexp.MustCompile(`^[a-z0-9_]+$`)
+	// onlyOnPages is what the list of all codes leaves to their pages.
+	onlyOnPages = regexp.MustCompile(`(?s)\n\n\*\*Related:\*\* .*?\.\n|\n` + fence + `http\n.*?` + fence + `\n`)
+	errorCode   = regexp.MustCompile(`^[a-z0-9_]+$`)
 	// errorParts are what the page has for a code. What is related is that of the section, unless the code has its own.
 	errorParts = regexp.MustCompile(`(?s)^\s*([1-5]\d\d)\. (.+?)\n\n\*\*Fix:\*\* (.+?)(?:\n\n\*\*Related:\*\* (.+?))?(?:\n\n(` + fence + `http\n.*?` + fence + `))?\s*$`)
 )

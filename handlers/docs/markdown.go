@@ -183,11 +183,15 @@ func loadGuides() (map[string]guide, error) {
 		if !ok {
 			return fmt.Errorf("docs/%s does not begin with its title", file)
 		}
+		shown := source
+		if file == "errors.md" {
+			shown = onlyOnPages.ReplaceAll(source, nil)
+		}
 		all[strings.TrimSuffix(file, ".md")] = guide{
 			title:  title,
 			source: string(source),
 			about:  lead(string(source)),
-			body:   render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. "))),
+			body:   render(path.Dir(file), status.ReplaceAll(shown, []byte("$1\\. "))),
 			parts:  parts(string(source)),
 		}
 		return nil

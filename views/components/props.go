@@ -439,7 +439,7 @@ type Preset struct {
 const OtherTime = "other"
 
 // InPlace are the attributes of forms and links that show another state of the same page: its content is replaced, the
-// address changes with it, and focus and scroll stay. Without a script they load the page. top scrolls to its beginning.
+// address changes with it, and focus and scroll stay. Without a script they load the page. top scrolls to its top.
 func InPlace(top bool) templ.Attributes {
 	show := "none"
 	if top {
