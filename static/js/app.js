@@ -348,13 +348,17 @@
 
   // Pages that change in place. An answer to a question that is no longer asked changes nothing; one that is no page of
   // this kind is opened as a page of its own.
-  const inPlace = (event) => event.detail.requestConfig?.headers?.["HX-Boosted"] === "true" || event.detail.boosted;
+  const inPlace = (event) => event.detail.requestConfig?.headers?.["HX-Boosted"] === "true";
   const scrolled = new Map(); // path -> where the reader was
   on("htmx:beforeHistorySave", (event) => scrolled.set(event.detail.path, scrollY));
-  on("htmx:historyRestore", (event) => requestAnimationFrame(() => scrollTo(0, scrolled.get(event.detail.path) ?? 0)));
+  let lastSettled = null;
+  on("htmx:historyRestore", (event) => requestAnimationFrame(() => {
+    settled();
+    scrollTo(0, scrolled.get(event.detail.path) ?? 0);
+  }));
   on("htmx:beforeHistoryUpdate", (event) => {
-    // A form that was refused has no address of its own.
-    if (inPlace(event) && event.detail.xhr.status >= 400 && event.detail.requestConfig.verb !== "get") event.detail.history.type = null;
+    // A form that was rejected has no address of its own.
+    if (inPlace(event) && event.detail.requestConfig.verb !== "get") Object.assign(event.detail.history, { type: "replace", path: location.pathname + location.search });
   });
   on("htmx:beforeSwap", (event) => {
     const { detail } = event, { pathInfo, xhr } = detail;
@@ -387,7 +391,10 @@
     countFilters();
     const root = event.target instanceof Element ? event.target : document;
     dependents(root);
-    if (event.target.id === "main") settled();
+    if (inPlace(event) && event.detail.xhr !== lastSettled) {
+      lastSettled = event.detail.xhr;
+      settled();
+    }
     for (const list of document.querySelectorAll("[data-bulk]")) {
       const kept = chosen.get(list.id);
       if (kept) for (const box of list.querySelectorAll("input[type=checkbox][name=id]")) box.checked = kept.has(box.value);
