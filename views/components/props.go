@@ -454,3 +454,11 @@ func InPlace(top bool) templ.Attributes {
 		"hx-indicator": "#progress",
 	}
 }
+
+// sentInPlace are the attributes of a dialog's form: what is rejected comes back into the page, with the dialog open. It
+// is sent once.
+func sentInPlace() templ.Attributes {
+	a := InPlace(false)
+	a["hx-sync"] = "this:drop"
+	return a
+}
