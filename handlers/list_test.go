@@ -67,7 +67,7 @@ func TestPagesAndTheAPIRefuseWithTheSameSentence(t *testing.T) {
 		for query, want := range surface.cases {
 			_, err := pageAt(t, surface.list, query)
 			wrong, other := FormErrors(err)
-			if name, detail, _ := strings.Cut(want, ": "); other != nil || len(wrong) != 1 || wrong[name] != detail {
+			if name, detail, _ := strings.Cut(want, ": "); other != nil || len(wrong) != 1 || wrong[name] != inForm(fault.Field{Name: name, Detail: detail}) {
 				t.Errorf("%d rows, %s: %v %v, want %s", surface.list.Rows, query, wrong, other, want)
 			}
 		}

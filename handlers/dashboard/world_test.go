@@ -52,7 +52,10 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	shared := webtest.New(t)
 	w := &world{World: shared, t: t, url: shared.URL, db: shared.DB, ring: shared.Ring, log: shared.Log, commit: shared.Committer()}
+	closing := make(chan struct{})
+	close(closing) // a stream ends after its beginning: requests of these tests have no end of their own
 	w.routes = dashboard.Routes(dashboard.Deps{
+		Closing: closing,
 		DB:      w.db,
 		Keys:    w.ring,
 		BaseURL: base,
