@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 )
