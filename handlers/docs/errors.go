@@ -49,7 +49,7 @@ var (
 
 const fence = "```"
 
-// errorPage is the page of a code. A code without an example of its own has its response.
+// errorPage is the page of a code. Its example is a request, where there is one, and the response.
 func errorPage(code string, part []string, related string) string {
 	status, _ := strconv.Atoi(part[1]) // of three digits
 	title := http.StatusText(status)
@@ -70,7 +70,7 @@ func errorPage(code string, part []string, related string) string {
 		"## Cause",
 		part[2],
 		"## Example",
-		cmp.Or(part[5], response),
+		strings.TrimSpace(part[5] + "\n\n" + response),
 		"## Fix",
 		part[3],
 		"## Related",
