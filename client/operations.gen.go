@@ -2511,7 +2511,7 @@ type Emission struct {
 	// Channels Endpoints with channels receive the event only if they have one of these; endpoints without channels receive it too
 	Channels *[]string `json:"channels,omitempty"`
 
-	// ContentType Sends text that is not JSON: `data` is a string, and requests whose body is the data have that text as their body, under this `Content-Type`. Requests with an envelope have the string in it
+	// ContentType Sends text that is not JSON: `data` is a string, and requests whose body is the data have that text as their body, under this `Content-Type`, such as `application/xml`. Requests with an envelope have the string in it
 	ContentType nullable.Nullable[string] `json:"content_type,omitempty"`
 
 	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. Default `false`
