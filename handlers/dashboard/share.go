@@ -20,7 +20,7 @@ import (
 
 // SharedRoutes is the route table of what such a link shows, without signing in.
 func SharedRoutes(d Deps) []handlers.Route {
-	s := &shared{dashboard: &dashboard{d}, addresses: handlers.NewAddresses(d.Now)}
+	s := &shared{dashboard: &dashboard{Deps: d}, addresses: handlers.NewAddresses(d.Now)}
 	return []handlers.Route{{
 		Method:  http.MethodGet,
 		Path:    delivery.SharePath + ":" + handlers.TenantParam,
