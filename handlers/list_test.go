@@ -50,6 +50,9 @@ func TestPagesAndTheAPIRefuseWithTheSameSentence(t *testing.T) {
 	}
 	page := maps.Clone(both)
 	maps.Copy(page, map[string]string{
+		"since=yesterday":               "since: Enter a date and a time of the years 1970 to 9999, such as 2026-01-31 12:00.",
+		"q=" + strings.Repeat("x", 300): "q: This text is too long. Enter at most 256 characters.",
+
 		"after=rubbish":  "after: This is not the position of a row in this list. Leave after out to get the first page.",
 		"before=rubbish": "before: This is not the position of a row in this list. Leave before out to get the first page.",
 		"before=" + id.Delivery.Format(rowID(1)) + "&after=" + id.Delivery.Format(rowID(1)): "before: Send either after or before.",
@@ -155,7 +158,7 @@ func TestAWordOfAnotherSystemIsAnsweredWithOurs(t *testing.T) {
 		"permanently_failed": "For permanently_failed use failed.",
 		"retried":            "For retried use failed.",
 		"all":                "Leave status out to list all deliveries.",
-		"lost":               "status must be one of delivered, retrying, failed.",
+		"lost":               "Status must be one of delivered, retrying, failed.",
 	} {
 		_, err := pageAt(t, deliveries, "status="+word)
 		if wrong := WrongFields(err)["status"]; !strings.HasSuffix(wrong, hint) {

@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"posthorn/handlers/api"
 )
 
-// TestTheExamplesOfErrorsGetTheirCodes sends the requests of docs/errors.md. The last one of each example is rejected with
-// the code that it is an example of.
+// TestTheExamplesOfErrorsGetTheirCodes sends the requests of docs/errors.md. The last one of each example is rejected
+// with the code that it is an example of.
 func TestTheExamplesOfErrorsGetTheirCodes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/errors.md")
@@ -34,7 +36,10 @@ func TestTheExamplesOfErrorsGetTheirCodes(t *testing.T) {
 			}
 			got = w.do(method, path, key, body, header...)
 		}
-		got.problem(got.Status, example[1])
+		var p api.Problem
+		if got.into(&p); p.Code != example[1] || got.Status/100 != 4 {
+			t.Errorf("the example of %s gets %d %s", example[1], got.Status, p.Code)
+		}
 	}
 	if len(examples) < 20 {
 		t.Errorf("%d examples: were they read?", len(examples))

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"posthorn/docs"
 	"posthorn/views/components"
 )
@@ -42,12 +44,21 @@ func loadErrors() (map[string]guide, error) {
 var (
 	// onlyOnPages is what the list of all codes leaves to their pages.
 	onlyOnPages = regexp.MustCompile(`(?s)\n\n\*\*Related:\*\* .*?\.\n|\n` + fence + `http\n.*?` + fence + `\n`)
-	errorCode   = regexp.MustCompile(`^[a-z0-9_]+$`)
+	// errorHeading is the heading of a code in the list.
+	errorHeading = regexp.MustCompile(`<h3 id="([a-z0-9_]+)">.*?</h3>`)
+	errorCode    = regexp.MustCompile(`^[a-z0-9_]+$`)
 	// errorParts are what the page has for a code. What is related is that of the section, unless the code has its own.
 	errorParts = regexp.MustCompile(`(?s)^\s*([1-5]\d\d)\. (.+?)\n\n\*\*Fix:\*\* (.+?)(?:\n\n\*\*Related:\*\* (.+?))?(?:\n\n(` + fence + `http\n.*?` + fence + `))?\s*$`)
 )
 
 const fence = "```"
+
+// allErrors is the list of all codes, each of which leads to its page.
+func allErrors(source []byte) templ.Component {
+	short := strings.ReplaceAll(string(onlyOnPages.ReplaceAll(source, nil)), "\n\n**Fix:** ", " ")
+	page := rendered(".", status.ReplaceAll([]byte(short), []byte("$1\\. ")))
+	return templ.Raw(errorHeading.ReplaceAllString(page, `<h3 id="$1"><a href="/docs/errors/$1"><code>$1</code></a></h3>`))
+}
 
 // errorPage is the page of a code. Its example is a request, where there is one, and the response.
 func errorPage(code string, part []string, related string) string {

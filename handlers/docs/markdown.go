@@ -65,13 +65,16 @@ func parts(source string) []views.Heading {
 // prose is Markdown as a component; if it can't be rendered, it is shown as text.
 func prose(source string) templ.Component { return render("", []byte(source)) }
 
-func render(folder string, source []byte) templ.Component {
+func render(folder string, source []byte) templ.Component { return templ.Raw(rendered(folder, source)) }
+
+// rendered is Markdown as HTML.
+func rendered(folder string, source []byte) string {
 	var b bytes.Buffer
 	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
-		return templ.Raw(templ.EscapeString(string(source)))
+		return templ.EscapeString(string(source))
 	}
 	page := tables.Replace(cell.ReplaceAllStringFunc(b.String(), breakCode))
-	return templ.Raw(heading.ReplaceAllString(page, `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
+	return heading.ReplaceAllString(page, `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`)
 }
 
 // tables puts a wide table into a frame that scrolls, also with the keyboard. Text of a page is escaped, so it never
@@ -183,15 +186,15 @@ func loadGuides() (map[string]guide, error) {
 		if !ok {
 			return fmt.Errorf("docs/%s does not begin with its title", file)
 		}
-		shown := source
+		body := render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. ")))
 		if file == "errors.md" {
-			shown = onlyOnPages.ReplaceAll(source, nil)
+			body = allErrors(source)
 		}
 		all[strings.TrimSuffix(file, ".md")] = guide{
 			title:  title,
 			source: string(source),
 			about:  lead(string(source)),
-			body:   render(path.Dir(file), status.ReplaceAll(shown, []byte("$1\\. "))),
+			body:   body,
 			parts:  parts(string(source)),
 		}
 		return nil

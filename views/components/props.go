@@ -455,8 +455,8 @@ func InPlace(top bool) templ.Attributes {
 	}
 }
 
-// sentInPlace are the attributes of a dialog's form: what is rejected comes back into the page, with the dialog open. It
-// is sent once.
+// sentInPlace are the attributes of a dialog's form: what is rejected comes back into the page, with the dialog open.
+// The form is sent once.
 func sentInPlace() templ.Attributes {
 	a := InPlace(false)
 	a["hx-sync"] = "this:drop"
