@@ -11,9 +11,9 @@ import (
 	"posthorn/domain/show"
 )
 
-// Failures reads the newest failures of an endpoint that were neither delivered nor replayed, by their response. Without
-// bodies they are grouped by the result alone, for readers who see no responses. It changes the planner settings of its
-// transaction.
+// Failures reads the newest failures of an endpoint that were neither delivered nor replayed, by their response.
+// Without bodies they are grouped by the result alone, for readers who see no responses. It changes the planner
+// settings of its transaction.
 func Failures(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, bodies bool) (f show.Failures, err error) {
 	if _, err := endpoints.Status(ctx, q, tenant, endpointID); err != nil {
 		return f, err

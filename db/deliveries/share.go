@@ -21,7 +21,8 @@ type NewShare struct {
 	By               db.Author
 }
 
-// CreateShare stores a link to a delivery that the tenant's retention shows, and returns its token, which is not stored.
+// CreateShare stores a link to a delivery that the tenant's retention shows, and returns its token, which is not
+// stored.
 func CreateShare(ctx context.Context, q *sql.Queries, n NewShare) (share show.DeliveryShare, token string, err error) {
 	if _, err := Read(ctx, q, n.Tenant, n.Delivery); err != nil {
 		return share, "", err

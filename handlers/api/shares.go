@@ -19,7 +19,8 @@ import (
 // shareLife is how long a link to a delivery can be opened unless the request says so.
 const shareLife = 24 * time.Hour
 
-// createDeliveryShare creates a read-only link to a delivery. It shows the event's data, so the key must read that, too.
+// createDeliveryShare creates a read-only link to a delivery. It shows the event's data, so the key must read that,
+// too.
 func (a *api) createDeliveryShare(c *handlers.Call) error {
 	deliveryID := c.PathID("delivery_id")
 	var in DeliveryShareInput
