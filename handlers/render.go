@@ -114,10 +114,11 @@ func WrongFields(err error) map[string]string {
 // API; people read its label, and leave a field empty.
 func inForm(f fault.Field) string {
 	rest, named := strings.CutPrefix(f.Detail, f.Name+" ")
-	if !named {
+	label := endpoint.Label(f.Name)
+	if !named || label == "" {
 		return f.Detail
 	}
-	return endpoint.Label(f.Name) + " " + strings.ReplaceAll(rest, "or null for", "or empty for")
+	return label + " " + strings.ReplaceAll(rest, "or null for", "or empty for")
 }
 
 // NotInput returns errors that the person at the form can't fix. It returns nil for an error that belongs beside the

@@ -164,7 +164,7 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 	if d.ok(&again, "emit order.completed --json --channel shop --idempotency-key once"); again.ID != event.ID || event.Deliveries != 1 {
 		t.Errorf("emitted %+v and %+v", event, again)
 	}
-	if text := d.ok(nil, "events get "+event.ID); !strings.Contains(text, `"order_id": "ord_1"`) || !strings.Contains(text, endpoint.ID) {
+	if text := d.ok(nil, "events get "+event.ID); !strings.Contains(text, `"order_id": "ord_1"`) || !strings.Contains(text, "LAST RESPONSE") {
 		t.Errorf("the event: %s", text)
 	}
 	began := time.Now()
@@ -492,7 +492,7 @@ COMP_WORDS=(posthorn endpoints secret r); COMP_CWORD=3; _posthorn; echo "${COMPR
 COMP_WORDS=(posthorn deliveries list --status ""); COMP_CWORD=4; _posthorn; echo "${COMPREPLY[@]}"`)
 	shell.Env = append(os.Environ(), processVariable+"=1", "SELF="+self)
 	out, err := shell.CombinedOutput()
-	if want := "rotate\nall_failed canceled dead_letter delivered failed held pending retrying\n"; err != nil || string(out) != want {
+	if want := "rotate\nall_failed canceled dead_letter delivered failed held on_hold pending retrying\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
