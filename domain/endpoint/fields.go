@@ -62,18 +62,17 @@ type nothing struct{}
 // Fields is the table, in the order in which a patch is applied.
 func Fields() []Field { return fields }
 
-// Label is what people call a field of the API: the label of a setting, or a name of several words in words. It is
-// empty for a name that is a word by itself.
+// Label is what people call a field of the API: the label of a setting, or its name in words.
 func Label(name string) string {
 	for _, f := range fields {
 		if f.Name == name && f.Label != "" {
 			return f.Label
 		}
 	}
-	if !strings.ContainsAny(name, "_.") {
+	name = strings.TrimSuffix(strings.NewReplacer("_", " ", ".", " ").Replace(name), " seconds")
+	if name == "" {
 		return ""
 	}
-	name = strings.TrimSuffix(strings.NewReplacer("_", " ", ".", " ").Replace(name), " seconds")
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 

@@ -52,7 +52,7 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	all := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}, "type": {"order.paid"}})
 	form := confirmed(all.want(200, "Replay 3 deliveries?", "order.paid"))
 	form.Set("pace", "none")
-	again := dev.post(tn.path+"/bulk-jobs", form).want(400, "pace must be from 1 to 10000 per second.", `value="none"`, "Replay 3 deliveries?")
+	again := dev.post(tn.path+"/bulk-jobs", form).want(400, "Pace must be from 1 to 10000 per second.", `value="none"`, "Replay 3 deliveries?")
 	form = confirmed(again)
 	form.Set("pace", "100")
 	form.Set("reason", "the receiver is back")
