@@ -84,7 +84,7 @@ func TestWhatAProvidersAnswerMeans(t *testing.T) {
 
 func TestOnlyMailsWithLinksThatOpenSomethingAreSecret(t *testing.T) {
 	t.Parallel()
-	secret := map[mail.Kind]bool{mail.VerifyAddress: true, mail.ResetPassword: true, mail.Invitation: true}
+	secret := map[mail.Kind]bool{mail.VerifyAddress: true, mail.ResetPassword: true, mail.Invitation: true, mail.OperatorAccess: true}
 	for _, k := range mail.Kinds() {
 		if !k.Known() || k.Secret() != secret[k] {
 			t.Errorf("%s: secret %v", k, k.Secret())

@@ -93,8 +93,8 @@ func indented(text []byte) string {
 	return b.String()
 }
 
-// fill changes the data of a form as one of its buttons asks, and redirects to the form's page, which shows it. asked is
-// false if the form is sent by another button. An error is left to the caller, which shows the form again.
+// fill changes the data of a form as one of its buttons asks, and redirects to the form's page, which shows it. asked
+// is false if the form is sent by another button. An error is left to the caller, which shows the form again.
 func (a *dashboard) fill(c *handlers.Call, form url.Values, page string) (asked bool, err error) {
 	what := form.Get("fill")
 	if what == "" {
