@@ -135,13 +135,28 @@ func (c *Call) Answer(status int, v any) error {
 	return nil
 }
 
+// Indented is JSON that was written without encode, as encode writes it for the caller.
+func (c *Call) Indented(text []byte) []byte {
+	if !byPerson(c.Request) {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return text
+	}
+	return b.Bytes()
+}
+
+// byPerson reports whether a person reads the response to a request.
+func byPerson(r *http.Request) bool { return r.Header.Get("Accept") == "*/*" }
+
 // encode writes a value as the response to a request. It is indented for a person with curl, which accepts anything.
 // SDKs ask for JSON by name, and get one line.
 func encode(r *http.Request, v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if r.Header.Get("Accept") == "*/*" {
+	if byPerson(r) {
 		enc.SetIndent("", "  ")
 	}
 	err := enc.Encode(v)

@@ -81,7 +81,7 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 		}
 	}
 	out = append(out, '}', '\n')
-	c.Data(http.StatusAccepted, "application/json", out)
+	c.Data(http.StatusAccepted, "application/json", c.Indented(out))
 }
 
 // emitEvents validates each item of a batch by itself, and emits the valid ones together.

@@ -93,6 +93,7 @@ func TestResponsesAreIndentedForAPersonWithCurl(t *testing.T) {
 			w.do("GET", "/api/v1/tenant", a.key, nil, "Accept", c.accept).want(http.StatusOK),
 			w.do("GET", "/api/v1/endpoints/ep_x", a.key, nil, "Accept", c.accept).want(http.StatusNotFound),
 			w.do("GET", "/api/v1/tenant", "", nil, "Accept", c.accept).want(http.StatusUnauthorized),
+			w.do("POST", "/api/v1/events", a.key, `{"type":"order.paid","data":{}}`, "Accept", c.accept).want(http.StatusAccepted),
 		} {
 			lines := strings.Count(string(one.Body), "\n")
 			if (lines > 2) != c.indented || c.indented && !strings.Contains(string(one.Body), "\n  \"") {
