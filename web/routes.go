@@ -186,7 +186,7 @@ func table(d routed) []handlers.Route {
 		routes = append(routes, svix.Routes(*d.svix)...)
 	}
 	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages,
-		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard),
+		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard, handlers.NewAddresses(accounts.Now)),
 		mailbox.Routes(d.mailbox), api.Routes(d.api))
 }
 

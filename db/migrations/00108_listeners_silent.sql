@@ -1,5 +1,5 @@
 -- A listener whose program is away is disconnected. The functions are in their folder.
--- functions: 62ba7c9906f8b3c1
+-- functions: 30a58d0afaa7ab67
 
 -- +goose Up
 

@@ -172,7 +172,7 @@ func TestTheAuditLogIsFilteredByTenantAndNamesOperators(t *testing.T) {
 	w.holds("/console/mail?tenant="+id.Tenant.Format(acme), []string{">Acme</a>"}, []string{">Other</a>"})
 	w.holds("/console/mail?state=failed", []string{"No emails match these filters"}, []string{">Acme</a>"})
 	w.exec("INSERT INTO chores (name, done_at) VALUES ('fold', now()) ON CONFLICT (name) DO UPDATE SET done_at = now()")
-	w.holds("/console/jobs", []string{"Aggregates results for the ledger"}, nil)
+	w.holds("/console/jobs", []string{"Aggregate results"}, nil)
 	w.holds("/console/jobs?state=failed&tenant="+id.Tenant.Format(acme), []string{"No bulk jobs match these filters", "Periodic jobs"}, nil)
 }
 

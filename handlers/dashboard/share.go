@@ -19,8 +19,8 @@ import (
 )
 
 // SharedRoutes is the route table of what such a link shows, without signing in.
-func SharedRoutes(d Deps) []handlers.Route {
-	s := &shared{dashboard: &dashboard{Deps: d}, addresses: handlers.NewAddresses(d.Now)}
+func SharedRoutes(d Deps, addresses *handlers.Addresses) []handlers.Route {
+	s := &shared{dashboard: &dashboard{Deps: d}, addresses: addresses}
 	return []handlers.Route{{
 		Method:  http.MethodGet,
 		Path:    delivery.SharePath + ":" + handlers.TenantParam,

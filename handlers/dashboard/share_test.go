@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
 	"posthorn/tools/pagetest"
 	"posthorn/tools/webtest"
@@ -25,7 +26,7 @@ type stranger struct {
 }
 
 func (w *world) stranger() stranger {
-	routes := dashboard.SharedRoutes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: w.Logger, Now: time.Now})
+	routes := dashboard.SharedRoutes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: w.Logger, Now: time.Now}, handlers.NewAddresses(time.Now))
 	return stranger{w, webtest.Serve(w.Config(time.Now, base), routes)}
 }
 

@@ -34,8 +34,8 @@ LANGUAGE sql STABLE ROWS 1000 AS $$
 				CASE
 					WHEN t.state = 'suspended' THEN 'suspended'
 					WHEN e.status IN ('disabled', 'unverified') THEN e.status
-					WHEN e.kind = 'listen' AND NOT EXISTS (SELECT FROM posthorn.listeners i
-						WHERE i.tenant_id = l.tenant_id AND i.endpoint_id = l.endpoint_id AND i.contact_at > now() - interval '1 minute') THEN 'disconnected'
+					WHEN e.kind = 'listen' AND l.endpoint_id NOT IN (SELECT i.endpoint_id FROM posthorn.listeners i
+						WHERE i.contact_at > now() - interval '1 minute') THEN 'disconnected'
 					WHEN e.status <> 'active' THEN e.status
 					WHEN CASE current_setting('role') WHEN 'posthorn_console' THEN l.endpoint_id IN (SELECT posthorn.paused_endpoints())
 						ELSE l.endpoint_id IN (SELECT posthorn.paused_endpoints(lane_states.of_tenant)) END THEN 'paused_by_operator'
