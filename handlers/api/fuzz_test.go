@@ -254,7 +254,13 @@ var refuseAll = map[string]string{
 	"answerDelivery": "a worker's part, which hands deliveries out",
 	"getCatalogue":   "an operator who shows the catalogue",
 
-	"switchSecret": "a secret whose rotation leaves it unsigned; secrets_test.go has one",
+	"switchSecret":    "a secret whose rotation leaves it unsigned; secrets_test.go has one",
+	"continueBulkJob": "a job that has sent a sample, which a worker does; bulk_sample_test.go has one",
+	"checkSecret":     "an endpoint and a secret of it; secrets_test.go has one",
+	"endSecret":       "as above",
+	"extendSecret":    "as above",
+
+	"revokeDeliveryShare": "a delivery and a link to it; shares_test.go has one",
 
 	"getTenantSSO":    "a provider; sso_test.go has one",
 	"updateTenantSSO": "as above",

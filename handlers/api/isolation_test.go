@@ -62,6 +62,7 @@ var probeBodies = map[string]string{
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/check":  ``,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/end":    `{"unchecked":true}`,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/extend": `{"overlap_seconds":60}`,
+	"GET /endpoints/:endpoint_id/failures":                   ``,
 	"POST /endpoints/:endpoint_id/mute":                      `{"until":"2099-01-01T00:00:00Z"}`,
 	"POST /endpoints/:endpoint_id/unmute":                    ``,
 	"POST /endpoints/:endpoint_id/pause":                     ``,
@@ -83,6 +84,10 @@ var probeBodies = map[string]string{
 	"POST /deliveries/:delivery_id/replay":                   `{"reason":"taken over"}`,
 	"POST /deliveries/:delivery_id/archive":                  ``,
 	"POST /deliveries/:delivery_id/unarchive":                ``,
+	"POST /deliveries/:delivery_id/shares":                   ``,
+	"GET /deliveries/:delivery_id/shares":                    ``,
+	"DELETE /deliveries/:delivery_id/shares/:share_id":       ``,
+	"POST /bulk-jobs/:job_id/continue":                       ``,
 	"GET /health":                                            ``,
 	"GET /analytics/deliveries":                              ``,
 	"POST /keys":                                             `{"name":"a","scopes":["events:read"]}`,
@@ -150,6 +155,7 @@ func prepare(t *testing.T, url string) {
 		w.settle(deliveries[1], 2, 0)
 		w.do("POST", "/api/v1/deliveries/"+deliveries[2]+"/cancel", owner.key, nil).want(200)
 		w.attempt(deliveries[3], ep, name)
+		share := w.do("POST", "/api/v1/deliveries/"+deliveries[0]+"/shares", owner.key, nil).want(201).text("id")
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		box := w.do("POST", "/api/v1/inboxes", owner.key, nil).want(201).text("id")
 		w.SQL(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
@@ -159,6 +165,7 @@ func prepare(t *testing.T, url string) {
 			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep, w.do("POST", "/api/v1/listeners", b.key, `{}`).want(201).text("id")}, []string{key},
 				[]string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
+			s.Theirs["share_id"] = []string{share}
 			s.Theirs["endpoint_id"] = append(s.Theirs["endpoint_id"], box)
 			s.Theirs["secret_id"] = ids(w.do("GET", "/api/v1/endpoints/"+ep+"/secrets", owner.key, nil).want(200))
 			s.Theirs["attempt_id"] = []string{w.outer(id.Attempt, one[string](w, "SELECT id::text FROM attempts WHERE delivery_id = $1", w.uuid(id.Delivery, deliveries[3])))}
@@ -352,6 +359,7 @@ func (p *prober) tenantRoute(r handlers.Route, path, key string) {
 	}
 	path = strings.Replace(path, ":attempt_id", p.s.Theirs["attempt_id"][0], 1)
 	path = strings.Replace(path, ":secret_id", p.s.Theirs["secret_id"][0], 1)
+	path = strings.Replace(path, ":share_id", p.s.Theirs["share_id"][0], 1)
 	if len(p.s.Theirs[param]) == 0 {
 		p.violate("%s: B has no %s", name, param)
 	}
@@ -482,7 +490,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe proves something only if B's objects exist for B.
 	for param, theirs := range s.Theirs {
-		if param == "day" || param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" || param == "secret_id" {
+		if param == "day" || param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" || param == "secret_id" || param == "share_id" {
 			continue // they are in their lists alone
 		}
 		path := map[string]string{
