@@ -418,8 +418,10 @@ func (s scene) console(one *situation) {
 	s.says("console, endpoints of a host", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
 	tenant := s.row("/console/tenants/"+one.tenant, one.host)
 	s.says("console, tenant", one, tenant, one.state.Word())
+	_, dialog, _ := strings.Cut(s.read("/console/tenants/"+one.tenant), `id="act-`+one.endpoint)
+	dialog, _, _ = strings.Cut(dialog, "</dialog>")
 	for _, a := range one.is().Actions() {
-		s.says("console, tenant", one, tenant, a.Phrase())
+		s.says("console, dialog of an endpoint of a tenant", one, plainText(dialog), a.Phrase())
 	}
 }
 
