@@ -92,7 +92,7 @@ WITH later AS MATERIALIZED (
 		AND d.created_at >= @since::timestamptz
 )
 SELECT u.id::uuid AS id, o.waiting, o.delivered, o.failed, o.canceled
-FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@events), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
 CROSS JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE x.status < 2)::int AS waiting, count(*) FILTER (WHERE x.status = 2)::int AS delivered,
 		count(*) FILTER (WHERE x.status = 3)::int AS failed, count(*) FILTER (WHERE x.status = 4)::int AS canceled

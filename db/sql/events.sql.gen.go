@@ -336,6 +336,11 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 }
 
 const OutcomesOfEvents = `-- name: OutcomesOfEvents :many
+WITH later AS MATERIALIZED (
+	SELECT d.tenant_id, d.event_id, d.id, d.status FROM deliveries d
+	WHERE d.event_id = ANY($2::uuid[]) AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.created_at >= $4::timestamptz
+)
 SELECT u.id::uuid AS id, o.waiting, o.delivered, o.failed, o.canceled
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
 CROSS JOIN LATERAL (
@@ -345,9 +350,7 @@ CROSS JOIN LATERAL (
 		SELECT d.id, d.status FROM deliveries d
 		WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.event_id = u.id
 		UNION ALL
-		SELECT d.id, d.status FROM deliveries d
-		WHERE d.tenant_id = u.tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
-			AND d.created_at >= $4::timestamptz
+		SELECT l.id, l.status FROM later l WHERE l.tenant_id = u.tenant_id AND l.event_id = u.id
 		OFFSET 0
 	) x
 	WHERE NOT EXISTS (SELECT FROM replays r WHERE r.tenant_id = u.tenant_id AND r.replay_of = x.id)
@@ -369,8 +372,9 @@ type OutcomesOfEventsRow struct {
 	Canceled  int32
 }
 
-// How many deliveries each event has in which status. A delivery that was replayed counts as its newest replay. Two
-// parts, as in ScanEvent; the moments are parameters, as in DeliveredEvents.
+// How many deliveries each event has in which status. A delivery that was replayed counts as its newest replay. Those
+// that were created with their event have its moment in the primary key; the others are read at once, from
+// deliveries_later (as in ScanEvent). The moments are parameters, as in DeliveredEvents.
 func (q *Queries) OutcomesOfEvents(ctx context.Context, arg OutcomesOfEventsParams) ([]OutcomesOfEventsRow, error) {
 	rows, err := q.db.Query(ctx, OutcomesOfEvents,
 		arg.Tenants,
