@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 	"github.com/pressly/goose/v3/lock"
 
 	"posthorn/db/migrations"
@@ -108,18 +109,28 @@ func MigrateDown(ctx context.Context, url string) error {
 	})
 }
 
-// MigrateStatus lists all migrations, oldest first.
+// MigrateStatus lists all migrations, oldest first. It reads the applied ones at once: readiness asks for them too.
 func MigrateStatus(ctx context.Context, url string) (states []MigrationState, err error) {
-	err = migrate(ctx, url, func(p *goose.Provider, _ *sql.DB) error {
-		list, err := p.Status(ctx)
-		for _, s := range list {
-			states = append(states, MigrationState{
-				Version: s.Source.Version,
-				Name:    s.Source.Path,
-				Applied: s.State == goose.StateApplied,
-			})
+	err = migrate(ctx, url, func(p *goose.Provider, conn *sql.DB) error {
+		if _, err := p.GetDBVersion(ctx); err != nil { // makes the table of a new database
+			return err
 		}
-		return err
+		store, err := database.NewStore(goose.DialectPostgres, goose.DefaultTablename)
+		if err != nil {
+			return err
+		}
+		list, err := store.ListMigrations(ctx, conn)
+		if err != nil {
+			return err
+		}
+		applied := map[int64]bool{}
+		for _, m := range list {
+			applied[m.Version] = m.IsApplied
+		}
+		for _, s := range p.ListSources() {
+			states = append(states, MigrationState{Version: s.Version, Name: s.Path, Applied: applied[s.Version]})
+		}
+		return nil
 	})
 	return states, err
 }
