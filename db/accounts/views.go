@@ -19,7 +19,7 @@ import (
 type NewView struct {
 	Session, Operator, Tenant id.UUID
 	Reason                    string
-	Life                      time.Duration // whole minutes, access.ViewMost at most
+	Life                      time.Duration // whole minutes, access.MaxView at most
 }
 
 // BeginView lets an operator's session view a tenant's dashboard. The tenant's audit log records it. A view of another
@@ -37,7 +37,7 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) error {
 			TenantID:   v.Tenant,
 			OperatorID: v.Operator,
 			Reason:     v.Reason,
-			Minutes:    int32(min(v.Life, access.ViewMost).Minutes()),
+			Minutes:    int32(min(v.Life, access.MaxView).Minutes()),
 		})
 		if err != nil {
 			return err

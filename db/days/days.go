@@ -547,7 +547,7 @@ func InStorage(ctx context.Context, q *sql.Queries, tenant id.UUID, since, until
 		TenantID: tenant,
 		Since:    since.UTC(),
 		Until:    until.UTC(),
-		Limit:    history.MostDays,
+		Limit:    history.MaxDays,
 	})
 	found := make([]history.Day, len(rows))
 	for i, row := range rows {

@@ -66,11 +66,11 @@ func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsA
 			at.Bucket = r.Bucket
 		}
 		series.Add(at, analytics.Count{
-			Kind:  r.Kind,
-			N:     r.N,
-			Us:    r.Us,
-			Least: r.Least,
-			Most:  r.Longest,
+			Kind: r.Kind,
+			N:    r.N,
+			Us:   r.Us,
+			Min:  r.Least,
+			Max:  r.Longest,
 		})
 	}
 	return series, nil

@@ -2,12 +2,12 @@ package access
 
 import "time"
 
-// ViewMost is the longest view of a tenant's dashboard that an operator can ask for.
-const ViewMost = 60 * time.Minute
+// MaxView is the longest view of a tenant's dashboard that an operator can ask for.
+const MaxView = 60 * time.Minute
 
 // ViewLives are the durations that an operator can select, the usual one first.
 func ViewLives() []time.Duration {
-	return []time.Duration{30 * time.Minute, 15 * time.Minute, ViewMost}
+	return []time.Duration{30 * time.Minute, 15 * time.Minute, MaxView}
 }
 
 // MayByView reports whether an operator who views a tenant's dashboard is offered an action. Reading is, payloads

@@ -21,7 +21,7 @@ func TestAnOperatorWhoLooksReadsAndActsOnlyWhereTheyAsked(t *testing.T) {
 		t.Error("an operator may do what there is not")
 	}
 	for _, life := range ViewLives() {
-		if life > ViewMost {
+		if life > MaxView {
 			t.Errorf("a look of %s", life)
 		}
 	}

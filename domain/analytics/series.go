@@ -29,8 +29,8 @@ type Cell struct {
 type Count struct {
 	Kind  int16 // class * 16 + slot of the histogram, and Retry
 	N, Us int64 // how many, and the sum of their durations, in microseconds
-	// the shortest and the longest of them, in microseconds; Most 0: not known
-	Least, Most int32
+	// the shortest and the longest of them, in microseconds; Max 0: not known
+	Min, Max int32
 }
 
 // Add enters attempts. Kinds that no version knows are left out.
@@ -45,9 +45,9 @@ func (c *Cell) Add(a Count) {
 	}
 	c.Attempts[class] += a.N
 	c.Latency[slot].Add(health.Slot{
-		N:     a.N,
-		Least: time.Duration(a.Least) * time.Microsecond,
-		Most:  time.Duration(a.Most) * time.Microsecond,
+		N:   a.N,
+		Min: time.Duration(a.Min) * time.Microsecond,
+		Max: time.Duration(a.Max) * time.Microsecond,
 	})
 	c.us += a.Us
 }

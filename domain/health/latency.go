@@ -19,9 +19,9 @@ type Histogram [len(LatencyBounds) + 1]Slot
 
 // Slot is the attempts of one slot.
 type Slot struct {
-	N     int64
-	Least time.Duration // the shortest of them
-	Most  time.Duration // the longest; 0: not known, and at most the slot's upper bound
+	N   int64
+	Min time.Duration // the shortest of them
+	Max time.Duration // the longest; 0: not known, and at most the slot's upper bound
 }
 
 // Add enters attempts of the same slot.
@@ -32,13 +32,13 @@ func (s *Slot) Add(o Slot) {
 	case s.N <= 0:
 		*s = o
 		return
-	case s.Most > 0 && o.Most > 0:
-		s.Most = max(s.Most, o.Most)
+	case s.Max > 0 && o.Max > 0:
+		s.Max = max(s.Max, o.Max)
 	default:
-		s.Most = 0
+		s.Max = 0
 	}
 	s.N += o.N
-	s.Least = min(s.Least, o.Least)
+	s.Min = min(s.Min, o.Min)
 }
 
 // Quantile is the time within which the share q (0 to 1) of the attempts ended, as if those of a slot were spread
@@ -60,12 +60,12 @@ func (h Histogram) Quantile(q float64) (time.Duration, bool) {
 			below += n
 			continue
 		}
-		low, high := s.Least, LatencyBounds[min(i, len(LatencyBounds)-1)]
+		low, high := s.Min, LatencyBounds[min(i, len(LatencyBounds)-1)]
 		if i > 0 {
 			low = max(low, LatencyBounds[i-1])
 		}
-		if s.Most > 0 && (s.Most < high || i == len(LatencyBounds)) {
-			high = s.Most
+		if s.Max > 0 && (s.Max < high || i == len(LatencyBounds)) {
+			high = s.Max
 		}
 		return low + time.Duration((rank-below)/n*float64(high-low)), true
 	}

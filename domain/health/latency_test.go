@@ -32,10 +32,10 @@ func TestPercentilesAreInterpolatedWithinTheirSlot(t *testing.T) {
 		{"slow ones", counted(map[int]int64{14: 4}), 25 * time.Second, 29*time.Second + 500*ms},
 		{"without an upper bound", counted(map[int]int64{15: 4}), 30 * time.Second, 30 * time.Second},
 		{"mostly without an upper bound", counted(map[int]int64{0: 1, 15: 99}), 30 * time.Second, 30 * time.Second},
-		{"one attempt of a known duration", health.Histogram{6: {N: 1, Least: 60 * ms, Most: 60 * ms}}, 60 * ms, 60 * ms},
-		{"as long as all of them", health.Histogram{13: {N: 6, Least: 14_001 * ms, Most: 14_001 * ms}}, 14_001 * ms, 14_001 * ms},
-		{"between the shortest and the longest", health.Histogram{8: {N: 100, Least: 300 * ms, Most: 320 * ms}}, 310 * ms, 319 * ms},
-		{"longer than the last bound", health.Histogram{15: {N: 100, Least: 31_000 * ms, Most: 33_000 * ms}}, 32_000 * ms, 32_900 * ms},
+		{"one attempt of a known duration", health.Histogram{6: {N: 1, Min: 60 * ms, Max: 60 * ms}}, 60 * ms, 60 * ms},
+		{"as long as all of them", health.Histogram{13: {N: 6, Min: 14_001 * ms, Max: 14_001 * ms}}, 14_001 * ms, 14_001 * ms},
+		{"between the shortest and the longest", health.Histogram{8: {N: 100, Min: 300 * ms, Max: 320 * ms}}, 310 * ms, 319 * ms},
+		{"longer than the last bound", health.Histogram{15: {N: 100, Min: 31_000 * ms, Max: 33_000 * ms}}, 32_000 * ms, 32_900 * ms},
 		{"wrong counts count as none", counted(map[int]int64{0: -7, 4: 100}), 15 * ms, 19*ms + 500*time.Microsecond},
 	}
 	for _, tt := range tests {
@@ -65,10 +65,10 @@ func TestPercentilesAreInterpolatedWithinTheirSlot(t *testing.T) {
 func TestASlotKnowsItsLongestWhileAllAreKnown(t *testing.T) {
 	t.Parallel()
 	var s health.Slot
-	s.Add(health.Slot{N: 2, Least: 5, Most: 9})
-	s.Add(health.Slot{N: 0, Least: 1})
-	s.Add(health.Slot{N: 1, Least: 3, Most: 4})
-	if s != (health.Slot{N: 3, Least: 3, Most: 9}) {
+	s.Add(health.Slot{N: 2, Min: 5, Max: 9})
+	s.Add(health.Slot{N: 0, Min: 1})
+	s.Add(health.Slot{N: 1, Min: 3, Max: 4})
+	if s != (health.Slot{N: 3, Min: 3, Max: 9}) {
 		t.Errorf("%+v", s)
 	}
 	if s.Add(health.Slot{N: 1}); s != (health.Slot{N: 4}) {

@@ -23,8 +23,8 @@ const (
 	Back      State = "back"      // all rows are in the database again, and no object is left
 )
 
-// MostDays is more days than any tenant keeps.
-const MostDays = 4000
+// MaxDays is more days than any tenant keeps.
+const MaxDays = 4000
 
 // Delayed is what people read about a day whose last try failed.
 const Delayed = "The last try failed. It is repeated every ten minutes."

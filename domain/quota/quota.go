@@ -104,7 +104,7 @@ type Stage string
 // The stages. Each is told once a month and limit.
 const (
 	Below   Stage = ""
-	Most    Stage = "most" // four fifths
+	High    Stage = "most" // four fifths
 	Reached Stage = "all"
 )
 
@@ -114,7 +114,7 @@ func (l Limits) StageOf(used int64) Stage {
 	case l.EventsPerMonth == 0 || used < (int64(l.EventsPerMonth)*4+4)/5:
 		return Below
 	case used < int64(l.EventsPerMonth):
-		return Most
+		return High
 	}
 	return Reached
 }

@@ -57,15 +57,15 @@ func TestTheStagesOfAMonth(t *testing.T) {
 		want        quota.Stage
 	}{
 		{100, 79, quota.Below},
-		{100, 80, quota.Most},
-		{100, 99, quota.Most},
+		{100, 80, quota.High},
+		{100, 99, quota.High},
 		{100, 100, quota.Reached},
 		{100, 101, quota.Reached},
 		{1, 0, quota.Below},
 		{1, 1, quota.Reached},
 		{3, 2, quota.Below},
 		{4, 3, quota.Below},
-		{6, 5, quota.Most},
+		{6, 5, quota.High},
 		{0, 1 << 40, quota.Below},
 	} {
 		if got := (quota.Limits{EventsPerMonth: int(tt.limit)}).StageOf(tt.used); got != tt.want {

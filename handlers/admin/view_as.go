@@ -42,7 +42,7 @@ func viewLife(text string) (time.Duration, error) {
 			return life, nil
 		}
 	}
-	return 0, fault.InvalidField("minutes", "out_of_range", fmt.Sprintf("Choose up to %d minutes.", int(access.ViewMost.Minutes())))
+	return 0, fault.InvalidField("minutes", "out_of_range", fmt.Sprintf("Choose up to %d minutes.", int(access.MaxView.Minutes())))
 }
 
 // beginView lets the operator's session view a tenant's dashboard.

@@ -19,7 +19,7 @@ func (a *api) listHistory(c *handlers.Call) error {
 	}
 	var found show.Page[history.Day]
 	err := c.Tx(func(q *db.Tx) (err error) {
-		found, err = days.List(c.Ctx(), q, c.Actor.Tenant, show.Range{Limit: history.MostDays})
+		found, err = days.List(c.Ctx(), q, c.Actor.Tenant, show.Range{Limit: history.MaxDays})
 		return err
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func (o operator) looksAt(tn tenant) {
 		Operator: o.id,
 		Tenant:   tn.id,
 		Reason:   "ticket 4711",
-		Life:     access.ViewMost,
+		Life:     access.MaxView,
 	}, o.author())
 	if err != nil {
 		o.w.t.Fatal(err)
