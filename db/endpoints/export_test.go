@@ -13,5 +13,5 @@ func Observe(ctx context.Context, q *sql.Queries, e sql.Endpoint, needed func(sq
 	if err != nil {
 		return 0, 0, err
 	}
-	return int32(o.health.ConsecutiveFailures), o.failed, nil
+	return o.health.ConsecutiveFailures, o.failed, nil
 }
