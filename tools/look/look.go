@@ -237,6 +237,14 @@ func (tab *Tab) Overflow() string {
 	})()`))
 }
 
+// CutOff names tables that are wider than their room, so that a row's end can be seen only by scrolling sideways. It is
+// empty if all fit.
+func (tab *Tab) CutOff() string {
+	tab.t.Helper()
+	return Run(tab, chromedp.Evaluate[string](`[...document.querySelectorAll(".table-frame")].filter((e) => e.scrollWidth > e.clientWidth + 1)
+		.map((e) => e.getAttribute("aria-label") + " is " + (e.scrollWidth - e.clientWidth) + " px too wide").join("; ")`))
+}
+
 // Picture takes a picture of the whole page. It is stored in the folder that POSTHORN_PICTURES names, and nowhere
 // without it.
 func (tab *Tab) Picture(name string, v View) {

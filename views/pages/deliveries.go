@@ -73,6 +73,7 @@ type DeliveryTable struct {
 	Root    string // the path of the tenant's pages; empty: the console
 	Tenants bool
 	Select  bool // rows can be selected
+	OfEvent bool // all are of the page's event: rows begin with the endpoint, and leave out what needs more room
 }
 
 // root is the path of the pages of a delivery's tenant.

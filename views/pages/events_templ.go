@@ -662,7 +662,7 @@ func event(v EventView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = Table(DeliveryTable{Rows: v.Deliveries, Root: v.Root}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Table(DeliveryTable{Rows: v.Deliveries, Root: v.Root, OfEvent: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -76,8 +76,8 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 		if i == 0 {
 			tab.Open(url + path)
 		}
-		if v.Width == 360 {
-			if wide := tab.Overflow(); wide != "" {
+		if !v.Dark {
+			if wide := tab.Overflow() + tab.CutOff(); wide != "" {
 				t.Errorf("%s, %s: %s", path, v, wide)
 			}
 		}
