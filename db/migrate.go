@@ -125,7 +125,7 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 		}
 		applied := map[int64]bool{}
 		for _, m := range list {
-			applied[m.Version] = m.IsApplied
+			applied[m.Version] = true // the row of one that went down is deleted
 		}
 		for _, s := range p.ListSources() {
 			states = append(states, MigrationState{Version: s.Version, Name: s.Path, Applied: applied[s.Version]})

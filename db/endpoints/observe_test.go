@@ -1,12 +1,11 @@
-package endpoints_test
+package endpoints
 
 import (
 	"testing"
+	"time"
 
 	"posthorn/db"
-	"posthorn/db/endpoints"
 	"posthorn/db/sql"
-	"posthorn/domain/id"
 	"posthorn/tools/schematest"
 )
 
@@ -35,15 +34,14 @@ func TestANoticeCountsAtTheMomentOfItsHealth(t *testing.T) {
 			) UPDATE endpoint_health SET consecutive_failures = consecutive_failures + 1 WHERE tenant_id = $1 AND endpoint_id = $2`,
 			tenant.String(), endpoint.String(), db.NewID().String())
 	}
-	var inARow int32
-	var deadLetters int64
+	var seen *observed
 	looks := 0
 	err := d.Worker(t.Context(), func(q *sql.Queries) error {
 		e, err := q.LockEndpoint(t.Context(), tenant, endpoint)
 		if err != nil {
 			return err
 		}
-		inARow, deadLetters, err = endpoints.Observe(t.Context(), q, e, func(sql.EndpointHealth) bool {
+		seen, err = observe(t.Context(), q, e, time.Now(), func(sql.EndpointHealth) bool {
 			if looks++; looks <= 2 {
 				failsOnce() // between the health and the counts
 			}
@@ -54,7 +52,7 @@ func TestANoticeCountsAtTheMomentOfItsHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inARow != 2 || deadLetters != 2 {
-		t.Errorf("%s: %d failures in a row beside %d dead letters, both must be 2", id.Endpoint.Format(endpoint), inARow, deadLetters)
+	if inARow := seen.health.ConsecutiveFailures; inARow != 2 || seen.failed != 2 {
+		t.Errorf("%d failures in a row beside %d dead letters, both must be 2", inARow, seen.failed)
 	}
 }
