@@ -388,6 +388,6 @@ func TestClearedCountersStayClearedWhateverTheLanesOwnerStillHolds(t *testing.T)
 	})
 	eventually(t, 10*time.Second, "the lane's owner counts the same", func() bool {
 		l, has := w.dispatch.View(ep)
-		return !has || int(l.Counters.ConsecutiveFailures) == h.count("SELECT coalesce(max(consecutive_failures), 0) FROM ("+since+") h", ep)
+		return !has || l.Counters.ConsecutiveFailures == h.count("SELECT coalesce(max(consecutive_failures), 0) FROM ("+since+") h", ep)
 	})
 }

@@ -233,14 +233,25 @@ func moveThroughCrashes(h *twoHomes, servers [2]*server, victim int) {
 	t := h.t
 	h.durable()
 	h.endpoint("/one", settings{"max_in_flight": 20})
-	batch := make([]emission, 4000)
-	for i := range batch {
-		batch[i] = event("order.completed", i)
-	}
-	done := make(chan struct{})
+	// Events come for as long as servers crash, however long this machine needs for it.
+	crashed, done, emitted := make(chan struct{}), make(chan struct{}), 0
 	go func() {
 		defer close(done)
-		h.emitAll(batch, 100, 8)
+		for {
+			select {
+			case <-crashed:
+				return
+			case <-t.Context().Done():
+				return
+			default:
+			}
+			batch := make([]emission, 100)
+			for i := range batch {
+				batch[i] = event("order.completed", emitted+i)
+			}
+			emitted += len(batch)
+			h.emitAll(batch, 100, 8)
+		}
 	}()
 	eventually(t, patience, "events flow", func() bool { return len(h.acknowledgements()) > 300 })
 	crashes := 0
@@ -270,15 +281,16 @@ func moveThroughCrashes(h *twoHomes, servers [2]*server, victim int) {
 		}
 	}
 	h.crashWhilePassing(servers[1])
+	close(crashed)
 	<-done
 	h.sql = h.second.sql // where the tenant is
-	took := h.settled(len(batch), patience)
+	took := h.settled(emitted, patience)
 	t.Logf("%d crashes during the move; settled %v after the last acknowledgement; refusals by status %v", crashes, took.Round(100*time.Millisecond), h.codes)
 	if crashes == 0 {
 		t.Error("the move ended before a server was killed")
 	}
-	if len(h.acknowledgements()) != len(batch) {
-		t.Errorf("%d of %d events were acknowledged", len(h.acknowledgements()), len(batch))
+	if len(h.acknowledgements()) != emitted {
+		t.Errorf("%d of %d events were acknowledged", len(h.acknowledgements()), emitted)
 	}
 	for _, p := range append(h.web[:], h.worker[:]...) {
 		if !p.running() {

@@ -107,7 +107,7 @@ func TestTheSvixLibrariesDoTheirScenarioUnmodified(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, step := range l.prepare {
-				out, err := within(t, 6*time.Minute, inDir(dir, step...))
+				out, err := within(t, 12*time.Minute, inDir(dir, step...))
 				need.Reached(t, "the registry of "+l.needs, err, []byte(out))
 			}
 			address := table.record(t, server.url, l)
