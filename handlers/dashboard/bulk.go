@@ -76,12 +76,7 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 	default:
 		return b, fault.InvalidField("action", "action_unknown", "action is one of replay, retry_now, cancel, archive, unarchive.")
 	}
-	filter := url.Values{}
-	for _, name := range filterNames {
-		if v := form.Get(name); v != "" {
-			filter.Set(name, handlers.FormTime(v))
-		}
-	}
+	filter := formFilter(form)
 	b.back = path(c, "/deliveries")
 	if len(filter) > 0 {
 		b.back += "?" + filter.Encode()
@@ -125,6 +120,17 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 		b.Filter.Endpoint = id.Endpoint.Format(p.Endpoint) // the address may have its external id
 	}
 	return b, nil
+}
+
+// formFilter is the filter of a form, as the list's address has it.
+func formFilter(form url.Values) url.Values {
+	filter := url.Values{}
+	for _, name := range filterNames {
+		if v := form.Get(name); v != "" {
+			filter.Set(name, handlers.FormTime(v))
+		}
+	}
+	return filter
 }
 
 func orNil(t time.Time) *time.Time {

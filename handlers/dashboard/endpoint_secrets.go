@@ -219,9 +219,9 @@ func (a *dashboard) endSecret(c *handlers.Call) error {
 	page := endpointPath(c, endpointID) + "/secrets"
 	err = a.end(c, endpointID, secret, in.Get("unchecked") == "true")
 	if fault.Is(err, "secret_unchecked") {
-		accepted := false
-		if accepted, err = a.accepts(c, endpointID, secret); err != nil {
-			return err
+		accepted, wrong := a.accepts(c, endpointID, secret)
+		if wrong != nil {
+			return wrong
 		}
 		if !accepted {
 			return c.Redirect(page + "?end=" + id.Secret.Format(secret))
