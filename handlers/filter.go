@@ -256,7 +256,10 @@ var filters = map[Filter]func(r *pageReader, value string){
 		r.page.Condition = oneOf(r, "condition", condition.State(value), condition.Shown())
 	},
 	ByKind: func(r *pageReader, value string) {
-		r.page.Kind = oneOf(r, "kind", endpoint.Kind(value), endpoint.ListedKinds())
+		r.page.Kind = endpoint.Kind(value)
+		if !slices.Contains(endpoint.ListedKinds(), r.page.Kind) {
+			r.refuse("kind", "choice_unknown", mustBe("kind", endpoint.ListedKinds()))
+		}
 	},
 	ByAction: func(r *pageReader, value string) {
 		r.page.Action = value

@@ -237,6 +237,9 @@ func (c *Call) Flash(text string) {
 // Watch shows the progress of a job of the caller's tenant on each page of this session, until Unwatch.
 func (c *Call) Watch(job id.UUID) { c.watch(watch{Tenant: c.Actor.Tenant, Job: job}) }
 
+// Watches says whether this session's pages show the progress of a job.
+func (c *Call) Watches(job id.UUID) bool { return c.watched() == job }
+
 // Unwatch ends Watch, if it is for this job.
 func (c *Call) Unwatch(job id.UUID) {
 	if c.watched() == job {

@@ -288,5 +288,5 @@ func TestListsAndResponsesLeaveOutListeners(t *testing.T) {
 	if gone := w.do("GET", "/api/v1/endpoints?condition=disconnected", acme.key, nil).want(http.StatusOK); !strings.Contains(string(gone.Body), listener) {
 		t.Errorf("disconnected: %s", gone.Body)
 	}
-	w.do("GET", "/api/v1/endpoints?kind=pigeon", acme.key, nil).problem(http.StatusBadRequest, "kind_unknown", "kind")
+	w.do("GET", "/api/v1/endpoints?kind=pigeon", acme.key, nil).problem(http.StatusBadRequest, "choice_unknown", "kind")
 }

@@ -310,7 +310,6 @@ var gates = map[string]string{
 	"GetKey":          "/keys",
 	"ListKeys":        "/keys",
 	"ScanAudit":       "/audit-log",
-	"BeginStream":     "/listeners",
 	"ListRejected":    "/outbox",
 	"RetryRejected":   "/outbox",
 	"DiscardRejected": "/outbox",

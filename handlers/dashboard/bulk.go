@@ -387,7 +387,7 @@ func (a *dashboard) watchBulkJob(c *handlers.Call) error {
 		status = endPolling
 		c.Unwatch(job.ID)
 	}
-	return c.Render(status, layout.JobWatch(path(c, "/bulk-jobs/"+id.Job.Format(job.ID)), job))
+	return c.Render(status, layout.JobWatch(path(c, "/bulk-jobs/"+id.Job.Format(job.ID)), job, c.Watches(job.ID)))
 }
 
 // dismissBulkJob hides a job's progress and leads back to the page.

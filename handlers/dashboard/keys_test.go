@@ -102,7 +102,7 @@ func TestTheAuditLogIsFiltered(t *testing.T) {
 	first := viewer.get(tn.path+"/audit-log").want(200, "key.created", "&lt;b&gt;k&lt;/b&gt;").lacks("<b>k")
 	viewer.get(leads(first, "next")).want(200, "key.created")
 	viewer.get(tn.path+"/audit-log?action=no.such").want(200, "No entries match these filters")
-	viewer.get(tn.path+"/audit-log?action=DROP").want(400, "action must be one complete action")
+	viewer.get(tn.path+"/audit-log?action=DROP").want(400, "Action must be one complete action")
 	viewer.get(tn.path+"/audit-log?until=2020-01-01").want(200, "No entries match these filters")
 }
 

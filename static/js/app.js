@@ -223,7 +223,6 @@
   // the browser's cache is free again, and so is a form whose response is a file: the page stays.
   const busy = (button) => {
     const label = button.querySelector("span:not(.sr-only)");
-    button.style.minWidth = `${button.offsetWidth}px`;
     button.setAttribute("aria-busy", "true");
     if (label && button.matches(".btn:not(.btn-icon)")) {
       button.dataset.label = label.textContent;
@@ -237,7 +236,6 @@
       const label = button.querySelector("span:not(.sr-only)");
       if (label && button.dataset.label) label.textContent = button.dataset.label;
       delete button.dataset.label;
-      button.style.minWidth = "";
       button.removeAttribute("aria-busy");
     }
   };

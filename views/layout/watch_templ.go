@@ -85,8 +85,8 @@ func watching(s Shell) templ.Component {
 }
 
 // JobWatch says how far the deliveries of a job are, above every page of its tenant; page is the path of the job's
-// page.
-func JobWatch(page string, j show.Job) templ.Component {
+// page, and watched says that the reader's session watches it.
+func JobWatch(page string, j show.Job, watched bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -146,7 +146,7 @@ func JobWatch(page string, j show.Job) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = watchLine(page, j.Told(), !j.Settled()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = watchLine(page, j.Told(), watched && !j.Settled()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
