@@ -443,7 +443,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"e":                               "emit endpoints events export",
-		"endpoints ":                      "create delete get list pause recover replay-missing resume secret test update verify",
+		"endpoints ":                      "create delete failures get list mute pause recover replay-missing resume secret test unmute update verify",
 		"endpoints secret r":              "rotate",
 		"deliveries list --sta":           "--status",
 		"deliveries list --status ca":     "canceled",

@@ -16,11 +16,13 @@ type jobsCommands struct {
 // oneJob names a bulk job.
 type oneJob struct {
 	shared
-	ID   string        `arg:"" name:"job" help:"The job's id (job_...)."`
-	Wait time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
+	ID string `arg:"" name:"job" help:"The job's id (job_...)."`
 }
 
-type jobGetCommand struct{ oneJob }
+type jobGetCommand struct {
+	oneJob
+	Wait time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
+}
 
 // Run shows a job.
 func (c jobGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
@@ -33,7 +35,8 @@ func (c jobGetCommand) Run(ctx context.Context, e *Env, sdk *client.Client) erro
 
 type jobContinueCommand struct {
 	oneJob
-	Reason string `help:"The reason, recorded in the audit log."`
+	Reason string        `help:"The reason, recorded in the audit log."`
+	Wait   time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
 }
 
 // Run sends the rest of a job.
