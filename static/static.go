@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +60,9 @@ var assets = sync.OnceValue(func() map[string]asset {
 	return all
 })
 
+// remark is the indentation of a line of our own scripts, and the line if it is a comment. Line numbers stay.
+var remark = regexp.MustCompile(`(?m)^[ \t]+(?://.*)?|^//.*`)
+
 func join(patterns []string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, pattern := range patterns {
@@ -70,6 +74,9 @@ func join(patterns []string) ([]byte, error) {
 			text, err := files.ReadFile(name)
 			if err != nil {
 				return nil, err
+			}
+			if path.Dir(name) == "js" {
+				text = remark.ReplaceAll(text, nil)
 			}
 			out.Write(text)
 			if path.Ext(name) == ".js" {

@@ -367,6 +367,15 @@
     else if (detail.requestConfig.verb === "get") { detail.shouldSwap = false; location.assign(pathInfo.finalRequestPath ?? pathInfo.requestPath); }
     else detail.shouldSwap = true;
   });
+  // A form that leads to a part of its own page loads it again: a browser would only scroll to the part.
+  on("htmx:beforeOnLoad", (event) => {
+    const to = event.detail.xhr.getResponseHeader("HX-Redirect");
+    const url = to && new URL(to, location.href);
+    if (!url || !url.hash || url.pathname + url.search !== location.pathname + location.search) return;
+    event.preventDefault();
+    location.hash = url.hash;
+    location.reload();
+  });
   on("htmx:afterRequest", (event) => {
     if (!polls(event)) return;
     const status = event.detail.xhr?.status;

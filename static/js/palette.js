@@ -197,6 +197,12 @@
     open();
   });
   input.addEventListener("input", narrow);
+  let entered = false; // Enter is down: what it opens must not get the rest of the same key
+  input.addEventListener("keyup", (event) => {
+    if (event.key !== "Enter" || !entered) return;
+    entered = false;
+    list.querySelector("[aria-selected=true]")?.click();
+  });
   input.addEventListener("keydown", (event) => {
     const all = shown();
     const at = all.findIndex((o) => o.getAttribute("aria-selected") === "true");
@@ -205,9 +211,9 @@
       event.preventDefault();
       const single = event.key.startsWith("Arrow");
       choose(all[single ? (to + all.length) % all.length : Math.min(Math.max(to, 0), all.length - 1)]);
-    } else if (event.key === "Enter") {
+    } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      all[at]?.click();
+      entered = true;
     }
   });
   list.addEventListener("click", (event) => {
