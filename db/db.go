@@ -108,9 +108,9 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 
 // SetRole takes a role and names the tenant for the rest of the transaction. It also bounds the transaction's idle
 // time. A process that freezes inside a transaction must not keep its locks: a worker's share lock on its own row would
-// keep others from declaring it dead while it is frozen. The time is well within the fence's (worker/membership.go). And it compiles no
-// statement: where a server's statistics are missing, the cost of a short one is guessed so high that it is compiled
-// for seconds.
+// keep others from declaring it dead while it is frozen. The time is well within the fence's (worker/membership.go).
+// And it compiles no statement: where a server's statistics are missing, the cost of a short one is guessed so high
+// that it is compiled for seconds.
 const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true), set_config('jit', 'off', true)`
 
