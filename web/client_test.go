@@ -198,6 +198,9 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 		!strings.Contains(text, "rejected") {
 		t.Errorf("the dead letter: %s", text)
 	}
+	if link := d.ok(nil, "deliveries share --for 1h "+dead[0].ID); !strings.Contains(link, "/shared/ten_") || !strings.Contains(link, "until ") {
+		t.Errorf("the link to the dead letter: %s", link)
+	}
 	set(http.StatusOK)
 	var replayed thing
 	if d.ok(&replayed, "dlq replay --json --reason fixed "+dead[0].ID); replayed.ReplayOf != dead[0].ID {

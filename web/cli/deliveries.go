@@ -19,6 +19,7 @@ type deliveryCommands struct {
 	Retry   deliveryRetryCommand   `cmd:"" help:"Send a waiting delivery now."`
 	Cancel  deliveryCancelCommand  `cmd:"" help:"Cancel a waiting delivery."`
 	Replay  deliveryReplayCommand  `cmd:"" help:"Send a finished delivery's event again, as a new delivery."`
+	Share   deliveryShareCommand   `cmd:"" help:"Create a read-only link to a delivery, for the developer of its receiver."`
 	Tail    deliveryTailCommand    `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
 }
 
@@ -193,6 +194,10 @@ type (
 		Reason string `help:"The reason, recorded in the audit log."`
 		Again  bool   `help:"Replay it even if it was replayed before."`
 	}
+	deliveryShareCommand struct {
+		oneDelivery
+		For time.Duration `help:"How long the link can be opened." default:"24h"`
+	}
 )
 
 // Run sends a delivery at once.
@@ -211,6 +216,14 @@ func (c deliveryCancelCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 func (c deliveryReplayCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
 	return of(replayOne(ctx, sdk, c.ID, c.Reason, c.Again)).print(c.shared, e, func(d client.Delivery) {
 		e.printf("%s is the new delivery.\n", d.ID)
+	})
+}
+
+// Run creates a read-only link.
+func (c deliveryShareCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	seconds := int(c.For.Seconds())
+	return of(sdk.CreateDeliveryShare(ctx, c.ID, client.DeliveryShareInput{ExpiresIn: &seconds})).print(c.shared, e, func(s client.DeliveryShareCreated) {
+		e.printf("%s\nWhoever has this link sees the delivery, with the event's data, until %s.\n", s.URL, local(s.ExpiresAt))
 	})
 }
 
