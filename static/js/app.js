@@ -250,6 +250,15 @@
     else if (button) setTimeout(() => { if (form.dataset.sent) busy(button); }, 300);
   });
   window.addEventListener("pageshow", () => { for (const form of document.querySelectorAll("form[data-sent]")) free(form); });
+  // A form that is sent in place says so in the same way. One that leads to another page keeps saying so until that page is there.
+  const sentInPlace = (event) => event.target instanceof HTMLFormElement && event.target.method === "post" && !event.target.hasAttribute("data-theme-form");
+  on("htmx:beforeRequest", (event) => {
+    if (!sentInPlace(event) || event.defaultPrevented) return;
+    const form = event.target, button = event.detail.requestConfig.triggeringEvent?.submitter ?? form.querySelector("button:not([type=button])");
+    form.dataset.sent = "true";
+    if (button) setTimeout(() => { if (form.dataset.sent) busy(button); }, 300);
+  });
+  on("htmx:afterRequest", (event) => { if (sentInPlace(event) && !event.detail.xhr?.getResponseHeader("HX-Redirect")) free(event.target); });
 
   // Parts of a form that belong to one choice: data-when="field=value|value".
   const dependents = (root) => {

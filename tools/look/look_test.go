@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -109,6 +110,8 @@ func TestAFormThatTakesLongSaysSoAndIsSentOnce(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNoContent) // the browser stays on its page
 	})
+	respond := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(respond) // a server that closes waits for its requests
 	tab := look.Open(t).Tab(t, look.View{})
 	const button = `document.querySelector("#confirm .dialog-foot .btn:last-child")`
 	tab.Do(chromedp.Navigate(url), chromedp.Click(".page-head-actions > button.btn-primary"), chromedp.WaitVisible("dialog#confirm"))
@@ -119,7 +122,7 @@ func TestAFormThatTakesLongSaysSoAndIsSentOnce(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	tab.Picture("busy", look.View{})
-	close(release)
+	respond()
 	look.Run(tab, chromedp.Evaluate[bool](`window.dispatchEvent(new PageTransitionEvent("pageshow", {persisted: true}))`))
 	if again := look.Run(tab, chromedp.Evaluate[string](button+`.innerText.trim()`)); again != label {
 		t.Errorf("a page from the browser's cache says %q, want %q", again, label)
