@@ -26,7 +26,7 @@ func (ed Editor) Mute(ctx context.Context, q *sql.Queries, tenant, endpointID id
 	if err != nil {
 		return e, err
 	}
-	if e.Settings.Kind == endpoint.Listen {
+	if !e.Mutable() {
 		return e, endpoint.ErrListener
 	}
 	if err := health.CheckMute(until, e.Troubled(now), now); err != nil {

@@ -2,14 +2,21 @@ package delivery
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 )
 
 // SharePath is where read-only links to deliveries lead. The tenant's id that follows finds the home.
 const SharePath = "/shared/"
+
+// ShareURL is the path and the query of a read-only link of a tenant with a token.
+func ShareURL(tenant id.UUID, token string) string {
+	return SharePath + id.Tenant.Format(tenant) + "?token=" + url.QueryEscape(token)
+}
 
 // How long a read-only link to a delivery can be opened, in seconds.
 const (

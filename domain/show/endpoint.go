@@ -95,6 +95,9 @@ func (e Endpoint) CountsDown() bool {
 	return !e.Condition.DisableAt.IsZero() && len(e.Verdict.Warn) > 0
 }
 
+// Mutable reports whether alerts about the endpoint can be muted: a program that listens raises none.
+func (e Endpoint) Mutable() bool { return e.Settings.Kind != endpoint.Listen }
+
 // Muted reports whether alerts about the endpoint are muted at a moment.
 func (e Endpoint) Muted(now time.Time) bool { return e.Mute.Holds(now) }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	"posthorn/db"
@@ -47,7 +46,7 @@ func (a *api) createDeliveryShare(c *handlers.Call) error {
 	v := encodeDeliveryShare(made)
 	return c.Answer(http.StatusCreated, DeliveryShareCreated{
 		ID:        v.ID,
-		URL:       a.BaseURL + delivery.SharePath + id.Tenant.Format(c.Actor.Tenant) + "?token=" + url.QueryEscape(token),
+		URL:       a.BaseURL + delivery.ShareURL(c.Actor.Tenant, token),
 		CreatedAt: v.CreatedAt,
 		ExpiresAt: v.ExpiresAt,
 		OpenedAt:  v.OpenedAt,

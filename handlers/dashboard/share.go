@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"posthorn/db"
@@ -41,7 +40,7 @@ func (s *shared) show(c *handlers.Call) error {
 		return err
 	}
 	tenant, token := c.PathID(handlers.TenantParam), c.Query("token")
-	v := pages.SharedView{Self: delivery.SharePath + id.Tenant.Format(tenant) + "?token=" + url.QueryEscape(token)}
+	v := pages.SharedView{Self: delivery.ShareURL(tenant, token)}
 	var sent deliveries.Sent
 	var link show.DeliveryShare
 	var name string
@@ -119,7 +118,7 @@ func (a *dashboard) shareDelivery(c *handlers.Call) error {
 		return err
 	}
 	back := path(c, "/deliveries/") + id.Delivery.Format(deliveryID)
-	link := a.BaseURL + delivery.SharePath + id.Tenant.Format(c.Actor.Tenant) + "?token=" + url.QueryEscape(token)
+	link := a.BaseURL + delivery.ShareURL(c.Actor.Tenant, token)
 	if err := c.KeepOnce(back, link); err != nil {
 		return err
 	}

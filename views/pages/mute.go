@@ -2,7 +2,6 @@ package pages
 
 import (
 	"posthorn/domain/health"
-	"posthorn/domain/show"
 	"posthorn/views/components"
 	"posthorn/views/icons"
 )
@@ -40,9 +39,7 @@ func mutedText(m health.Mute) string {
 func (h EndpointHead) mute() (health.Mute, bool) { return h.Endpoint.Mute, h.Endpoint.Muted(h.Now) }
 
 // mayMute reports whether the reader can mute its alerts. A listener has none.
-func (h EndpointHead) mayMute() bool { return h.MayChange && mutable(h.Endpoint) }
-
-func mutable(e show.Endpoint) bool { return e.Settings.Kind != "listen" }
+func (h EndpointHead) mayMute() bool { return h.MayChange && h.Endpoint.Mutable() }
 
 // pauseEnds are the ends of a pause that the dialog offers.
 func pauseEnds() []components.Option {
