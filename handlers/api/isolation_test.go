@@ -62,6 +62,8 @@ var probeBodies = map[string]string{
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/check":  ``,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/end":    `{"unchecked":true}`,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/extend": `{"overlap_seconds":60}`,
+	"GET /signing-keys":                                      ``,
+	"POST /signing-keys/rotate":                              `{"starts_in_seconds":0}`,
 	"GET /endpoints/:endpoint_id/failures":                   ``,
 	"POST /endpoints/:endpoint_id/mute":                      `{"until":"2099-01-01T00:00:00Z"}`,
 	"POST /endpoints/:endpoint_id/unmute":                    ``,

@@ -297,6 +297,9 @@ func (a *dashboard) rotateSigningKeys(c *handlers.Call) error {
 	if c.Actor.Portal != nil {
 		return handlers.ErrRole
 	}
+	if _, err := a.read(c); err != nil {
+		return err
+	}
 	in, err := c.Form()
 	if err != nil {
 		return err
