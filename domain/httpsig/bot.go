@@ -28,7 +28,7 @@ const (
 	DirectoryValid = 24 * time.Hour
 )
 
-// NewBot is the signature of a platform with a public URL; nil without one that begins with https, since verifiers fetch
+// NewBot is the signature of a platform with a public URL; nil without one that begins with https, since verifiers read
 // keys over TLS alone.
 func NewBot(publicURL string, signers []Signer) *Bot {
 	u, err := url.Parse(publicURL)
