@@ -3,6 +3,7 @@ package httpsig
 import (
 	"crypto/ed25519"
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -153,6 +154,18 @@ func TestARequestIsSignedOverAllThatAReceiverActsOn(t *testing.T) {
 		value, err := base64.StdEncoding.DecodeString(strings.Trim(signed.Value, ":"))
 		if err != nil || !strings.HasPrefix(signed.Input, names) || !ed25519.Verify(testKey(t).Public().(ed25519.PublicKey), []byte(want), value) {
 			t.Errorf("%s: %s does not sign\n%s", c.url, signed.Input, want)
+		}
+	}
+}
+
+func TestAKeyIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	signer := NewSigner([ed25519.SeedSize]byte(testKey(t).Seed()), Span{})
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
+		for _, value := range []any{signer, &signer, []Signer{signer}, Bot{Signers: []Signer{signer}}} {
+			if text := fmt.Sprintf(verb, value); !strings.Contains(text, "redacted") || strings.Contains(text, "159") {
+				t.Errorf("%s prints %s", verb, text)
+			}
 		}
 	}
 }
