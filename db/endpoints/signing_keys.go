@@ -64,11 +64,18 @@ func OpenSigners(rows []sql.SigningKey, ring *seal.Ring) ([]httpsig.Signer, erro
 	return signers, nil
 }
 
+// clockSlack is how far back the start of a key lies that signs at once, in seconds: the clock of a worker can be behind
+// that of the database.
+const clockSlack = 60
+
 // addSigningKey stores a new key, which signs so many seconds from now.
 func addSigningKey(ctx context.Context, q *sql.Queries, ring *seal.Ring, owner id.UUID, startsIn int) (sql.SigningKey, error) {
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails (crypto/rand)
 	keyID := db.NewID()
+	if startsIn == 0 {
+		startsIn = -clockSlack
+	}
 	return q.InsertSigningKey(ctx, sql.InsertSigningKeyParams{
 		TenantID:  owner,
 		ID:        keyID,
@@ -129,6 +136,11 @@ func (ed Editor) RotateSigningKeys(ctx context.Context, q *sql.Queries, owner id
 	}
 	if startsIn > 0 && len(before) > 0 && before[0].State == httpsig.Next {
 		return show.SigningKey{}, httpsig.ErrPending
+	}
+	if startsIn > 0 {
+		if err := httpsig.CheckRoom(len(before)); err != nil {
+			return show.SigningKey{}, err
+		}
 	}
 	if len(before) == 0 {
 		startsIn = 0 // nothing signs until then

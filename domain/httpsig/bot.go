@@ -3,6 +3,7 @@ package httpsig
 import (
 	"crypto/ed25519"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -74,7 +75,7 @@ func (b *Bot) SignDirectory(body []byte, now time.Time) (signatures []Signature,
 	}
 	for i := range b.Signers {
 		s := &b.Signers[i]
-		signatures = append(signatures, Sign("binding"+string(rune('0'+i)), s.private, covered, Params{
+		signatures = append(signatures, Sign("binding"+strconv.Itoa(i), s.private, covered, Params{
 			Created: now,
 			KeyID:   s.thumbprint,
 			Alg:     Algorithm,

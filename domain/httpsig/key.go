@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	DefaultStart = 24 * 3600 // seconds from its creation until a key signs
 	MaxStart     = 7 * 24 * 3600
 	KeptFor      = 7 * 24 * time.Hour // a key is published after its successor has begun to sign
+	maxKeys      = 10
 )
 
 // KeysPath is where receivers read the keys of a tenant.
@@ -92,6 +94,15 @@ func CheckStart(seconds int) error {
 // ErrPending rejects a rotation while the last one is under way.
 var ErrPending = fault.New(fault.Conflict, "key_pending",
 	"A new key is published and doesn't sign yet. Wait until it signs, or rotate with starts_in_seconds 0 to replace all keys now.")
+
+// CheckRoom says whether a set of so many keys can have one more.
+func CheckRoom(has int) error {
+	if has < maxKeys {
+		return nil
+	}
+	return fault.New(fault.Conflict, "signing_keys_limit", fmt.Sprintf(
+		"%d keys are published, the most there can be. Wait until the oldest expires, or rotate with starts_in_seconds 0 to replace all keys now.", has))
+}
 
 // ErrNoKeys says that there is no set of keys.
 var ErrNoKeys = fault.New(fault.NotFound, "keys_missing", "There are no public keys here.")

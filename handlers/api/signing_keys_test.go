@@ -52,11 +52,16 @@ func TestASigningKeyIsPublishedBeforeItSigns(t *testing.T) {
 	if got := w.keyStates(tn); got != "signing" {
 		t.Errorf("when the old one has ended: %s", got)
 	}
+	for range 9 {
+		w.do("POST", rotate, tn.key, `{"starts_in_seconds":1}`).want(http.StatusCreated)
+		w.SQL("UPDATE signing_keys SET starts_at = now() WHERE starts_at > now()")
+	}
+	w.do("POST", rotate, tn.key, nil).problem(http.StatusConflict, "signing_keys_limit")
 	w.do("POST", rotate, tn.key, `{"starts_in_seconds":0}`).want(http.StatusCreated)
 	if got := w.keyStates(tn); got != "signing" || one[int](w, "SELECT count(*)::int FROM signing_keys") != 1 {
 		t.Errorf("after a leak: %s", got)
 	}
-	if w.audited(tn, "signing_key.rotate") != 2 {
+	if w.audited(tn, "signing_key.rotate") != 11 {
 		t.Error("rotations are audited")
 	}
 	if got := w.keyStates(other); got != "" {
