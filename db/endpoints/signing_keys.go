@@ -64,8 +64,8 @@ func OpenSigners(rows []sql.SigningKey, ring *seal.Ring) ([]httpsig.Signer, erro
 	return signers, nil
 }
 
-// clockSlack is how far back the start of a key lies that signs at once, in seconds: the clock of a worker can be behind
-// that of the database.
+// clockSlack is how far back the start of a key lies that signs at once, in seconds: a worker's clock can be behind the
+// database's.
 const clockSlack = 60
 
 // addSigningKey stores a new key, which signs so many seconds from now.
