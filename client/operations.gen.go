@@ -1007,6 +1007,30 @@ func (e Preset) Valid() bool {
 	}
 }
 
+// Defines values for PublicSignature.
+const (
+	PublicSignatureBoth    PublicSignature = "both"
+	PublicSignatureNone    PublicSignature = "none"
+	PublicSignatureRFC9421 PublicSignature = "rfc9421"
+	PublicSignatureV1A     PublicSignature = "v1a"
+)
+
+// Valid indicates whether the value is a known member of the PublicSignature enum.
+func (e PublicSignature) Valid() bool {
+	switch e {
+	case PublicSignatureBoth:
+		return true
+	case PublicSignatureNone:
+		return true
+	case PublicSignatureRFC9421:
+		return true
+	case PublicSignatureV1A:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResumeInputHeld.
 const (
 	ResumeInputHeldDeliver ResumeInputHeld = "deliver"
@@ -1280,6 +1304,27 @@ func (e SignatureTemplateKey) Valid() bool {
 	case Base64:
 		return true
 	case Text:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SigningKeyState.
+const (
+	SigningKeyNext    SigningKeyState = "next"
+	SigningKeyRetired SigningKeyState = "retired"
+	SigningKeySigning SigningKeyState = "signing"
+)
+
+// Valid indicates whether the value is a known member of the SigningKeyState enum.
+func (e SigningKeyState) Valid() bool {
+	switch e {
+	case SigningKeyNext:
+		return true
+	case SigningKeyRetired:
+		return true
+	case SigningKeySigning:
 		return true
 	default:
 		return false
@@ -2599,13 +2644,19 @@ type Endpoint struct {
 	Metadata         map[string]string               `json:"metadata"`
 
 	// Mute How its alerts are muted; null if they are not
-	Mute              nullable.Nullable[Mute]   `json:"mute"`
-	Ordering          Ordering                  `json:"ordering"`
-	PayloadVersion    nullable.Nullable[string] `json:"payload_version"`
-	Prefix            string                    `json:"prefix"`
-	RateLimit         nullable.Nullable[int]    `json:"rate_limit"`
-	RetryClientErrors bool                      `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy               `json:"retry_policy"`
+	Mute           nullable.Nullable[Mute]   `json:"mute"`
+	Ordering       Ordering                  `json:"ordering"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version"`
+	Prefix         string                    `json:"prefix"`
+
+	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
+	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
+	// `http` have it. The default is `none`.
+	PublicSignature   PublicSignature        `json:"public_signature"`
+	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
+	RetryClientErrors bool                   `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy            `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -2742,10 +2793,16 @@ type EndpointCreated struct {
 	Prefix         string                    `json:"prefix"`
 
 	// PublicKey Public key `whpk_...` of an ed25519 pair, for receivers
-	PublicKey         nullable.Nullable[string] `json:"public_key"`
-	RateLimit         nullable.Nullable[int]    `json:"rate_limit"`
-	RetryClientErrors bool                      `json:"retry_client_errors"`
-	RetryPolicy       RetryPolicy               `json:"retry_policy"`
+	PublicKey nullable.Nullable[string] `json:"public_key"`
+
+	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
+	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
+	// `http` have it. The default is `none`.
+	PublicSignature   PublicSignature        `json:"public_signature"`
+	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
+	RetryClientErrors bool                   `json:"retry_client_errors"`
+	RetryPolicy       RetryPolicy            `json:"retry_policy"`
 
 	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
 	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
@@ -2878,6 +2935,12 @@ type EndpointInput struct {
 	// override it. The preset itself is not stored.
 	Preset *Preset `json:"preset,omitempty"`
 
+	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
+	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
+	// `http` have it. The default is `none`.
+	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
+
 	// RateLimit Requests a second; null for unlimited. Default `50`
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
@@ -2988,6 +3051,12 @@ type EndpointPatch struct {
 	// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
 	// override it. The preset itself is not stored.
 	Preset *Preset `json:"preset,omitempty"`
+
+	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
+	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
+	// `http` have it. The default is `none`.
+	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
@@ -4271,6 +4340,12 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
+// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
+// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
+// `http` have it. The default is `none`.
+type PublicSignature string
+
 // ReasonInput defines model for ReasonInput.
 type ReasonInput struct {
 	// Reason Recorded in the audit log
@@ -4415,6 +4490,12 @@ type RotateInput struct {
 
 	// SecretType Default: the type of the newest secret
 	SecretType *SecretType `json:"secret_type,omitempty"`
+}
+
+// RotateSigningKeysInput defines model for RotateSigningKeysInput.
+type RotateSigningKeysInput struct {
+	// StartsInSeconds How long the new key is published before it signs. 0 replaces all keys now. Default `86400`
+	StartsInSeconds *int `json:"starts_in_seconds,omitempty"`
 }
 
 // RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
@@ -4665,6 +4746,36 @@ type SignatureTemplateAlgorithm string
 
 // SignatureTemplateKey Whether the secret's text is the key, or base64 of the key (without `whsec_`). Default `text`
 type SignatureTemplateKey string
+
+// SigningKey A key of public-key signatures
+type SigningKey struct {
+	ID string `json:"id"`
+
+	// KeyID The `keyid` of signatures and the `kid` in the key set: the key's thumbprint (RFC 7638)
+	KeyID string `json:"key_id"`
+
+	// State `next`: published, and signs from `starts_at`. `signing`: signs. `retired`: published until `expires_at` for requests that it signed
+	State     SigningKeyState `json:"state"`
+	CreatedAt time.Time       `json:"created_at"`
+
+	// ExpiresAt Null without a successor
+	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
+
+	// PublicKey For libraries of Standard Webhooks
+	PublicKey string    `json:"public_key"`
+	StartsAt  time.Time `json:"starts_at"`
+}
+
+// SigningKeyState `next`: published, and signs from `starts_at`. `signing`: signs. `retired`: published until `expires_at` for requests that it signed
+type SigningKeyState string
+
+// SigningKeys defines model for SigningKeys.
+type SigningKeys struct {
+	Data []SigningKey `json:"data"`
+
+	// JwksURL Where receivers read the public keys as a JSON Web Key Set, without signing in
+	JwksURL string `json:"jwks_url"`
+}
 
 // StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
 type StatusClass string
@@ -5467,6 +5578,9 @@ type CreatePortalLinkJSONRequestBody = PortalLinkInput
 
 // CreateReplaysJSONRequestBody defines body for CreateReplays for application/json ContentType.
 type CreateReplaysJSONRequestBody = ReplaysInput
+
+// RotateSigningKeysJSONRequestBody defines body for RotateSigningKeys for application/json ContentType.
+type RotateSigningKeysJSONRequestBody = RotateSigningKeysInput
 
 // UpdateOwnTenantJSONRequestBody defines body for UpdateOwnTenant for application/json ContentType.
 type UpdateOwnTenantJSONRequestBody = TenantPatch
@@ -6610,6 +6724,30 @@ func (c *Client) CreateReplaysBulkEstimate(ctx context.Context, body ReplaysInpu
 	r := newRequest(http.MethodPost, "/replays")
 	r.body = body
 	return result[BulkEstimate](ctx, c, r)
+}
+
+// ListSigningKeys: list the tenant's public keys.
+//
+// The keys of endpoints with a `public_signature`, newest first. There are a few, so there is one page; none before the first
+// such endpoint. Private keys are never shown.
+//
+// GET /signing-keys, scope webhooks:read
+func (c *Client) ListSigningKeys(ctx context.Context) (SigningKeys, error) {
+	r := newRequest(http.MethodGet, "/signing-keys")
+	return result[SigningKeys](ctx, c, r)
+}
+
+// RotateSigningKeys: rotate the tenant's signing key.
+//
+// Publishes a new key now, which signs after `starts_in_seconds`. The older key signs until then, and stays published for 7
+// days more. With 0 the new key signs now and all others are withdrawn: that is for a leak, and receivers reject requests
+// until they have read the keys again. The tenant's first key signs immediately. The body is optional.
+//
+// POST /signing-keys/rotate, scope webhooks:write
+func (c *Client) RotateSigningKeys(ctx context.Context, body RotateSigningKeysInput) (SigningKey, error) {
+	r := newRequest(http.MethodPost, "/signing-keys/rotate")
+	r.body = body
+	return result[SigningKey](ctx, c, r)
 }
 
 // GetOwnTenant: read your tenant.

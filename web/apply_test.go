@@ -76,6 +76,7 @@ tenants:
         type_field: both
         wire: {header_names: {event: X-Acme-Kind}, also_sign: {format: standard, secret: "${ALSO_SECRET}"}}
         rotation_signatures: all
+        public_signature: rfc9421
         retry_policy: {name: exponential}
         retry_client_errors: true
         timeout_seconds: 20
@@ -307,7 +308,7 @@ func TestThePlatformsOwnTenantIsFoundByItsID(t *testing.T) {
 func fieldsIn(text string) (names []string) {
 	for _, field := range []string{
 		"strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest", "limits", "event_types", "schema",
-		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "retry_client_errors",
+		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "public_signature", "retry_client_errors",
 		"timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held",
 		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings", "answer",
 		"send_traceparent", "sso", "issuer", "client_id", "client_secret", "role_claim", "roles", "default_role", "join_members", "trust_email",

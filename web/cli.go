@@ -67,6 +67,10 @@ type commands struct {
 		Rotate masterKeyRotateCommand `cmd:"" help:"Encrypt all stored secrets with the first key of POSTHORN_MASTER_KEY. Safe to run while Posthorn runs, and to repeat."`
 	} `cmd:"" name:"master-key" help:"Manage the key that encrypts stored secrets."`
 
+	BotKey struct {
+		Rotate botKeyRotateCommand `cmd:"" help:"Publish a new key of the platform's own signature of requests, which signs later."`
+	} `cmd:"" name:"bot-key" help:"Manage the keys with which the platform signs requests as a bot."`
+
 	Platform struct {
 		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, or print it if it exists. Its endpoints receive operational webhooks of all tenants: disabled endpoints, rotated secrets, failed deliveries."`
 	} `cmd:"" help:"The platform itself."`

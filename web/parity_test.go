@@ -40,6 +40,7 @@ var twins = map[string]string{
 	"/endpoints/:endpoint_id/pause":                     "POST /endpoints/:endpoint_id/pause",
 	"/endpoints/:endpoint_id/resume":                    "POST /endpoints/:endpoint_id/resume",
 	"/endpoints/:endpoint_id/secrets":                   "POST /endpoints/:endpoint_id/rotate-secret",
+	"/endpoints/:endpoint_id/signing-keys/rotate":       "POST /signing-keys/rotate",
 	"/endpoints/:endpoint_id/settings":                  "PATCH /endpoints/:endpoint_id",
 	"/endpoints/:endpoint_id/switch-secret":             "POST /endpoints/:endpoint_id/switch-secret",
 	"/endpoints/:endpoint_id/test":                      "POST /endpoints/:endpoint_id/test",

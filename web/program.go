@@ -224,6 +224,7 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 		Grace:     p.Config.ShutdownGrace,
 		Tracer:    p.traces.tracer(),
 		Inbox:     newInbox(p.Log, general, ring),
+		BaseURL:   p.URL(),
 		History:   keeper,
 	})
 	p.worker = p.run("worker", w.Run)

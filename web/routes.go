@@ -24,6 +24,7 @@ import (
 	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/openid"
+	"posthorn/handlers/publickeys"
 	"posthorn/handlers/status"
 	"posthorn/handlers/svix"
 	"posthorn/static"
@@ -93,6 +94,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			CronSecret:  p.Config.CronSecret.Reveal(),
 		},
 		status: status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
+		keys:   publickeys.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Now: time.Now},
 		homes:  fleet,
 	}))
 	if fleet == nil {
@@ -151,6 +153,7 @@ type routed struct {
 	dashboard  dashboard.Deps
 	mailbox    mailbox.Deps
 	status     status.Deps
+	keys       publickeys.Deps
 	svix       *svix.Deps // nil: switched off
 	operators  *auth.SSO  // nil: operators sign in only here
 	consoleURL string
@@ -185,7 +188,7 @@ func table(d routed) []handlers.Route {
 	if d.svix != nil {
 		routes = append(routes, svix.Routes(*d.svix)...)
 	}
-	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages,
+	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), publickeys.Routes(d.keys), admin.Routes(console), pages,
 		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard, handlers.NewAddresses(accounts.Now)),
 		mailbox.Routes(d.mailbox), api.Routes(d.api))
 }

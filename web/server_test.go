@@ -62,6 +62,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
 		"/status", "/shared/:tenant_id", "/.well-known/posthorn/egress.json",
+		"/.well-known/posthorn/tenants/:tenant_id/jwks.json", "/.well-known/http-message-signatures-directory",
 	} {
 		open[path] = true
 	}

@@ -144,7 +144,7 @@ func (h *house) run(fn func(context.Context) error) (stop func()) {
 
 // worker starts a worker; local wires the committer to it, as in one process.
 func (h *house) worker(local bool) (*Worker, func()) {
-	w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: h.t.Name()})
+	w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: h.t.Name(), BaseURL: "https://posthorn.example.com"})
 	if local {
 		h.mu.Lock()
 		h.onWake, h.before = w.Committed, w.BeforeCommit

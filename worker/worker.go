@@ -59,6 +59,7 @@ type Config struct {
 	Tracer    oteltrace.Tracer      // makes a span of each attempt of a sampled event; nil: none
 	History   *history.Keeper       // moves closed days into a store; nil: they stay
 	Inbox     http.Handler          // receives requests to test inboxes; nil: they fail
+	BaseURL   string                // the public URL, which names the platform in its own signatures
 }
 
 // Worker serves lanes. New makes one; Run can be called once.
@@ -75,6 +76,7 @@ type Worker struct {
 	sender      *send.Sender
 	tracer      oteltrace.Tracer // nil: off
 	inbox       http.Handler     // receives what is sent to test inboxes; nil without
+	baseURL     string
 	events      *eventCache
 	watermark   lanes.Watermark
 	listener    db.Listener // of the announcements of other processes
@@ -124,7 +126,7 @@ func New(c Config) *Worker {
 	if w.grace <= 0 {
 		w.grace = 20 * time.Second
 	}
-	w.inbox, w.tracer = c.Inbox, c.Tracer
+	w.inbox, w.tracer, w.baseURL = c.Inbox, c.Tracer, c.BaseURL
 	w.listener.Log = w.log
 	w.metrics = newMetrics(c.Registry, w.listener.Age)
 	w.dispatch = lanes.New(w.startJob, w.signal, func(ep id.UUID) { w.changed.Ask(ep) }, w.mayStart)
@@ -178,6 +180,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.learnPauses(ctx) != nil || w.register(ctx) != nil {
 		return nil // asked to stop before it began
 	}
+	w.readBot(ctx)
 	defer w.openInbox()()
 	var loops, recorder sync.WaitGroup
 	sending, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -189,7 +192,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	recorder.Go(func() { w.runRecorder(work) })
 	for _, loop := range []func(context.Context){
 		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.noteLimits, w.followPauses, w.maintenance.Run,
-		w.runRelay, w.verifications,
+		w.runRelay, w.verifications, w.followBot,
 		jobs.New(w.db, w.listen, w.log).Run,
 	} {
 		loops.Go(func() { loop(ctx) })

@@ -28,6 +28,7 @@ func ReadDetail(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID,
 	if v.Earlier = len(v.Attempts) > limit; v.Earlier {
 		v.Attempts = v.Attempts[1:]
 	}
+	v.Delivery = v.Diagnosed(v.Attempts)
 	if !v.Endpoint.Deleted {
 		lanes, err := endpoints.Conditions(ctx, q, &tenant, []id.UUID{v.Endpoint.ID})
 		if err != nil {

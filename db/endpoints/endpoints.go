@@ -118,6 +118,11 @@ func Insert(
 	if err = externalInUse(err); err != nil {
 		return sql.Endpoint{}, err
 	}
+	if s.Public.Signed() {
+		if err := ensureSigningKey(ctx, q, ring, tenant); err != nil {
+			return sql.Endpoint{}, err
+		}
+	}
 	return e, q.InsertLane(ctx, sql.InsertLaneParams{EndpointID: endpointID, TenantID: tenant, Held: true})
 }
 
@@ -446,6 +451,11 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 	row, err := q.StoreEndpoint(ctx, settingsRow(ring, tenant, endpointID, to))
 	if err = externalInUse(err); err != nil {
 		return row, err
+	}
+	if to.Public.Signed() {
+		if err := ensureSigningKey(ctx, q, ring, tenant); err != nil {
+			return row, err
+		}
 	}
 	if to.Moved(before.Settings) {
 		if row, err = q.UnverifyEndpoint(ctx, tenant, endpointID); err != nil {

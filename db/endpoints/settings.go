@@ -110,6 +110,7 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 		Headers:           endpoint.Headers{},
 		Metadata:          map[string]string{},
 		Shape:             shapeOf(e),
+		Public:            endpoint.PublicSignature(e.PublicSignature),
 	}
 	for _, seconds := range e.RetryDelays {
 		s.RetryDelays = append(s.RetryDelays, int(seconds))
@@ -160,6 +161,7 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 		Metadata:           encodeMetadata(s.Metadata),
 		SensitiveHeaders:   s.Headers.Marked(),
 		ExternalID:         db.TextOrNull(s.ExternalID),
+		PublicSignature:    string(s.Public),
 	}
 	if p.Channels == nil {
 		p.Channels = []string{}

@@ -67,6 +67,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealAlsoSecret(ctx, sql.ResealAlsoSecretParams{AlsoSecret: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"signing_keys.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleSigningKeys(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleSigningKeysRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.Sealed}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealSigningKey(ctx, sql.ResealSigningKeyParams{Sealed: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMails(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {

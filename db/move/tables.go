@@ -52,6 +52,7 @@ var movedTables = []movedTable{
 	{name: "endpoint_revisions", as: atOnce},
 	{name: "endpoint_secrets", as: atOnce},
 	{name: "endpoint_warnings", as: atOnce},
+	{name: "signing_keys", as: atOnce},
 	{name: "event_types", as: atOnce},
 	{name: "inboxes", as: atOnce},
 	{name: "inbox_requests", as: atOnce},
@@ -88,6 +89,7 @@ var resealed = []struct{ table, column, row, object string }{
 	{"endpoints", "connection", "id", "id"},
 	{"endpoints", "also_secret", "id", "id"},
 	{"mails", "sealed", "id", "id"},
+	{"signing_keys", "sealed", "id", "id"},
 	{"sso_connections", "client_secret", "tenant_id", "tenant_id"},
 }
 

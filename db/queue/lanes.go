@@ -126,6 +126,7 @@ type Leased struct {
 	sql.LeaseLanesRow
 	Endpoint sql.Endpoint
 	Secrets  []sql.LaneSecretsRow // live, newest first
+	Keys     []sql.SigningKey     // of the tenant, newest first, if the endpoint signs with them
 	Health   sql.EndpointHealth
 	Policy   health.Policy
 	Asked    int64 // the oldest row for which somebody requested a probe; 0: none
@@ -154,6 +155,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 			LeaseLanesRow: l,
 			Endpoint:      about.endpoints[l.EndpointID],
 			Secrets:       about.secrets[l.EndpointID],
+			Keys:          about.keys[l.TenantID],
 			Health:        about.health[l.EndpointID],
 			Asked:         about.asked[l.EndpointID],
 			Policy:        about.policies[l.EndpointID],
@@ -173,6 +175,7 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 		out[ep] = Leased{
 			Endpoint: e,
 			Secrets:  about.secrets[ep],
+			Keys:     about.keys[e.TenantID],
 			Health:   about.health[ep],
 			Asked:    about.asked[ep],
 			Policy:   about.policies[ep],
@@ -184,6 +187,7 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 type laneDetails struct {
 	endpoints map[id.UUID]sql.Endpoint
 	secrets   map[id.UUID][]sql.LaneSecretsRow
+	keys      map[id.UUID][]sql.SigningKey // by tenant
 	health    map[id.UUID]sql.EndpointHealth
 	asked     map[id.UUID]int64
 	policies  map[id.UUID]health.Policy
@@ -191,6 +195,7 @@ type laneDetails struct {
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
+	a.keys = map[id.UUID][]sql.SigningKey{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
 	// Secrets first: if an endpoint is deleted in between, its row says so. In the other order it would look like an
 	// endpoint without secrets.
@@ -198,6 +203,13 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LaneSecretsRow])
 		for _, s := range list {
 			a.secrets[s.EndpointID] = append(a.secrets[s.EndpointID], s)
+		}
+		return err
+	})
+	b.Queue(sql.LaneSigningKeys, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.SigningKey])
+		for _, k := range list {
+			a.keys[k.TenantID] = append(a.keys[k.TenantID], k)
 		}
 		return err
 	})

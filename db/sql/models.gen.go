@@ -263,6 +263,7 @@ type Endpoint struct {
 	MutedAt            *time.Time
 	MutedUntil         *time.Time
 	ResumeAt           *time.Time
+	PublicSignature    string
 }
 
 type EndpointFailure struct {
@@ -816,6 +817,16 @@ type Session struct {
 	SSOTenant  *id.UUID
 	SSOSubject *string
 	SSOSid     *string
+}
+
+type SigningKey struct {
+	TenantID  id.UUID
+	ID        id.UUID
+	Sealed    []byte
+	PublicKey []byte
+	CreatedAt time.Time
+	StartsAt  time.Time
+	ExpiresAt *time.Time
 }
 
 type Tenant struct {

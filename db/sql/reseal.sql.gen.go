@@ -116,6 +116,21 @@ func (q *Queries) ResealPersonSeed(ctx context.Context, totp []byte, iD id.UUID)
 	return err
 }
 
+const ResealSigningKey = `-- name: ResealSigningKey :exec
+UPDATE signing_keys SET sealed = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealSigningKeyParams struct {
+	Sealed   []byte
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+func (q *Queries) ResealSigningKey(ctx context.Context, arg ResealSigningKeyParams) error {
+	_, err := q.db.Exec(ctx, ResealSigningKey, arg.Sealed, arg.TenantID, arg.ID)
+	return err
+}
+
 const StaleAlsoSecrets = `-- name: StaleAlsoSecrets :many
 SELECT id, tenant_id, also_secret FROM endpoints
 WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
@@ -385,6 +400,37 @@ func (q *Queries) StalePeopleSeeds(ctx context.Context, head []byte, limit int32
 	for rows.Next() {
 		var i StalePeopleSeedsRow
 		if err := rows.Scan(&i.ID, &i.Totp); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleSigningKeys = `-- name: StaleSigningKeys :many
+SELECT id, tenant_id, sealed FROM signing_keys
+WHERE substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleSigningKeysRow struct {
+	ID       id.UUID
+	TenantID id.UUID
+	Sealed   []byte
+}
+
+func (q *Queries) StaleSigningKeys(ctx context.Context, head []byte, limit int32) ([]StaleSigningKeysRow, error) {
+	rows, err := q.db.Query(ctx, StaleSigningKeys, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleSigningKeysRow{}
+	for rows.Next() {
+		var i StaleSigningKeysRow
+		if err := rows.Scan(&i.ID, &i.TenantID, &i.Sealed); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

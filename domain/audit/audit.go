@@ -25,6 +25,7 @@ var past = map[string]string{
 	"resume":            "resumed",
 	"retry":             "retried",
 	"retry_now":         "retried now",
+	"rotate":            "rotated",
 	"rotate_secret":     "secret rotated",
 	"share":             "shared",
 	"share_open":        "link opened",

@@ -53,8 +53,10 @@ func ShareHeader(name, value, signature string) string {
 			return Masked
 		}
 	}
-	if signature != "" && strings.Contains(value, signature) {
-		return Masked
+	for line := range strings.Lines(signature) { // each signature has a line
+		if line = strings.TrimSpace(line); line != "" && strings.Contains(value, line) {
+			return Masked
+		}
 	}
 	return value
 }

@@ -57,9 +57,10 @@ func Advice(kind endpoint.Kind, r delivery.Result) string {
 }
 
 // Attempt diagnoses the result of one attempt to reach an endpoint of a kind, whatever became of its delivery. timeout
-// is the endpoint's, 0 where it is not known. A 2xx is no problem.
-func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {
-	return attempt(kind, r, timeout)
+// is the endpoint's, 0 where it is not known. A 2xx is no problem. A filter in front of the receiver is named by what
+// the response shows.
+func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration, response Response) Diagnosis {
+	return filtered(attempt(kind, r, timeout), kind, r, response)
 }
 
 func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {

@@ -19,6 +19,7 @@ type Facts struct {
 	Reason         delivery.Reason
 	Attempts       int
 	Last           delivery.Result // of the last attempt
+	Response       Response        // of the last attempt, where it was read
 	AcceptConflict bool            // a 409 counts as delivered
 	Timeout        time.Duration   // of the endpoint; 0: not known
 	Wait           condition.Wait  // why it waits; empty: it does not
@@ -37,7 +38,7 @@ type Diagnosis struct {
 func Of(f Facts) Diagnosis {
 	var d Diagnosis
 	if f.Attempts > 0 && f.Status != delivery.Delivered {
-		d = attempt(f.Kind, f.Last, f.Timeout)
+		d = Attempt(f.Kind, f.Last, f.Timeout, f.Response)
 	}
 	if f.Wait.Reason != "" && !f.Status.Terminal() {
 		return waiting(f.Wait, d)

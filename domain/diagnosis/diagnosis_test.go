@@ -54,7 +54,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailNone, 101, health.ProblemProtocol, "Not an HTTP response", "listens"},
 		{delivery.FailNone, 0, health.ProblemProtocol, "Not an HTTP response", "listens"},
 	} {
-		got := Attempt(endpoint.HTTP, delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
+		got := Attempt(endpoint.HTTP, delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second, Response{})
 		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Fix, c.fix) ||
 			!strings.HasSuffix(got.Detail, ".") || got.Next != "" {
 			t.Errorf("%s %d: %+v", c.failure, c.status, got)
@@ -63,7 +63,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 			t.Errorf("%s %d is no problem, and is to be fixed: %s", c.failure, c.status, got.Fix)
 		}
 	}
-	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
+	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second, Response{}); !strings.Contains(got.Detail, "15 seconds") {
 		t.Errorf("a time-out does not say how long: %s", got.Detail)
 	}
 }
@@ -79,7 +79,7 @@ func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
 	t.Helper()
 	for failure := delivery.FailNone; failure <= delivery.FailInternal; failure++ {
 		for status := range 700 {
-			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0)
+			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0, Response{})
 			if got.Title == "" || got.Detail == "" || (got.Fix == "") != (got.Problem == "") {
 				t.Fatalf("%s: %s %d: %+v", kind, failure, status, got)
 			}
@@ -105,7 +105,7 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 		{delivery.Result{Failure: delivery.FailTimeout}, "Timed out", "timeout"},
 		{delivery.Result{Failure: delivery.FailConnect}, "No connection", "firewall"},
 	} {
-		got := Attempt(endpoint.Kafka, c.result, 15*time.Second)
+		got := Attempt(endpoint.Kafka, c.result, 15*time.Second, Response{})
 		if got.Title != c.title || !strings.Contains(got.Fix, c.fix) || strings.Contains(got.Detail+got.Fix, "URL") {
 			t.Errorf("%+v: %+v", c.result, got)
 		}

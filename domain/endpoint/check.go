@@ -16,6 +16,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
@@ -135,6 +136,7 @@ func (c *collector) wire(s Settings) {
 	}
 	c.rendering(s)
 	c.shape(s)
+	c.public(s)
 	var own []string
 	if err := signature.ValidPrefix(s.Prefix); err != nil {
 		c.add(err)
@@ -181,6 +183,28 @@ func (c *collector) shape(s Settings) {
 	}
 	if _, err := s.Shape.AlsoSign.Wire().ParseKey(s.AlsoSecret); err != nil {
 		c.refuse("wire.also_sign.secret", "secret_refused", "The secret can't sign in the format of also_sign.")
+	}
+}
+
+// public checks whether the endpoint's requests have room for the signature with the tenant's keys.
+func (c *collector) public(s Settings) {
+	c.oneOf("public_signature", string(s.Public), FieldNamed("public_signature").Values())
+	switch {
+	case s.Public == NoPublic:
+	case s.Kind != HTTP:
+		c.refuse("public_signature", "public_signature_unwanted", fmt.Sprintf(
+			"An endpoint of the kind %s has no public-key signature. Leave public_signature out.", s.Kind))
+	case s.Public.V1a() && s.Format != signature.Standard:
+		c.refuse("public_signature", "public_signature_unwanted", fmt.Sprintf(
+			"The format %s has no v1a. Set public_signature to rfc9421, or format to standard.", s.Format))
+	case s.Public.Message():
+		for _, name := range s.Wire().HeaderNames() {
+			if httpsig.IsField(name) {
+				c.refuse("public_signature", "public_signature_unwanted", fmt.Sprintf(
+					"The endpoint's format sets the header %s, which this signature needs. Choose another name in wire.", name))
+				return
+			}
+		}
 	}
 }
 

@@ -86,6 +86,13 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"several signatures", func(s *endpoint.Settings) { s.Format, s.Rotation = "x-webhook", "all" }, "", ""},
 		{"several signatures without room", func(s *endpoint.Settings) { s.Format, s.Rotation = "raw", "all" }, "rotation_signatures", "one signature"},
 		{"an unknown rotation", func(s *endpoint.Settings) { s.Rotation = "newest" }, "rotation_signatures", "one or all"},
+		{"a public-key signature", func(s *endpoint.Settings) { s.Public = endpoint.BothPublic }, "", ""},
+		{"an unknown public-key signature", func(s *endpoint.Settings) { s.Public = "jws" }, "public_signature", "none, rfc9421, v1a or both"},
+		{"v1a in another format", func(s *endpoint.Settings) { s.Format, s.Public = "raw", endpoint.V1a }, "public_signature", "rfc9421"},
+		{"rfc9421 in another format", func(s *endpoint.Settings) { s.Format, s.Public = "raw", endpoint.RFC9421 }, "", ""},
+		{"a header that rfc9421 needs", func(s *endpoint.Settings) {
+			s.Public, s.Shape = endpoint.RFC9421, &signature.Shape{HeaderNames: map[string]string{"signature": "Signature"}}
+		}, "public_signature", "the header Signature"},
 		{"a delay of 0", func(s *endpoint.Settings) { custom(s, 0) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"a delay of a day and a second", func(s *endpoint.Settings) { custom(s, 86401) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"a delay that overflows", func(s *endpoint.Settings) { custom(s, 1<<62) }, "retry_policy.delays", "1 second to 24 hours"},
@@ -450,6 +457,7 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"prefix":              func(s *endpoint.Settings) { s.Prefix = "A" },
 		"type_field":          func(s *endpoint.Settings) { s.TypeField = "both" },
 		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" },
+		"public_signature":    func(s *endpoint.Settings) { s.Public = endpoint.RFC9421 },
 		"wire":                func(s *endpoint.Settings) { s.Shape = &signature.Shape{Body: "payload"} },
 		"retry_policy":        func(s *endpoint.Settings) { custom(s, 5) },
 		"retry_client_errors": func(s *endpoint.Settings) { s.RetryClientErrors = true },

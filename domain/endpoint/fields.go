@@ -425,6 +425,22 @@ var fields = []Field{
 		show: func(s Settings) any { return s.Format.Rotation(s.Rotation) },
 	},
 	{
+		Name:  "public_signature",
+		Group: Signing,
+		Brief: "public-key signature: %s",
+		Type:  Choice,
+		Options: []Option{
+			{Value: string(NoPublic), Label: "None"},
+			{Value: string(RFC9421), Label: "HTTP Message Signature (RFC 9421)"},
+			{Value: string(V1a), Label: "Standard Webhooks v1a"},
+			{Value: string(BothPublic), Label: "Both"},
+		},
+		Label:       "Public-key signature",
+		Hint:        "An additional signature that receivers verify with your public keys, without a secret.",
+		Placeholder: "WHICH",
+		Help:        "Additional signature with the tenant's keys: ${enum}.",
+	},
+	{
 		Name: "wire",
 		Type: Special,
 		set:  setWire,

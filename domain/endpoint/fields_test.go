@@ -24,6 +24,7 @@ func TestEachFieldOfTheTableIsSetAndShown(t *testing.T) {
 		"format":              `"t-v1"`,
 		"type_field":          `"both"`,
 		"rotation_signatures": `"all"`,
+		"public_signature":    `"rfc9421"`,
 		"wire":                `{"header_prefix":"X-Acme-"}`,
 		"retry_policy":        `{"name":"custom","delays":[60,120],"jitter":1,"spread":"full"}`,
 		"retry_client_errors": `true`,

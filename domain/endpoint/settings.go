@@ -55,10 +55,11 @@ type Settings struct {
 	Rotation          signature.Rotation  `row:"rotation_signatures"` // empty is the format's default
 	Shape             *signature.Shape    `row:"wire"`                // what it changes about the format; nil is nothing
 	AlsoSecret        string              `row:"wire"`                // of the second signature; empty is the endpoint's own
-	RetryPolicy       string              `row:"retry_policy"`        // a named schedule, or Custom
-	RetryDelays       []int               `row:"retry_policy"`        // seconds; of a custom policy alone, where none is a single attempt
-	RetryJitter       *float64            `row:"retry_policy"`        // of a custom policy alone; nil is DefaultJitter
-	RetryFull         bool                `row:"retry_policy"`        // of a custom policy alone: waits are drawn from nothing up to the delay
+	Public            PublicSignature     `row:"public_signature"`
+	RetryPolicy       string              `row:"retry_policy"` // a named schedule, or Custom
+	RetryDelays       []int               `row:"retry_policy"` // seconds; of a custom policy alone, where none is a single attempt
+	RetryJitter       *float64            `row:"retry_policy"` // of a custom policy alone; nil is DefaultJitter
+	RetryFull         bool                `row:"retry_policy"` // of a custom policy alone: waits are drawn from nothing up to the delay
 	RetryClientErrors bool                `row:"retry_client_errors"`
 	TimeoutSeconds    int                 `row:"timeout_seconds"`
 	MaxInFlight       int                 `row:"max_in_flight"`
@@ -211,6 +212,7 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 			Format:         signature.Standard,
 			Prefix:         signature.DefaultPrefix,
 			TypeField:      signature.TypeAsType,
+			Public:         NoPublic,
 			RetryPolicy:    retry.Default,
 			TimeoutSeconds: 15,
 			MaxInFlight:    5,

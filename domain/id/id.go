@@ -34,6 +34,7 @@ const (
 	Notice     Kind = "ntc"
 	Mail       Kind = "eml"
 	Job        Kind = "job"
+	SigningKey Kind = "sgk" // of signatures that receivers verify with a public key
 	Share      Kind = "shr" // a read-only link to a delivery
 	Pause      Kind = "pse"
 	Request    Kind = "req"

@@ -72,6 +72,7 @@ const (
 	Catalogue       = "features.catalogue"
 	Portal          = "features.portal"
 	ActAsOperator   = "features.act_as_operator"
+	BotSignature    = "features.bot_signature"
 )
 
 var fields = slices.Concat([]Field{
@@ -123,6 +124,7 @@ var fields = slices.Concat([]Field{
 	{Name: Catalogue, Group: groupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalog."},
 	{Name: Portal, Group: groupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: portal links can't be created or opened."},
 	{Name: ActAsOperator, Group: groupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
+	{Name: BotSignature, Group: groupFeatures, Label: "Sign requests as a bot", Words: onOff, Default: Off, Hint: "Bot filters can then recognize this platform by its key directory. Requires a public https address."},
 })
 
 // policyLabels say what the parts of the health policy are called.

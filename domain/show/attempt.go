@@ -33,8 +33,12 @@ type Phases struct {
 
 // NewAttempt completes what is stored about an attempt to an endpoint.
 func NewAttempt(a Attempt, to Destination) Attempt {
-	a.Diagnosis = diagnosis.Attempt(to.Kind, a.Result, to.Timeout)
+	a.Diagnosis = diagnosis.Attempt(to.Kind, a.Result, to.Timeout, a.response())
 	return a
+}
+
+func (a Attempt) response() diagnosis.Response {
+	return diagnosis.Response{URL: a.URL, Headers: a.Headers, Body: a.Body}
 }
 
 // Reached reports whether the attempt sent a request.

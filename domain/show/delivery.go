@@ -37,6 +37,7 @@ type Delivery struct {
 	NextAt      time.Time      // when the next attempt starts; zero if that is unknown: Wait says why
 	PausedSince time.Time      // when the operator's pause that holds it started, if that is known
 	Diagnosis   diagnosis.Diagnosis
+	facts       diagnosis.Facts
 }
 
 // Destination is an endpoint as far as other nouns tell about it. The settings are those that explain a delivery:
@@ -72,7 +73,7 @@ func NewDelivery(d Delivery, queued *Queued) Delivery {
 			d.PausedSince = queued.Lane.Condition.Since
 		}
 	}
-	d.Diagnosis = diagnosis.Of(diagnosis.Facts{
+	d.facts = diagnosis.Facts{
 		Kind:           d.Endpoint.Kind,
 		Status:         d.Status,
 		Reason:         d.Reason,
@@ -81,7 +82,17 @@ func NewDelivery(d Delivery, queued *Queued) Delivery {
 		AcceptConflict: d.Endpoint.AcceptConflict,
 		Timeout:        d.Endpoint.Timeout,
 		Wait:           d.Wait,
-	})
+	}
+	d.Diagnosis = diagnosis.Of(d.facts)
+	return d
+}
+
+// Diagnosed is the delivery with a diagnosis that knows the response of the last of its attempts.
+func (d Delivery) Diagnosed(attempts []Attempt) Delivery {
+	if n := len(attempts); n > 0 && attempts[n-1].Result == d.Last {
+		d.facts.Response = attempts[n-1].response()
+		d.Diagnosis = diagnosis.Of(d.facts)
+	}
 	return d
 }
 

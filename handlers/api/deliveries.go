@@ -135,6 +135,7 @@ func encodeWait(w condition.Wait) DeliveryWait {
 // encodeAttempt shows the response as text: bytes that are not UTF-8 become the replacement character.
 func encodeAttempt(t show.Attempt) Attempt {
 	us := func(d time.Duration) int { return int(d.Microseconds()) }
+	kept, _, _ := strings.Cut(t.Signature, "\n\n") // without further headers
 	v := Attempt{
 		ID:              id.Attempt.Format(t.ID),
 		Number:          t.Number,
@@ -145,7 +146,7 @@ func encodeAttempt(t show.Attempt) Attempt {
 		StartedAt:       Time(t.StartedAt),
 		URL:             t.URL,
 		Format:          string(signature.ParseWire(t.Format, "").Format),
-		Signature:       t.Signature,
+		Signature:       kept,
 		ResponseHeaders: orNullText(t.Headers),
 		Phases: Phases{
 			DNSUs:     us(t.Phases.DNS),

@@ -62,6 +62,8 @@ var probeBodies = map[string]string{
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/check":  ``,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/end":    `{"unchecked":true}`,
 	"POST /endpoints/:endpoint_id/secrets/:secret_id/extend": `{"overlap_seconds":60}`,
+	"GET /signing-keys":                                      ``,
+	"POST /signing-keys/rotate":                              `{"starts_in_seconds":0}`,
 	"GET /endpoints/:endpoint_id/failures":                   ``,
 	"POST /endpoints/:endpoint_id/mute":                      `{"until":"2099-01-01T00:00:00Z"}`,
 	"POST /endpoints/:endpoint_id/unmute":                    ``,
@@ -410,7 +412,7 @@ func (p *prober) wrongBody(method, path, param, key string) {
 // list reads A's own lists with every parameter through which B's objects could appear.
 func (p *prober) list(r handlers.Route, path, key, body string) {
 	p.ask(r.Method, path, key, body)
-	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") || strings.HasSuffix(path, "/catalogue") {
+	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") || strings.HasSuffix(path, "/catalogue") || strings.HasSuffix(path, "/signing-keys") {
 		return
 	}
 	for _, query := range []string{"order=asc&limit=250", "order=desc", "endpoint=%s", "endpoint=%s&status=failed", "status=pending", "status=failed", "status=canceled", "status=all_failed", "channel=" + canary, "type=" + canary + ".type"} {

@@ -196,6 +196,8 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/check", access.WebhooksWrite, a.checkSecret),
 		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/end", access.WebhooksWrite, a.endSecret),
 		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/extend", access.WebhooksWrite, a.extendSecret),
+		route("GET", "/signing-keys", access.WebhooksRead, a.listSigningKeys),
+		route("POST", "/signing-keys/rotate", access.WebhooksWrite, a.rotateSigningKeys),
 		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),

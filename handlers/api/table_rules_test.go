@@ -47,6 +47,7 @@ var tableRules = map[string]tableRule{
 	"inboxes":             {why: "the receiver's side of an endpoint: the digest of its token, and what it answers"},
 	"endpoint_revisions":  {why: "routes as they were, for events under way; the audit log tells of each change"},
 	"endpoint_secrets":    {why: "secrets are shown once"},
+	"signing_keys":        {why: "private keys, which are never shown; the public ones are at a public address"},
 	"verifications":       {why: "challenges, which are secrets; their outcome is with the endpoint"},
 	"idempotency_keys":    {why: "digests that expire within a day"},
 	"notice_preferences":  {why: "what each member wants to be mailed: the person's, not the tenant's"},

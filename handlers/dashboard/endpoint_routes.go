@@ -32,6 +32,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		// Portal links that show no secrets are admitted for the endpoints that they created (rotates).
 		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),
 		page("POST", "/endpoints/:endpoint_id/switch-secret", access.ChangeEndpoints, a.switchSecret),
+		page("POST", "/endpoints/:endpoint_id/signing-keys/rotate", access.RotateSecrets, a.rotateSigningKeys),
 		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/check", access.ChangeEndpoints, a.checkSecret),
 		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/end", access.ChangeEndpoints, a.endSecret),
 		page("POST", "/endpoints/:endpoint_id/secrets/:secret_id/extend", access.ChangeEndpoints, a.extendSecret),

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -88,13 +89,25 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
+		if e.Settings.Public.Signed() {
+			if v.Keys, err = endpoints.SigningKeys(c.Ctx(), q, c.Actor.Tenant); err != nil {
+				return err
+			}
+		}
 		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	v = pages.SecretsView{EndpointHead: a.head(c, e, "secrets"), Rows: live, Overlap: strconv.Itoa(endpoint.DefaultOverlap)}
+	v = pages.SecretsView{
+		EndpointHead: a.head(c, e, "secrets"),
+		Rows:         live,
+		Overlap:      strconv.Itoa(endpoint.DefaultOverlap),
+		Keys:         v.Keys,
+		KeySet:       a.BaseURL + httpsig.KeysPath(id.Tenant.Format(c.Actor.Tenant)),
+		MayKeys:      c.Actor.May(access.RotateSecrets) && c.Actor.Portal == nil,
+	}
 	v.MaySecrets, err = a.rotates(c, e)
 	return v, err
 }
@@ -276,6 +289,30 @@ func (a *dashboard) accepts(c *handlers.Call, endpointID, ended id.UUID) (bool, 
 			return next.Accepted(), nil
 		}
 	}
+}
+
+// rotateSigningKeys publishes a new key of the tenant.
+func (a *dashboard) rotateSigningKeys(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	if c.Actor.Portal != nil {
+		return handlers.ErrRole
+	}
+	if _, err := a.read(c); err != nil {
+		return err
+	}
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	var added show.SigningKey
+	err = c.Tx(func(q *db.Tx) (err error) {
+		added, err = a.editor(c).RotateSigningKeys(c.Ctx(), q, c.Actor.Tenant, number(in.Get("starts_in")))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Done(endpointPath(c, endpointID)+"/secrets", "The new key signs from "+components.Stamp(added.StartsAt)+".")
 }
 
 // extendSecret sets the end of a secret's overlap.

@@ -54,6 +54,7 @@ var goodForms = map[string]url.Values{
 	"/endpoints/:endpoint_id/secrets/:secret_id/check":  {},
 	"/endpoints/:endpoint_id/secrets/:secret_id/end":    {},
 	"/endpoints/:endpoint_id/secrets/:secret_id/extend": {"overlap": {"60"}},
+	"/endpoints/:endpoint_id/signing-keys/rotate":       {"starts_in": {"0"}},
 	"/endpoints/:endpoint_id/test":                      {"type": {"posthorn.test"}, "data": {"{}"}},
 	"/endpoints/:endpoint_id/inbox/answer":              {"answer": {"ok"}},
 	"/endpoints/:endpoint_id/inbox/clear":               {},

@@ -54,6 +54,7 @@ func (s *shared) show(c *handlers.Call) error {
 		if v.Attempts, err = deliveries.Attempts(c.Ctx(), q, v.Delivery, attemptsShown); err != nil {
 			return err
 		}
+		v.Delivery = v.Delivery.Diagnosed(v.Attempts)
 		sent, err = deliveries.ReadSent(c.Ctx(), q, s.Keys, v.Delivery)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/inbox"
 	"posthorn/domain/notice"
 )
@@ -74,7 +75,7 @@ func classify(r *http.Request) subject {
 	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") {
 		return subject{kind: ofKey, text: bearer(r)}
 	}
-	for _, root := range []string{"/t/", "/sso/", "/shared/"} {
+	for _, root := range []string{"/t/", "/sso/", "/shared/", httpsig.KeysRoot} {
 		if rest, ok := strings.CutPrefix(path, root); ok {
 			return subject{kind: ofTenant, text: segment(rest), cookie: homeCookie}
 		}

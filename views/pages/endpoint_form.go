@@ -264,7 +264,13 @@ func label(options []components.Option, value string) string {
 
 // has reports whether the endpoint's kind has a setting.
 func (f EndpointForm) has(row endpoint.Field) bool {
-	return row.Name != "verification" || f.Choose || f.Kind != string(endpoint.Kafka)
+	switch row.Name {
+	case "public_signature":
+		return f.Choose || f.Kind == string(endpoint.HTTP)
+	case "verification":
+		return f.Choose || f.Kind != string(endpoint.Kafka)
+	}
+	return true
 }
 
 // settingWhen names the choice with which a setting is shown.
@@ -274,6 +280,8 @@ func (f EndpointForm) settingWhen(name string) templ.Attributes {
 		return templ.Attributes{"data-when": "format=" + string(signature.XWebhook)}
 	case name == "rotation_signatures":
 		return templ.Attributes{"data-when": severalSignatures()}
+	case name == "public_signature" && f.Choose:
+		return when(true, endpoint.HTTP)
 	case name == "verification" && f.Choose:
 		return when(true, endpoint.HTTP)
 	}

@@ -22,6 +22,9 @@ type SecretsView struct {
 	Type    string // of the new secret, as selected
 	Wrong   map[string]string
 	Ending  *EndingView
+	Keys    []show.SigningKey // of the tenant, newest first; none unless the endpoint signs with them
+	KeySet  string            // where receivers read them
+	MayKeys bool              // the viewer can rotate them
 }
 
 // EndingView is a secret that somebody wants to end, and the one that the receiver needs then.

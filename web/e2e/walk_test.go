@@ -187,7 +187,8 @@ func inhabit(t *testing.T, s *stage) *stops {
 	}
 	good, _ := o.endpoint("/good", settings{"description": "The shop", "event_types": []string{"order.*"}})
 	bad, _ := o.endpoint("/a/path/that/is/rather/long/and/does/not/break/anywhere-because-it-has-no-spaces", settings{"event_types": []string{"order.refused"}})
-	pair, _ := o.endpoint("/pair", settings{"secret_type": "ed25519", "event_types": []string{"never.sent"}})
+	pair, _ := o.endpoint("/pair", settings{"secret_type": "ed25519", "public_signature": "both", "event_types": []string{"never.sent"}})
+	o.manage(http.MethodPost, "/signing-keys/rotate", settings{}, nil)
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
 	o.await("delivered", 1)
 	o.customer.status.Store(http.StatusUnprocessableEntity)

@@ -2,12 +2,15 @@ package send
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"posthorn/db/endpoints"
 	"posthorn/db/queue"
 	"posthorn/db/seal"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
@@ -24,7 +27,11 @@ type Destination struct {
 	typeField signature.TypeField
 	bare      bool      // the body is the data alone
 	alsoUntil time.Time // when the second signature ends; zero for never
-	wire      string    // how requests are rendered, as stored with attempts
+	public    endpoint.PublicSignature
+	signers   []httpsig.Signer // of the tenant, newest first; none unless public asks for them
+	dedupe    string           // the header by which receivers recognize what they have handled
+	taken     bool             // the format or a custom header has a name that HTTP Message Signatures need
+	wire      string           // how requests are rendered, as stored with attempts
 	headers   []signature.Header
 	timeout   time.Duration
 	traced    bool // requests carry the context of the event's trace
@@ -53,6 +60,13 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	for name, value := range settings.Headers.Values() {
 		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
 	}
+	if d.public = settings.Public; d.public.Signed() {
+		if d.signers, err = endpoints.OpenSigners(l.Keys, ring); err != nil {
+			return nil, fmt.Errorf("signing keys: %w", err)
+		}
+	}
+	d.dedupe = settings.Wire().DedupeHeader()
+	d.taken = slices.ContainsFunc(append(settings.Wire().HeaderNames(), settings.Headers.Names()...), httpsig.IsField)
 	return d, d.readSecrets(l, settings, ring)
 }
 
@@ -106,13 +120,18 @@ func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ri
 
 // signingAt leaves out the keys whose overlap has ended since the configuration was read.
 func (t *Destination) signingAt(now time.Time) signature.Signing {
+	s := t.signing
+	if t.public.V1a() {
+		if signer := httpsig.Current(t.signers, now); signer != nil {
+			s.Public = signer.Webhooks()
+		}
+	}
 	expired := 0
 	for _, until := range t.expires {
 		if !until.IsZero() && now.After(until) {
 			expired++
 		}
 	}
-	s := t.signing
 	if s.Also != nil && !t.alsoUntil.IsZero() && now.After(t.alsoUntil) {
 		s.Also = nil
 	}

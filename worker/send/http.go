@@ -127,8 +127,20 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(strings.Join(answer.Values("Retry-After"), ","), answer.Get("Date"), time.Now())
 		a.ResponseHeaders = delivery.HeaderText(answer)
+		refuseChallenge(&r, a, answer)
 	}
 	return r
+}
+
+// refuseChallenge makes a failure of a success that a bot filter wrote: the receiver did not get the request.
+func refuseChallenge(r *delivery.Result, a *queue.Attempt, answer http.Header) {
+	if r.Failure != delivery.FailNone || r.Status < 200 || r.Status > 299 {
+		return
+	}
+	if filter, _ := delivery.FilterOf(r.Status, answer, a.ResponseExcerpt); filter != "" {
+		r.Failure = delivery.FailProtocol
+		a.Error = fmt.Sprintf("%s in front of the receiver returned a challenge with status %d", filter, r.Status)
+	}
 }
 
 // exchange writes a request and reads its response, within the endpoint's timeout.

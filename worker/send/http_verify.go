@@ -4,25 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/signature"
 )
 
 // verify sends the challenge in the endpoint's mode and checks the response.
 func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
 	a := &queue.Attempt{}
-	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {
-			return getChallenge(ctx, t, c.text)
+			return getChallenge(ctx, t, c.text, p.signGet)
 		}
 		return post(ctx, t, p.contentType, p.body, p.headers)
 	}, a)
+	filter, evidence := delivery.FilterOf(r.Status, answer, a.ResponseExcerpt)
 	switch {
+	case filter != "":
+		return r.Status, fmt.Sprintf("The request didn't reach the endpoint: %s in front of it returned %d. The evidence is %s.", filter, r.Status, evidence), false
 	case r.Failure != delivery.FailNone:
 		return 0, "The endpoint didn't respond: " + a.Error + ".", false
 	case r.Status < 200 || r.Status > 299:
@@ -33,13 +39,16 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 	return r.Status, "The endpoint returned 2xx, but its body isn't the challenge. Return the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
 }
 
-func getChallenge(ctx context.Context, t *Destination, challenge string) *http.Request {
+func getChallenge(ctx context.Context, t *Destination, challenge string, sign func(*url.URL) []signature.Header) *http.Request {
 	u := *t.to.(*httpAddress).url
 	q := u.Query()
 	q.Set("challenge", challenge)
 	u.RawQuery = q.Encode()
 	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
 	for _, c := range t.headers {
+		h[c.Name] = []string{c.Value}
+	}
+	for _, c := range sign(&u) {
 		h[c.Name] = []string{c.Value}
 	}
 	req := &http.Request{

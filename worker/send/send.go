@@ -9,6 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"sync/atomic"
 	"time"
 
 	"posthorn/db"
@@ -17,6 +19,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
@@ -26,6 +29,7 @@ type Sender struct {
 	transports map[endpoint.Kind]transport
 	guard      *guard
 	now        func() time.Time
+	bot        atomic.Pointer[httpsig.Bot] // signs as the platform; nil: nobody does
 }
 
 // New returns a sender that connects only to addresses that the policy allows.
@@ -62,11 +66,14 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 		body,
 		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed},
 	)
-	a.Format, a.Signature = to.wire, signing.Kept(headers)
+	contentType := content.BodyType(signing.Format)
+	public := s.publicHeaders(to, body, contentType, headers, now)
+	a.Format, a.Signature = to.wire, signature.KeptWith(signing.Kept(headers), public)
+	headers = append(headers, public...)
 	if to.traced && content.Traceparent != "" {
 		headers = queue.AppendTrace(headers, content.Traceparent, m.Delivery, m.Attempt)
 	}
-	r := &request{message: content, body: body, contentType: content.BodyType(signing.Format), headers: headers}
+	r := &request{message: content, body: body, contentType: contentType, headers: headers}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
 	}
@@ -108,7 +115,14 @@ func (s *Sender) ask(to *Destination, ID id.UUID, kind string, data json.RawMess
 	}
 	body := signature.AppendBody(nil, signing.Format, m)
 	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: attempt})
-	return &request{message: m, body: body, contentType: m.BodyType(signing.Format), headers: headers}
+	contentType := m.BodyType(signing.Format)
+	return &request{
+		message:     m,
+		body:        body,
+		contentType: contentType,
+		headers:     append(headers, s.publicHeaders(to, body, contentType, headers, now)...),
+		signGet:     func(u *url.URL) []signature.Header { return s.botHeaders(to, u, now) },
+	}
 }
 
 // OpenInbox lets test inboxes receive through this process until the returned function is called. Call it once.

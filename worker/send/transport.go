@@ -2,6 +2,7 @@ package send
 
 import (
 	"context"
+	"net/url"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
@@ -39,6 +40,7 @@ type request struct {
 	body        []byte // read-only
 	contentType string
 	headers     []signature.Header
+	signGet     func(*url.URL) []signature.Header // further headers if a GET is sent instead; of a verification alone
 }
 
 // challenge is the text that an endpoint has to echo to be verified.

@@ -60,6 +60,8 @@ var reservedHeaders = map[string]owner{
 	"expect":              ours,
 	"signature":           format,
 	"signature-input":     format,
+	"signature-agent":     format,
+	"content-digest":      format,
 	"x-delivery-id":       format,
 	"forwarded":           origin,
 	"via":                 origin,

@@ -28,6 +28,8 @@ type Signing struct {
 	Shape *Shape
 	// Also signs a second time, in headers of its own; nil is one signature.
 	Also *Signing
+	// Public also signs, in the Standard format alone, whatever the rotation; nil is no further signature.
+	Public *Key
 
 	names  *names // those of the shape
 	signer *signer
@@ -140,6 +142,17 @@ func (s Signing) Kept(headers []Header) string {
 	return kept
 }
 
+// KeptWith is Kept with further headers, which are kept as they are.
+func KeptWith(kept string, headers []Header) string {
+	for i, h := range headers {
+		if kept += "\n"; i == 0 {
+			kept += "\n"
+		}
+		kept += h.Name + ": " + h.Value
+	}
+	return kept
+}
+
 func valueOf(headers []Header, name string) string {
 	for _, h := range headers {
 		if h.Name == name {
@@ -149,16 +162,22 @@ func valueOf(headers []Header, name string) string {
 	return ""
 }
 
-// SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature that was
-// kept.
+// SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature and the
+// further headers that were kept.
 func SentHeaders(w Wire, m Message, signature string, send Send) []Header {
 	n := w.names()
+	signature, further, _ := strings.Cut(signature, "\n\n")
 	kept, second, two := strings.Cut(signature, "\n")
 	out := appendHeaders(nil, w.Format, &n, m, kept, send)
 	if two && w.Shape != nil && w.Shape.AlsoSign != nil {
 		also := w.Shape.AlsoSign.Wire()
 		n := also.names()
 		out = appendAlso(out, 0, appendHeaders(nil, also.Format, &n, m, second, send))
+	}
+	for line := range strings.Lines(further) {
+		if name, value, is := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); is {
+			out = append(out, Header{name, value})
+		}
 	}
 	return out
 }
@@ -220,6 +239,9 @@ func (s Signing) signature(id, stamp string, body []byte) string {
 			value = append(value, separator(s.Format))
 		}
 		value = k.appendSignature(value, s.Format, id, stamp, body)
+	}
+	if s.Public != nil && s.Format == Standard {
+		value = s.Public.appendSignature(append(value, ' '), s.Format, id, stamp, body)
 	}
 	return string(value)
 }

@@ -61,6 +61,7 @@ var unmanaged = map[string]string{
 	"checkSecret":          "an action",
 	"endSecret":            "an action",
 	"extendSecret":         "an action",
+	"rotateSigningKeys":    "an action",
 	"muteEndpoint":         "an action",
 	"unmuteEndpoint":       "an action",
 	"unarchiveDelivery":    "data",
