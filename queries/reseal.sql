@@ -30,6 +30,13 @@ WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> @head::
 -- name: ResealAlsoSecret :exec
 UPDATE endpoints SET also_secret = @also_secret WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleCredentials :many
+SELECT id, tenant_id, credentials FROM endpoints
+WHERE credentials IS NOT NULL AND substring(credentials FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealCredentials :exec
+UPDATE endpoints SET credentials = @credentials WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails
 WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;

@@ -40,7 +40,7 @@ func NewAttempt(a Attempt, to Destination) Attempt {
 // Reached reports whether the attempt sent a request.
 func (a Attempt) Reached() bool {
 	switch a.Result.Failure {
-	case delivery.FailDNS, delivery.FailConnect, delivery.FailTLS, delivery.FailBlocked, delivery.FailInternal:
+	case delivery.FailDNS, delivery.FailConnect, delivery.FailTLS, delivery.FailBlocked, delivery.FailInternal, delivery.FailToken:
 		return false
 	}
 	return true

@@ -313,6 +313,7 @@ type endpointCreateCommand struct {
 	shared
 	settings
 	topic
+	access
 	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
 	Later  bool    `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
@@ -326,6 +327,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if err := c.access.set(ctx, e, fields); err != nil {
+		return err
 	}
 	if isKafka, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
@@ -364,6 +368,7 @@ type endpointUpdateCommand struct {
 	one
 	settings
 	topic
+	access
 	URL string `help:"The new URL; it is verified again."`
 }
 
@@ -375,6 +380,9 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if err := c.access.set(ctx, e, fields); err != nil {
+		return err
 	}
 	if _, err := c.topic.set(ctx, e, fields); err != nil {
 		return err

@@ -53,6 +53,9 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	for name, value := range settings.Headers.Values() {
 		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
 	}
+	if a := settings.Auth; a != nil && !a.Tokens() {
+		d.headers = append(d.headers, signature.Header{Name: a.HeaderName(), Value: a.HeaderValue()})
+	}
 	return d, d.readSecrets(l, settings, ring)
 }
 

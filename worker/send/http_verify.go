@@ -6,23 +6,26 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/signature"
 )
 
 // verify sends the challenge in the endpoint's mode and checks the response.
 func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
 	a := &queue.Attempt{}
-	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-		if c.mode == "challenge_get" {
-			return getChallenge(ctx, t, c.text)
-		}
-		return post(ctx, t, p.contentType, p.body, p.headers)
-	}, a)
+	r := h.challenge(ctx, t, p, c, a)
+	if r.Stale && r.Status == http.StatusUnauthorized {
+		*a = queue.Attempt{}
+		r = h.challenge(ctx, t, p, c, a) // with another access token
+	}
 	switch {
+	case r.Failure == delivery.FailToken:
+		return 0, "Nothing was sent: " + a.Error + ".", false
 	case r.Failure != delivery.FailNone:
 		return 0, "The endpoint didn't respond: " + a.Error + ".", false
 	case r.Status < 200 || r.Status > 299:
@@ -33,13 +36,34 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 	return r.Status, "The endpoint returned 2xx, but its body isn't the challenge. Return the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
 }
 
-func getChallenge(ctx context.Context, t *Destination, challenge string) *http.Request {
+// challenge sends a verification once.
+func (h *httpTransport) challenge(ctx context.Context, t *Destination, p *request, c challenge, a *queue.Attempt) delivery.Result {
+	own := *p
+	exchange := func() (delivery.Result, http.Header) {
+		return h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+			if c.mode == "challenge_get" {
+				return getChallenge(ctx, t, c.text, own.headers[len(p.headers):])
+			}
+			return post(ctx, t, own.contentType, own.body, own.headers)
+		}, a)
+	}
+	var r delivery.Result
+	if tokens := t.to.(*httpAddress).tokens; tokens == nil {
+		r, _ = exchange()
+	} else {
+		r, _ = tokens.deliver(ctx, &own, a, exchange)
+	}
+	return r
+}
+
+// getChallenge is a GET with the endpoint's own headers, and more that authenticate it.
+func getChallenge(ctx context.Context, t *Destination, challenge string, more []signature.Header) *http.Request {
 	u := *t.to.(*httpAddress).url
 	q := u.Query()
 	q.Set("challenge", challenge)
 	u.RawQuery = q.Encode()
 	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
-	for _, c := range t.headers {
+	for _, c := range slices.Concat(t.headers, more) {
 		h[c.Name] = []string{c.Value}
 	}
 	req := &http.Request{
