@@ -221,6 +221,54 @@ func (e ClientAuth) Valid() bool {
 	}
 }
 
+// Defines values for ConnectionStepName.
+const (
+	ConnectionStepNameConnect ConnectionStepName = "connect"
+	ConnectionStepNameDNS     ConnectionStepName = "dns"
+	ConnectionStepNameRequest ConnectionStepName = "request"
+	ConnectionStepNameTLS     ConnectionStepName = "tls"
+	ConnectionStepNameToken   ConnectionStepName = "token"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepName enum.
+func (e ConnectionStepName) Valid() bool {
+	switch e {
+	case ConnectionStepNameConnect:
+		return true
+	case ConnectionStepNameDNS:
+		return true
+	case ConnectionStepNameRequest:
+		return true
+	case ConnectionStepNameTLS:
+		return true
+	case ConnectionStepNameToken:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionStepState.
+const (
+	ConnectionStepStateFailed  ConnectionStepState = "failed"
+	ConnectionStepStateOk      ConnectionStepState = "ok"
+	ConnectionStepStateSkipped ConnectionStepState = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepState enum.
+func (e ConnectionStepState) Valid() bool {
+	switch e {
+	case ConnectionStepStateFailed:
+		return true
+	case ConnectionStepStateOk:
+		return true
+	case ConnectionStepStateSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeliveryStatus.
 const (
 	DeliveryStatusCanceled  DeliveryStatus = "canceled"
@@ -2403,8 +2451,40 @@ type Catalogue struct {
 // CatalogueDocument A document in the format that was asked for
 type CatalogueDocument = json.RawMessage
 
+// CertificateRequestInput defines model for CertificateRequestInput.
+type CertificateRequestInput struct {
+	// CommonName The subject's common name. Default `posthorn`
+	CommonName *string `json:"common_name,omitempty"`
+}
+
 // ClientAuth Of `oauth2`: how the client authenticates to the token endpoint. Default `client_secret_basic`
 type ClientAuth string
+
+// ConnectionStep defines model for ConnectionStep.
+type ConnectionStep struct {
+	// Detail What the receiver returned, or what went wrong and how to fix it; for people
+	Detail string `json:"detail"`
+
+	// DurationMs 0 for a step that was skipped
+	DurationMs float32            `json:"duration_ms"`
+	Name       ConnectionStepName `json:"name"`
+
+	// State `skipped`: the endpoint doesn't need the step, or a step before it failed
+	State ConnectionStepState `json:"state"`
+}
+
+// ConnectionStepName defines model for ConnectionStepName.
+type ConnectionStepName string
+
+// ConnectionStepState `skipped`: the endpoint doesn't need the step, or a step before it failed
+type ConnectionStepState string
+
+// ConnectionTest defines model for ConnectionTest.
+type ConnectionTest struct {
+	// OK No step failed
+	OK    bool             `json:"ok"`
+	Steps []ConnectionStep `json:"steps"`
+}
 
 // Delivery defines model for Delivery.
 type Delivery struct {
@@ -4834,6 +4914,9 @@ type TLS struct {
 	// CACertificate In PEM
 	CACertificate nullable.Nullable[string] `json:"ca_certificate"`
 
+	// CertificateRequest A certificate signing request whose certificate isn't installed yet, in PEM
+	CertificateRequest nullable.Nullable[string] `json:"certificate_request"`
+
 	// ClientCertificate In PEM
 	ClientCertificate nullable.Nullable[string] `json:"client_certificate"`
 
@@ -5550,8 +5633,14 @@ type CreateDeliveryShareJSONRequestBody = DeliveryShareInput
 // CreateEndpointJSONRequestBody defines body for CreateEndpoint for application/json ContentType.
 type CreateEndpointJSONRequestBody = EndpointInput
 
+// TestNewConnectionJSONRequestBody defines body for TestNewConnection for application/json ContentType.
+type TestNewConnectionJSONRequestBody = EndpointInput
+
 // UpdateEndpointJSONRequestBody defines body for UpdateEndpoint for application/json ContentType.
 type UpdateEndpointJSONRequestBody = EndpointPatch
+
+// RequestCertificateJSONRequestBody defines body for RequestCertificate for application/json ContentType.
+type RequestCertificateJSONRequestBody = CertificateRequestInput
 
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
@@ -5585,6 +5674,9 @@ type ExtendSecretJSONRequestBody = ExtendSecretInput
 
 // TestEndpointJSONRequestBody defines body for TestEndpoint for application/json ContentType.
 type TestEndpointJSONRequestBody = TestInput
+
+// TestConnectionJSONRequestBody defines body for TestConnection for application/json ContentType.
+type TestConnectionJSONRequestBody = EndpointPatch
 
 // CreateEventTypeJSONRequestBody defines body for CreateEventType for application/json ContentType.
 type CreateEventTypeJSONRequestBody = EventTypeInput
@@ -5942,6 +6034,18 @@ func (c *Client) CreateEndpoint(ctx context.Context, body EndpointInput) (Endpoi
 	return result[EndpointCreated](ctx, c, r)
 }
 
+// TestNewConnection: test the connection of a new endpoint.
+//
+// Connects to the receiver step by step, with the settings of an endpoint that isn't saved: resolves the name, connects, makes
+// the TLS session, requests an access token, and sends a test event, signed with `secret` or a new one. Nothing is recorded.
+//
+// POST /endpoints/test-connection, scope webhooks:write
+func (c *Client) TestNewConnection(ctx context.Context, body EndpointInput) (ConnectionTest, error) {
+	r := newRequest(http.MethodPost, "/endpoints/test-connection")
+	r.body = body
+	return result[ConnectionTest](ctx, c, r)
+}
+
 // DeleteEndpoint: delete an endpoint.
 //
 // Its queued deliveries fail with the reason `endpoint_deleted`. Finished deliveries stay readable.
@@ -5970,6 +6074,19 @@ func (c *Client) GetEndpoint(ctx context.Context, endpointID EndpointID) (Endpoi
 // PATCH /endpoints/{endpoint_id}, scope webhooks:write
 func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body EndpointPatch) (Endpoint, error) {
 	r := newRequest(http.MethodPatch, "/endpoints/%s", endpointID)
+	r.body = body
+	return result[Endpoint](ctx, c, r)
+}
+
+// RequestCertificate: create a certificate signing request.
+//
+// Creates an ECDSA key, which never leaves the server, and a certificate signing request of it, which replaces an earlier
+// one. Have the receiver's authority sign `tls.certificate_request`, then install the certificate as
+// `tls.client_certificate` without a private key. Until then the present certificate stays in use. The body is optional.
+//
+// POST /endpoints/{endpoint_id}/certificate-request, scope webhooks:write
+func (c *Client) RequestCertificate(ctx context.Context, endpointID EndpointID, body CertificateRequestInput) (Endpoint, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/certificate-request", endpointID)
 	r.body = body
 	return result[Endpoint](ctx, c, r)
 }
@@ -6196,6 +6313,18 @@ func (c *Client) TestEndpoint(ctx context.Context, endpointID EndpointID, body T
 	r := newRequest(http.MethodPost, "/endpoints/%s/test", endpointID)
 	r.body = body
 	return result[TestAccepted](ctx, c, r)
+}
+
+// TestConnection: test the connection of an endpoint.
+//
+// Connects to the receiver step by step, on new connections and with a new access token. Fields of the body are tried instead of the
+// endpoint's own, and not saved. The body is optional. Nothing is recorded.
+//
+// POST /endpoints/{endpoint_id}/test-connection, scope webhooks:write
+func (c *Client) TestConnection(ctx context.Context, endpointID EndpointID, body EndpointPatch) (ConnectionTest, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/test-connection", endpointID)
+	r.body = body
+	return result[ConnectionTest](ctx, c, r)
 }
 
 // UnmuteEndpoint: unmute alerts about an endpoint.

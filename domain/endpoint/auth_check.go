@@ -42,10 +42,9 @@ func (c *collector) auth(s *Settings, own []string, policy egress.Policy) {
 	case "private_key":
 		c.privateKey("auth."+field, &a.Secret)
 	default:
-		c.credential("auth."+field, a.Secret, maxCredential)
-	}
-	if a.Type == Bearer && strings.ContainsFunc(a.Secret, invisible) {
-		c.refuse("auth.token", "auth_malformed", "A token has visible ASCII characters without spaces. Leave out the word Bearer, which is added.")
+		if c.credential("auth."+field, a.Secret, maxCredential) && a.Type == Bearer && strings.ContainsFunc(a.Secret, invisible) {
+			c.refuse("auth.token", "auth_malformed", "A token has visible ASCII characters without spaces. Leave out the word Bearer, which is added.")
+		}
 	}
 	if a.Client != nil {
 		c.oauthClient(a.Client, policy)
@@ -75,11 +74,13 @@ func (c *collector) authHeader(s Settings, own []string) {
 	}
 }
 
-// credential checks a text that goes into a header or a form.
-func (c *collector) credential(field, text string, most int) {
+// credential checks a text that goes into a header or a form, and reports whether it is fit for one.
+func (c *collector) credential(field, text string, most int) bool {
 	if text == "" || text == Marker || len(text) > most || !clean(text) || strings.ContainsAny(text, "\r\n\t") {
 		c.refuse(field, "auth_malformed", fmt.Sprintf("%s must have 1 to %s bytes of UTF-8, without control characters.", field, words.Number(most)))
+		return false
 	}
+	return true
 }
 
 // oauthClient checks what is asked of an authorization server, and where. Its address is judged like a receiver's.
@@ -122,4 +123,13 @@ func (c *collector) privateKey(field string, text *string) {
 		return
 	}
 	*text = tidy
+}
+
+// CheckConnection refuses a test of the connection of an endpoint that is sent to in another way than by HTTP.
+func (s Settings) CheckConnection() error {
+	if s.Kind == HTTP {
+		return nil
+	}
+	return fault.New(fault.Conflict, "connection_test_unwanted",
+		fmt.Sprintf("The connection of an endpoint of the kind %s can't be tested. Send a test event instead.", s.Kind))
 }

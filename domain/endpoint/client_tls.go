@@ -2,11 +2,17 @@ package endpoint
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"posthorn/domain/fault"
 )
@@ -17,6 +23,18 @@ type ClientTLS struct {
 	Certificate string `json:"certificate,omitempty"` // in PEM, our own first; empty: none
 	Key         string `json:"key,omitempty"`         // of the certificate, in PKCS #8; write-only
 	CA          string `json:"ca,omitempty"`          // in PEM: by which alone the receiver is judged; empty: by those that the machine trusts
+
+	// A certificate that was requested and is not installed yet.
+	Request    string `json:"request,omitempty"`     // the certificate signing request, in PEM
+	RequestKey string `json:"request_key,omitempty"` // its key; write-only
+}
+
+// Connects is what connections have of it; nil: nothing.
+func (t *ClientTLS) Connects() *ClientTLS {
+	if t == nil || t.Certificate == "" && t.CA == "" {
+		return nil
+	}
+	return &ClientTLS{Certificate: t.Certificate, Key: t.Key, CA: t.CA}
 }
 
 // Format keeps the key out of logs whatever the verb.
@@ -54,6 +72,7 @@ type tlsShown struct {
 	Subject     *string    `json:"subject"`
 	Ends        *time.Time `json:"expires_at"`
 	CA          *string    `json:"ca_certificate"`
+	Request     *string    `json:"certificate_request"`
 }
 
 func showTLS(s Settings) any {
@@ -71,6 +90,9 @@ func showTLS(s Settings) any {
 	}
 	if t.CA != "" {
 		out.CA = &t.CA
+	}
+	if t.Request != "" {
+		out.Request = &t.Request
 	}
 	return out
 }
@@ -98,6 +120,9 @@ func setTLS(s *Settings, raw json.RawMessage) error {
 		if t.Certificate = strings.TrimSpace(unquote(in.Certificate)); t.Certificate == "" {
 			t.Key = ""
 		}
+	}
+	if leaf := t.Leaf(); leaf != nil && t.RequestKey != "" && isKeyOf(t.RequestKey, leaf) {
+		t.Key, t.Request, t.RequestKey = t.RequestKey, "", "" // what was requested is installed
 	}
 	if in.Key != nil && *in.Key != "" && *in.Key != Marker {
 		t.Key = *in.Key
@@ -150,8 +175,52 @@ func (c *collector) tls(s *Settings) {
 		return
 	}
 	t.Key = tidy
-	if public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(chain[0].PublicKey) {
+	if !isPublicKey(key.Public(), chain[0].PublicKey) {
 		c.refuse("tls.private_key", "private_key_refused",
 			"This private key doesn't belong to the first certificate. Send the key of that certificate, and the certificate before its intermediates.")
 	}
+}
+
+func isPublicKey(key, other crypto.PublicKey) bool {
+	public, ok := key.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(other)
+}
+
+// isKeyOf reports whether a stored private key is that of a certificate.
+func isKeyOf(key string, c *x509.Certificate) bool {
+	signer, _, refusal := PrivateKey(key)
+	return refusal == "" && isPublicKey(signer.Public(), c.PublicKey)
+}
+
+// maxCommonName is the bound of X.509 (ub-common-name), in characters.
+const maxCommonName = 64
+
+// RequestCertificate makes a key, which never leaves the server, and a request for a certificate of it (PKCS #10). An
+// earlier request is replaced; the certificate in use stays.
+func (s Settings) RequestCertificate(random io.Reader, commonName string) (Settings, error) {
+	if commonName = strings.TrimSpace(commonName); commonName == "" {
+		commonName = "posthorn"
+	}
+	if utf8.RuneCountInString(commonName) > maxCommonName || !clean(commonName) {
+		return s, fault.InvalidField("common_name", "text_malformed", fmt.Sprintf("common_name can have at most %d characters, without control characters.", maxCommonName))
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return s, err
+	}
+	request, err := x509.CreateCertificateRequest(random, &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName}}, key)
+	if err != nil {
+		return s, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return s, err
+	}
+	s = s.Clone()
+	if s.TLS == nil {
+		s.TLS = &ClientTLS{}
+	}
+	s.TLS.Request = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
+	s.TLS.RequestKey = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return s, nil
 }

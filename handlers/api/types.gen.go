@@ -219,6 +219,54 @@ func (e ClientAuth) Valid() bool {
 	}
 }
 
+// Defines values for ConnectionStepName.
+const (
+	ConnectionStepNameConnect ConnectionStepName = "connect"
+	ConnectionStepNameDNS     ConnectionStepName = "dns"
+	ConnectionStepNameRequest ConnectionStepName = "request"
+	ConnectionStepNameTLS     ConnectionStepName = "tls"
+	ConnectionStepNameToken   ConnectionStepName = "token"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepName enum.
+func (e ConnectionStepName) Valid() bool {
+	switch e {
+	case ConnectionStepNameConnect:
+		return true
+	case ConnectionStepNameDNS:
+		return true
+	case ConnectionStepNameRequest:
+		return true
+	case ConnectionStepNameTLS:
+		return true
+	case ConnectionStepNameToken:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionStepState.
+const (
+	ConnectionStepStateFailed  ConnectionStepState = "failed"
+	ConnectionStepStateOk      ConnectionStepState = "ok"
+	ConnectionStepStateSkipped ConnectionStepState = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepState enum.
+func (e ConnectionStepState) Valid() bool {
+	switch e {
+	case ConnectionStepStateFailed:
+		return true
+	case ConnectionStepStateOk:
+		return true
+	case ConnectionStepStateSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeliveryStatus.
 const (
 	DeliveryStatusCanceled  DeliveryStatus = "canceled"
@@ -2401,8 +2449,40 @@ type Catalogue struct {
 // CatalogueDocument A document in the format that was asked for
 type CatalogueDocument = json.RawMessage
 
+// CertificateRequestInput defines model for CertificateRequestInput.
+type CertificateRequestInput struct {
+	// CommonName The subject's common name. Default `posthorn`
+	CommonName *string `json:"common_name,omitempty"`
+}
+
 // ClientAuth Of `oauth2`: how the client authenticates to the token endpoint. Default `client_secret_basic`
 type ClientAuth string
+
+// ConnectionStep defines model for ConnectionStep.
+type ConnectionStep struct {
+	// Detail What the receiver returned, or what went wrong and how to fix it; for people
+	Detail string `json:"detail"`
+
+	// DurationMs 0 for a step that was skipped
+	DurationMs float32            `json:"duration_ms"`
+	Name       ConnectionStepName `json:"name"`
+
+	// State `skipped`: the endpoint doesn't need the step, or a step before it failed
+	State ConnectionStepState `json:"state"`
+}
+
+// ConnectionStepName defines model for ConnectionStepName.
+type ConnectionStepName string
+
+// ConnectionStepState `skipped`: the endpoint doesn't need the step, or a step before it failed
+type ConnectionStepState string
+
+// ConnectionTest defines model for ConnectionTest.
+type ConnectionTest struct {
+	// OK No step failed
+	OK    bool             `json:"ok"`
+	Steps []ConnectionStep `json:"steps"`
+}
 
 // Delivery defines model for Delivery.
 type Delivery struct {
@@ -4832,6 +4912,9 @@ type TLS struct {
 	// CACertificate In PEM
 	CACertificate nullable.Nullable[string] `json:"ca_certificate"`
 
+	// CertificateRequest A certificate signing request whose certificate isn't installed yet, in PEM
+	CertificateRequest nullable.Nullable[string] `json:"certificate_request"`
+
 	// ClientCertificate In PEM
 	ClientCertificate nullable.Nullable[string] `json:"client_certificate"`
 
@@ -5548,8 +5631,14 @@ type CreateDeliveryShareJSONRequestBody = DeliveryShareInput
 // CreateEndpointJSONRequestBody defines body for CreateEndpoint for application/json ContentType.
 type CreateEndpointJSONRequestBody = EndpointInput
 
+// TestNewConnectionJSONRequestBody defines body for TestNewConnection for application/json ContentType.
+type TestNewConnectionJSONRequestBody = EndpointInput
+
 // UpdateEndpointJSONRequestBody defines body for UpdateEndpoint for application/json ContentType.
 type UpdateEndpointJSONRequestBody = EndpointPatch
+
+// RequestCertificateJSONRequestBody defines body for RequestCertificate for application/json ContentType.
+type RequestCertificateJSONRequestBody = CertificateRequestInput
 
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
@@ -5583,6 +5672,9 @@ type ExtendSecretJSONRequestBody = ExtendSecretInput
 
 // TestEndpointJSONRequestBody defines body for TestEndpoint for application/json ContentType.
 type TestEndpointJSONRequestBody = TestInput
+
+// TestConnectionJSONRequestBody defines body for TestConnection for application/json ContentType.
+type TestConnectionJSONRequestBody = EndpointPatch
 
 // CreateEventTypeJSONRequestBody defines body for CreateEventType for application/json ContentType.
 type CreateEventTypeJSONRequestBody = EventTypeInput

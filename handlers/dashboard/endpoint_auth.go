@@ -1,11 +1,14 @@
 package dashboard
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/url"
 	"strings"
 
+	"posthorn/db"
 	"posthorn/domain/endpoint"
+	"posthorn/handlers"
 	"posthorn/views/pages"
 )
 
@@ -70,7 +73,7 @@ func tlsForm(s endpoint.Settings) pages.TLSForm {
 	if s.TLS == nil {
 		return pages.TLSForm{}
 	}
-	return pages.TLSForm{Certificate: s.TLS.Certificate, CA: s.TLS.CA, KeyIsStored: s.TLS.Key != "", Ends: s.TLS.Ends()}
+	return pages.TLSForm{Certificate: s.TLS.Certificate, CA: s.TLS.CA, KeyIsStored: s.TLS.Key != "", Ends: s.TLS.Ends(), Request: s.TLS.Request}
 }
 
 // tlsJSON is the TLS settings of the form as the API has them.
@@ -88,4 +91,27 @@ func tlsJSON(in url.Values) json.RawMessage {
 		panic(err) // texts
 	}
 	return raw
+}
+
+// requestCertificate creates a certificate signing request, which the settings page shows.
+func (a *dashboard) requestCertificate(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	err = c.Tx(func(q *db.Tx) error {
+		_, err := a.editor(c).Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
+			s, err := s.RequestCertificate(rand.Reader, form.Get("common_name"))
+			if err != nil {
+				return s, err
+			}
+			return s.Check(a.Egress)
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Done(endpointPath(c, endpointID)+"/settings", "Certificate signing request created. Have it signed, then install the certificate under Authentication.")
 }

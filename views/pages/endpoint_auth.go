@@ -30,6 +30,7 @@ type TLSForm struct {
 	CA          string
 	KeyIsStored bool
 	Ends        time.Time // when the stored certificate expires; zero: there is none
+	Request     string    // a certificate signing request whose certificate is not installed yet
 }
 
 // line is the TLS settings in the line of their group.

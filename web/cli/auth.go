@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
+	"posthorn/client"
 	"posthorn/domain/endpoint"
 )
 
@@ -45,6 +47,36 @@ func (a access) setTLS(ctx context.Context, e *Env, fields map[string]any) error
 		fields["tls"] = given
 	}
 	return nil
+}
+
+// Run tests the connection to an endpoint's receiver.
+func (c connectionCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	tested, err := sdk.TestConnection(ctx, c.ID, client.EndpointPatch{})
+	if err := of(tested, err).print(c.shared, e, func(v client.ConnectionTest) {
+		for _, s := range v.Steps {
+			Fprintf(e.Stdout, "%-8s %-8s %8.1f ms  %s\n", string(s.Name), string(s.State), float64(s.DurationMs), s.Detail)
+		}
+	}); err != nil {
+		return err
+	}
+	if !tested.OK {
+		return fail(ExitFailed, "The connection failed.")
+	}
+	return nil
+}
+
+// Run creates a certificate signing request and prints it.
+func (c certificateCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	var in client.CertificateRequestInput
+	if c.CommonName != "" {
+		in.CommonName = &c.CommonName
+	}
+	return of(sdk.RequestCertificate(ctx, c.ID, in)).print(c.shared, e, func(v client.Endpoint) {
+		if own, err := v.TLS.Get(); err == nil {
+			fmt.Fprint(e.Stdout, optional(own.CertificateRequest))
+		}
+		e.notef("Have it signed, then run `posthorn endpoints update %s --client-certificate @FILE`.\n", v.ID)
+	})
 }
 
 // set writes the flags over a body's authentication.

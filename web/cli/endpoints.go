@@ -29,6 +29,8 @@ type endpointsCommands struct {
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
+	Connection    connectionCommand     `cmd:"" name:"test-connection" help:"Connect to the receiver step by step, and show the time and the error of each step."`
+	Certificate   certificateCommand    `cmd:"" name:"certificate-request" help:"Create a certificate signing request, for a client certificate whose key never leaves the server."`
 	Failures      failuresCommand       `cmd:"" help:"Group the newest failures of an endpoint by the response."`
 	Recover       recoverCommand        `cmd:"" help:"Send deliveries again that failed since a time and were not replayed."`
 	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that match the endpoint and were never sent to it."`
@@ -418,6 +420,11 @@ type (
 		Until string `placeholder:"TIME" help:"For a duration such as 1h or 24h, or until a time. Default: until the endpoint recovers."`
 	}
 	endpointUnmuteCommand struct{ one }
+	connectionCommand     struct{ one }
+	certificateCommand    struct {
+		one
+		CommonName string `placeholder:"NAME" help:"The common name in the request. Default: posthorn."`
+	}
 	endpointResumeCommand struct {
 		one
 		DropHeld bool `help:"Drop held deliveries instead of sending them."`

@@ -113,13 +113,13 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 		}
 	}
 	a := &httpAddress{url: u, plain: u.Scheme == "http"}
-	if s.TLS != nil {
-		if a.own, err = h.own.of(s.TLS, h); err != nil {
+	if own := s.TLS.Connects(); own != nil {
+		if a.own, err = h.own.of(own, h); err != nil {
 			return nil, err
 		}
 	}
 	if s.Auth.Tokens() {
-		if a.tokens, err = h.tokens.of(s.Auth, s.TLS, func() (*http.Client, error) { return h.tokenClient(s) }); err != nil {
+		if a.tokens, err = h.tokens.of(s.Auth, s.TLS.Connects(), func() (*http.Client, error) { return h.tokenClient(s) }); err != nil {
 			return nil, err
 		}
 	}

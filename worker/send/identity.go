@@ -105,7 +105,7 @@ func tlsConfig(t *endpoint.ClientTLS, usual *tls.Config) (*tls.Config, error) {
 // authorities beside the usual ones, since authorization servers are often public where receivers are not, and has the
 // client certificate where that authenticates it.
 func (h *httpTransport) tokenClient(s endpoint.Settings) (*http.Client, error) {
-	t := *s.TLS
+	t := *s.TLS.Connects()
 	if s.Auth.Client.Auth != endpoint.TLSClientAuth {
 		t.Certificate, t.Key = "", ""
 	}

@@ -116,6 +116,9 @@ func (e *tokenError) Error() string { return e.text }
 // token returns a token that has not expired, a new one if need be.
 func (s *tokenSource) token(ctx context.Context) (*accessToken, error) {
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		s.mu.Lock()
 		now, t := s.now(), s.current
 		usable := t != nil && now.Before(t.expires)

@@ -206,7 +206,9 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 		delete(kafka, "sasl")
 	}
 	if own, ok := out["tls"].(map[string]any); ok {
-		maps.DeleteFunc(own, func(name string, v any) bool { return name == "subject" || name == "expires_at" || v == nil })
+		maps.DeleteFunc(own, func(name string, v any) bool {
+			return name == "subject" || name == "expires_at" || name == "certificate_request" || v == nil
+		})
 	}
 	for _, f := range endpoint.Fields() {
 		if out[f.Name] == nil && f.Name != "rate_limit" { // which is null where it is unlimited
