@@ -19,8 +19,8 @@ type Result struct {
 	RetryAfter time.Duration // the response's Retry-After, read with ParseRetryAfter; 0: none
 	Again      bool          // the response is not about this delivery: it is retried whatever the policy says
 	// Stale: the connection was kept from an earlier request, and ended without a byte of a response to this one. Most
-	// likely the receiver had closed it, which says nothing about the endpoint. Or the access token was rejected, and the
-	// next attempt has another one.
+	// likely the receiver had closed it, which says nothing about the endpoint. Or the access token was rejected, and
+	// the next attempt has another one.
 	Stale bool
 }
 

@@ -9,6 +9,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +114,25 @@ func TestAnInvalidAuthenticationIsRejectedByField(t *testing.T) {
 		if strings.Contains(string(a.Body), "canary") {
 			t.Errorf("repeats a secret: %s", a.Body)
 		}
+	}
+}
+
+func TestTheExamplesOfThePageAuthenticateAnEndpoint(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/receiver-auth.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	tn := w.tenant("a")
+	path := "/api/v1/endpoints/" + w.do("POST", "/api/v1/endpoints", tn.key, map[string]any{"url": "https://hooks.example.com/"}).want(http.StatusCreated).text("id")
+	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	for _, example := range examples {
+		if a := w.do("PATCH", path, tn.key, example[1]).want(http.StatusOK); a.text("auth.type") == "" {
+			t.Errorf("%s: %s", example[1], a.Body)
+		}
+	}
+	if len(examples) != 4 {
+		t.Errorf("%d examples", len(examples))
 	}
 }

@@ -18,14 +18,14 @@ import (
 // maxIdentities bounds the TLS identities that a process keeps.
 const maxIdentities = 10_000
 
-// tlsIdentities have the TLS settings that endpoints have of their own. Connections are shared by endpoints with the same.
+// tlsIdentities have the TLS settings that endpoints have of their own. Endpoints with the same share connections.
 type tlsIdentities struct {
 	mu sync.Mutex
 	by map[[sha256.Size]byte]*tlsIdentity
 }
 
-// tlsIdentity is how the connections of some endpoints differ: a certificate of ours, and whom they trust. It has its own
-// sessions, since a session that is resumed was judged by its first handshake, and its own pool in http.Transport,
+// tlsIdentity is how the connections of some endpoints differ: a certificate of ours, and whom they trust. It has its
+// own sessions, since a session that is resumed was judged by its first handshake, and its own pool in http.Transport,
 // which knows only hosts.
 type tlsIdentity struct {
 	name      string // a part of what identifies connections that can be used again

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -277,6 +278,7 @@ func TestAStoppedWorkerWaitsForNoToken(t *testing.T) {
 	w := newTokenWorld(t)
 	asked := make(chan struct{}, 1)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices that its client has gone once it has read the request
 		select {
 		case asked <- struct{}{}:
 		default: // one is enough

@@ -34,8 +34,8 @@ func NewTester(policy egress.Policy) *Tester {
 }
 
 // Test connects to the receiver of an HTTP endpoint step by step, on new connections and with a new access token: it
-// resolves the name, connects, makes the TLS session, requests a token, and sends a test event that is recorded nowhere.
-// secret signs that event; empty: a new one does. The settings are those that Check returned.
+// resolves the name, connects, makes the TLS session, requests a token, and sends a test event that is recorded
+// nowhere. secret signs that event; empty: a new one does. The settings are those that Check returned.
 func (ts *Tester) Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error) {
 	select {
 	case ts.slots <- struct{}{}:

@@ -134,8 +134,8 @@ func showWriteOnly(wanted, present []desired.Object) {
 	}
 }
 
-// filled returns a mapping with its secrets replaced by those of another. named: fields are secrets by their names, too;
-// the names of headers are the tenant's.
+// filled returns a mapping with its secrets replaced by those of another. named: fields are secrets by their names,
+// too; the names of headers are the tenant's.
 func filled(shown, from any, named bool) any {
 	there, ok := shown.(map[string]any)
 	given, both := from.(map[string]any)
