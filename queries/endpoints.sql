@@ -107,9 +107,9 @@ UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NU
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: EndingCertificates :many
--- Endpoints whose client certificate expires before a moment, the first first, beyond one.
+-- Endpoints whose client certificate expires by a moment, the first first, beyond one.
 SELECT tenant_id, id, url, description, certificate_ends_at::timestamptz AS ends_at FROM endpoints
-WHERE certificate_ends_at < @before::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > (@after_ends::timestamptz, @after_id::uuid)
+WHERE certificate_ends_at <= @before::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > (@after_ends::timestamptz, @after_id::uuid)
 ORDER BY certificate_ends_at, id LIMIT sqlc.arg('limit')::int;
 
 -- name: MutedUntilRecovery :many

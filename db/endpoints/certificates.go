@@ -22,7 +22,7 @@ const certificatesPage = 500
 func WarnOfCertificates(ctx context.Context, d *db.DB, now time.Time) error {
 	stages := endpoint.CertificateStages()
 	at := sql.EndingCertificatesParams{
-		Before: now.Add(stages[len(stages)-1] + time.Nanosecond),
+		Before: now.Add(stages[len(stages)-1]),
 		Limit:  certificatesPage,
 	}
 	for {

@@ -99,7 +99,7 @@ func (q *Queries) DeleteEndpoint(ctx context.Context, tenantID id.UUID, iD id.UU
 
 const EndingCertificates = `-- name: EndingCertificates :many
 SELECT tenant_id, id, url, description, certificate_ends_at::timestamptz AS ends_at FROM endpoints
-WHERE certificate_ends_at < $1::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > ($2::timestamptz, $3::uuid)
+WHERE certificate_ends_at <= $1::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > ($2::timestamptz, $3::uuid)
 ORDER BY certificate_ends_at, id LIMIT $4::int
 `
 
@@ -118,7 +118,7 @@ type EndingCertificatesRow struct {
 	EndsAt      time.Time
 }
 
-// Endpoints whose client certificate expires before a moment, the first first, beyond one.
+// Endpoints whose client certificate expires by a moment, the first first, beyond one.
 func (q *Queries) EndingCertificates(ctx context.Context, arg EndingCertificatesParams) ([]EndingCertificatesRow, error) {
 	rows, err := q.db.Query(ctx, EndingCertificates,
 		arg.Before,

@@ -101,7 +101,7 @@ func TestAnInvalidAuthenticationIsRejectedByField(t *testing.T) {
 		{map[string]any{"auth": map[string]any{"type": "bearer"}}, "auth_malformed", "auth.token"},
 		{map[string]any{"auth": map[string]any{"type": "bearer", "token": "a", "color": "b"}}, "unknown_field", "auth.color"},
 		{
-			map[string]any{"auth": map[string]any{"type": "oauth2", "token_url": "https://127.0.0.1/", "client_id": "a", "client_secret": "b"}},
+			map[string]any{"auth": map[string]any{"type": "oauth2", "token_url": "https://10.0.0.1/", "client_id": "a", "client_secret": "b"}},
 			"auth_token_url_refused",
 			"auth.token_url",
 		},

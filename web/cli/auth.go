@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"posthorn/client"
 	"posthorn/domain/endpoint"
@@ -73,7 +72,7 @@ func (c certificateCommand) Run(ctx context.Context, e *Env, sdk *client.Client)
 	}
 	return of(sdk.RequestCertificate(ctx, c.ID, in)).print(c.shared, e, func(v client.Endpoint) {
 		if own, err := v.TLS.Get(); err == nil {
-			fmt.Fprint(e.Stdout, optional(own.CertificateRequest))
+			Fprintf(e.Stdout, "%s", optional(own.CertificateRequest))
 		}
 		e.notef("Have it signed, then run `posthorn endpoints update %s --client-certificate @FILE`.\n", v.ID)
 	})
