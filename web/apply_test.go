@@ -111,6 +111,7 @@ tenants:
         url: https://api.example.com/in
         auth: {type: oauth2, token_url: "https://login.example.com/token", client_id: posthorn, client_secret: "${OAUTH_SECRET}", scopes: [hooks]}
         tls: {ca_certificate: "${AUTHORITY}"}
+        secret_from: env:ALSO_SECRET
       - {external_id: customer-1/inbox, kind: inbox, description: To look at, event_types: [order.*], answer: 500}
     members:
       - {email: ada@example.com, role: owner}
@@ -256,10 +257,10 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 			environ = append(environ, name+"="+map[bool]string{
 				true:  "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
 				false: "a-value-of-the-right-length-0123456789",
-			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "ALSO")])
+			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "API_SECRET") || strings.Contains(name, "ALSO")])
 		}
 	}
-	if len(environ) != 9 {
+	if len(environ) != 11 {
 		t.Errorf("%d variables: %v", len(environ), environ)
 	}
 	to := newApplyDesk(t, environ...)

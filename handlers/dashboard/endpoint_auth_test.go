@@ -32,7 +32,7 @@ func TestTheAuthenticationOfAnEndpointIsSetAndNeverShown(t *testing.T) {
 		want(http.StatusBadRequest, "Send password again").lacks("canary")
 	oauth := []string{"auth_type", "oauth2", "auth_token_url", "https://login.acme-logistics.com/token", "auth_client_id", "posthorn", "auth_client_auth", "client_secret_post", "auth_client_secret", "canary-secret", "auth_scopes", "a b"}
 	owner.post(path+"/settings", newForm(authForm(oauth...)...)).want(http.StatusSeeOther)
-	owner.get(path+"/settings").want(http.StatusOK, "https://login.acme-logistics.com/token", `value="a b"`, "oAuth 2.0").lacks("canary").keep("auth-oauth2")
+	owner.get(path+"/settings").want(http.StatusOK, "https://login.acme-logistics.com/token", `value="a b"`, "OAuth 2.0").lacks("canary").keep("auth-oauth2")
 	owner.post(path+"/settings", newForm(authForm(append(oauth, "auth_token_url", "https://10.0.0.1/", "auth_client_id", "")...)...)).
 		want(http.StatusBadRequest, `href="#f-auth_client_id"`).lacks("canary").keep("auth-wrong")
 	owner.post(path+"/settings", newForm(authForm("auth_type", "")...)).want(http.StatusSeeOther)

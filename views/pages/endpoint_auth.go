@@ -106,10 +106,17 @@ func clientAuthOptions() []components.Option {
 
 // line is the authentication in the line of its group.
 func (a AuthForm) line() string {
-	if a.Type == "" {
-		return "signature only"
+	switch endpoint.AuthType(a.Type) {
+	case endpoint.Bearer:
+		return "bearer token"
+	case endpoint.Basic:
+		return "user name and password"
+	case endpoint.APIKey:
+		return "API key in a header"
+	case endpoint.OAuth2:
+		return "OAuth 2.0"
 	}
-	return strings.ToLower(label(authTypeOptions(), a.Type)[:1]) + label(authTypeOptions(), a.Type)[1:]
+	return "signature only"
 }
 
 // secret are the properties of the input of a secret.
