@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -224,7 +226,7 @@ func (s *tokenSource) fetch(ctx context.Context) (*accessToken, error) {
 		if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
 			return nil, cause
 		}
-		return nil, &tokenError{delivery.Clip(tokenText(err, s.auth.Secret), maxCause)}
+		return nil, &tokenError{delivery.Clip(tokenText(err, s.auth), maxCause)}
 	}
 	return newAccessToken(got, began)
 }
@@ -249,7 +251,7 @@ func newAccessToken(got *oauth2.Token, began time.Time) (*accessToken, error) {
 }
 
 // tokenText says why a token endpoint gave no token. A server can repeat what it was sent.
-func tokenText(err error, secret string) string {
+func tokenText(err error, a *endpoint.Auth) string {
 	var said *oauth2.RetrieveError
 	if !errors.As(err, &said) {
 		if strings.HasPrefix(err.Error(), "oauth2: ") {
@@ -263,7 +265,8 @@ func tokenText(err error, secret string) string {
 			text += ": " + part
 		}
 	}
-	if strings.Contains(text, "eyJ") || len(secret) >= 4 && strings.Contains(text, secret) {
+	basic := base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(a.Client.ID) + ":" + url.QueryEscape(a.Secret)))
+	if strings.Contains(text, "eyJ") || len(a.Secret) >= 4 && (strings.Contains(text, a.Secret) || strings.Contains(text, basic)) {
 		return fmt.Sprintf("the token endpoint returned %d, with a text that repeats the credentials", said.Response.StatusCode)
 	}
 	return text

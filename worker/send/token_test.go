@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -254,6 +255,7 @@ func TestATextOfATokenEndpointGivesNoSecretAway(t *testing.T) {
 	w := newTokenWorld(t)
 	for _, said := range []string{
 		w.Secret,
+		base64.StdEncoding.EncodeToString([]byte(w.ClientID + ":" + w.Secret)),
 		"eyJhbGciOiJSUzI1NiJ9.e30.x",
 	} {
 		body, _ := json.Marshal(map[string]string{"error": "invalid_client", "error_description": "unknown credentials " + said})
