@@ -96,7 +96,9 @@ func (c *collector) oauthClient(o *OAuthClient, policy egress.Policy) {
 	if !slices.Contains(ClientAuths(), o.Auth) {
 		c.refuse("auth.client_auth", "auth_client_auth_unknown", "auth.client_auth must be "+either(ClientAuths())+".")
 	}
-	o.Scopes = once(o.Scopes)
+	if o.Scopes = once(o.Scopes); len(o.Scopes) == 0 {
+		o.Scopes = nil // as it is stored
+	}
 	if len(o.Scopes) > maxScopes || slices.ContainsFunc(o.Scopes, func(s string) bool {
 		return s == "" || len(s) > maxParameter || strings.ContainsFunc(s, invisible) || strings.ContainsAny(s, `"\`)
 	}) {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +57,13 @@ func newKey(t testing.TB, ends time.Time) (key, certificate string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
 }
 
-func quoted(text string) string {
-	out, _ := json.Marshal(text)
-	return string(out)
+func quoted(text string) string { return string(must(json.Marshal(text))) }
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 const (
@@ -75,6 +80,8 @@ func TestEachWayToAuthenticateIsSetShownAndSent(t *testing.T) {
 		{`{"type":"api_key","header":"X-Api-Key","key":"canary 1"}`, "X-Api-Key", "canary 1", "***", `{"type":"api_key","header":"X-Api-Key"}`},
 		{fmt.Sprintf(oauth, `,"scopes":["a","a"],"audience":"b"`), "Authorization", "", "Bearer ***",
 			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic","scopes":["a"],"audience":"b"}`},
+		{fmt.Sprintf(oauth, `,"scopes":[]`), "Authorization", "", "Bearer ***",
+			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic"}`},
 		{`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1","private_key":` + quoted(key) + `}`,
 			"Authorization", "", "Bearer ***",
 			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1"}`},
@@ -93,6 +100,10 @@ func TestEachWayToAuthenticateIsSetShownAndSent(t *testing.T) {
 		}
 		if printed := fmt.Sprintf("%v %+v %#v %s", s, s.Auth, *s.Auth, s.Auth); strings.Contains(printed, "canary") || strings.Contains(printed, "PRIVATE") {
 			t.Errorf("prints its secret: %s", printed)
+		}
+		var stored endpoint.Auth
+		if err := json.Unmarshal(must(json.Marshal(s.Auth)), &stored); err != nil || !reflect.DeepEqual(&stored, s.Auth) {
+			t.Errorf("%s is stored as something else: %v", c.auth, err)
 		}
 		if same := s.Diff(s.Clone()); len(same) > 0 || s.Clone().Auth == s.Auth {
 			t.Errorf("a copy differs: %v", same)
