@@ -62,6 +62,30 @@ func (e AuditEntryActorKind) Valid() bool {
 	}
 }
 
+// Defines values for AuthType.
+const (
+	APIKey AuthType = "api_key"
+	Basic  AuthType = "basic"
+	Bearer AuthType = "bearer"
+	Oauth2 AuthType = "oauth2"
+)
+
+// Valid indicates whether the value is a known member of the AuthType enum.
+func (e AuthType) Valid() bool {
+	switch e {
+	case APIKey:
+		return true
+	case Basic:
+		return true
+	case Bearer:
+		return true
+	case Oauth2:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BreakerState.
 const (
 	Closed   BreakerState = "closed"
@@ -173,6 +197,78 @@ func (e BulkState) Valid() bool {
 	}
 }
 
+// Defines values for ClientAuth.
+const (
+	ClientSecretBasic ClientAuth = "client_secret_basic"
+	ClientSecretPost  ClientAuth = "client_secret_post"
+	PrivateKeyJwt     ClientAuth = "private_key_jwt"
+	TLSClientAuth     ClientAuth = "tls_client_auth"
+)
+
+// Valid indicates whether the value is a known member of the ClientAuth enum.
+func (e ClientAuth) Valid() bool {
+	switch e {
+	case ClientSecretBasic:
+		return true
+	case ClientSecretPost:
+		return true
+	case PrivateKeyJwt:
+		return true
+	case TLSClientAuth:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionStepName.
+const (
+	ConnectionStepNameConnect ConnectionStepName = "connect"
+	ConnectionStepNameDNS     ConnectionStepName = "dns"
+	ConnectionStepNameRequest ConnectionStepName = "request"
+	ConnectionStepNameTLS     ConnectionStepName = "tls"
+	ConnectionStepNameToken   ConnectionStepName = "token"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepName enum.
+func (e ConnectionStepName) Valid() bool {
+	switch e {
+	case ConnectionStepNameConnect:
+		return true
+	case ConnectionStepNameDNS:
+		return true
+	case ConnectionStepNameRequest:
+		return true
+	case ConnectionStepNameTLS:
+		return true
+	case ConnectionStepNameToken:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ConnectionStepState.
+const (
+	ConnectionStepStateFailed  ConnectionStepState = "failed"
+	ConnectionStepStateOk      ConnectionStepState = "ok"
+	ConnectionStepStateSkipped ConnectionStepState = "skipped"
+)
+
+// Valid indicates whether the value is a known member of the ConnectionStepState enum.
+func (e ConnectionStepState) Valid() bool {
+	switch e {
+	case ConnectionStepStateFailed:
+		return true
+	case ConnectionStepStateOk:
+		return true
+	case ConnectionStepStateSkipped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeliveryStatus.
 const (
 	DeliveryStatusCanceled  DeliveryStatus = "canceled"
@@ -205,28 +301,28 @@ func (e DeliveryStatus) Valid() bool {
 
 // Defines values for DisableReason.
 const (
-	Auth      DisableReason = "auth"
-	Exhausted DisableReason = "exhausted"
-	Failures  DisableReason = "failures"
-	Gone      DisableReason = "gone"
-	TLS       DisableReason = "tls"
-	Unhealthy DisableReason = "unhealthy"
+	DisableReasonAuth      DisableReason = "auth"
+	DisableReasonExhausted DisableReason = "exhausted"
+	DisableReasonFailures  DisableReason = "failures"
+	DisableReasonGone      DisableReason = "gone"
+	DisableReasonTLS       DisableReason = "tls"
+	DisableReasonUnhealthy DisableReason = "unhealthy"
 )
 
 // Valid indicates whether the value is a known member of the DisableReason enum.
 func (e DisableReason) Valid() bool {
 	switch e {
-	case Auth:
+	case DisableReasonAuth:
 		return true
-	case Exhausted:
+	case DisableReasonExhausted:
 		return true
-	case Failures:
+	case DisableReasonFailures:
 		return true
-	case Gone:
+	case DisableReasonGone:
 		return true
-	case TLS:
+	case DisableReasonTLS:
 		return true
-	case Unhealthy:
+	case DisableReasonUnhealthy:
 		return true
 	default:
 		return false
@@ -802,25 +898,28 @@ func (e NoticeSeverity) Valid() bool {
 
 // Defines values for NoticeKind.
 const (
-	NoticeKindDeliveryFailed    NoticeKind = "delivery.failed"
-	NoticeKindDigest            NoticeKind = "digest"
-	NoticeKindDispatchPaused    NoticeKind = "dispatch.paused"
-	NoticeKindDispatchResumed   NoticeKind = "dispatch.resumed"
-	NoticeKindEndpointDisabled  NoticeKind = "endpoint.disabled"
-	NoticeKindEndpointRecovered NoticeKind = "endpoint.recovered"
-	NoticeKindEndpointWarning   NoticeKind = "endpoint.warning"
-	NoticeKindHeldExpiring      NoticeKind = "held.expiring"
-	NoticeKindKeyCreated        NoticeKind = "key.created"
-	NoticeKindQuotaReached      NoticeKind = "quota.reached"
-	NoticeKindQuotaWarning      NoticeKind = "quota.warning"
-	NoticeKindSecretRotated     NoticeKind = "secret.rotated"
-	NoticeKindTenantResumed     NoticeKind = "tenant.resumed"
-	NoticeKindTenantSuspended   NoticeKind = "tenant.suspended"
+	NoticeKindCertificateExpiring NoticeKind = "certificate.expiring"
+	NoticeKindDeliveryFailed      NoticeKind = "delivery.failed"
+	NoticeKindDigest              NoticeKind = "digest"
+	NoticeKindDispatchPaused      NoticeKind = "dispatch.paused"
+	NoticeKindDispatchResumed     NoticeKind = "dispatch.resumed"
+	NoticeKindEndpointDisabled    NoticeKind = "endpoint.disabled"
+	NoticeKindEndpointRecovered   NoticeKind = "endpoint.recovered"
+	NoticeKindEndpointWarning     NoticeKind = "endpoint.warning"
+	NoticeKindHeldExpiring        NoticeKind = "held.expiring"
+	NoticeKindKeyCreated          NoticeKind = "key.created"
+	NoticeKindQuotaReached        NoticeKind = "quota.reached"
+	NoticeKindQuotaWarning        NoticeKind = "quota.warning"
+	NoticeKindSecretRotated       NoticeKind = "secret.rotated"
+	NoticeKindTenantResumed       NoticeKind = "tenant.resumed"
+	NoticeKindTenantSuspended     NoticeKind = "tenant.suspended"
 )
 
 // Valid indicates whether the value is a known member of the NoticeKind enum.
 func (e NoticeKind) Valid() bool {
 	switch e {
+	case NoticeKindCertificateExpiring:
+		return true
 	case NoticeKindDeliveryFailed:
 		return true
 	case NoticeKindDigest:
@@ -2145,6 +2244,79 @@ type AuditPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// Auth How requests authenticate to the receiver. Secrets are never shown.
+type Auth struct {
+	AssertionAudience *string `json:"assertion_audience,omitempty"`
+	Audience          *string `json:"audience,omitempty"`
+
+	// ClientAuth Of `oauth2`: how the client authenticates to the token endpoint. Default `client_secret_basic`
+	ClientAuth *ClientAuth `json:"client_auth,omitempty"`
+	ClientID   *string     `json:"client_id,omitempty"`
+	Header     *string     `json:"header,omitempty"`
+	KeyID      *string     `json:"key_id,omitempty"`
+	Resource   *string     `json:"resource,omitempty"`
+	Scopes     *[]string   `json:"scopes,omitempty"`
+	TokenURL   *string     `json:"token_url,omitempty"`
+
+	// Type `bearer`: a fixed token. `basic`: a user name and password. `api_key`: a key in a header of your choice. `oauth2`: access tokens by client credentials.
+	Type     AuthType `json:"type"`
+	Username *string  `json:"username,omitempty"`
+}
+
+// AuthInput How requests authenticate to the receiver, beside their signature; see /docs/receiver-auth. Only the fields of the type are accepted. Secrets are write-only: in a change, leave them out or send `***` to keep the stored one, unless the URL's host or who authenticates changes.
+type AuthInput struct {
+	// AssertionAudience Of `private_key_jwt`: the `aud` of the assertion. Default: the token URL
+	AssertionAudience *string `json:"assertion_audience,omitempty"`
+
+	// Audience Of `oauth2`: the parameter `audience`, which some authorization servers need
+	Audience *string `json:"audience,omitempty"`
+
+	// ClientAuth Of `oauth2`: how the client authenticates to the token endpoint. Default `client_secret_basic`
+	ClientAuth *ClientAuth `json:"client_auth,omitempty"`
+
+	// ClientID Of `oauth2`: the client's id at the authorization server
+	ClientID *string `json:"client_id,omitempty"`
+
+	// ClientSecret Of `client_secret_basic` and `client_secret_post`. Write-only
+	ClientSecret *string `json:"client_secret,omitempty"`
+
+	// Header Of `api_key`: the name of the header
+	Header *string `json:"header,omitempty"`
+
+	// Key Of `api_key`: the header's value. Write-only
+	Key *string `json:"key,omitempty"`
+
+	// KeyID Of `private_key_jwt`: the `kid` of the assertion, if the authorization server needs it
+	KeyID *string `json:"key_id,omitempty"`
+
+	// Password Of `basic`. Write-only
+	Password *string `json:"password,omitempty"`
+
+	// PrivateKey Of `private_key_jwt`: an RSA, ECDSA, or Ed25519 key in PEM. Write-only
+	PrivateKey *string `json:"private_key,omitempty"`
+
+	// Resource Of `oauth2`: the parameter `resource` (RFC 8707)
+	Resource *string `json:"resource,omitempty"`
+
+	// Scopes Of `oauth2`: the scopes to request
+	Scopes *[]string `json:"scopes,omitempty"`
+
+	// Token Of `bearer`: sent as `Authorization: Bearer …`. Write-only
+	Token *string `json:"token,omitempty"`
+
+	// TokenURL Of `oauth2`: the token endpoint of the receiver's authorization server. It must be public, like the endpoint's URL
+	TokenURL *string `json:"token_url,omitempty"`
+
+	// Type `bearer`: a fixed token. `basic`: a user name and password. `api_key`: a key in a header of your choice. `oauth2`: access tokens by client credentials.
+	Type AuthType `json:"type"`
+
+	// Username Of `basic`
+	Username *string `json:"username,omitempty"`
+}
+
+// AuthType `bearer`: a fixed token. `basic`: a user name and password. `api_key`: a key in a header of your choice. `oauth2`: access tokens by client credentials.
+type AuthType string
+
 // Batch defines model for Batch.
 type Batch struct {
 	Events []Emission `json:"events"`
@@ -2324,6 +2496,41 @@ type Catalogue struct {
 // CatalogueDocument A document in the format that was asked for
 type CatalogueDocument = json.RawMessage
 
+// CertificateRequestInput defines model for CertificateRequestInput.
+type CertificateRequestInput struct {
+	// CommonName The subject's common name. Default `posthorn`
+	CommonName *string `json:"common_name,omitempty"`
+}
+
+// ClientAuth Of `oauth2`: how the client authenticates to the token endpoint. Default `client_secret_basic`
+type ClientAuth string
+
+// ConnectionStep defines model for ConnectionStep.
+type ConnectionStep struct {
+	// Detail What the receiver returned, or what went wrong and how to fix it; for people
+	Detail string `json:"detail"`
+
+	// DurationMs 0 for a step that was skipped
+	DurationMs float32            `json:"duration_ms"`
+	Name       ConnectionStepName `json:"name"`
+
+	// State `skipped`: the endpoint doesn't need the step, or a step before it failed
+	State ConnectionStepState `json:"state"`
+}
+
+// ConnectionStepName defines model for ConnectionStepName.
+type ConnectionStepName string
+
+// ConnectionStepState `skipped`: the endpoint doesn't need the step, or a step before it failed
+type ConnectionStepState string
+
+// ConnectionTest defines model for ConnectionTest.
+type ConnectionTest struct {
+	// OK No step failed
+	OK    bool             `json:"ok"`
+	Steps []ConnectionStep `json:"steps"`
+}
+
 // Delivery defines model for Delivery.
 type Delivery struct {
 	ID         string         `json:"id"`
@@ -2344,7 +2551,7 @@ type Delivery struct {
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
 	// LastStatus HTTP status of the last attempt with a response
@@ -2465,7 +2672,7 @@ type DeliveryWithAttempts struct {
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
 	// LastStatus HTTP status of the last attempt with a response
@@ -2609,6 +2816,9 @@ type Endpoint struct {
 	Description    string `json:"description"`
 	AcceptConflict bool   `json:"accept_conflict"`
 
+	// Auth Null if requests are only signed
+	Auth nullable.Nullable[Auth] `json:"auth"`
+
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
@@ -2667,6 +2877,9 @@ type Endpoint struct {
 	StatusAt           time.Time          `json:"status_at"`
 	StatusReason       string             `json:"status_reason"`
 	TimeoutSeconds     int                `json:"timeout_seconds"`
+
+	// TLS Null for the usual TLS
+	TLS nullable.Nullable[TLS] `json:"tls"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -2752,6 +2965,9 @@ type EndpointCreated struct {
 	Description    string `json:"description"`
 	AcceptConflict bool   `json:"accept_conflict"`
 
+	// Auth Null if requests are only signed
+	Auth nullable.Nullable[Auth] `json:"auth"`
+
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
@@ -2813,6 +3029,9 @@ type EndpointCreated struct {
 	StatusAt           time.Time          `json:"status_at"`
 	StatusReason       string             `json:"status_reason"`
 	TimeoutSeconds     int                `json:"timeout_seconds"`
+
+	// TLS Null for the usual TLS
+	TLS nullable.Nullable[TLS] `json:"tls"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -2878,6 +3097,9 @@ type EndpointInput struct {
 
 	// AssumeVerified The endpoint is already in use elsewhere, so it is active without verification. Requires a platform key. Default `false`
 	AssumeVerified *bool `json:"assume_verified,omitempty"`
+
+	// Auth Null, the default, for none
+	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
@@ -2974,6 +3196,9 @@ type EndpointInput struct {
 	// TimeoutSeconds How long a request can take, the response included. Default `15`
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
 
+	// TLS Null, the default, for the usual TLS
+	TLS nullable.Nullable[TLSInput] `json:"tls,omitempty"`
+
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
 	TypeField *TypeField `json:"type_field,omitempty"`
@@ -3005,6 +3230,9 @@ type EndpointPage struct {
 type EndpointPatch struct {
 	// AcceptConflict Treat 409 as delivered
 	AcceptConflict *bool `json:"accept_conflict,omitempty"`
+
+	// Auth Replaces all of it; null removes it
+	Auth nullable.Nullable[AuthInput] `json:"auth,omitempty"`
 
 	// Burst Requests above the rate; null for twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
@@ -3078,6 +3306,9 @@ type EndpointPatch struct {
 
 	// TimeoutSeconds How long a request can take, the response included
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
+
+	// TLS Null for the usual TLS
+	TLS nullable.Nullable[TLSInput] `json:"tls,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -4789,6 +5020,36 @@ type SuccessRate struct {
 	Succeeded int                        `json:"succeeded"`
 }
 
+// TLS TLS settings of the endpoint's connections. The private key is never shown.
+type TLS struct {
+	// CACertificate In PEM
+	CACertificate nullable.Nullable[string] `json:"ca_certificate"`
+
+	// CertificateRequest A certificate signing request whose certificate isn't installed yet, in PEM
+	CertificateRequest nullable.Nullable[string] `json:"certificate_request"`
+
+	// ClientCertificate In PEM
+	ClientCertificate nullable.Nullable[string] `json:"client_certificate"`
+
+	// ExpiresAt When the client certificate, or the first of its intermediates, expires
+	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
+
+	// Subject Of the client certificate
+	Subject nullable.Nullable[string] `json:"subject"`
+}
+
+// TLSInput TLS settings of the endpoint's connections; see /docs/mtls. A change leaves out what stays; null removes a part
+type TLSInput struct {
+	// CACertificate PEM certificates of the only authorities to trust for the receiver; by default those that Posthorn's machine trusts
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
+
+	// ClientCertificate The certificate that the receiver asks for, in PEM, followed by its intermediates. Null removes it with its key
+	ClientCertificate nullable.Nullable[string] `json:"client_certificate,omitempty"`
+
+	// PrivateKey The key of `client_certificate`, in PEM. Write-only. Leave it out, or send `***`, to keep the stored one
+	PrivateKey *string `json:"private_key,omitempty"`
+}
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	ID    string      `json:"id"`
@@ -5483,8 +5744,14 @@ type CreateDeliveryShareJSONRequestBody = DeliveryShareInput
 // CreateEndpointJSONRequestBody defines body for CreateEndpoint for application/json ContentType.
 type CreateEndpointJSONRequestBody = EndpointInput
 
+// TestNewConnectionJSONRequestBody defines body for TestNewConnection for application/json ContentType.
+type TestNewConnectionJSONRequestBody = EndpointInput
+
 // UpdateEndpointJSONRequestBody defines body for UpdateEndpoint for application/json ContentType.
 type UpdateEndpointJSONRequestBody = EndpointPatch
+
+// RequestCertificateJSONRequestBody defines body for RequestCertificate for application/json ContentType.
+type RequestCertificateJSONRequestBody = CertificateRequestInput
 
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
@@ -5518,6 +5785,9 @@ type ExtendSecretJSONRequestBody = ExtendSecretInput
 
 // TestEndpointJSONRequestBody defines body for TestEndpoint for application/json ContentType.
 type TestEndpointJSONRequestBody = TestInput
+
+// TestConnectionJSONRequestBody defines body for TestConnection for application/json ContentType.
+type TestConnectionJSONRequestBody = EndpointPatch
 
 // CreateEventTypeJSONRequestBody defines body for CreateEventType for application/json ContentType.
 type CreateEventTypeJSONRequestBody = EventTypeInput
@@ -5878,6 +6148,18 @@ func (c *Client) CreateEndpoint(ctx context.Context, body EndpointInput) (Endpoi
 	return result[EndpointCreated](ctx, c, r)
 }
 
+// TestNewConnection: test the connection of a new endpoint.
+//
+// Connects to the receiver step by step, with the settings of an endpoint that isn't saved: resolves the name, connects, makes
+// the TLS session, requests an access token, and sends a test event, signed with `secret` or a new one. Nothing is recorded.
+//
+// POST /endpoints/test-connection, scope webhooks:write
+func (c *Client) TestNewConnection(ctx context.Context, body EndpointInput) (ConnectionTest, error) {
+	r := newRequest(http.MethodPost, "/endpoints/test-connection")
+	r.body = body
+	return result[ConnectionTest](ctx, c, r)
+}
+
 // DeleteEndpoint: delete an endpoint.
 //
 // Its queued deliveries fail with the reason `endpoint_deleted`. Finished deliveries stay readable.
@@ -5906,6 +6188,19 @@ func (c *Client) GetEndpoint(ctx context.Context, endpointID EndpointID) (Endpoi
 // PATCH /endpoints/{endpoint_id}, scope webhooks:write
 func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body EndpointPatch) (Endpoint, error) {
 	r := newRequest(http.MethodPatch, "/endpoints/%s", endpointID)
+	r.body = body
+	return result[Endpoint](ctx, c, r)
+}
+
+// RequestCertificate: create a certificate signing request.
+//
+// Creates an ECDSA key, which never leaves the server, and a certificate signing request of it, which replaces an earlier
+// one. Have the receiver's authority sign `tls.certificate_request`, then install the certificate as
+// `tls.client_certificate` without a private key. Until then the present certificate stays in use. The body is optional.
+//
+// POST /endpoints/{endpoint_id}/certificate-request, scope webhooks:write
+func (c *Client) RequestCertificate(ctx context.Context, endpointID EndpointID, body CertificateRequestInput) (Endpoint, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/certificate-request", endpointID)
 	r.body = body
 	return result[Endpoint](ctx, c, r)
 }
@@ -6132,6 +6427,18 @@ func (c *Client) TestEndpoint(ctx context.Context, endpointID EndpointID, body T
 	r := newRequest(http.MethodPost, "/endpoints/%s/test", endpointID)
 	r.body = body
 	return result[TestAccepted](ctx, c, r)
+}
+
+// TestConnection: test the connection of an endpoint.
+//
+// Connects to the receiver step by step, on new connections and with a new access token. Fields of the body are tried instead of the
+// endpoint's own, and not saved. The body is optional. Nothing is recorded.
+//
+// POST /endpoints/{endpoint_id}/test-connection, scope webhooks:write
+func (c *Client) TestConnection(ctx context.Context, endpointID EndpointID, body EndpointPatch) (ConnectionTest, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/test-connection", endpointID)
+	r.body = body
+	return result[ConnectionTest](ctx, c, r)
 }
 
 // UnmuteEndpoint: unmute alerts about an endpoint.

@@ -163,6 +163,8 @@ func answers() string {
 		{"none: a connection that was kept from an earlier request is closed before a byte of the response", []delivery.Result{
 			{Failure: delivery.FailReset, Stale: true},
 		}},
+		{"401 to an access token that was obtained before", []delivery.Result{{Status: 401, Stale: true}}},
+		{"none: the authorization server gives no access token, so nothing is sent", []delivery.Result{{Failure: delivery.FailToken}}},
 		{"none: the name resolves to a blocked address", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
 		outcomes := map[string]bool{}
@@ -170,8 +172,11 @@ func answers() string {
 		for _, r := range row.results {
 			d := delivery.Decide(delivery.Policy{Schedule: standard}, 1, r, 0.5)
 			outcome, class = outcomeWords(d), classWords(d.Class)
-			if d.Repeat {
+			if d.Repeat || r.Failure.Unsent() {
 				class = "not counted: says nothing about the endpoint"
+			}
+			if r.Status != 0 && r.Stale {
+				outcome = strings.Replace(outcome, "on a new connection", "with a new token", 1)
 			}
 			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
 				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)

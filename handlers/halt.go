@@ -89,4 +89,4 @@ const (
 )
 
 // secretFields are shown on no page.
-var secretFields = map[string]bool{"password": true, "secret": true, "code": true, "token": true, "headers": true, "header_value": true, "kafka_password": true}
+var secretFields = map[string]bool{"password": true, "secret": true, "code": true, "token": true, "headers": true, "header_value": true, "kafka_password": true, "auth_token": true, "auth_password": true, "auth_key": true, "auth_client_secret": true, "auth_private_key": true, "tls_private_key": true}

@@ -12,11 +12,11 @@ SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NU
 -- A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature)
+	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature, credentials, certificate_ends_at)
 VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
 	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_full, @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
 	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @send_traceparent, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
-	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'), @public_signature)
+	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'), @public_signature, sqlc.narg('credentials'), sqlc.narg('certificate_ends_at'))
 ON CONFLICT (tenant_id, id) DO UPDATE SET
 	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
 	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
@@ -26,7 +26,8 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
 	accept_conflict = excluded.accept_conflict, circuit_breaker = excluded.circuit_breaker, send_traceparent = excluded.send_traceparent,
 	verification = excluded.verification, when_held = excluded.when_held, metadata = excluded.metadata, custom_headers = excluded.custom_headers,
 	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
-	also_secret = excluded.also_secret, public_signature = excluded.public_signature, updated_at = now()
+	also_secret = excluded.also_secret, public_signature = excluded.public_signature, credentials = excluded.credentials,
+	certificate_ends_at = excluded.certificate_ends_at, updated_at = now()
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec
@@ -103,8 +104,14 @@ WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: DeleteEndpoint :exec
 -- The row stays, since its deliveries name it. Its secrets are deleted at once.
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, credentials = NULL, certificate_ends_at = NULL, slot_secret_id = NULL
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
+
+-- name: EndingCertificates :many
+-- Endpoints whose client certificate expires by a moment, the first first, beyond one.
+SELECT tenant_id, id, url, description, certificate_ends_at::timestamptz AS ends_at FROM endpoints
+WHERE certificate_ends_at <= @before::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > (@after_ends::timestamptz, @after_id::uuid)
+ORDER BY certificate_ends_at, id LIMIT sqlc.arg('limit')::int;
 
 -- name: MutedUntilRecovery :many
 -- Endpoints whose alerts are muted until they recover.

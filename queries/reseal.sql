@@ -37,6 +37,13 @@ WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg(
 -- name: ResealSigningKey :exec
 UPDATE signing_keys SET sealed = @sealed WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleCredentials :many
+SELECT id, tenant_id, credentials FROM endpoints
+WHERE credentials IS NOT NULL AND substring(credentials FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealCredentials :exec
+UPDATE endpoints SET credentials = @credentials WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails
 WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;

@@ -108,6 +108,11 @@ tenants:
           bootstrap_servers: ["broker.example.com:9092"]
           topic: orders
           sasl: {mechanism: SCRAM-SHA-256, username: ada, password: "${KAFKA_PASSWORD}"}
+      - external_id: customer-1/api
+        url: https://api.example.com/in
+        auth: {type: oauth2, token_url: "https://login.example.com/token", client_id: posthorn, client_secret: "${OAUTH_SECRET}", scopes: [hooks]}
+        tls: {ca_certificate: "${AUTHORITY}"}
+        secret_from: env:ALSO_SECRET
       - {external_id: customer-1/inbox, kind: inbox, description: To look at, event_types: [order.*], answer: 500}
     members:
       - {email: ada@example.com, role: owner}
@@ -135,8 +140,17 @@ tenants:
 
 var wholeEnviron = []string{
 	"TOKEN=token-of-theirs", "HOOK_SECRET=a-secret-that-is-long-enough-1234", "ALSO_SECRET=whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
-	"KAFKA_PASSWORD=sesame", "SSO_SECRET=a-client-secret-of-the-provider",
+	"KAFKA_PASSWORD=sesame", "OAUTH_SECRET=sesame-of-a-client", "AUTHORITY=" + testAuthority, "SSO_SECRET=a-client-secret-of-the-provider",
 }
+
+// testAuthority is a certificate in PEM.
+var testAuthority = func() string {
+	text, err := os.ReadFile("../domain/endpoint/testdata/authority.pem")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}()
 
 // whole is the file with a provider that responds.
 func whole(t *testing.T) string {
@@ -190,7 +204,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	text := whole(t)
 	d := newApplyDesk(t, wholeEnviron...)
 	dry := d.apply(text, "--dry-run")
-	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 13 || again.String() != dry.String() || dry.Applied {
+	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 14 || again.String() != dry.String() || dry.Applied {
 		t.Errorf("a dry run did something, or less than all: %v", dry)
 	}
 	secrets := filepath.Join(t.TempDir(), "secrets")
@@ -244,10 +258,10 @@ func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 			environ = append(environ, name+"="+map[bool]string{
 				true:  "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
 				false: "a-value-of-the-right-length-0123456789",
-			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "ALSO")])
+			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "API_SECRET") || strings.Contains(name, "ALSO")])
 		}
 	}
-	if len(environ) != 9 {
+	if len(environ) != 11 {
 		t.Errorf("%d variables: %v", len(environ), environ)
 	}
 	to := newApplyDesk(t, environ...)
@@ -311,7 +325,7 @@ func fieldsIn(text string) (names []string) {
 		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "public_signature", "retry_client_errors",
 		"timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held",
 		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings", "answer",
-		"send_traceparent", "sso", "issuer", "client_id", "client_secret", "role_claim", "roles", "default_role", "join_members", "trust_email",
+		"send_traceparent", "auth", "tls", "token_url", "sso", "issuer", "client_id", "client_secret", "role_claim", "roles", "default_role", "join_members", "trust_email",
 		"session_seconds", "domains",
 	} {
 		if strings.Contains(text, field) {
@@ -332,6 +346,8 @@ func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 		{"a write-only header", `endpoints update --tenant customer-1 customer-1/main --body {"custom_headers":{"Authorization":"other","X-Team":null,"X-Mark":"${plain}"}}`, "update endpoint customer-1/main"},
 		{"a secret", "endpoints secret rotate --tenant customer-1 customer-1/github", "update endpoint customer-1/github secret"},
 		{"a password of a broker", `endpoints update --tenant customer-1 customer-1/topic --body {"kafka":{"sasl":{"mechanism":"SCRAM-SHA-256","username":"ada","password":"other"}}}`, "update endpoint customer-1/topic"},
+		{"a client's secret", `endpoints update --tenant customer-1 customer-1/api --auth oauth2 --auth-token-url https://login.example.com/token --auth-client-id posthorn --auth-scopes hooks --auth-secret other`, "update endpoint customer-1/api auth"},
+		{"an authority", "endpoints update --tenant customer-1 customer-1/api --receiver-ca none", "update endpoint customer-1/api tls"},
 		{"a pause", "endpoints resume --tenant customer-1 customer-1/main", "update endpoint customer-1/main paused"},
 		{"a deleted endpoint", "endpoints delete --tenant customer-1 customer-1/topic", "create endpoint customer-1/topic"},
 	} {

@@ -40,6 +40,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe)
 	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
+	tester := send.NewTester(p.Config.Egress)
 	own := api.Deps{
 		DB:      general,
 		Emitter: committer,
@@ -50,6 +51,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		Now:     time.Now,
 		Closing: p.closing,
 		OpenID:  providers,
+		Tester:  tester,
 	}
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
@@ -84,6 +86,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			Emitter:        committer,
 			Egress:         p.Config.Egress,
 			OpenID:         providers,
+			Tester:         tester,
 			FrameAncestors: p.Config.frameAncestors(),
 			Closing:        p.closing,
 		},

@@ -19,7 +19,10 @@ func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	}
 	s := bareSettings(e)
 	s.Headers = headers
-	if s.Connection, err = openConnection(e, ring); err != nil || len(e.AlsoSecret) == 0 {
+	if s.Connection, err = openConnection(e, ring); err != nil {
+		return s, err
+	}
+	if err := openCredentials(e, ring, &s); err != nil || len(e.AlsoSecret) == 0 {
 		return s, err
 	}
 	also, err := ring.Open(e.AlsoSecret, e.TenantID, e.ID)
@@ -43,6 +46,28 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 		return nil, db.Unopened(err)
 	}
 	return c, nil
+}
+
+// credentials are what an endpoint authenticates with, as they are sealed.
+type credentials struct {
+	Auth *endpoint.Auth      `json:"auth,omitempty"`
+	TLS  *endpoint.ClientTLS `json:"tls,omitempty"`
+}
+
+func openCredentials(e sql.Endpoint, ring *seal.Ring, s *endpoint.Settings) error {
+	if len(e.Credentials) == 0 {
+		return nil
+	}
+	text, err := ring.Open(e.Credentials, e.TenantID, e.ID)
+	if err != nil {
+		return db.Unopened(err)
+	}
+	var c credentials
+	if err := json.Unmarshal(text, &c); err != nil {
+		return db.Unopened(err)
+	}
+	s.Auth, s.TLS = c.Auth, c.TLS
+	return nil
 }
 
 // Wire describes how the endpoint's requests are rendered now.
@@ -177,6 +202,12 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 	}
 	if s.AlsoSecret != "" {
 		p.AlsoSecret = ring.Seal([]byte(s.AlsoSecret), tenant, endpointID)
+	}
+	if c := (credentials{s.Auth, s.TLS}); c != (credentials{}) {
+		p.Credentials = ring.Seal(encode(c), tenant, endpointID)
+		if ends := s.TLS.Ends(); !ends.IsZero() {
+			p.CertificateEndsAt = &ends
+		}
 	}
 	if s.Connection != nil {
 		p.Connection = ring.Seal(encode(s.Connection), tenant, endpointID)

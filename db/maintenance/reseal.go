@@ -75,6 +75,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealSigningKey(ctx, sql.ResealSigningKeyParams{Sealed: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"endpoints.credentials", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleCredentials(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleCredentialsRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.Credentials}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealCredentials(ctx, sql.ResealCredentialsParams{Credentials: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMails(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {

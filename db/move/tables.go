@@ -88,6 +88,7 @@ var resealed = []struct{ table, column, row, object string }{
 	{"endpoints", "custom_headers", "id", "id"},
 	{"endpoints", "connection", "id", "id"},
 	{"endpoints", "also_secret", "id", "id"},
+	{"endpoints", "credentials", "id", "id"},
 	{"mails", "sealed", "id", "id"},
 	{"signing_keys", "sealed", "id", "id"},
 	{"sso_connections", "client_secret", "tenant_id", "tenant_id"},

@@ -78,6 +78,9 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		}
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
+	if a := s.Auth; a != nil {
+		h = append(h, signature.Header{Name: a.HeaderName(), Value: a.HeaderShown()})
+	}
 	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
 		At:       t.StartedAt,
 		Attempt:  t.Number,

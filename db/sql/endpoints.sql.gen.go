@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 // Deleted ones too: their deliveries stay.
@@ -68,6 +68,8 @@ func (q *Queries) AnyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -86,7 +88,7 @@ func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, 
 }
 
 const DeleteEndpoint = `-- name: DeleteEndpoint :exec
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, credentials = NULL, certificate_ends_at = NULL, slot_secret_id = NULL
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
@@ -94,6 +96,59 @@ WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 func (q *Queries) DeleteEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) error {
 	_, err := q.db.Exec(ctx, DeleteEndpoint, tenantID, iD)
 	return err
+}
+
+const EndingCertificates = `-- name: EndingCertificates :many
+SELECT tenant_id, id, url, description, certificate_ends_at::timestamptz AS ends_at FROM endpoints
+WHERE certificate_ends_at <= $1::timestamptz AND deleted_at IS NULL AND (certificate_ends_at, id) > ($2::timestamptz, $3::uuid)
+ORDER BY certificate_ends_at, id LIMIT $4::int
+`
+
+type EndingCertificatesParams struct {
+	Before    time.Time
+	AfterEnds time.Time
+	AfterID   id.UUID
+	Limit     int32
+}
+
+type EndingCertificatesRow struct {
+	TenantID    id.UUID
+	ID          id.UUID
+	URL         string
+	Description string
+	EndsAt      time.Time
+}
+
+// Endpoints whose client certificate expires by a moment, the first first, beyond one.
+func (q *Queries) EndingCertificates(ctx context.Context, arg EndingCertificatesParams) ([]EndingCertificatesRow, error) {
+	rows, err := q.db.Query(ctx, EndingCertificates,
+		arg.Before,
+		arg.AfterEnds,
+		arg.AfterID,
+		arg.Limit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EndingCertificatesRow{}
+	for rows.Next() {
+		var i EndingCertificatesRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.EndsAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const EndpointOfExternalID = `-- name: EndpointOfExternalID :one
@@ -108,7 +163,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, tenantID id.UUID, ex
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -161,6 +216,8 @@ func (q *Queries) GetEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -214,7 +271,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const ListEndpoints = `-- name: ListEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints
 WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN id < $3 ELSE id > $3 END
 	AND deleted_at IS NULL AND ($4::text = '' OR status = $4)
 	AND CASE $5::text WHEN '' THEN kind <> 'listen' WHEN '*' THEN true ELSE kind = $5 END
@@ -294,6 +351,8 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 			&i.MutedAt,
 			&i.MutedUntil,
 			&i.ResumeAt,
+			&i.Credentials,
+			&i.CertificateEndsAt,
 			&i.PublicSignature,
 		); err != nil {
 			return nil, err
@@ -307,7 +366,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, arg ListEndpointsParams) ([
 }
 
 const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID) (Endpoint, error) {
@@ -360,6 +419,8 @@ func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -368,7 +429,7 @@ func (q *Queries) LockEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID
 const MuteEndpoint = `-- name: MuteEndpoint :one
 UPDATE endpoints SET muted_at = $1, muted_until = $2, updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 type MuteEndpointParams struct {
@@ -434,6 +495,8 @@ func (q *Queries) MuteEndpoint(ctx context.Context, arg MuteEndpointParams) (End
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -518,7 +581,7 @@ func (q *Queries) ResumeDue(ctx context.Context, now time.Time, limit int32) ([]
 const SetEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), resume_at = NULL, updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 type SetEndpointStatusParams struct {
@@ -583,6 +646,8 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -591,7 +656,7 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 const SetResumeAt = `-- name: SetResumeAt :one
 UPDATE endpoints SET resume_at = $1, updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'paused' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 type SetResumeAtParams struct {
@@ -651,6 +716,8 @@ func (q *Queries) SetResumeAt(ctx context.Context, arg SetResumeAtParams) (Endpo
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -687,11 +754,11 @@ func (q *Queries) ShareLockEndpoint(ctx context.Context, tenantID id.UUID, iD id
 const StoreEndpoint = `-- name: StoreEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter, retry_full,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature)
+	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret, public_signature, credentials, certificate_ends_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 	$14, $15, $16, $17, $18, $19, $20, $21,
 	$22, $23, $24, $25, $26, $27, $28, $29, $30,
-	$31, $32, $33, $34, $35, $36, $37, $38)
+	$31, $32, $33, $34, $35, $36, $37, $38, $39, $40)
 ON CONFLICT (tenant_id, id) DO UPDATE SET
 	url = excluded.url, description = excluded.description, event_types = excluded.event_types, filter = excluded.filter, channels = excluded.channels,
 	format = excluded.format, prefix = excluded.prefix, type_field = excluded.type_field, rotation_signatures = excluded.rotation_signatures,
@@ -701,8 +768,9 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET
 	accept_conflict = excluded.accept_conflict, circuit_breaker = excluded.circuit_breaker, send_traceparent = excluded.send_traceparent,
 	verification = excluded.verification, when_held = excluded.when_held, metadata = excluded.metadata, custom_headers = excluded.custom_headers,
 	sensitive_headers = excluded.sensitive_headers, connection = excluded.connection, external_id = excluded.external_id, wire = excluded.wire,
-	also_secret = excluded.also_secret, public_signature = excluded.public_signature, updated_at = now()
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+	also_secret = excluded.also_secret, public_signature = excluded.public_signature, credentials = excluded.credentials,
+	certificate_ends_at = excluded.certificate_ends_at, updated_at = now()
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 type StoreEndpointParams struct {
@@ -744,6 +812,8 @@ type StoreEndpointParams struct {
 	Wire               []byte
 	AlsoSecret         []byte
 	PublicSignature    string
+	Credentials        []byte
+	CertificateEndsAt  *time.Time
 }
 
 // A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.
@@ -787,6 +857,8 @@ func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (E
 		arg.Wire,
 		arg.AlsoSecret,
 		arg.PublicSignature,
+		arg.Credentials,
+		arg.CertificateEndsAt,
 	)
 	var i Endpoint
 	err := row.Scan(
@@ -836,6 +908,8 @@ func (q *Queries) StoreEndpoint(ctx context.Context, arg StoreEndpointParams) (E
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -854,7 +928,7 @@ func (q *Queries) UnmuteRecovered(ctx context.Context, tenantID id.UUID, iD id.U
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, resume_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 // Another URL has proved nothing yet.
@@ -908,6 +982,8 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err

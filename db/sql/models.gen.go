@@ -263,6 +263,8 @@ type Endpoint struct {
 	MutedAt            *time.Time
 	MutedUntil         *time.Time
 	ResumeAt           *time.Time
+	Credentials        []byte
+	CertificateEndsAt  *time.Time
 	PublicSignature    string
 }
 

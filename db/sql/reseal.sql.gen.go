@@ -50,6 +50,21 @@ func (q *Queries) ResealConnection(ctx context.Context, arg ResealConnectionPara
 	return err
 }
 
+const ResealCredentials = `-- name: ResealCredentials :exec
+UPDATE endpoints SET credentials = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealCredentialsParams struct {
+	Credentials []byte
+	TenantID    id.UUID
+	ID          id.UUID
+}
+
+func (q *Queries) ResealCredentials(ctx context.Context, arg ResealCredentialsParams) error {
+	_, err := q.db.Exec(ctx, ResealCredentials, arg.Credentials, arg.TenantID, arg.ID)
+	return err
+}
+
 const ResealCustomHeaders = `-- name: ResealCustomHeaders :exec
 UPDATE endpoints SET custom_headers = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -213,6 +228,37 @@ func (q *Queries) StaleConnections(ctx context.Context, head []byte, limit int32
 	for rows.Next() {
 		var i StaleConnectionsRow
 		if err := rows.Scan(&i.ID, &i.TenantID, &i.Connection); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleCredentials = `-- name: StaleCredentials :many
+SELECT id, tenant_id, credentials FROM endpoints
+WHERE credentials IS NOT NULL AND substring(credentials FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleCredentialsRow struct {
+	ID          id.UUID
+	TenantID    id.UUID
+	Credentials []byte
+}
+
+func (q *Queries) StaleCredentials(ctx context.Context, head []byte, limit int32) ([]StaleCredentialsRow, error) {
+	rows, err := q.db.Query(ctx, StaleCredentials, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleCredentialsRow{}
+	for rows.Next() {
+		var i StaleCredentialsRow
+		if err := rows.Scan(&i.ID, &i.TenantID, &i.Credentials); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -102,7 +102,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
 `
 
 type DisableEndpointParams struct {
@@ -162,6 +162,8 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.MutedAt,
 		&i.MutedUntil,
 		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
 		&i.PublicSignature,
 	)
 	return i, err
@@ -566,7 +568,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, public_signature FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -625,6 +627,8 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.MutedAt,
 			&i.MutedUntil,
 			&i.ResumeAt,
+			&i.Credentials,
+			&i.CertificateEndsAt,
 			&i.PublicSignature,
 		); err != nil {
 			return nil, err

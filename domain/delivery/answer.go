@@ -24,6 +24,8 @@ func AnswerText(code int, failure Failure) string {
 		return "Invalid response"
 	case FailInternal:
 		return "Not sent"
+	case FailToken:
+		return "No access token"
 	}
 	return "No response"
 }

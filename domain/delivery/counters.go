@@ -48,11 +48,11 @@ func (c Counters) After(class Class, r Result, at time.Time) Counters {
 		c.FirstFailureAt = earliest(c.FirstFailureAt, at)
 		c.LastFailureAt = Latest(c.LastFailureAt, at)
 	}
-	switch r.Failure {
-	case FailTLS:
+	switch {
+	case r.Failure == FailTLS:
 		c.TLSFailures++
 		c.TLSOnlySince = earliest(c.TLSOnlySince, at)
-	case FailInternal: // nothing was sent, so nothing was learnt
+	case r.Failure.Unsent(): // so nothing was learnt
 	default:
 		c.TLSFailures, c.TLSOnlySince = 0, time.Time{}
 	}

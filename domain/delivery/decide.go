@@ -19,7 +19,8 @@ type Result struct {
 	RetryAfter time.Duration // the response's Retry-After, read with ParseRetryAfter; 0: none
 	Again      bool          // the response is not about this delivery: it is retried whatever the policy says
 	// Stale: the connection was kept from an earlier request, and ended without a byte of a response to this one. Most
-	// likely the receiver had closed it, which says nothing about the endpoint.
+	// likely the receiver had closed it, which says nothing about the endpoint. Or the access token was rejected, and
+	// the next attempt has another one.
 	Stale bool
 }
 
@@ -158,7 +159,7 @@ func laneWait(r Result) time.Duration {
 // webhooks, and counts as unhealthy.
 func Classify(r Result, acceptConflict bool) Class {
 	switch {
-	case r.Failure == FailInternal, r.Stale:
+	case r.Failure.Unsent(), r.Stale:
 		return Neutral
 	case r.Failure != FailNone:
 		return Unhealthy

@@ -153,6 +153,9 @@ func TestEveryFailureIsRetriedAndUnhealthyExceptOurOwn(t *testing.T) {
 		if got != want {
 			t.Errorf("internal: got %+v, want %+v", got, want)
 		}
+		if got := delivery.Decide(p, 1, delivery.Result{Failure: delivery.FailToken}, 0.5); got.Status != delivery.Retrying || got.Class != delivery.Neutral {
+			t.Errorf("without a token: got %+v", got)
+		}
 	}
 }
 

@@ -127,11 +127,16 @@ const (
 	FailBlocked  Failure = 6 // the egress policy refused the address
 	FailProtocol Failure = 7 // the response was not HTTP, or its head was over the limit
 	FailInternal Failure = 8 // nothing was sent: Posthorn could not render or sign
+	FailToken    Failure = 9 // nothing was sent: the authorization server gave no access token
 )
 
 var failureWords = [...]string{
 	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
+	"token_error",
 }
+
+// Unsent reports whether nothing was sent for a reason that says nothing about the receiver.
+func (f Failure) Unsent() bool { return f == FailInternal || f == FailToken }
 
 // String is the word for the failure; empty for FailNone.
 func (f Failure) String() string { return word(failureWords[:], int(f), "failure") }

@@ -50,20 +50,33 @@ var alertCauses = map[uint8]string{
 	71:  "the server requires stronger TLS settings than those offered",
 	80:  "the server reported an internal error of its TLS",
 	112: "the server doesn't know the host name",
-	116: "the server requires a client certificate, which deliveries don't have",
+	116: "the server requires a client certificate, which this endpoint doesn't have",
 	120: "the server supports no HTTP/1.1 at this port",
 }
 
-// TLSAlert says in a sentence what a server's TLS alert means. certificateAsked: in the same handshake the server asked
-// for a client certificate; servers before TLS 1.3 say with several alerts that they require one.
-func TLSAlert(code uint8, certificateAsked bool) string {
+// ClientCertificate is what became of a client certificate in a handshake.
+type ClientCertificate int
+
+// What became of it.
+const (
+	CertificateNotAsked ClientCertificate = iota // the server did not ask for one
+	CertificateNone                              // the server asked, and the endpoint has none
+	CertificateSent
+)
+
+// TLSAlert says in a sentence what a server's TLS alert means. Servers before TLS 1.3 say with several alerts that they
+// require a client certificate, and each version with several that they reject one.
+func TLSAlert(code uint8, certificate ClientCertificate) string {
 	name := alertNames[code]
 	if name == "" {
 		name = fmt.Sprint(code)
 	}
-	cause := alertCauses[code]
-	if certificateAsked && (code == 40 || code >= 41 && code <= 46 || code == 49) {
+	cause, about := alertCauses[code], code == 40 || code >= 41 && code <= 46 || code == 49
+	switch {
+	case certificate == CertificateNone && about:
 		cause = alertCauses[116]
+	case certificate == CertificateSent && (about || code == 48 || code == 51 || code == 116):
+		cause = "the server rejected the endpoint's client certificate"
 	}
 	if cause == "" {
 		cause = "the server ended the TLS connection"

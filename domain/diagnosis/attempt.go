@@ -13,7 +13,7 @@ import (
 // rejections are the answers of which more can be said than that they are a 4xx.
 var rejections = map[int]struct{ title, detail, fix string }{
 	400: {"Rejected as malformed", "The endpoint returned 400: it couldn't parse the request.", "Compare the request's body with what the receiver expects, and check the receiver's log."},
-	401: {"Not authorized", "The endpoint returned 401: it didn't accept the request as authentic.", "Check that the receiver verifies the raw body with this endpoint's secret, and whether it needs a header that isn't set here. The signature debugger shows which part fails."},
+	401: {"Not authorized", "The endpoint returned 401: it didn't accept the request as authentic.", "Check that the receiver verifies the raw body with this endpoint's secret, and whether it also wants credentials, which the endpoint's authentication can send. The signature debugger shows which part fails."},
 	403: {"Forbidden", "The endpoint returned 403: the receiver, or a firewall in front of it, rejected the request.", "Check the secret that the receiver verifies with, and whether a firewall or bot filter blocks our requests."},
 	404: {"URL not found", "The endpoint returned 404: its server has no route for this path.", "Check the path in the endpoint's URL, and that the receiver's route accepts POST."},
 	405: {"Method not allowed", "The endpoint returned 405: this path doesn't accept POST.", "Change the receiver's route to accept POST."},

@@ -28,6 +28,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailBlocked, 0, health.ProblemBlocked, "Blocked address", "public address"},
 		{delivery.FailProtocol, 0, health.ProblemProtocol, "Not an HTTP response", "listens"},
 		{delivery.FailInternal, 0, health.ProblemInternal, "Not sent", "format and secrets"},
+		{delivery.FailToken, 0, health.ProblemToken, "No access token", "token URL"},
 		{delivery.FailDNS, 200, health.ProblemDNS, "The host name was not found", "DNS records"}, // a failure wins
 		{delivery.FailNone, 200, "", "Delivered", ""},
 		{delivery.FailNone, 204, "", "Delivered", ""},
@@ -77,7 +78,7 @@ func TestEachProblemIsNamed(t *testing.T) {
 
 func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
 	t.Helper()
-	for failure := delivery.FailNone; failure <= delivery.FailInternal; failure++ {
+	for failure := delivery.FailNone; failure <= delivery.FailToken; failure++ {
 		for status := range 700 {
 			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0, Response{})
 			if got.Title == "" || got.Detail == "" || (got.Fix == "") != (got.Problem == "") {

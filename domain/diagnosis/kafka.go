@@ -34,6 +34,10 @@ var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
 		"Not a Kafka broker", "The server doesn't use Kafka's protocol, or uses a version that isn't supported.",
 		"Check what listens on the bootstrap servers' ports. A TLS listener responds like this to a client without TLS.",
 	},
+	health.ProblemToken: { // no endpoint of this kind has one
+		"No access token", "The authorization server gave no access token, so nothing was sent.",
+		"Check the endpoint's authentication.",
+	},
 	health.ProblemInternal: {
 		"Not sent", "The record couldn't be rendered or signed, so nothing was sent.",
 		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",

@@ -35,7 +35,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	}
 	c.text("description", s.Description, maxDescription)
 	c.subscription(&s)
-	c.wire(s)
+	c.wire(&s, policy)
 	c.retries(s)
 	c.simple(s)
 	if !validVersion(s.PayloadVersion) {
@@ -130,19 +130,21 @@ func (c *collector) subscription(s *Settings) {
 	s.Filter = compact.String()
 }
 
-func (c *collector) wire(s Settings) {
+func (c *collector) wire(s *Settings, policy egress.Policy) {
 	if !s.Format.Valid() {
 		c.refuse("format", "format_unknown", "Unknown format. Use "+either(append(texts(signature.Formats()), string(signature.Templated)))+".")
 	}
-	c.rendering(s)
-	c.shape(s)
-	c.public(s)
+	c.rendering(*s)
+	c.shape(*s)
+	c.public(*s)
 	var own []string
 	if err := signature.ValidPrefix(s.Prefix); err != nil {
 		c.add(err)
 	} else {
 		own = s.Wire().HeaderNames()
 	}
+	c.auth(s, own, policy)
+	c.tls(s)
 	if err := egress.CheckHeaders(s.Headers.Values(), own...); err != nil {
 		c.add(err)
 	}

@@ -474,6 +474,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"when_held":           func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
 		"kind":                func(s *endpoint.Settings) { s.Kind = "pigeon" },
 		"kafka":               func(s *endpoint.Settings) { s.Connection = place("x") },
+		"auth":                func(s *endpoint.Settings) { s.Auth = &endpoint.Auth{Type: endpoint.Bearer, Secret: "x"} },
+		"tls":                 func(s *endpoint.Settings) { s.TLS = &endpoint.ClientTLS{CA: "x"} },
 		"custom_headers":      func(s *endpoint.Settings) { header(s, "A", "b") },
 		"metadata":            func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}

@@ -115,6 +115,7 @@ var tagged = func() map[string][]int {
 
 // Patch changes the fields that are given as JSON. Check validates the result.
 func (s *Settings) Patch(given map[string]json.RawMessage) error {
+	before := *s
 	*s = s.Clone() // JSON is read into what pointers and lists have
 	for _, f := range fields {
 		raw, is := given[f.Name]
@@ -128,6 +129,9 @@ func (s *Settings) Patch(given map[string]json.RawMessage) error {
 		} else if err := f.set(s, raw); err != nil {
 			return err
 		}
+	}
+	if err := s.keepSecret(before, given["auth"] != nil); err != nil {
+		return err
 	}
 	return s.patchHeaders(given["custom_headers"], given["sensitive_headers"])
 }
@@ -615,6 +619,20 @@ var fields = []Field{
 		Placeholder: "WHAT",
 		Help:        "What becomes of events while the endpoint is not active: ${enum}.",
 		Routes:      true,
+	},
+	{
+		Name:  "auth",
+		Group: Access,
+		Type:  Special,
+		set:   setAuth,
+		show:  showAuth,
+	},
+	{
+		Name:  "tls",
+		Group: Access,
+		Type:  Special,
+		set:   setTLS,
+		show:  showTLS,
 	},
 	{
 		Name:        "custom_headers",

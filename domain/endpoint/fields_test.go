@@ -42,7 +42,7 @@ func TestEachFieldOfTheTableIsSetAndShown(t *testing.T) {
 		"custom_headers":      `{"X-Team":"payments"}`,
 		"metadata":            `{"a":"b"}`,
 	}
-	others := []string{"preset", "kafka", "sensitive_headers"} // written only, of another kind, a part of custom_headers
+	others := []string{"preset", "kafka", "sensitive_headers", "auth", "tls"} // written only, of another kind, a part of custom_headers, with secrets
 	for _, f := range endpoint.Fields() {
 		sample, known := samples[f.Name]
 		if !known {

@@ -14,11 +14,12 @@ const (
 	Limits   Group = "Limits"
 	Retries  Group = "Retries"
 	Signing  Group = "Signing"
+	Access   Group = "Authentication"
 	Advanced Group = "Advanced"
 )
 
 // Groups are the groups in the order of the page.
-func Groups() []Group { return []Group{Limits, Retries, Signing, Advanced} }
+func Groups() []Group { return []Group{Limits, Retries, Signing, Access, Advanced} }
 
 // Fields are the rows of the group, in the order of the table.
 func (g Group) Fields() []Field {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 )
 
@@ -47,7 +48,7 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 	s.Kind, s.Connection = Listen, nil
 	var c collector
 	c.subscription(&s)
-	c.wire(s)
+	c.wire(&s, egress.Policy{})
 	c.text("description", s.Description, maxDescription)
 	if !validVersion(s.PayloadVersion) {
 		c.refuse("payload_version", "payload_version_malformed", versionRule)

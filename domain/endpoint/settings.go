@@ -72,6 +72,8 @@ type Settings struct {
 	CircuitBreaker    bool                `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
 	Verification      string              `row:"verification"`
 	WhenHeld          string              `row:"when_held"`
+	Auth              *Auth               `row:"auth"` // to the receiver; nil is none
+	TLS               *ClientTLS          `row:"tls"`  // nil is the usual
 	Headers           Headers             `row:"custom_headers"`
 	Metadata          map[string]string   `row:"metadata"`
 }
@@ -83,6 +85,7 @@ func (s Settings) Clone() Settings {
 	s.RetryDelays = slices.Clone(s.RetryDelays)
 	s.Headers = maps.Clone(s.Headers)
 	s.Metadata = maps.Clone(s.Metadata)
+	s.Auth, s.TLS = s.Auth.Clone(), clonePointer(s.TLS)
 	s.Shape = s.Shape.Clone()
 	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
 	if s.Connection != nil {

@@ -22,6 +22,7 @@ const (
 	ProblemRejected  Problem = "rejected" // any other 4xx
 	ProblemNetwork   Problem = "network"  // dns, tls, connect, reset or protocol, where only the roll-up's class is known
 	ProblemInternal  Problem = "internal" // Posthorn could not render or sign
+	ProblemToken     Problem = "token"    // the authorization server gave no access token
 )
 
 // Words are what is said of a problem to people.
@@ -47,7 +48,7 @@ var problems = []struct {
 		"no TLS connection to it succeeds",
 		"No secure connection",
 		"The TLS handshake failed, or the server's certificate isn't valid. The attempt says why.",
-		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, that TLS 1.2 or newer is enabled, and that no client certificate is required.",
+		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, that TLS 1.2 or newer is enabled, and, if it asks for a client certificate, that the endpoint has one that it accepts.",
 	}},
 	{ProblemConnect, Words{
 		"its server accepts no connection",
@@ -121,6 +122,12 @@ var problems = []struct {
 		"The endpoint rejected requests (4xx).",
 		"Check the responses in its failed deliveries.",
 	}},
+	{ProblemToken, Words{
+		"its authorization server gives no access token",
+		"No access token",
+		"The token endpoint of the endpoint's authentication gave no access token, so nothing was sent. The attempt says why.",
+		"Check the token URL, the client id, and the client's secret or key in the endpoint's authentication, and which scopes and audience the client is allowed.",
+	}},
 	{ProblemInternal, Words{
 		"requests to it can't be rendered or signed",
 		"Not sent",
@@ -166,6 +173,7 @@ var problemOfFailure = map[delivery.Failure]Problem{
 	delivery.FailBlocked:  ProblemBlocked,
 	delivery.FailProtocol: ProblemProtocol,
 	delivery.FailInternal: ProblemInternal,
+	delivery.FailToken:    ProblemToken,
 }
 
 // ProblemOf says which problem the result of a failed attempt shows. What it calls no problem is a 2xx.

@@ -58,6 +58,15 @@ type SecretDetails struct {
 	By          string     `json:"by,omitempty"`        // who did it, as the audit log says
 }
 
+// CertificateDetails belong to CertificateExpiring.
+type CertificateDetails struct {
+	Endpoint    string    `json:"endpoint"`
+	URL         string    `json:"url"`
+	Description string    `json:"description,omitempty"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	Expired     bool      `json:"expired,omitempty"` // it has
+}
+
 // KeyDetails belong to KeyCreated.
 type KeyDetails struct {
 	Key       string     `json:"key"` // its id

@@ -13,20 +13,21 @@ type Kind string
 
 // The kinds.
 const (
-	EndpointWarning   Kind = "endpoint.warning"   // it will be disabled at a date unless a delivery succeeds
-	EndpointDisabled  Kind = "endpoint.disabled"  // by Posthorn, for a reason
-	EndpointRecovered Kind = "endpoint.recovered" // a success after a warning, or the backlog of a disabled one drains
-	HeldExpiring      Kind = "held.expiring"      // the oldest held delivery is about to reach the end of its retention
-	SecretRotated     Kind = "secret.rotated"
-	KeyCreated        Kind = "key.created"
-	DeliveryFailed    Kind = "delivery.failed" // for good
-	Digest            Kind = "digest"          // at most one a UTC day
-	QuotaWarning      Kind = "quota.warning"   // most of what the tenant may use is used
-	QuotaReached      Kind = "quota.reached"   // and now all of it
-	TenantSuspended   Kind = "tenant.suspended"
-	TenantResumed     Kind = "tenant.resumed"
-	DispatchPaused    Kind = "dispatch.paused" // by an operator, for all of the tenant
-	DispatchResumed   Kind = "dispatch.resumed"
+	EndpointWarning     Kind = "endpoint.warning"   // it will be disabled at a date unless a delivery succeeds
+	EndpointDisabled    Kind = "endpoint.disabled"  // by Posthorn, for a reason
+	EndpointRecovered   Kind = "endpoint.recovered" // a success after a warning, or the backlog of a disabled one drains
+	HeldExpiring        Kind = "held.expiring"      // the oldest held delivery is about to reach the end of its retention
+	SecretRotated       Kind = "secret.rotated"
+	CertificateExpiring Kind = "certificate.expiring" // a client certificate is about to expire, or has
+	KeyCreated          Kind = "key.created"
+	DeliveryFailed      Kind = "delivery.failed" // for good
+	Digest              Kind = "digest"          // at most one a UTC day
+	QuotaWarning        Kind = "quota.warning"   // most of what the tenant may use is used
+	QuotaReached        Kind = "quota.reached"   // and now all of it
+	TenantSuspended     Kind = "tenant.suspended"
+	TenantResumed       Kind = "tenant.resumed"
+	DispatchPaused      Kind = "dispatch.paused" // by an operator, for all of the tenant
+	DispatchResumed     Kind = "dispatch.resumed"
 )
 
 // Severity is how urgent a notice is.
@@ -63,6 +64,7 @@ var rules = []rule{
 	{HeldExpiring, Warning, everybody, true, false, false, "Held deliveries are about to expire"},
 	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed permanently"},
 	{SecretRotated, Info, editors, true, true, false, "A signing secret was rotated"},
+	{CertificateExpiring, Warning, editors, true, false, false, "A client certificate is about to expire"},
 	{KeyCreated, Info, editors, true, false, false, "An API key was created"},
 	{Digest, Warning, everybody, true, false, false, "Daily digest when something is wrong"},
 	{QuotaWarning, Warning, leaders, true, false, false, "Quota almost reached"},

@@ -210,6 +210,7 @@ var failureWords = map[delivery.Failure]string{
 	delivery.FailBlocked:  "a blocked address",
 	delivery.FailProtocol: "an invalid response",
 	delivery.FailInternal: "an internal error",
+	delivery.FailToken:    "no access token",
 }
 
 // alerts are those of a tenant's endpoints, the worst first: by severity, then by condition, then by how many attempts

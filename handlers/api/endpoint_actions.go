@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -45,6 +46,26 @@ func (a *api) pauseEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusOK, encodeEndpoint(e))
+}
+
+// requestCertificate creates a certificate signing request.
+func (a *api) requestCertificate(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in CertificateRequestInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var name string
+	set(&name, in.CommonName)
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		return a.editor(c).Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
+			s, err := s.RequestCertificate(rand.Reader, name)
+			if err != nil {
+				return s, err
+			}
+			return s.Check(a.Egress)
+		})
+	}, encodeEndpoint)
 }
 
 // muteEndpoint mutes the alerts of an endpoint.

@@ -13,7 +13,9 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/handlers/openid"
 )
@@ -38,6 +40,12 @@ type Deps struct {
 	Closing  <-chan struct{} // closed before the process stops, so that streams end; nil: never
 	Exporter Exporter        // nil: one of its own
 	OpenID   *openid.Client  // asks providers for their configuration
+	Tester   Tester          // tests connections to receivers
+}
+
+// Tester connects to the receiver of an endpoint step by step.
+type Tester interface {
+	Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error)
 }
 
 // Settings are the platform's limits; zero fields have the default.
@@ -198,6 +206,9 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/secrets/:secret_id/extend", access.WebhooksWrite, a.extendSecret),
 		route("GET", "/signing-keys", access.WebhooksRead, a.listSigningKeys),
 		route("POST", "/signing-keys/rotate", access.WebhooksWrite, a.rotateSigningKeys),
+		slow(route("POST", "/endpoints/test-connection", access.WebhooksWrite, a.testNewConnection), connectionTime),
+		slow(route("POST", "/endpoints/:endpoint_id/test-connection", access.WebhooksWrite, a.testConnection), connectionTime),
+		route("POST", "/endpoints/:endpoint_id/certificate-request", access.WebhooksWrite, a.requestCertificate),
 		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),

@@ -24,6 +24,7 @@ import (
 	"posthorn/handlers/openid"
 	"posthorn/tools/schematest"
 	"posthorn/tools/webtest"
+	"posthorn/worker/send"
 )
 
 // world is a Posthorn API with its own database.
@@ -64,6 +65,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	local := &http.Client{Transport: localOnly{}}
 	deps := api.Deps{
 		OpenID:  openid.New(local, time.Now),
+		Tester:  send.NewTester(w.Egress),
 		DB:      w.db,
 		Emitter: w.Committer(),
 		Egress:  w.Egress,

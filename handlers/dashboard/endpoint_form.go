@@ -38,6 +38,8 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind:        string(s.Kind),
 		Kafka:       kafkaForm(s),
+		Auth:        authForm(s),
+		TLS:         tlsForm(s),
 		URL:         s.URL,
 		All:         slices.Equal(s.EventTypes, []string{"*"}),
 		Filter:      filterText(s.Filter),
@@ -84,6 +86,8 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 			Mechanism: in.Get("kafka_mechanism"),
 			Username:  in.Get("kafka_username"),
 		},
+		Auth:        typedAuth(in),
+		TLS:         pages.TLSForm{Certificate: in.Get("tls_client_certificate"), CA: in.Get("tls_ca_certificate")},
 		All:         in.Get("scope") == "all",
 		Types:       in["types"],
 		Patterns:    in.Get("patterns"),
@@ -114,14 +118,17 @@ func typedValue(in url.Values, row endpoint.Field) string {
 // range.
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
+	given := map[string]json.RawMessage{}
 	if s.Kind == endpoint.Kafka {
 		if err := kafkaOf(in, &s); err != nil {
 			return s, err
 		}
 	} else {
-		s.URL = strings.TrimSpace(in.Get("url"))
+		given["url"] = textJSON(strings.TrimSpace(in.Get("url")))
 	}
-	given := map[string]json.RawMessage{}
+	if s.Kind == endpoint.HTTP && in.Has("auth_type") {
+		given["auth"], given["tls"] = authJSON(in), tlsJSON(in)
+	}
 	for _, row := range pages.FormFields() {
 		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind == endpoint.Kafka {
 			continue
@@ -227,9 +234,13 @@ func filterJSON(text string) string {
 	if text == "" || strings.HasPrefix(text, "{") {
 		return text
 	}
+	return string(textJSON(text))
+}
+
+func textJSON(text string) json.RawMessage {
 	out, err := json.Marshal(text)
 	if err != nil {
-		return text // a text is always JSON
+		panic(err) // a text is always JSON
 	}
-	return string(out)
+	return out
 }

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"time"
+
 	"posthorn/domain/access"
 	"posthorn/handlers"
 )
@@ -20,6 +22,9 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints/:endpoint_id/verify", access.ChangeEndpoints, a.verifyEndpoint),
 		page("POST", "/endpoints/:endpoint_id/pause", access.ChangeEndpoints, a.pauseEndpoint),
 		page("POST", "/endpoints/:endpoint_id/resume", access.ChangeEndpoints, a.resumeEndpoint),
+		slow(page("POST", "/endpoints/test-connection", access.ChangeEndpoints, a.testNewConnection)),
+		slow(page("POST", "/endpoints/:endpoint_id/test-connection", access.ChangeEndpoints, a.testConnection)),
+		page("POST", "/endpoints/:endpoint_id/certificate-request", access.ChangeEndpoints, a.requestCertificate),
 		page("POST", "/endpoints/:endpoint_id/mute", access.ChangeEndpoints, a.muteEndpoint),
 		page("POST", "/endpoints/:endpoint_id/unmute", access.ChangeEndpoints, a.unmuteEndpoint),
 		page("POST", "/endpoints/:endpoint_id/delete", access.ChangeEndpoints, a.deleteEndpoint),
@@ -39,6 +44,12 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),
 		large(page("POST", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.sendTest)),
 	}
+}
+
+// slow is a route that waits for a receiver: each of the three requests of a connection test has 10 s.
+func slow(r handlers.Route) handlers.Route {
+	r.Timeout = 40 * time.Second
+	return r
 }
 
 // large is a route whose form can contain an event's data, which grows when it is encoded.

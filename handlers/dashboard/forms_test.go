@@ -13,7 +13,7 @@ import (
 )
 
 // trials are the forms that change nothing. They respond with a page: sending them again repeats nothing.
-var trials = []string{"/settings/export", "/filter/try", "/signature", "/deliveries/bulk"}
+var trials = []string{"/settings/export", "/filter/try", "/signature", "/deliveries/bulk", "/test-connection"}
 
 func triesOnly(path string) bool {
 	for _, suffix := range trials {
@@ -49,6 +49,7 @@ var goodForms = map[string]url.Values{
 	"/endpoints/:endpoint_id/filter":                    {"filter": {""}},
 	"/endpoints/:endpoint_id/secrets":                   {"overlap": {"0"}},
 	"/endpoints/:endpoint_id/switch-secret":             {},
+	"/endpoints/:endpoint_id/certificate-request":       {},
 	"/endpoints/:endpoint_id/mute":                      {"for": {"3600"}},
 	"/endpoints/:endpoint_id/unmute":                    {},
 	"/endpoints/:endpoint_id/secrets/:secret_id/check":  {},

@@ -34,6 +34,8 @@ type Deps struct {
 	// bytes of an event's data; 0 is 256 KiB
 	MaxPayload int
 	OpenID     *openid.Client
+	// tests connections to receivers
+	Tester Tester
 	// origins that can show a portal within their pages
 	FrameAncestors []string
 	// closed before the process stops, so that streams end; nil: never

@@ -29,6 +29,7 @@ import (
 	"posthorn/tools/dbtest"
 	"posthorn/tools/pagetest"
 	"posthorn/tools/webtest"
+	"posthorn/worker/send"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -62,6 +63,7 @@ func newWorld(t *testing.T) *world {
 		Log:     w.Logger,
 		Now:     time.Now,
 		Emitter: w.commit,
+		Tester:  send.NewTester(w.Egress),
 		Export:  api.NewExporter(api.Deps{DB: w.db, Keys: w.ring, Now: time.Now}),
 	})
 	w.engine = webtest.Serve(w.Config(time.Now, base), w.routes)

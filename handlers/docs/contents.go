@@ -20,7 +20,7 @@ const referenceTitle = "API reference"
 var chapters = []chapter{
 	{"Get started", []string{"quickstart", "authentication", "portal", "sso"}},
 	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "declarative", "migrate", "svix"}},
-	{"Receive webhooks", []string{"verify", "public-signatures", "delivery", "bot-filters", "cli"}},
+	{"Receive webhooks", []string{"verify", "public-signatures", "receiver-auth", "mtls", "bot-filters", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},
 	{"Operate Posthorn", []string{
 		"ops/README", "ops/deploy", "ops/sizing", "ops/monitoring", "ops/tracing", "ops/console", "ops/control", "ops/backup", "ops/upgrade", "ops/homes", "ops/history", "ops/keys", "mail", "status",

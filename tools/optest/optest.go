@@ -51,6 +51,14 @@ type Provider struct {
 	tokens   map[string]string // access token id -> subject
 	callback string
 	asked    map[string]int
+
+	// of the grant for programs
+	crypto op.Crypto
+	public any           // by which the client's assertions are verified
+	life   time.Duration // of access tokens
+	scopes []string      // of the last token
+	broken string        // what the token endpoint responds; empty: a token
+	jtis   map[string]bool
 }
 
 // New starts a provider that redirects its client to callback.
@@ -65,6 +73,8 @@ func New(t testing.TB, callback string) *Provider {
 		codes:    map[string]string{},
 		tokens:   map[string]string{},
 		asked:    map[string]int{},
+		life:     time.Minute,
+		jtis:     map[string]bool{},
 	}
 	p.Rotate()
 	mux := http.NewServeMux()
@@ -96,7 +106,8 @@ func New(t testing.TB, callback string) *Provider {
 			http.StatusFound,
 		)
 	})
-	mux.Handle("/", p.changed(provider))
+	p.crypto = provider.Crypto()
+	mux.Handle("/", p.changed(p.asserted(provider)))
 	return p
 }
 
@@ -349,7 +360,9 @@ func (c *client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
 
-func (c *client) GrantTypes() []oidc.GrantType { return []oidc.GrantType{oidc.GrantTypeCode} }
+func (c *client) GrantTypes() []oidc.GrantType {
+	return []oidc.GrantType{oidc.GrantTypeCode, oidc.GrantTypeClientCredentials}
+}
 
 func (c *client) LoginURL(id string) string            { return c.p.URL + "/login?id=" + url.QueryEscape(id) }
 func (c *client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeBearer }
@@ -415,7 +428,7 @@ func (s *storage) CreateAccessToken(_ context.Context, r op.TokenRequest) (strin
 	defer s.p.mu.Unlock()
 	id := rand.Text()
 	s.p.tokens[id] = r.GetSubject()
-	return id, time.Now().Add(time.Minute), nil
+	return id, time.Now().Add(s.p.life), nil
 }
 
 func (s *storage) CreateAccessAndRefreshTokens(context.Context, op.TokenRequest, string) (string, string, time.Time, error) {
@@ -507,8 +520,13 @@ func (s *storage) GetPrivateClaimsFromScopes(context.Context, string, string, []
 	return nil, nil
 }
 
-func (s *storage) GetKeyByIDAndClientID(context.Context, string, string) (*jose.JSONWebKey, error) {
-	return nil, errUnknown
+func (s *storage) GetKeyByIDAndClientID(_ context.Context, id, client string) (*jose.JSONWebKey, error) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.p.public == nil || client != s.p.ClientID || id != KeyID {
+		return nil, errUnknown
+	}
+	return &jose.JSONWebKey{Key: s.p.public, KeyID: KeyID, Use: "sig"}, nil
 }
 
 func (s *storage) ValidateJWTProfileScopes(context.Context, string, []string) ([]string, error) {

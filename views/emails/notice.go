@@ -28,6 +28,8 @@ func Notice(d mail.NoticeData) (Letter, error) {
 		return write(d, heldExpiring)
 	case notice.SecretRotated:
 		return write(d, secretRotated)
+	case notice.CertificateExpiring:
+		return write(d, certificateExpiring)
 	case notice.KeyCreated:
 		return write(d, keyCreated)
 	case notice.DeliveryFailed:
@@ -68,6 +70,8 @@ func docsPage(d mail.NoticeData) Link {
 	case notice.EndpointWarning, notice.EndpointDisabled, notice.EndpointRecovered, notice.DeliveryFailed,
 		notice.Digest, notice.HeldExpiring:
 		return Link{"How to recover and replay", base + "/docs/replay"}
+	case notice.CertificateExpiring:
+		return Link{"Client certificates", base + "/docs/mtls"}
 	case notice.SecretRotated:
 		return Link{"How to verify signatures", base + "/docs/verify"}
 	}
@@ -230,6 +234,30 @@ func heldExpiring(d mail.NoticeData, h notice.HeldDetails) Letter {
 			button("View endpoint", endpointPage(d, h.Endpoint)),
 		},
 	}
+}
+
+func certificateExpiring(d mail.NoticeData, c notice.CertificateDetails) Letter {
+	name := called(c.Description, c.URL)
+	l := Letter{
+		Subject: fmt.Sprintf("The client certificate of %s expires on %s", name, c.ExpiresAt.UTC().Format("2 January")),
+		Preview: "Install a new one before then, or the receiver rejects its deliveries.",
+		Heading: "A client certificate is about to expire",
+		Tone:    Careful,
+	}
+	said := fmt.Sprintf("The client certificate with which deliveries to %s connect expires on %s. After that the receiver rejects them.", name, moment(c.ExpiresAt))
+	if c.Expired {
+		l.Subject = fmt.Sprintf("The client certificate of %s has expired", name)
+		l.Preview = "Install a new one: the receiver rejects its deliveries until then."
+		l.Heading = "A client certificate has expired"
+		said = fmt.Sprintf("The client certificate with which deliveries to %s connect expired on %s. The receiver rejects them until there is a new one.", name, moment(c.ExpiresAt))
+	}
+	l.Body = []Block{
+		text("%s", said),
+		facts(Fact{"Endpoint", mail.TenantHost(c.URL)}, Fact{"Expires", moment(c.ExpiresAt)}),
+		text("Get a new certificate from whoever issued this one, and install it in the endpoint's settings, under Authentication. With the same private key the certificate alone is enough."),
+		button("View endpoint", endpointPage(d, c.Endpoint)),
+	}
+	return l
 }
 
 func secretRotated(d mail.NoticeData, s notice.SecretDetails) Letter {

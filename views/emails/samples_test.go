@@ -101,6 +101,18 @@ func samples(t *testing.T) map[string]emails.Letter {
 			Held:      1200,
 			ExpiresAt: soon,
 		}},
+		"certificate_expiring": {notice.CertificateExpiring, notice.CertificateDetails{
+			Endpoint:    ep.Endpoint,
+			URL:         ep.URL,
+			Description: ep.Description,
+			ExpiresAt:   soon,
+		}},
+		"certificate_expired": {notice.CertificateExpiring, notice.CertificateDetails{
+			Endpoint:  ep.Endpoint,
+			URL:       ep.URL,
+			ExpiresAt: soon,
+			Expired:   true,
+		}},
 		"secret_rotated": {notice.SecretRotated, notice.SecretDetails{
 			Endpoint:    ep.Endpoint,
 			URL:         ep.URL,

@@ -22,6 +22,8 @@ type EndpointForm struct {
 	Choose      bool // the kind can be chosen
 	URL         string
 	Kafka       KafkaForm
+	Auth        AuthForm
+	TLS         TLSForm
 	All         bool // subscribes to every event type
 	Types       []string
 	Patterns    string // further patterns, one per line
@@ -111,12 +113,17 @@ func (f EndpointForm) wrong(field string) string {
 func (f EndpointForm) summary() []components.Wrong {
 	var out []components.Wrong
 	for name, text := range f.Wrong {
-		field, _, _ := strings.Cut(name, ".")
+		field, part, _ := strings.Cut(name, ".")
 		id := "f-" + field
-		if name == "" {
+		switch own := fieldIDs[name]; {
+		case name == "":
 			id = ""
-		} else if own := fieldIDs[name]; own != "" {
+		case own != "":
 			id = own
+		case field == "auth":
+			id = "f-auth_" + cmp.Or(part, "type")
+		case field == "tls":
+			id = "f-tls_" + cmp.Or(part, "client_certificate")
 		}
 		out = append(out, components.Wrong{ID: id, Detail: text})
 	}
@@ -243,8 +250,13 @@ func (f EndpointForm) line(g endpoint.Group) string {
 	var parts []string
 	for _, row := range g.Fields() {
 		text := row.Line(f.Values[row.Name])
-		if row.Name == "retry_policy" {
+		switch row.Name {
+		case "retry_policy":
 			text, _, _ = strings.Cut(label(retryOptions(), f.RetryPolicy), " over ")
+		case "auth":
+			text = f.Auth.line()
+		case "tls":
+			text = f.TLS.line()
 		}
 		if text != "" && f.has(row) {
 			parts = append(parts, text)
@@ -265,12 +277,23 @@ func label(options []components.Option, value string) string {
 // has reports whether the endpoint's kind has a setting.
 func (f EndpointForm) has(row endpoint.Field) bool {
 	switch row.Name {
-	case "public_signature":
-		return f.Choose || f.Kind == string(endpoint.HTTP)
 	case "verification":
 		return f.Choose || f.Kind != string(endpoint.Kafka)
+	case "auth", "tls", "public_signature":
+		return f.Choose || f.Kind == string(endpoint.HTTP)
 	}
 	return true
+}
+
+// hasGroup reports whether the endpoint's kind has a setting of a group.
+func (f EndpointForm) hasGroup(g endpoint.Group) bool { return slices.ContainsFunc(g.Fields(), f.has) }
+
+// groupWhen names the kind with which a group is shown.
+func (f EndpointForm) groupWhen(g endpoint.Group) templ.Attributes {
+	if g == endpoint.Access {
+		return when(f.Choose, endpoint.HTTP)
+	}
+	return nil
 }
 
 // settingWhen names the choice with which a setting is shown.

@@ -29,6 +29,8 @@ type endpointsCommands struct {
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
+	Connection    connectionCommand     `cmd:"" name:"test-connection" help:"Connect to the receiver step by step, and show the time and the error of each step."`
+	Certificate   certificateCommand    `cmd:"" name:"certificate-request" help:"Create a certificate signing request, for a client certificate whose key never leaves the server."`
 	Failures      failuresCommand       `cmd:"" help:"Group the newest failures of an endpoint by the response."`
 	Recover       recoverCommand        `cmd:"" help:"Send deliveries again that failed since a time and were not replayed."`
 	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that match the endpoint and were never sent to it."`
@@ -313,6 +315,7 @@ type endpointCreateCommand struct {
 	shared
 	settings
 	topic
+	access
 	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
 	Later  bool    `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
@@ -326,6 +329,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if err := c.access.set(ctx, e, fields); err != nil {
+		return err
 	}
 	if isKafka, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
@@ -364,6 +370,7 @@ type endpointUpdateCommand struct {
 	one
 	settings
 	topic
+	access
 	URL string `help:"The new URL; it is verified again."`
 }
 
@@ -375,6 +382,9 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if err := c.access.set(ctx, e, fields); err != nil {
+		return err
 	}
 	if _, err := c.topic.set(ctx, e, fields); err != nil {
 		return err
@@ -410,6 +420,11 @@ type (
 		Until string `placeholder:"TIME" help:"For a duration such as 1h or 24h, or until a time. Default: until the endpoint recovers."`
 	}
 	endpointUnmuteCommand struct{ one }
+	connectionCommand     struct{ one }
+	certificateCommand    struct {
+		one
+		CommonName string `placeholder:"NAME" help:"The common name in the request. Default: posthorn."`
+	}
 	endpointResumeCommand struct {
 		one
 		DropHeld bool `help:"Drop held deliveries instead of sending them."`

@@ -18,6 +18,7 @@ import (
 	"posthorn/tools/dbtest"
 	"posthorn/tools/webtest"
 	"posthorn/worker"
+	"posthorn/worker/send"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -59,6 +60,7 @@ func newWorld(t *testing.T) *world {
 		DB:      w.db,
 		Emitter: committer,
 		Egress:  w.Egress,
+		Tester:  send.NewTester(w.Egress),
 		Keys:    w.Ring,
 		Log:     w.Logger,
 		Now:     time.Now,

@@ -40,7 +40,7 @@ func (l *Lane) inheritWait(leased Lease, now time.Time) {
 func (l *Lane) applyWait(j *Job, o Outcome, now time.Time) *Wait {
 	was := l.asked
 	switch wait := o.Decision.LaneWait; {
-	case j.looks && (o.Aborted || o.Decision.Repeat || o.Result.Failure == delivery.FailInternal):
+	case j.looks && (o.Aborted || o.Decision.Repeat || o.Result.Failure.Unsent()):
 		l.asked = was.Now(now) // the endpoint did not receive the request
 		return nil
 	case j.looks:

@@ -67,7 +67,7 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	}
 	h := &l.health
 	before, was := h.counters, h.breaker
-	if j.IsProbe && (o.Aborted || o.Decision.Repeat || o.Result.Failure == delivery.FailInternal) {
+	if j.IsProbe && (o.Aborted || o.Decision.Repeat || o.Result.Failure.Unsent()) {
 		h.breaker = was.GiveBack(now) // the endpoint did not receive the probe
 		return nil
 	}

@@ -20,6 +20,8 @@ const (
 	listenEvery = time.Minute
 	heldEvery   = 5 * time.Minute
 	heldPage    = 500
+
+	certificatesEvery = time.Hour
 )
 
 // expireKeys deletes idempotency keys that have expired.
@@ -113,4 +115,17 @@ func (m *Maintenance) ExpireHeld(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
+}
+
+// warnOfCertificates notifies owners of client certificates that are about to expire.
+func (m *Maintenance) warnOfCertificates(ctx context.Context) error {
+	claimed, err := m.db.Periodic(ctx, "warn of certificates", certificatesEvery, func(*sql.Queries) error { return nil })
+	if err != nil || !claimed {
+		return err
+	}
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	return endpoints.WarnOfCertificates(ctx, m.db, now)
 }

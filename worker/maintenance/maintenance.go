@@ -72,6 +72,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "end pauses", Every: endsEvery, Do: m.endPauses},
 		{Name: "assess health", Every: assessEvery, Do: m.assessAll},
 		{Name: "expire held deliveries", Every: heldEvery, Do: m.expireHeld},
+		{Name: "warn of certificates", Every: certificatesEvery, Do: m.warnOfCertificates},
 		{Name: "reconcile the ledger", Every: reconcileEvery, Do: m.reconcile},
 		{Name: "notices of quotas", Every: quotasEvery, Do: m.postQuotaNotices},
 		{Name: "sweep test inboxes", Every: time.Minute, Do: m.sweepInboxes},

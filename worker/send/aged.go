@@ -149,7 +149,7 @@ func (h *httpTransport) dial(ctx context.Context, network, address string) (net.
 }
 
 // dialTLS is dial and the handshake.
-func (h *httpTransport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *httpTransport) dialTLS(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (h *httpTransport) dialTLS(ctx context.Context, network, address string) (n
 	if err != nil {
 		return nil, err
 	}
-	config := h.transport.TLSClientConfig.Clone()
+	config = config.Clone()
 	config.ServerName = host
 	encrypted, err := encrypt(ctx, conn, config, ctx.Value(phasesKey{}).(*phases))
 	if err != nil {

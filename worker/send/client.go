@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/signature"
 )
@@ -25,21 +26,25 @@ const (
 // response in at most 4 s.
 func NewClient(policy egress.Policy) *http.Client {
 	g := newGuard(policy)
-	return boundedClient(g.dial)
+	return boundedClient(g.dial, nil)
 }
 
 // NewTrustedClient is NewClient for URLs that the operator chose: it can connect to private addresses.
 func NewTrustedClient() *http.Client {
-	return boundedClient((&net.Dialer{Timeout: connectTimeout}).DialContext)
+	return boundedClient((&net.Dialer{Timeout: connectTimeout}).DialContext, nil)
 }
 
-func boundedClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+// boundedClient dials by a function; config is its TLS, nil for the usual.
+func boundedClient(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config) *http.Client {
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	return &http.Client{
 		Timeout: clientTimeout,
 		Transport: &documents{next: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            dial,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+			TLSClientConfig:        config,
 			TLSHandshakeTimeout:    tlsTimeout,
 			MaxResponseHeaderBytes: maxAnswerHead,
 			DisableCompression:     true,
@@ -65,6 +70,9 @@ func (d *documents) renew(now time.Time) {
 		d.next.CloseIdleConnections()
 	}
 }
+
+// CloseIdleConnections closes unused connections.
+func (d *documents) CloseIdleConnections() { d.next.CloseIdleConnections() }
 
 func (d *documents) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := &phases{began: time.Now(), plain: r.URL.Scheme == "http"}
@@ -93,4 +101,22 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
+}
+
+// clientText says why a Client got no response, in plain words without an address.
+func clientText(err error) string {
+	var dial *dialError
+	var certificate *tls.CertificateVerificationError
+	var network net.Error
+	switch {
+	case errors.As(err, &dial):
+		return dial.text
+	case errors.As(err, &certificate), isTLS(err):
+		return tlsText(err, delivery.CertificateNotAsked)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return "no response in time"
+	case isClosed(err):
+		return "the connection was closed before a response arrived"
+	}
+	return "the response is not valid HTTP"
 }

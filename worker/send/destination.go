@@ -57,9 +57,7 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 		timeout:  time.Duration(e.TimeoutSeconds) * time.Second,
 		traced:   settings.SendTraceparent,
 	}
-	for name, value := range settings.Headers.Values() {
-		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
-	}
+	d.headers = fixedHeaders(settings)
 	if d.public = settings.Public; d.public.Signed() {
 		if d.signers, err = endpoints.OpenSigners(l.Keys, ring); err != nil {
 			return nil, fmt.Errorf("signing keys: %w", err)
@@ -68,6 +66,17 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	d.dedupe = settings.Wire().DedupeHeader()
 	d.taken = slices.ContainsFunc(append(settings.Wire().HeaderNames(), settings.Headers.Names()...), httpsig.IsField)
 	return d, d.readSecrets(l, settings, ring)
+}
+
+// fixedHeaders are those that all requests to an endpoint have.
+func fixedHeaders(s endpoint.Settings) (all []signature.Header) {
+	for name, value := range s.Headers.Values() {
+		all = append(all, signature.Header{Name: name, Value: value})
+	}
+	if a := s.Auth; a != nil && !a.Tokens() {
+		all = append(all, signature.Header{Name: a.HeaderName(), Value: a.HeaderValue()})
+	}
+	return all
 }
 
 func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) error {

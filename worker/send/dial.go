@@ -39,8 +39,12 @@ type phases struct {
 	dns, connected, tlsBegun, tlsDone atomic.Int64
 	got, wrote, firstByte             atomic.Int64
 	resolving                         atomic.Bool
-	reused                            atomic.Bool // the connection was kept from an earlier request
-	certificateAsked                  atomic.Bool // the server asked for a client certificate in the handshake
+	reused                            atomic.Bool  // the connection was kept from an earlier request
+	certificate                       atomic.Int32 // delivery.ClientCertificate
+}
+
+func (p *phases) clientCertificate() delivery.ClientCertificate {
+	return delivery.ClientCertificate(p.certificate.Load())
 }
 
 func (p *phases) mark(at *atomic.Int64) { at.Store(max(time.Since(p.began).Microseconds(), 1)) }

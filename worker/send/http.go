@@ -35,14 +35,18 @@ type httpTransport struct {
 	guard     *guard
 	small     *smallRequests // nil: every request goes through transport
 	aged      agedConns      // of transport
+	tokens    tokenSources
+	own       tlsIdentities
 }
 
 func newHTTPTransport(g *guard) *httpTransport {
-	h := &httpTransport{guard: g}
+	h := &httpTransport{guard: g, tokens: tokenSources{client: boundedClient(g.dial, nil)}}
 	h.transport = &http.Transport{
-		Proxy:          nil,
-		DialContext:    h.dial,
-		DialTLSContext: h.dialTLS,
+		Proxy:       nil,
+		DialContext: h.dial,
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return h.dialTLS(ctx, network, address, h.transport.TLSClientConfig)
+		},
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
@@ -66,6 +70,9 @@ type httpAddress struct {
 	url   *url.URL
 	plain bool // http: only to addresses that the operator allows
 
+	tokens *tokenSource // nil: requests need no access token
+	own    *tlsIdentity // nil: connections have the usual TLS
+
 	// For smallRequests; prepare fills it.
 	once     sync.Once
 	origin   string // identifies connections that can be used again
@@ -80,6 +87,9 @@ func (a *httpAddress) prepare() {
 	}
 	a.dialed = net.JoinHostPort(a.url.Hostname(), port)
 	a.origin = a.url.Scheme + "://" + a.dialed
+	if a.own != nil {
+		a.origin += "#" + a.own.name
+	}
 	host, path := a.url.Host, a.url.RequestURI()
 	if a.url.Opaque != "" || port == "" || !isPlainText(host) || !isPlainText(path) || strings.ContainsAny(host, "%@/\\") {
 		return
@@ -102,11 +112,24 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 			return nil, fmt.Errorf("url: %w", err)
 		}
 	}
-	return &httpAddress{url: u, plain: u.Scheme == "http"}, nil
+	a := &httpAddress{url: u, plain: u.Scheme == "http"}
+	if own := s.TLS.Connects(); own != nil {
+		if a.own, err = h.own.of(own, h); err != nil {
+			return nil, err
+		}
+	}
+	if s.Auth.Tokens() {
+		if a.tokens, err = h.tokens.of(s.Auth, s.TLS.Connects(), func() (*http.Client, error) { return h.tokenClient(s) }); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 func (h *httpTransport) close() {
 	h.transport.CloseIdleConnections()
+	h.tokens.close()
+	h.own.close()
 	if h.small != nil {
 		h.small.close()
 	}
@@ -115,14 +138,10 @@ func (h *httpTransport) close() {
 func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
 	var r delivery.Result
 	var answer http.Header
-	done := false
-	if h.small != nil && p.contentType == signature.ContentType {
-		r, answer, done = h.small.exchange(ctx, t, p, a)
-	}
-	if !done {
-		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-			return post(ctx, t, p.contentType, p.body, p.headers)
-		}, a)
+	if tokens := t.to.(*httpAddress).tokens; tokens == nil {
+		r, answer = h.send(ctx, t, p, a)
+	} else {
+		r, answer = tokens.deliver(ctx, p, a, func() (delivery.Result, http.Header) { return h.send(ctx, t, p, a) })
 	}
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(strings.Join(answer.Values("Retry-After"), ","), answer.Get("Date"), time.Now())
@@ -143,6 +162,18 @@ func refuseChallenge(r *delivery.Result, a *queue.Attempt, answer http.Header) {
 	}
 }
 
+// send writes a delivery's request and reads its response.
+func (h *httpTransport) send(ctx context.Context, t *Destination, p *request, a *queue.Attempt) (delivery.Result, http.Header) {
+	if h.small != nil && p.contentType == signature.ContentType {
+		if r, answer, done := h.small.exchange(ctx, t, p, a); done {
+			return r, answer
+		}
+	}
+	return h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+		return post(ctx, t, p.contentType, p.body, p.headers)
+	}, a)
+}
+
 // exchange writes a request and reads its response, within the endpoint's timeout.
 func (h *httpTransport) exchange(
 	ctx context.Context,
@@ -150,11 +181,15 @@ func (h *httpTransport) exchange(
 	request func(context.Context) *http.Request,
 	a *queue.Attempt,
 ) (delivery.Result, http.Header) {
-	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
+	to, transport := t.to.(*httpAddress), h.transport
+	if to.own != nil {
+		transport = to.own.transport
+	}
+	p := &phases{began: time.Now(), plain: to.plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
 	var conn usedConn
-	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace(&conn))))
+	answer, err := transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace(&conn))))
 	var r delivery.Result
 	if err == nil && answer.StatusCode < 100 {
 		_ = answer.Body.Close()
@@ -302,7 +337,7 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 	case timedOut:
 		return delivery.FailTimeout, "no response in time"
 	case isTLS(err):
-		return delivery.FailTLS, tlsText(err, p.certificateAsked.Load())
+		return delivery.FailTLS, tlsText(err, p.clientCertificate())
 	case isClosed(err) && p.reused.Load() && p.firstByte.Load() == 0:
 		return delivery.FailReset, "the connection, kept from an earlier request, was closed before a response arrived"
 	case isClosed(err), strings.Contains(err.Error(), "server closed idle connection"):

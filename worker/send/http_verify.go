@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,17 @@ import (
 // verify sends the challenge in the endpoint's mode and checks the response.
 func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
 	a := &queue.Attempt{}
-	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-		if c.mode == "challenge_get" {
-			return getChallenge(ctx, t, c.text, p.signGet)
-		}
-		return post(ctx, t, p.contentType, p.body, p.headers)
-	}, a)
+	r, answer := h.challenge(ctx, t, p, c, a)
+	if r.Stale && r.Status == http.StatusUnauthorized {
+		*a = queue.Attempt{}
+		r, answer = h.challenge(ctx, t, p, c, a) // with another access token
+	}
 	filter, evidence := delivery.FilterOf(r.Status, answer, a.ResponseExcerpt)
 	switch {
 	case filter != "":
 		return r.Status, fmt.Sprintf("The request didn't reach the endpoint: %s in front of it returned %d. The evidence is %s.", filter, r.Status, evidence), false
+	case r.Failure == delivery.FailToken:
+		return 0, "Nothing was sent: " + a.Error + ".", false
 	case r.Failure != delivery.FailNone:
 		return 0, "The endpoint didn't respond: " + a.Error + ".", false
 	case r.Status < 200 || r.Status > 299:
@@ -39,13 +41,37 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 	return r.Status, "The endpoint returned 2xx, but its body isn't the challenge. Return the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
 }
 
-func getChallenge(ctx context.Context, t *Destination, challenge string, sign func(*url.URL) []signature.Header) *http.Request {
+// challenge sends a verification once.
+func (h *httpTransport) challenge(ctx context.Context, t *Destination, p *request, c challenge, a *queue.Attempt) (delivery.Result, http.Header) {
+	own := *p
+	exchange := func() (delivery.Result, http.Header) {
+		return h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+			if c.mode == "challenge_get" {
+				return getChallenge(ctx, t, c.text, own.headers[len(p.headers):], p.signGet)
+			}
+			return post(ctx, t, own.contentType, own.body, own.headers)
+		}, a)
+	}
+	if tokens := t.to.(*httpAddress).tokens; tokens != nil {
+		return tokens.deliver(ctx, &own, a, exchange)
+	}
+	return exchange()
+}
+
+// getChallenge is a GET with the endpoint's own headers, more that authenticate it, and those that sign its URL.
+func getChallenge(
+	ctx context.Context,
+	t *Destination,
+	challenge string,
+	more []signature.Header,
+	sign func(*url.URL) []signature.Header,
+) *http.Request {
 	u := *t.to.(*httpAddress).url
 	q := u.Query()
 	q.Set("challenge", challenge)
 	u.RawQuery = q.Encode()
 	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
-	for _, c := range t.headers {
+	for _, c := range slices.Concat(t.headers, more) {
 		h[c.Name] = []string{c.Value}
 	}
 	for _, c := range sign(&u) {

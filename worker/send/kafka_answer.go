@@ -72,7 +72,7 @@ func saidOf(err error) said {
 	var first *kgo.ErrFirstReadEOF
 	switch {
 	case isTLS(err):
-		return fail(delivery.FailTLS, tlsText(err, false))
+		return fail(delivery.FailTLS, tlsText(err, delivery.CertificateNotAsked))
 	case errors.As(err, &first):
 		return fail(delivery.FailReset, "the broker closed the connection at the first request: it probably requires TLS or SASL")
 	case isClosed(err):

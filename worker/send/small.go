@@ -159,6 +159,9 @@ func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Ti
 	c.silence.of(conn)
 	if to.url.Scheme == "https" {
 		config := s.tls.Clone()
+		if to.own != nil {
+			config = to.own.config.Clone()
+		}
 		config.ServerName = to.url.Hostname()
 		if c.Conn, err = encrypt(ctx, conn, config, p); err != nil {
 			return nil, err

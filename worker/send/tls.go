@@ -20,9 +20,16 @@ import (
 func encrypt(ctx context.Context, conn net.Conn, config *tls.Config, p *phases) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
+	own := &tls.Certificate{} // no certificate, as without the function
+	if len(config.Certificates) > 0 {
+		own = &config.Certificates[0]
+	}
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		p.certificateAsked.Store(true)
-		return &tls.Certificate{}, nil // no certificate, as without this function
+		p.certificate.Store(int32(delivery.CertificateNone))
+		if len(own.Certificate) > 0 {
+			p.certificate.Store(int32(delivery.CertificateSent))
+		}
+		return own, nil
 	}
 	encrypted := tls.Client(conn, config)
 	p.mark(&p.tlsBegun)
@@ -38,7 +45,7 @@ func encrypt(ctx context.Context, conn net.Conn, config *tls.Config, p *phases) 
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return nil, &dialError{delivery.FailTLS, tlsText(err, p.certificateAsked.Load()), err}
+	return nil, &dialError{delivery.FailTLS, tlsText(err, p.clientCertificate()), err}
 }
 
 // alertCodes are the numbers of alerts by what crypto/tls says of them: its errors have a type of their own, which it
@@ -112,14 +119,14 @@ func innermost(err error) error {
 const maxCause = 300
 
 // tlsText says why there is no TLS session, without an address.
-func tlsText(err error, certificateAsked bool) string {
+func tlsText(err error, own delivery.ClientCertificate) string {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	if errors.As(err, &certificate) {
 		return certificateText(certificate)
 	}
 	if code, is := serverAlert(err); is {
-		return delivery.TLSAlert(code, certificateAsked)
+		return delivery.TLSAlert(code, own)
 	}
 	last := innermost(err).Error()
 	switch {
@@ -131,8 +138,10 @@ func tlsText(err error, certificateAsked bool) string {
 		return "the server responded with something else than TLS"
 	case strings.Contains(last, "unsupported protocol version"):
 		return "the server supports only TLS versions older than 1.2"
-	case certificateAsked && isClosed(err):
-		return "the TLS handshake failed: the server asked for a client certificate, which deliveries don't have, and closed the connection"
+	case own == delivery.CertificateNone && isClosed(err):
+		return "the TLS handshake failed: the server asked for a client certificate, which this endpoint doesn't have, and closed the connection"
+	case own == delivery.CertificateSent && isClosed(err):
+		return "the TLS handshake failed: the server closed the connection after it got the endpoint's client certificate"
 	case isClosed(err):
 		return "the TLS handshake failed: the server closed the connection"
 	case strings.HasPrefix(last, "tls: "):

@@ -234,6 +234,15 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 				sasl["password"] = x.variable(tenant, name, "password")
 			}
 		}
+		if auth, ok := fields["auth"].(map[string]any); ok {
+			way, _ := auth["client_auth"].(string)
+			if secret := endpoint.AuthType(fmt.Sprint(auth["type"])).SecretField(way); secret != "" {
+				auth[secret] = x.variable(tenant, name, secret)
+			}
+		}
+		if own, ok := fields["tls"].(map[string]any); ok && own["client_certificate"] != nil {
+			own["private_key"] = x.variable(tenant, name, "tls_private_key")
+		}
 		if also, secret := secondSignature(fields); secret {
 			also["secret"] = x.variable(tenant, name, "also_sign_secret")
 		}

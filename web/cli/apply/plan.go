@@ -127,15 +127,16 @@ func showWriteOnly(wanted, present []desired.Object) {
 	for _, o := range present {
 		secondSignature(o.Fields) // own_secret is shown, and not written
 		if w, ok := by[objectName(o)]; ok && o.Kind == desired.Endpoint {
-			for _, field := range []string{"custom_headers", "kafka", "wire"} {
-				o.Fields[field] = filled(o.Fields[field], w.Fields[field])
+			for _, field := range []string{"auth", "custom_headers", "kafka", "tls", "wire"} {
+				o.Fields[field] = filled(o.Fields[field], w.Fields[field], field != "custom_headers")
 			}
 		}
 	}
 }
 
-// filled returns a mapping with its secrets replaced by those of another.
-func filled(shown, from any) any {
+// filled returns a mapping with its secrets replaced by those of another. named: fields are secrets by their names,
+// too; the names of headers are the tenant's.
+func filled(shown, from any, named bool) any {
 	there, ok := shown.(map[string]any)
 	given, both := from.(map[string]any)
 	if !ok || !both {
@@ -145,11 +146,11 @@ func filled(shown, from any) any {
 	for name, v := range given {
 		own, has := there[name]
 		switch {
-		case has && own == nil, !has && (name == "password" || name == "secret"):
+		case has && own == nil, !has && named && endpoint.WriteOnly(name):
 			out[name] = v
 		default:
 			if has {
-				out[name] = filled(own, v)
+				out[name] = filled(own, v, named)
 			}
 		}
 	}
@@ -393,7 +394,7 @@ func keep(v any) (left any, name string) {
 			if missing != "" {
 				name = missing
 			}
-			if _, whole := part.(unset); whole && (field == "password" || field == "secret") {
+			if _, whole := part.(unset); whole && endpoint.WriteOnly(field) {
 				continue
 			}
 			out[field] = kept

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -203,6 +204,14 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	}
 	if kafka, ok := out["kafka"].(map[string]any); ok && kafka["sasl"] == nil {
 		delete(kafka, "sasl")
+	}
+	if auth, ok := out["auth"].(map[string]any); ok && auth["client_auth"] == endpoint.ClientSecretBasic {
+		delete(auth, "client_auth") // the default
+	}
+	if own, ok := out["tls"].(map[string]any); ok {
+		maps.DeleteFunc(own, func(name string, v any) bool {
+			return name == "subject" || name == "expires_at" || name == "certificate_request" || v == nil
+		})
 	}
 	for _, f := range endpoint.Fields() {
 		if out[f.Name] == nil && f.Name != "rate_limit" { // which is null where it is unlimited

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/show"
+	"posthorn/handlers"
+)
+
+// connectionTime is how long a test of a connection can take: each of its three requests has 10 s.
+const connectionTime = 40 * time.Second
+
+// testNewConnection tests the connection of an endpoint that is not saved.
+func (a *api) testNewConnection(c *handlers.Call) error {
+	var in EndpointInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var s endpoint.Settings
+	err := c.Tx(func(q *db.Tx) error {
+		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		s, err = in.apply(defaults.Settings, a.Egress)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	secret := ""
+	set(&secret, in.Secret)
+	return a.connect(c, s, secret)
+}
+
+// testConnection tests the connection of an endpoint, with the settings of the body over its own.
+func (a *api) testConnection(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in EndpointPatch
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var s endpoint.Settings
+	var secret string
+	err := c.Tx(func(q *db.Tx) (err error) {
+		if s, secret, err = endpoints.ToTest(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
+			return err
+		}
+		if err := s.CheckConnection(); err != nil {
+			return err
+		}
+		s, err = in.apply(s, a.Egress)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.connect(c, s, secret)
+}
+
+func (a *api) connect(c *handlers.Call, s endpoint.Settings, secret string) error {
+	if err := s.CheckConnection(); err != nil {
+		return err
+	}
+	steps, err := a.Tester.Test(c.Ctx(), s, secret)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, encodeConnection(steps))
+}
+
+// encodeConnection is a test of a connection in the API's form.
+func encodeConnection(steps []show.ConnectionStep) ConnectionTest {
+	v := ConnectionTest{OK: show.StepsOK(steps), Steps: []ConnectionStep{}}
+	for _, s := range steps {
+		v.Steps = append(v.Steps, ConnectionStep{
+			Name:       ConnectionStepName(s.Name),
+			State:      ConnectionStepState(s.State),
+			DurationMs: float32(s.Took.Microseconds()) / 1000,
+			Detail:     s.Detail,
+		})
+	}
+	return v
+}
