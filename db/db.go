@@ -112,6 +112,10 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
+// SetWriter is SetRole for a transaction that stores events: it has its number before it checks a version of the routes
+// (docs/adr/0026-feeds.md).
+const SetWriter = SetRole + `, pg_current_xact_id()`
+
 // ConsoleThenTenant runs first as Console and then fn as the tenant that first returned, in one transaction.
 func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id.UUID, error), fn func(*sql.Queries) error) error {
 	return d.onOne(ctx, roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
@@ -182,7 +186,7 @@ type readOnly struct{}
 // ReadOnly returns a context under which transactions change nothing: PostgreSQL rejects every statement that would.
 func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
-// queueBegin begins a transaction by a word and takes a role in it: set is SetRole or setHotRole.
+// queueBegin begins a transaction by a word and takes a role in it: set is SetRole or SetWriter.
 func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
 	b.Queue(word)
 	b.Queue(set, args...)
@@ -203,9 +207,9 @@ func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any)
 	return &pgx.Batch{}, Send(ctx, conn, b)
 }
 
-// Pipeline sends statements under a role as one round trip and one transaction.
-func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
-	b, err := d.Begin(ctx, conn, SetRole, role, "")
+// Pipeline sends statements under a role as one round trip and one transaction. set is SetRole or SetWriter.
+func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, set, role string, queue func(*pgx.Batch)) error {
+	b, err := d.Begin(ctx, conn, set, role, "")
 	if err != nil {
 		return err
 	}

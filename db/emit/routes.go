@@ -32,6 +32,7 @@ type tenantRoutes struct {
 	suspended bool
 	moving    bool // to another home, within a moment
 	strict    bool // only types of the catalog
+	logged    bool // its events are entered in the log that feeds read
 	limits    quota.Limits
 	types     map[string]*catalogue.Checks
 	compiled  catalogue.Compiled
@@ -42,6 +43,7 @@ type endpointRoute struct {
 	id       id.UUID
 	ordering string
 	listens  bool
+	pulls    bool // a feed: its consumers read the log, and it has no deliveries
 	routing.Route
 }
 
@@ -135,6 +137,9 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		strict:    rows[0].StrictTypes,
 	}
 	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
+	if t.logged, err = isLogged(ctx, q, tenant, t.version); err != nil {
+		return nil, err
+	}
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
 		return nil, err
 	}
@@ -156,7 +161,7 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		if e.PayloadVersion != nil {
 			rule.Version = *e.PayloadVersion
 		}
-		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen)}
+		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen), pulls: e.Kind == string(endpoint.Feed)}
 		if same := known[e.ID]; same != nil {
 			route.Route = same.Follow(rule)
 		} else {
@@ -165,6 +170,22 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		t.endpoints = append(t.endpoints, route)
 	}
 	return t, nil
+}
+
+// isLogged reports whether events of a version of a tenant's routes are logged.
+func isLogged(ctx context.Context, q *sql.Queries, tenant id.UUID, version int64) (bool, error) {
+	l, err := q.LogOf(ctx, tenant)
+	if db.IsNoRows(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if !l.Here {
+		if err := q.RebaseLog(ctx, tenant); err != nil {
+			return false, err
+		}
+	}
+	return version >= l.SinceVersion, nil
 }
 
 // byID are the routes by their endpoints; t can be nil.
@@ -263,6 +284,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 		return errEnded(ctx)
 	}
 	it.version, it.Deliveries, it.Aside = t.version, nil, 0
+	it.Logged = t.logged && it.only == nil
 	if t.suspended {
 		return errSuspended
 	}
@@ -281,10 +303,16 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 	for i := range t.endpoints {
 		e := &t.endpoints[i]
 		if it.only != nil {
+			if e.id == *it.only && e.pulls {
+				return endpoint.ErrFeed
+			}
 			if e.id == *it.only {
 				it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: it.newDeliveryID(), EndpointID: e.id})
 				return nil
 			}
+			continue
+		}
+		if e.pulls {
 			continue
 		}
 		if input == nil {

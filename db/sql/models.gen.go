@@ -369,6 +369,13 @@ type Event struct {
 	ExternalIDUnsent *bool
 }
 
+type EventLog struct {
+	TenantID id.UUID
+	Position int64
+	At       time.Time
+	Events   []id.UUID
+}
+
 type EventType struct {
 	TenantID    id.UUID
 	Name        string
@@ -381,6 +388,27 @@ type EventType struct {
 	Deprecated  bool
 	Versions    *string
 	UpdatedAt   time.Time
+}
+
+type FeedConsumer struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Name       string
+	KeyID      *id.UUID
+	Cursor     string
+	AckedAt    time.Time
+	ReadAt     *time.Time
+	CreatedAt  time.Time
+}
+
+type FeedLog struct {
+	TenantID     id.UUID
+	Base         int64
+	System       int64
+	SinceVersion int64
+	Settled      *int64
+	Dropped      int64
+	BeganAt      time.Time
 }
 
 type HistoryDay struct {

@@ -29,6 +29,7 @@ type Candidate struct {
 	Later   bool // it did not exist yet
 	Deleted bool // it did not exist any more
 	Sent    bool // there is a delivery of the event to it
+	Pulls   bool // it is a feed: it has no deliveries, and its rule is the one of now
 }
 
 // Verdict says whether an event went to one endpoint, and what decided.
@@ -60,7 +61,7 @@ func Explain(e Event, candidates []Candidate) Explanation {
 	for i := range candidates {
 		c := &candidates[i]
 		out.Verdicts[i] = evaluate(e, in, c)
-		if out.Verdicts[i].Matched && !c.Sent {
+		if out.Verdicts[i].Matched && !c.Sent && !c.Pulls {
 			out.Direct = true
 		}
 	}
@@ -91,6 +92,9 @@ func evaluate(e Event, in *filter.Input, c *Candidate) Verdict {
 	}
 	route := Compile(c.Rule)
 	v := route.evaluate(e, in)
+	if v.Matched && c.Pulls {
+		return Verdict{Matched: true, Detail: "Matched: the consumers of the feed read it."}
+	}
 	if v.Unsure && c.Sent {
 		v = taken(&route)
 		v.Detail = "The endpoint's filter matched: there is a delivery. The event's data has been expunged since. " + v.Detail

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/db/listen"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -113,4 +114,17 @@ func (m *Maintenance) ExpireHeld(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
+}
+
+// trimLogs deletes the rows of the logs of feeds whose events retention has dropped.
+func (m *Maintenance) trimLogs(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	_, err = feeds.Trim(ctx, m.db)
+	return err
 }
