@@ -20,6 +20,9 @@ const (
 // Groups are the groups in the order of the page.
 func Groups() []Group { return []Group{Limits, Retries, Signing, Advanced} }
 
+// Of reports whether endpoints of a kind have the group: nothing is sent to a feed, so it has no limits and no retries.
+func (g Group) Of(k Kind) bool { return !k.Pulls() || g != Limits && g != Retries }
+
 // Fields are the rows of the group, in the order of the table.
 func (g Group) Fields() []Field {
 	return slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Group != g })

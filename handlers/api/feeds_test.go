@@ -137,10 +137,10 @@ func TestNothingIsSentToAFeed(t *testing.T) {
 	path := "/api/v1/endpoints/" + feed
 	w.do("POST", "/api/v1/endpoints", acme.key, `{"kind":"feed","url":"https://example.com"}`).problem(http.StatusBadRequest, "feed_url_unwanted", "url")
 	for at, body := range map[string]string{
-		path + "/verify":                     ``,
-		path + "/test":                       ``,
+		path + "/verify":                      ``,
+		path + "/test":                        ``,
 		"/api/v1/events/" + event + "/replay": `{"endpoint":"` + feed + `"}`,
-		path + "/replay-missing":             `{"since":"2020-01-01T00:00:00Z","dry_run":true}`,
+		path + "/replay-missing":              `{"since":"2020-01-01T00:00:00Z","dry_run":true}`,
 	} {
 		w.do("POST", at, acme.key, body).problem(http.StatusConflict, "endpoint_is_feed")
 	}

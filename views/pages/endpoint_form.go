@@ -141,6 +141,7 @@ func kindOptions() []components.Option {
 	return []components.Option{
 		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to your URL."},
 		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
+		{Label: "Feed", Value: string(endpoint.Feed), Hint: "Your program reads the events itself, without a public address."},
 	}
 }
 
@@ -238,6 +239,11 @@ func patternsLabel(f EndpointForm) string {
 	return "Event types"
 }
 
+// groups are the groups of settings of the endpoint's kind, or of all kinds if none is selected yet.
+func (f EndpointForm) groups() []endpoint.Group {
+	return slices.DeleteFunc(endpoint.Groups(), func(g endpoint.Group) bool { return !f.Choose && !g.Of(endpoint.Kind(f.Kind)) })
+}
+
 // line is the values of a group in one line.
 func (f EndpointForm) line(g endpoint.Group) string {
 	var parts []string
@@ -264,7 +270,8 @@ func label(options []components.Option, value string) string {
 
 // has reports whether the endpoint's kind has a setting.
 func (f EndpointForm) has(row endpoint.Field) bool {
-	return row.Name != "verification" || f.Choose || f.Kind != string(endpoint.Kafka)
+	kind := endpoint.Kind(f.Kind)
+	return row.Name != "verification" || f.Choose || kind != endpoint.Kafka && !kind.Pulls()
 }
 
 // settingWhen names the choice with which a setting is shown.
