@@ -26,6 +26,7 @@ type Commands struct {
 	Emit       emitCommand       `cmd:"" help:"Emit an event." group:"client"`
 	Events     eventsCommands    `cmd:"" help:"List and show events." group:"client"`
 	Endpoints  endpointsCommands `cmd:"" help:"Manage endpoints." group:"client"`
+	Feeds      feedsCommands     `cmd:"" help:"Read feeds, and manage their consumers." group:"client"`
 	Deliveries deliveryCommands  `cmd:"" help:"List, retry, cancel, and replay deliveries." group:"client"`
 	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
 	Dlq        deadCommands      `cmd:"" help:"List and replay dead letters: deliveries that failed permanently." group:"client"`
