@@ -812,6 +812,7 @@ const (
 	NoticeKindEndpointDisabled  NoticeKind = "endpoint.disabled"
 	NoticeKindEndpointRecovered NoticeKind = "endpoint.recovered"
 	NoticeKindEndpointWarning   NoticeKind = "endpoint.warning"
+	NoticeKindFeedUnread        NoticeKind = "feed.unread"
 	NoticeKindHeldExpiring      NoticeKind = "held.expiring"
 	NoticeKindKeyCreated        NoticeKind = "key.created"
 	NoticeKindQuotaReached      NoticeKind = "quota.reached"
@@ -837,6 +838,8 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindEndpointRecovered:
 		return true
 	case NoticeKindEndpointWarning:
+		return true
+	case NoticeKindFeedUnread:
 		return true
 	case NoticeKindHeldExpiring:
 		return true
@@ -3660,7 +3663,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, endpoint_paused, endpoint_unverified
+	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, feed_late, endpoint_paused, endpoint_unverified
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 

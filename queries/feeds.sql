@@ -152,3 +152,21 @@ WHERE k.tenant_id = @tenant_id::uuid AND k.revoked_at IS NULL AND k.id = ANY (AR
 
 -- name: ForgetConsumers :exec
 DELETE FROM feed_consumers WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: FeedsToAssess :many
+-- Active feeds of all tenants, and when the newest reader of each last read.
+SELECT e.tenant_id, e.id, e.url, e.description, greatest(e.status_at, e.created_at, (SELECT max(greatest(c.read_at, c.created_at)) FROM feed_consumers c
+	WHERE c.tenant_id = e.tenant_id AND c.endpoint_id = e.id))::timestamptz AS read_at
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
+WHERE e.kind = 'feed' AND e.status = 'active' AND e.deleted_at IS NULL AND t.state = 'active' AND NOT t.moving AND e.id > @after
+ORDER BY e.id LIMIT sqlc.arg('limit')::int;
+
+-- name: SetLate :exec
+UPDATE feed_consumers SET late_since = sqlc.narg('late_since')
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND name = @name AND late_since IS DISTINCT FROM sqlc.narg('late_since');
+
+-- name: LateConsumers :many
+SELECT c.endpoint_id, c.name, c.late_since, e.url, e.description FROM feed_consumers c
+JOIN endpoints e ON e.tenant_id = c.tenant_id AND e.id = c.endpoint_id
+WHERE c.tenant_id = @tenant_id AND c.late_since IS NOT NULL AND e.status = 'active' AND e.deleted_at IS NULL
+ORDER BY c.late_since LIMIT sqlc.arg('limit')::int;

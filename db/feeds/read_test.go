@@ -20,8 +20,9 @@ func TestAPageBehindARareFilterReadsABoundedNumberOfRows(t *testing.T) {
 	h := newHouse(t)
 	f := h.feed(func(s *endpoint.Settings) { s.EventTypes = []string{"invoice.*"} })
 	h.exec(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
-		SELECT $1, date_trunc('milliseconds', now()), gen_random_uuid(), 'order.completed', '{}', 1000 FROM generate_series(1, 20000)`, h.tenant)
-	// Ids of one moment, as the log has them.
+		SELECT $1, date_trunc('milliseconds', now()) - g * interval '1 millisecond', gen_random_uuid(), 'order.completed', '{}', 1000 FROM generate_series(1, 20000) g`, h.tenant)
+	h.exec("UPDATE feed_logs SET began_at = now() - interval '1 day'") // no event is older than the log
+	// Ids of the events' moments.
 	h.exec(`UPDATE events SET id = (left(posthorn.first_id(created_at)::text, 14) || right(id::text, 22))::uuid`)
 	h.exec(`INSERT INTO event_log (tenant_id, position, events)
 		SELECT tenant_id, row_number() OVER (), array_agg FROM (SELECT tenant_id, array_agg(id) FROM (

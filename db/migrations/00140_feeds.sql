@@ -43,6 +43,7 @@ CREATE TABLE feed_consumers (
 	cursor      text NOT NULL,              -- acknowledged up to here
 	acked_at    timestamptz NOT NULL DEFAULT now(),
 	read_at     timestamptz,
+	late_since  timestamptz,                -- since when the oldest event that it has not acknowledged waits, if that is long; null: it is not late
 	created_at  timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (tenant_id, endpoint_id, name)
 );

@@ -38,7 +38,7 @@ func (q *Queries) CountConsumers(ctx context.Context, tenantID id.UUID, endpoint
 }
 
 const DeleteConsumer = `-- name: DeleteConsumer :one
-DELETE FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3 RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at
+DELETE FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3 RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at
 `
 
 type DeleteConsumerParams struct {
@@ -58,9 +58,53 @@ func (q *Queries) DeleteConsumer(ctx context.Context, arg DeleteConsumerParams) 
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const FeedsToAssess = `-- name: FeedsToAssess :many
+SELECT e.tenant_id, e.id, e.url, e.description, greatest(e.status_at, e.created_at, (SELECT max(greatest(c.read_at, c.created_at)) FROM feed_consumers c
+	WHERE c.tenant_id = e.tenant_id AND c.endpoint_id = e.id))::timestamptz AS read_at
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id
+WHERE e.kind = 'feed' AND e.status = 'active' AND e.deleted_at IS NULL AND t.state = 'active' AND NOT t.moving AND e.id > $1
+ORDER BY e.id LIMIT $2::int
+`
+
+type FeedsToAssessRow struct {
+	TenantID    id.UUID
+	ID          id.UUID
+	URL         string
+	Description string
+	ReadAt      time.Time
+}
+
+// Active feeds of all tenants, and when the newest reader of each last read.
+func (q *Queries) FeedsToAssess(ctx context.Context, after id.UUID, limit int32) ([]FeedsToAssessRow, error) {
+	rows, err := q.db.Query(ctx, FeedsToAssess, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FeedsToAssessRow{}
+	for rows.Next() {
+		var i FeedsToAssessRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.ReadAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ForgetConsumers = `-- name: ForgetConsumers :exec
@@ -73,7 +117,7 @@ func (q *Queries) ForgetConsumers(ctx context.Context, tenantID id.UUID, endpoin
 }
 
 const GetConsumer = `-- name: GetConsumer :one
-SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3
+SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3
 `
 
 type GetConsumerParams struct {
@@ -93,6 +137,7 @@ func (q *Queries) GetConsumer(ctx context.Context, arg GetConsumerParams) (FeedC
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
@@ -102,7 +147,7 @@ const InsertConsumer = `-- name: InsertConsumer :one
 INSERT INTO feed_consumers (tenant_id, endpoint_id, name, key_id, cursor)
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (tenant_id, endpoint_id, name) DO NOTHING
-RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at
+RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at
 `
 
 type InsertConsumerParams struct {
@@ -130,6 +175,7 @@ func (q *Queries) InsertConsumer(ctx context.Context, arg InsertConsumerParams) 
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
@@ -179,8 +225,49 @@ func (q *Queries) LastLogRow(ctx context.Context, tenantID id.UUID, watermark in
 	return i, err
 }
 
+const LateConsumers = `-- name: LateConsumers :many
+SELECT c.endpoint_id, c.name, c.late_since, e.url, e.description FROM feed_consumers c
+JOIN endpoints e ON e.tenant_id = c.tenant_id AND e.id = c.endpoint_id
+WHERE c.tenant_id = $1 AND c.late_since IS NOT NULL AND e.status = 'active' AND e.deleted_at IS NULL
+ORDER BY c.late_since LIMIT $2::int
+`
+
+type LateConsumersRow struct {
+	EndpointID  id.UUID
+	Name        string
+	LateSince   *time.Time
+	URL         string
+	Description string
+}
+
+func (q *Queries) LateConsumers(ctx context.Context, tenantID id.UUID, limit int32) ([]LateConsumersRow, error) {
+	rows, err := q.db.Query(ctx, LateConsumers, tenantID, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LateConsumersRow{}
+	for rows.Next() {
+		var i LateConsumersRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.Name,
+			&i.LateSince,
+			&i.URL,
+			&i.Description,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ListConsumers = `-- name: ListConsumers :many
-SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY name
+SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 ORDER BY name
 `
 
 func (q *Queries) ListConsumers(ctx context.Context, tenantID id.UUID, endpointID id.UUID) ([]FeedConsumer, error) {
@@ -200,6 +287,7 @@ func (q *Queries) ListConsumers(ctx context.Context, tenantID id.UUID, endpointI
 			&i.Cursor,
 			&i.AckedAt,
 			&i.ReadAt,
+			&i.LateSince,
 			&i.CreatedAt,
 		); err != nil {
 			return nil, err
@@ -213,7 +301,7 @@ func (q *Queries) ListConsumers(ctx context.Context, tenantID id.UUID, endpointI
 }
 
 const LockConsumer = `-- name: LockConsumer :one
-SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3 FOR UPDATE
+SELECT tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3 FOR UPDATE
 `
 
 type LockConsumerParams struct {
@@ -233,6 +321,7 @@ func (q *Queries) LockConsumer(ctx context.Context, arg LockConsumerParams) (Fee
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
@@ -385,7 +474,7 @@ func (q *Queries) LogsToTrim(ctx context.Context, after id.UUID, limit int32) ([
 const MoveConsumer = `-- name: MoveConsumer :one
 UPDATE feed_consumers SET cursor = $1, acked_at = now()
 WHERE tenant_id = $2 AND endpoint_id = $3 AND name = $4
-RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at
+RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at
 `
 
 type MoveConsumerParams struct {
@@ -412,6 +501,7 @@ func (q *Queries) MoveConsumer(ctx context.Context, arg MoveConsumerParams) (Fee
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
@@ -606,7 +696,7 @@ func (q *Queries) RevokeConsumerKeys(ctx context.Context, tenantID id.UUID, endp
 
 const SetConsumerKey = `-- name: SetConsumerKey :one
 UPDATE feed_consumers SET key_id = $1 WHERE tenant_id = $2 AND endpoint_id = $3 AND name = $4
-RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, created_at
+RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at
 `
 
 type SetConsumerKeyParams struct {
@@ -632,9 +722,32 @@ func (q *Queries) SetConsumerKey(ctx context.Context, arg SetConsumerKeyParams) 
 		&i.Cursor,
 		&i.AckedAt,
 		&i.ReadAt,
+		&i.LateSince,
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const SetLate = `-- name: SetLate :exec
+UPDATE feed_consumers SET late_since = $1
+WHERE tenant_id = $2 AND endpoint_id = $3 AND name = $4 AND late_since IS DISTINCT FROM $1
+`
+
+type SetLateParams struct {
+	LateSince  *time.Time
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Name       string
+}
+
+func (q *Queries) SetLate(ctx context.Context, arg SetLateParams) error {
+	_, err := q.db.Exec(ctx, SetLate,
+		arg.LateSince,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Name,
+	)
+	return err
 }
 
 const SettleLog = `-- name: SettleLog :exec

@@ -398,6 +398,7 @@ type FeedConsumer struct {
 	Cursor     string
 	AckedAt    time.Time
 	ReadAt     *time.Time
+	LateSince  *time.Time
 	CreatedAt  time.Time
 }
 

@@ -50,8 +50,44 @@ type Lag struct {
 // MaxLag is how many events of a lag are counted.
 const MaxLag = 10_000
 
-// Late is the lag at which a consumer is reported: what was accepted an hour ago is not acknowledged.
+// Late is how long a consumer acknowledges nothing, although events wait, until that is reported.
 const Late = time.Hour
+
+// LateSince is since when a consumer that last acknowledged or was rewound at a time acknowledges nothing although
+// events wait; zero: it is not late. A consumer that reads a long backlog acknowledges, and is not late.
+func (l Lag) LateSince(acked, now time.Time) time.Time {
+	since := now.Add(-l.Waiting)
+	if acked.After(since) {
+		since = acked
+	}
+	if l.Events == 0 && !l.More || now.Sub(since) < Late {
+		return time.Time{}
+	}
+	return since
+}
+
+// How long nobody reads a feed until its owners are warned, and until it is disabled.
+const (
+	UnreadWarned   = 14 * 24 * time.Hour
+	UnreadDisabled = 30 * 24 * time.Hour
+)
+
+// Unread is the reason of a feed that was disabled since nobody read it.
+const Unread = "unread"
+
+// Verdict is what happens to a feed that nobody reads.
+type Verdict struct {
+	Warn, Disable bool
+	DisableAt     time.Time
+}
+
+// Assess decides about a feed that was last read, created, or resumed at a time.
+func Assess(last, now time.Time) Verdict {
+	v := Verdict{DisableAt: last.Add(UnreadDisabled)}
+	v.Disable = !now.Before(v.DisableAt)
+	v.Warn = !v.Disable && !now.Before(last.Add(UnreadWarned))
+	return v
+}
 
 // scope is what the token of a consumer is permitted, as its key stores it.
 const scope = "feed:"

@@ -42,9 +42,9 @@ func lagText(l feed.Lag) string {
 	return n
 }
 
-// lagTone is how a lag is shown.
-func lagTone(l feed.Lag) components.Tone {
-	if l.Waiting >= feed.Late {
+// lagTone is how the lag of a consumer is shown.
+func (v ConsumersView) lagTone(c show.Consumer) components.Tone {
+	if !c.Lag.LateSince(c.AckedAt, v.Now).IsZero() {
 		return components.Warning
 	}
 	return components.Good

@@ -376,7 +376,7 @@ func consumerRow(v ConsumersView, c show.Consumer) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.Status(lagTone(c.Lag), behindText(c.Lag)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Status(v.lagTone(c), behindText(c.Lag)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -128,3 +128,15 @@ func (m *Maintenance) trimLogs(ctx context.Context) error {
 	_, err = feeds.Trim(ctx, m.db)
 	return err
 }
+
+// assessFeeds tells of late consumers, and of feeds that nobody reads.
+func (m *Maintenance) assessFeeds(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	return feeds.Assess(ctx, m.db, now)
+}
