@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSvixPollersReadEveryMessageOnce reads as Svix's libraries do: the iterator of a page is sent with the next poll. What a
-// consumer read and did not confirm in this way comes again.
+// TestSvixPollersReadEveryMessageOnce reads as Svix's libraries do: the iterator of a page is sent with the next poll.
+// What a consumer read and did not confirm in this way comes again.
 func TestSvixPollersReadEveryMessageOnce(t *testing.T) {
 	t.Parallel()
 	d := newSvixDesk(t)

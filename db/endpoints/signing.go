@@ -25,7 +25,7 @@ func Signing(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpo
 		Format:   signature.Format(e.Format),
 		Prefix:   e.Prefix,
 		Rotation: signature.Rotation(e.RotationSignatures),
-		Slot:     SlotOf(live, e.SlotSecretID),
+		Slot:     slotOf(live, e.SlotSecretID),
 		Shape:    Wire(e).Shape,
 	}
 	s.Prepare()

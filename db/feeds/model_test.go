@@ -112,9 +112,9 @@ func (m *model) log() (events []id.UUID) {
 	return events
 }
 
-// TestNoReaderMissesOrRepeatsAnEvent runs transactions that commit in any order, with ids in any order, beside readers that
-// die, are rewound, and lose days. Whatever a reader has acknowledged is a part of the one order of the log, without a
-// gap, unless it was told so.
+// TestNoReaderMissesOrRepeatsAnEvent runs transactions that commit in any order, with ids in any order, beside readers
+// that die, are rewound, and lose days. Whatever a reader has acknowledged is a part of the one order of the log,
+// without a gap, unless it was told so.
 func TestNoReaderMissesOrRepeatsAnEvent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

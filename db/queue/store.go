@@ -69,7 +69,7 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 	}
 	defer conn.Release()
 	if !again && !slices.ContainsFunc(events, func(e *NewEvent) bool { return e.IdempotencyKey != "" }) {
-		return nil, db.Translate(d.Pipeline(ctx, conn.Conn(), db.SetWriter, db.RoleIngest, func(b *pgx.Batch) {
+		return nil, db.Translate(d.Pipeline(ctx, conn.Conn(), db.RoleIngest, func(b *pgx.Batch) {
 			queueAssertRoutes(b, routes)
 			queueEvents(b, events, sql.InsertEvents)
 			queueFanOut(b, events)

@@ -36,7 +36,7 @@ type Facts struct {
 	Retries          int64           // attempts of the last 24 hours that were not a delivery's first
 	FailedDeliveries int64           // that failed permanently in the last 24 hours
 	Latency          health.Histogram
-	Late             []LateConsumer  // of feeds, the latest first
+	Late             []LateConsumer // of feeds, the latest first
 	// what failed in the last 24 hours, or a sample; empty where only the classes are known
 	Errors    []health.ErrorCount
 	OldestDue time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
