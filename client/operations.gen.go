@@ -1805,6 +1805,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ReadFeedAsDurableStreamParamsLive.
+const (
+	LongPoll ReadFeedAsDurableStreamParamsLive = "long-poll"
+	Sse      ReadFeedAsDurableStreamParamsLive = "sse"
+)
+
+// Valid indicates whether the value is a known member of the ReadFeedAsDurableStreamParamsLive enum.
+func (e ReadFeedAsDurableStreamParamsLive) Valid() bool {
+	switch e {
+	case LongPoll:
+		return true
+	case Sse:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetHealthParamsFormat.
 const (
 	GetHealthParamsFormatCsv  GetHealthParamsFormat = "csv"
@@ -5391,6 +5409,21 @@ type ReadFeedParams struct {
 	Timeout *int `form:"timeout,omitempty" json:"timeout,omitempty"`
 }
 
+// ReadFeedAsDurableStreamParams defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParams struct {
+	// Offset `Stream-Next-Offset` of the last response, `-1` for the beginning (the default), or `now`
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Live Wait for events
+	Live *ReadFeedAsDurableStreamParamsLive `form:"live,omitempty" json:"live,omitempty"`
+
+	// Cursor `Stream-Cursor` of the last response
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ReadFeedAsDurableStreamParamsLive defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParamsLive string
+
 // GetHealthParams defines parameters for GetHealth.
 type GetHealthParams struct {
 	Format *GetHealthParamsFormat `form:"format,omitempty" json:"format,omitempty"`
@@ -6489,6 +6522,20 @@ func (c *Client) RewindFeed(ctx context.Context, endpointID EndpointID, body Fee
 	r := newRequest(http.MethodPost, "/feeds/%s/rewind", endpointID)
 	r.body = body
 	return result[FeedConsumer](ctx, c, r)
+}
+
+// ReadFeedAsDurableStream: read a feed as a Durable Stream.
+//
+// The read half of the Durable Streams protocol in JSON mode, for its clients: catch-up reads, `live=long-poll`, and `live=sse`. Offsets are the
+// feed's cursors. `HEAD` tells the end. An offset behind which retention dropped events gets 410. Nothing is acknowledged.
+//
+// GET /feeds/{endpoint_id}/stream, scope feeds:read
+func (c *Client) ReadFeedAsDurableStream(ctx context.Context, endpointID EndpointID, params ReadFeedAsDurableStreamParams) ([]FeedEvent, error) {
+	r := newRequest(http.MethodGet, "/feeds/%s/stream", endpointID)
+	r.setQuery("offset", params.Offset)
+	r.setQuery("live", params.Live)
+	r.setQuery("cursor", params.Cursor)
+	return result[[]FeedEvent](ctx, c, r)
 }
 
 // GetHealth: read the health of the tenant's endpoints.

@@ -227,7 +227,7 @@ func TestALogGoesOnInAnotherDatabaseSystem(t *testing.T) {
 	// The log as a dump has it that is restored where transactions have much smaller numbers.
 	h.exec("UPDATE event_log SET position = position + 1000000000")
 	h.exec("UPDATE feed_logs SET base = 0, system = 1, settled = settled + 1000000000")
-	h.exec("UPDATE feed_consumers SET cursor = regexp_replace(cursor, '-(\\d+)\\.', '-' || (SELECT position FROM event_log) || '.')")
+	h.exec("UPDATE feed_consumers SET cursor = regexp_replace(cursor, '^b-[0-9a-f]{16}', 'b-' || (SELECT lpad(to_hex(position), 16, '0') FROM event_log))")
 	if p := h.read(f, Options{Consumer: "a"}); len(p.Events) != 0 {
 		t.Fatalf("what was acknowledged comes again: %+v", p.Events)
 	}

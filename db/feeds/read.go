@@ -164,6 +164,9 @@ func (r *reader) read(ctx context.Context) error {
 		chunk = min(max(maxChunk*chunkBytes/max(r.bytes, chunkBytes), 1), maxChunk)
 	}
 	r.page.CaughtUp = end && len(list) == 0
+	if r.page.CaughtUp && r.page.Next.Position == feed.Older && r.log.olderSettled() {
+		r.page.Next = feed.Place{} // no older event can appear: the log's first is next
+	}
 	return nil
 }
 

@@ -163,12 +163,18 @@ func TestPlacesAreOrderedAsTheyAreRead(t *testing.T) {
 	if !slices.IsSortedFunc(order, feed.Place.Compare) {
 		t.Error("not in order")
 	}
-	for _, p := range order {
+	for i, p := range order {
+		if i > 0 && order[i-1].String() >= p.String() {
+			t.Errorf("%s sorts before %s", p, order[i-1])
+		}
 		if got, err := feed.ParsePlace(p.String()); err != nil || got != p {
 			t.Errorf("%s is read as %v, %v", p, got, err)
 		}
 	}
-	for _, text := range []string{"", "-", "0", "0-", "0-1", "0-1.1", "0--1.0", "0-01.0", "evt_x-1.1", one.String() + "-1.1", "0-1.0 ", "0-99999999999999999999.0"} {
+	for _, text := range []string{
+		"", "-", "0", "a", "a-", "b-0", "b-1-1-0", "b-0000000000000001-00001-0", "b-0000000000000001-00000-0 ", "b--000000000000001-00000-0",
+		"c-0", "a-evt_x", "a-" + one.String(), "b-ffffffffffffffff-00000-0",
+	} {
 		if _, err := feed.ParsePlace(text); err == nil {
 			t.Errorf("%q is read as a cursor", text)
 		}

@@ -22,16 +22,17 @@ type Place struct {
 	Index    int     // how many events of the row were examined
 }
 
-// String is the place as a cursor: evt_…-POSITION.INDEX, or evt_…-old before the log. It sorts by nothing.
+// String is the place as a cursor. Cursors of one feed sort as texts in the order in which they are read: a-EVENT
+// before the log, and b-POSITION-INDEX-EVENT in it, with numbers in hexadecimal of a fixed length.
 func (p Place) String() string {
 	event := "0"
 	if !p.Event.IsZero() {
 		event = id.Event.Format(p.Event)
 	}
 	if p.Position == Older {
-		return event + "-old"
+		return "a-" + event
 	}
-	return fmt.Sprintf("%s-%d.%d", event, p.Position, p.Index)
+	return fmt.Sprintf("b-%016x-%05x-%s", p.Position, p.Index, event)
 }
 
 // Compare orders places as they are read.
@@ -42,9 +43,6 @@ func (p Place) Compare(other Place) int {
 	return cmp.Or(cmp.Compare(p.Position, other.Position), cmp.Compare(p.Index, other.Index))
 }
 
-// maxIndex bounds the index of a cursor: no transaction stores as many events.
-const maxIndex = 1 << 20
-
 var errCursor = fault.InvalidField(
 	"cursor",
 	"feed_cursor_malformed",
@@ -53,28 +51,32 @@ var errCursor = fault.InvalidField(
 
 // ParsePlace reads a cursor. The error is a *fault.Error with code feed_cursor_malformed and field cursor.
 func ParsePlace(text string) (p Place, err error) {
-	event, rest, found := strings.Cut(text, "-")
-	if !found {
-		return p, errCursor
+	phase, rest, _ := strings.Cut(text, "-")
+	event := rest
+	switch phase {
+	case "a":
+		p.Position = Older
+	case "b":
+		numbers := strings.SplitN(rest, "-", 3)
+		if len(numbers) != 3 {
+			return Place{}, errCursor
+		}
+		p.Position, err = strconv.ParseInt(numbers[0], 16, 64)
+		if err != nil {
+			return Place{}, errCursor
+		}
+		index, err := strconv.ParseInt(numbers[1], 16, 32)
+		if err != nil {
+			return Place{}, errCursor
+		}
+		p.Index, event = int(index), numbers[2]
 	}
 	if event != "0" {
 		if p.Event, err = id.Event.Parse(event); err != nil {
 			return Place{}, errCursor
 		}
 	}
-	if rest == "old" {
-		p.Position = Older
-		return p, nil
-	}
-	position, index, found := strings.Cut(rest, ".")
-	if !found {
-		return Place{}, errCursor
-	}
-	p.Position, err = strconv.ParseInt(position, 10, 64)
-	if err == nil {
-		p.Index, err = strconv.Atoi(index)
-	}
-	if err != nil || p.Position < 0 || p.Index < 0 || p.Index > maxIndex || p.String() != text || (p.Index == 0) != p.Event.IsZero() {
+	if p.String() != text || p.Position != Older && (p.Index == 0) != p.Event.IsZero() {
 		return Place{}, errCursor
 	}
 	return p, nil

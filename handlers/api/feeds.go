@@ -201,6 +201,14 @@ func (a *api) await(c *handlers.Call, behind feed.Place, most time.Duration) boo
 			}
 		}()
 	}
+	if behind.Position == feed.Older { // the log has not settled, which takes a moment
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(lookEvery):
+			return true
+		}
+	}
 	return a.watch.Wait(ctx, c.Actor.Tenant, behind.Position) == nil
 }
 
@@ -323,6 +331,153 @@ func (a *api) cloudEvents(endpointID id.UUID, events []feeds.Event) []cloudEvent
 		}
 		return out
 	})
+}
+
+// How long a request of a Durable Stream waits, and a stream stays open. The protocol asks for the latter, so that
+// clients come together again behind a cache.
+const (
+	durableWait = 20 * time.Second
+	durableOpen = time.Minute
+)
+
+// readDurable serves a feed as the read half of a Durable Stream in JSON mode. Its offsets are the feed's cursors.
+func (a *api) readDurable(c *handlers.Call) error {
+	query := c.Request.URL.Query()
+	for name := range query {
+		if !slices.Contains([]string{"offset", "live", "cursor"}, name) {
+			return fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. A stream accepts offset, live, and cursor.")
+		}
+	}
+	offset, live := query.Get("offset"), query.Get("live")
+	if !slices.Contains([]string{"", "long-poll", "sse"}, live) {
+		return fault.InvalidField("live", "choice_unknown", "live must be long-poll or sse. Leave it out to read what is there.")
+	}
+	if live != "" && offset == "" || len(query["offset"]) > 1 || query.Has("offset") && offset == "" {
+		return fault.InvalidField("offset", "feed_cursor_malformed", "Send one offset: Stream-Next-Offset of the last response, -1 for the beginning, or now.")
+	}
+	r := feedRead{Options: feeds.Options{Limit: feed.DefaultLimit, Start: feed.Start{Oldest: true}}, data: true}
+	var err error
+	if r.endpoint, _, err = consumerOf(c, ""); err != nil {
+		return err
+	}
+	tail := offset == feed.Now || c.Request.Method == http.MethodHead
+	switch {
+	case tail:
+		r.Start = feed.Start{}
+	case offset != "" && offset != "-1":
+		place, err := feed.ParsePlace(offset)
+		if err != nil {
+			return err
+		}
+		r.From = &place
+	}
+	select {
+	case a.readers <- struct{}{}:
+		defer func() { <-a.readers }()
+	default:
+		return errReaders
+	}
+	if live == "sse" {
+		return a.streamDurable(c, r, query.Get("cursor"))
+	}
+	return a.answerDurable(c, r, tail && live == "", live == "long-poll", query.Get("cursor"))
+}
+
+// answerDurable responds with a JSON array, or with 204 if a wait brought nothing.
+func (a *api) answerDurable(c *handlers.Call, r feedRead, tail, waits bool, cursor string) error {
+	var page feeds.Page
+	var err error
+	if tail {
+		r.Limit = 0
+	}
+	if waits {
+		r.wait = durableWait
+		page, err = a.pull(c, r)
+	} else {
+		page, err = a.page(c, r)
+	}
+	if err != nil {
+		return err
+	}
+	if page.Truncated {
+		return &fault.Error{Kind: fault.Gone, Code: "feed_truncated", Detail: "Retention has dropped events behind this offset. Start again from -1."}
+	}
+	h := c.Writer.Header()
+	h.Set("Stream-Next-Offset", page.Next.String())
+	h.Set("Cache-Control", "no-store")
+	if page.CaughtUp || tail {
+		h.Set("Stream-Up-To-Date", "true")
+	}
+	if waits {
+		h.Set("Stream-Cursor", a.durableCursor(cursor))
+		if len(page.Events) == 0 {
+			return c.AnswerNothing()
+		}
+	}
+	if !tail {
+		from := "-1"
+		if r.From != nil {
+			from = r.From.String()
+		}
+		tag := `"` + from + ":" + page.Next.String() + `"`
+		h.Set("ETag", tag)
+		if c.Request.Header.Get("If-None-Match") == tag {
+			c.Writer.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	return c.Answer(http.StatusOK, views(page.Events, r.encode))
+}
+
+// durableCursor keeps caches from answering forever: the number of 20 seconds since the protocol's epoch, above the one
+// that the client sent.
+func (a *api) durableCursor(sent string) string {
+	now := a.Now().Unix() - time.Date(2024, 10, 9, 0, 0, 0, 0, time.UTC).Unix()
+	n := now / 20
+	if last, err := strconv.ParseInt(sent, 10, 64); err == nil && last >= n && last < 1<<53 {
+		n = last + 1
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// streamDurable sends data and control events for a minute.
+func (a *api) streamDurable(c *handlers.Call, r feedRead, cursor string) error {
+	page, err := a.page(c, r)
+	if err != nil {
+		return err
+	}
+	s, err := c.BeginStream()
+	if err != nil {
+		return nil // the client has disconnected: nobody would read the error
+	}
+	ends := a.Now().Add(durableOpen)
+	for first := true; err == nil && !page.Truncated && a.Now().Before(ends) && !a.closing(); first = false {
+		if len(page.Events) > 0 {
+			err = s.Event(0, "data", views(page.Events, r.encode))
+		}
+		if err == nil && (first || len(page.Events) > 0) {
+			cursor = a.durableCursor(cursor)
+			err = s.Event(0, "control", durableControl{Next: page.Next.String(), Cursor: cursor, UpToDate: page.CaughtUp})
+		}
+		r.From = &page.Next
+		if err == nil && page.CaughtUp && !a.await(c, page.Next, min(beatEvery, ends.Sub(a.Now()))) {
+			err = s.Beat()
+		}
+		if err == nil {
+			err = c.Still()
+		}
+		if err == nil {
+			page, err = a.page(c, r)
+		}
+	}
+	return nil // the client connects again, and gets the error if there is one
+}
+
+// durableControl is the event after each batch of data.
+type durableControl struct {
+	Next     string `json:"streamNextOffset"`
+	Cursor   string `json:"streamCursor"`
+	UpToDate bool   `json:"upToDate,omitempty"`
 }
 
 // consumers changes the consumers of the feed that the path names.

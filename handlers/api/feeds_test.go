@@ -109,7 +109,7 @@ func TestATokenReadsItsFeedAlone(t *testing.T) {
 	w.do("POST", path+"/consumers", acme.key, `{"name":"b"}`).want(http.StatusCreated)
 	w.do("GET", path, token, nil).want(http.StatusOK)
 	w.do("GET", path+"?consumer=b", token, nil).problem(http.StatusForbidden, "consumer_token_only")
-	w.do("POST", path+"/ack", token, `{"cursor":"0-0.0","consumer":"b"}`).problem(http.StatusForbidden, "consumer_token_only")
+	w.do("POST", path+"/ack", token, `{"cursor":"a-0","consumer":"b"}`).problem(http.StatusForbidden, "consumer_token_only")
 	w.do("GET", "/api/v1/feeds/"+other, token, nil).problem(http.StatusNotFound, "not_found")
 	for _, elsewhere := range []string{"/api/v1/tenant", "/api/v1/events", "/api/v1/endpoints", path + "/consumers"} {
 		w.do("GET", elsewhere, token, nil).problem(http.StatusForbidden, "consumer_token_only")
@@ -255,4 +255,51 @@ func TestAStreamOfAFeedContinuesAfterTheLastID(t *testing.T) {
 	if got := []string{first, second, third}; strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("read %v, want %v", got, want)
 	}
+}
+
+func TestAFeedIsTheReadHalfOfADurableStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	feed, _ := w.feed(acme, `{"kind":"feed"}`)
+	want := []string{w.order(acme), w.order(acme)}
+	w.reads(acme.key, "/api/v1/feeds/"+feed, 2)
+	path := "/api/v1/feeds/" + feed + "/stream"
+	read := func(query string) (ids []string, a *answer) {
+		a = w.do("GET", path+query, acme.key, nil).want(http.StatusOK)
+		var events []api.FeedEvent
+		a.into(&events)
+		for _, e := range events {
+			ids = append(ids, e.EventID)
+			if e.Data == nil || e.Cursor > a.Header.Get("Stream-Next-Offset") {
+				t.Errorf("%+v is behind %s", e, a.Header.Get("Stream-Next-Offset"))
+			}
+		}
+		return ids, a
+	}
+	all, a := read("")
+	end := a.Header.Get("Stream-Next-Offset")
+	if strings.Join(all, " ") != strings.Join(want, " ") || a.Header.Get("Stream-Up-To-Date") != "true" {
+		t.Errorf("from the beginning: %v, %v", all, a.Header)
+	}
+	w.do("GET", path, acme.key, nil, "If-None-Match", a.Header.Get("ETag")).want(http.StatusNotModified)
+	for _, query := range []string{"?offset=now", "?offset=" + end} {
+		none, a := read(query)
+		if len(none) != 0 || string(a.Body) != "[]" || a.Header.Get("Stream-Next-Offset") != end || a.Header.Get("Stream-Up-To-Date") != "true" {
+			t.Errorf("%s: %s, %v", query, a.Body, a.Header)
+		}
+	}
+	if got := w.do("HEAD", path, acme.key, nil).want(http.StatusOK).Header.Get("Stream-Next-Offset"); got != end {
+		t.Errorf("HEAD: %s, not %s", got, end)
+	}
+	waiting := make(chan *answer, 1)
+	go func() { waiting <- w.do("GET", path+"?live=long-poll&cursor=9&offset="+end, acme.key, nil) }()
+	next := w.order(acme)
+	woken := (<-waiting).want(http.StatusOK)
+	if !strings.Contains(string(woken.Body), next) || woken.Header.Get("Stream-Cursor") == "" {
+		t.Errorf("a long poll: %s, %v", woken.Body, woken.Header)
+	}
+	w.do("GET", path+"?live=long-poll", acme.key, nil).problem(http.StatusBadRequest, "feed_cursor_malformed", "offset")
+	w.do("GET", path+"?offset=x", acme.key, nil).problem(http.StatusBadRequest, "feed_cursor_malformed", "cursor")
+	w.do("GET", path+"?live=yes&offset=-1", acme.key, nil).problem(http.StatusBadRequest, "choice_unknown", "live")
 }

@@ -205,6 +205,7 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
 
 		route("GET", "/feeds/:endpoint_id", access.FeedsRead, a.readFeed).Endless(),
+		slow(route("GET", "/feeds/:endpoint_id/stream", access.FeedsRead, a.readDurable), durableOpen+beatEvery),
 		route("POST", "/feeds/:endpoint_id/ack", access.FeedsRead, a.acknowledgeFeed),
 		route("POST", "/feeds/:endpoint_id/rewind", access.FeedsRead, a.rewindFeed),
 		route("GET", "/feeds/:endpoint_id/consumers", access.WebhooksRead, a.listFeedConsumers),

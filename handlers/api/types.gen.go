@@ -1803,6 +1803,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ReadFeedAsDurableStreamParamsLive.
+const (
+	LongPoll ReadFeedAsDurableStreamParamsLive = "long-poll"
+	Sse      ReadFeedAsDurableStreamParamsLive = "sse"
+)
+
+// Valid indicates whether the value is a known member of the ReadFeedAsDurableStreamParamsLive enum.
+func (e ReadFeedAsDurableStreamParamsLive) Valid() bool {
+	switch e {
+	case LongPoll:
+		return true
+	case Sse:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetHealthParamsFormat.
 const (
 	GetHealthParamsFormatCsv  GetHealthParamsFormat = "csv"
@@ -5388,6 +5406,21 @@ type ReadFeedParams struct {
 	// Timeout The same as `wait`, in milliseconds
 	Timeout *int `form:"timeout,omitempty" json:"timeout,omitempty"`
 }
+
+// ReadFeedAsDurableStreamParams defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParams struct {
+	// Offset `Stream-Next-Offset` of the last response, `-1` for the beginning (the default), or `now`
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Live Wait for events
+	Live *ReadFeedAsDurableStreamParamsLive `form:"live,omitempty" json:"live,omitempty"`
+
+	// Cursor `Stream-Cursor` of the last response
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ReadFeedAsDurableStreamParamsLive defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParamsLive string
 
 // GetHealthParams defines parameters for GetHealth.
 type GetHealthParams struct {
