@@ -170,3 +170,7 @@ SELECT c.endpoint_id, c.name, c.late_since, e.url, e.description FROM feed_consu
 JOIN endpoints e ON e.tenant_id = c.tenant_id AND e.id = c.endpoint_id
 WHERE c.tenant_id = @tenant_id AND c.late_since IS NOT NULL AND e.status = 'active' AND e.deleted_at IS NULL
 ORDER BY c.late_since LIMIT sqlc.arg('limit')::int;
+
+-- name: IsFeedHalted :one
+-- The tenant is suspended, or an operator has paused what goes to the feed.
+SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, @endpoint_id, @url) IS NOT NULL)::boolean FROM tenants t WHERE t.id = @tenant_id;

@@ -74,6 +74,13 @@ func read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoint
 	case e.Status != string(endpoint.Active):
 		return Page{}, endpoint.ErrFeedInactive
 	}
+	halted, err := q.IsFeedHalted(ctx, sql.IsFeedHaltedParams{EndpointID: endpointID, URL: e.URL, TenantID: tenant})
+	if err != nil {
+		return Page{}, err
+	}
+	if halted {
+		return Page{}, endpoint.ErrFeedHalted
+	}
 	if err := q.PlanByIndex(ctx); err != nil {
 		return Page{}, err
 	}

@@ -1,5 +1,5 @@
 -- Feeds: endpoints whose consumers read the tenant's events by a cursor (docs/adr/0026-feeds.md).
--- functions: 5d6388933634a807
+-- functions: 19b33d7637e3f869
 
 -- +goose Up
 

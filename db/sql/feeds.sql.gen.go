@@ -207,6 +207,24 @@ func (q *Queries) InsertLog(ctx context.Context, arg InsertLogParams) error {
 	return err
 }
 
+const IsFeedHalted = `-- name: IsFeedHalted :one
+SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, $1, $2) IS NOT NULL)::boolean FROM tenants t WHERE t.id = $3
+`
+
+type IsFeedHaltedParams struct {
+	EndpointID id.UUID
+	URL        string
+	TenantID   id.UUID
+}
+
+// The tenant is suspended, or an operator has paused what goes to the feed.
+func (q *Queries) IsFeedHalted(ctx context.Context, arg IsFeedHaltedParams) (bool, error) {
+	row := q.db.QueryRow(ctx, IsFeedHalted, arg.EndpointID, arg.URL, arg.TenantID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const LastLogRow = `-- name: LastLogRow :one
 SELECT r.position, cardinality(r.events)::int AS events, r.events[cardinality(r.events)]::uuid AS event FROM event_log r
 WHERE r.tenant_id = $1 AND r.position < $2 ORDER BY r.position DESC LIMIT 1

@@ -36,6 +36,13 @@ var ErrFeedInactive = fault.New(
 	"This feed is paused or disabled. Resume it to read it; its consumers continue where they stopped.",
 )
 
+// ErrFeedHalted refuses to read while the operator of the platform lets nothing go to the feed.
+var ErrFeedHalted = fault.New(
+	fault.Conflict,
+	"feed_halted",
+	"The operator of this platform has paused this feed, or suspended the tenant. Its events stay in the log, and its consumers keep their place.",
+)
+
 func (c *collector) feed(s *Settings, _ egress.Policy) {
 	if s.URL != "" && s.URL != FeedURL {
 		c.refuse("url", "feed_url_unwanted", "A feed has no URL. Leave url out.")
