@@ -174,3 +174,41 @@ ORDER BY c.late_since LIMIT sqlc.arg('limit')::int;
 -- name: IsFeedHalted :one
 -- The tenant is suspended, or an operator has paused what goes to the feed.
 SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, @endpoint_id, @url) IS NOT NULL)::boolean FROM tenants t WHERE t.id = @tenant_id;
+
+-- name: InsertStart :exec
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES (@tenant_id, @endpoint_id, @cursor);
+
+-- name: Starts :many
+-- Endpoints of all tenants that catch up.
+SELECT s.tenant_id, s.endpoint_id FROM endpoint_starts s JOIN tenants t ON t.id = s.tenant_id
+WHERE t.state = 'active' AND NOT t.moving AND (s.tenant_id, s.endpoint_id) > (@tenant_id::uuid, @endpoint_id::uuid)
+ORDER BY s.tenant_id, s.endpoint_id LIMIT sqlc.arg('limit')::int;
+
+-- name: LockStart :one
+-- No row: another worker has it, or the endpoint has caught up.
+SELECT * FROM endpoint_starts WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id FOR UPDATE SKIP LOCKED;
+
+-- name: MoveStart :exec
+UPDATE endpoint_starts SET cursor = @cursor, settled = @settled WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: DeleteStart :exec
+DELETE FROM endpoint_starts WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: NumberInLog :one
+-- A position above those of all transactions that have their number.
+SELECT (l.base + pg_current_xact_id()::text::bigint)::bigint FROM feed_logs l WHERE l.tenant_id = @tenant_id;
+
+-- name: CountWaiting :one
+-- How many deliveries of an endpoint wait, up to a number.
+SELECT count(*) FROM (
+	SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.endpoint_id = @endpoint_id AND q.state IN (0, 1, 2, 3) LIMIT sqlc.arg('limit')::int
+) x;
+
+-- name: ShareLogs :exec
+-- Before the versions of routes are compared again: who changes the routes of an endpoint that has caught up waits for
+-- this transaction, or this one sees the change.
+SELECT 1 FROM feed_logs WHERE tenant_id = ANY(@tenants::uuid[]) ORDER BY tenant_id FOR KEY SHARE;
+
+-- name: HoldLog :one
+-- No transaction that stores events of the tenant is open, and none begins to.
+SELECT 1 FROM feed_logs WHERE tenant_id = @tenant_id FOR UPDATE;

@@ -33,6 +33,7 @@ type tenantRoutes struct {
 	moving    bool // to another home, within a moment
 	strict    bool // only types of the catalog
 	logged    bool // its events are entered in the log that feeds read
+	starting  bool // an endpoint catches up: events are stored only if the routes stay until the commit
 	limits    quota.Limits
 	types     map[string]*catalogue.Checks
 	compiled  catalogue.Compiled
@@ -44,6 +45,7 @@ type endpointRoute struct {
 	ordering string
 	listens  bool
 	pulls    bool // a feed: its consumers read the log, and it has no deliveries
+	starting bool // it catches up: a job reads the log for it
 	routing.Route
 }
 
@@ -161,7 +163,8 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		if e.PayloadVersion != nil {
 			rule.Version = *e.PayloadVersion
 		}
-		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen), pulls: e.Kind == string(endpoint.Feed)}
+		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen), pulls: endpoint.Kind(e.Kind).Pulls(), starting: e.Starting}
+		t.starting = t.starting || e.Starting
 		if same := known[e.ID]; same != nil {
 			route.Route = same.Follow(rule)
 		} else {
@@ -284,7 +287,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 		return errEnded(ctx)
 	}
 	it.version, it.Deliveries, it.Aside = t.version, nil, 0
-	it.Logged = t.logged && it.only == nil
+	it.Logged, it.Guarded = t.logged && it.only == nil, t.starting
 	if t.suspended {
 		return errSuspended
 	}
@@ -312,7 +315,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 			}
 			continue
 		}
-		if e.pulls {
+		if e.pulls || e.starting {
 			continue
 		}
 		if input == nil {

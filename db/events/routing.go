@@ -77,6 +77,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 				Version:    e.PayloadVersion,
 			},
 			Pulls:   endpoint.Kind(e.Kind).Pulls(),
+			Starts:  e.Starting,
 			Later:   e.Later,
 			Deleted: e.Deleted,
 			Sent:    !first[e.ID].IsZero(),

@@ -70,8 +70,19 @@ func newHouse(t testing.TB) *house {
 // feed creates a feed.
 func (h *house) feed(change func(*endpoint.Settings)) id.UUID {
 	h.t.Helper()
+	return h.endpoint(func(s *endpoint.Settings) {
+		s.Kind, s.URL = endpoint.Feed, endpoint.FeedURL
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+// endpoint creates an endpoint.
+func (h *house) endpoint(change func(*endpoint.Settings)) id.UUID {
+	h.t.Helper()
 	s := endpoint.ReadDefaults(100, nil, nil).Settings
-	s.Kind, s.URL = endpoint.Feed, endpoint.FeedURL
+	s.URL = "https://example.com/"
 	if change != nil {
 		change(&s)
 	}

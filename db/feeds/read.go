@@ -119,6 +119,7 @@ type reader struct {
 	now      time.Time
 	limit    int
 	bytes    int
+	plain    bool // events are not rendered
 	started  bool // the cursor names an event
 	page     Page
 }
@@ -270,6 +271,9 @@ func (r *reader) event(row sql.Event, at feed.Place) Event {
 		Data:        row.Data,
 		ContentType: db.TextOf(row.ContentType),
 		Traceparent: db.TextOf(row.Traceparent),
+	}
+	if r.plain {
+		return e
 	}
 	e.Body = signature.AppendBody(nil, r.signing.Format, m)
 	fixed := signature.FixedHeaders(m.BodyType(r.signing.Format))[:1]

@@ -53,6 +53,7 @@ var movedTables = []movedTable{
 	{name: "event_log", changed: "t.position = c.k2::bigint"},
 	{name: "feed_logs", as: atOnce},
 	{name: "feed_consumers", as: atOnce},
+	{name: "endpoint_starts", as: atOnce},
 	{name: "endpoint_secrets", as: atOnce},
 	{name: "endpoint_warnings", as: atOnce},
 	{name: "event_types", as: atOnce},

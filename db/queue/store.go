@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,8 @@ type NewEvent struct {
 	sql.Event
 	Deliveries     []NewDelivery
 	Aside          int    // of them: to listeners of developers, which no response counts
-	Logged         bool   // the tenant has feeds
+	Logged         bool   // the tenant has feeds, or had
+	Guarded        bool   // an endpoint of the tenant catches up
 	IdempotencyKey string // empty: none
 	BodyHash       [32]byte
 	WholeHash      [32]byte // the hash that earlier versions stored for the same body
@@ -72,6 +74,7 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 		return nil, db.Translate(d.Pipeline(ctx, conn.Conn(), db.RoleIngest, func(b *pgx.Batch) {
 			queueAssertRoutes(b, routes)
 			queueEvents(b, events, sql.InsertEvents)
+			queueGuard(b, events, routes)
 			queueFanOut(b, events)
 		}))
 	}
@@ -134,6 +137,7 @@ func storeCarefully(
 		if !again {
 			queueEvents(second, winners, sql.InsertEvents)
 		}
+		queueGuard(second, winners, routes)
 		queueFanOut(second, winners)
 	}
 	second.Queue("commit")
@@ -274,6 +278,21 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		p.Occurred[i], p.Deliver[i] = e.OccurredAt, e.DeliverAt
 	}
 	return b.Queue(statement, db.Args(p)...)
+}
+
+// queueGuard compares the versions of routes again, for tenants of which an endpoint catches up: from then on the routes
+// stay until the commit.
+func queueGuard(b *pgx.Batch, events []*NewEvent, routes map[id.UUID]int64) {
+	guarded := map[id.UUID]int64{}
+	for _, e := range events {
+		if e.Guarded {
+			guarded[e.TenantID] = routes[e.TenantID]
+		}
+	}
+	if len(guarded) > 0 {
+		b.Queue(sql.ShareLogs, slices.Collect(maps.Keys(guarded)))
+		queueAssertRoutes(b, guarded)
+	}
 }
 
 // queueLog enters events in the logs of their tenants, in their order, a row for each tenant.

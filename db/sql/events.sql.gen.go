@@ -407,7 +407,8 @@ func (q *Queries) OutcomesOfEvents(ctx context.Context, arg OutcomesOfEventsPara
 }
 
 const RoutesOfEvent = `-- name: RoutesOfEvent :many
-SELECT e.id, e.kind, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
+SELECT e.id, e.kind, EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = $1 AND s.endpoint_id = e.id)::boolean AS starting,
+	e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
 	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
 	coalesce(r.payload_version, '')::text AS payload_version, coalesce(r.when_held, 'hold')::text AS when_held
@@ -434,6 +435,7 @@ type RoutesOfEventParams struct {
 type RoutesOfEventRow struct {
 	ID             id.UUID
 	Kind           string
+	Starting       bool
 	URL            string
 	Description    string
 	Gone           bool
@@ -468,6 +470,7 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 		if err := rows.Scan(
 			&i.ID,
 			&i.Kind,
+			&i.Starting,
 			&i.URL,
 			&i.Description,
 			&i.Gone,

@@ -37,6 +37,26 @@ func (q *Queries) CountConsumers(ctx context.Context, tenantID id.UUID, endpoint
 	return count, err
 }
 
+const CountWaiting = `-- name: CountWaiting :one
+SELECT count(*) FROM (
+	SELECT 1 FROM queue q WHERE q.tenant_id = $1 AND q.endpoint_id = $2 AND q.state IN (0, 1, 2, 3) LIMIT $3::int
+) x
+`
+
+type CountWaitingParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Limit      int32
+}
+
+// How many deliveries of an endpoint wait, up to a number.
+func (q *Queries) CountWaiting(ctx context.Context, arg CountWaitingParams) (int64, error) {
+	row := q.db.QueryRow(ctx, CountWaiting, arg.TenantID, arg.EndpointID, arg.Limit)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const DeleteConsumer = `-- name: DeleteConsumer :one
 DELETE FROM feed_consumers WHERE tenant_id = $1 AND endpoint_id = $2 AND name = $3 RETURNING tenant_id, endpoint_id, name, key_id, cursor, acked_at, read_at, late_since, created_at
 `
@@ -62,6 +82,15 @@ func (q *Queries) DeleteConsumer(ctx context.Context, arg DeleteConsumerParams) 
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const DeleteStart = `-- name: DeleteStart :exec
+DELETE FROM endpoint_starts WHERE tenant_id = $1 AND endpoint_id = $2
+`
+
+func (q *Queries) DeleteStart(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteStart, tenantID, endpointID)
+	return err
 }
 
 const FeedsToAssess = `-- name: FeedsToAssess :many
@@ -143,6 +172,18 @@ func (q *Queries) GetConsumer(ctx context.Context, arg GetConsumerParams) (FeedC
 	return i, err
 }
 
+const HoldLog = `-- name: HoldLog :one
+SELECT 1 FROM feed_logs WHERE tenant_id = $1 FOR UPDATE
+`
+
+// No transaction that stores events of the tenant is open, and none begins to.
+func (q *Queries) HoldLog(ctx context.Context, tenantID id.UUID) (int32, error) {
+	row := q.db.QueryRow(ctx, HoldLog, tenantID)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const InsertConsumer = `-- name: InsertConsumer :one
 INSERT INTO feed_consumers (tenant_id, endpoint_id, name, key_id, cursor)
 VALUES ($1, $2, $3, $4, $5)
@@ -204,6 +245,21 @@ func (q *Queries) InsertLog(ctx context.Context, arg InsertLogParams) error {
 		arg.Firsts,
 		arg.Lasts,
 	)
+	return err
+}
+
+const InsertStart = `-- name: InsertStart :exec
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES ($1, $2, $3)
+`
+
+type InsertStartParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Cursor     string
+}
+
+func (q *Queries) InsertStart(ctx context.Context, arg InsertStartParams) error {
+	_, err := q.db.Exec(ctx, InsertStart, arg.TenantID, arg.EndpointID, arg.Cursor)
 	return err
 }
 
@@ -341,6 +397,24 @@ func (q *Queries) LockConsumer(ctx context.Context, arg LockConsumerParams) (Fee
 		&i.ReadAt,
 		&i.LateSince,
 		&i.CreatedAt,
+	)
+	return i, err
+}
+
+const LockStart = `-- name: LockStart :one
+SELECT tenant_id, endpoint_id, cursor, settled, started_at FROM endpoint_starts WHERE tenant_id = $1 AND endpoint_id = $2 FOR UPDATE SKIP LOCKED
+`
+
+// No row: another worker has it, or the endpoint has caught up.
+func (q *Queries) LockStart(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (EndpointStart, error) {
+	row := q.db.QueryRow(ctx, LockStart, tenantID, endpointID)
+	var i EndpointStart
+	err := row.Scan(
+		&i.TenantID,
+		&i.EndpointID,
+		&i.Cursor,
+		&i.Settled,
+		&i.StartedAt,
 	)
 	return i, err
 }
@@ -550,6 +624,27 @@ func (q *Queries) MoveConsumerFrom(ctx context.Context, arg MoveConsumerFromPara
 	return err
 }
 
+const MoveStart = `-- name: MoveStart :exec
+UPDATE endpoint_starts SET cursor = $1, settled = $2 WHERE tenant_id = $3 AND endpoint_id = $4
+`
+
+type MoveStartParams struct {
+	Cursor     string
+	Settled    *int64
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+func (q *Queries) MoveStart(ctx context.Context, arg MoveStartParams) error {
+	_, err := q.db.Exec(ctx, MoveStart,
+		arg.Cursor,
+		arg.Settled,
+		arg.TenantID,
+		arg.EndpointID,
+	)
+	return err
+}
+
 const NewestOfLogs = `-- name: NewestOfLogs :many
 SELECT u.id::uuid AS tenant_id, x.position
 FROM unnest($1::uuid[]) AS u(id)
@@ -585,6 +680,18 @@ func (q *Queries) NewestOfLogs(ctx context.Context, tenants []id.UUID) ([]Newest
 		return nil, err
 	}
 	return items, nil
+}
+
+const NumberInLog = `-- name: NumberInLog :one
+SELECT (l.base + pg_current_xact_id()::text::bigint)::bigint FROM feed_logs l WHERE l.tenant_id = $1
+`
+
+// A position above those of all transactions that have their number.
+func (q *Queries) NumberInLog(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, NumberInLog, tenantID)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const ReadLog = `-- name: ReadLog :many
@@ -777,6 +884,55 @@ UPDATE feed_logs SET settled = base + pg_current_xact_id()::text::bigint WHERE t
 func (q *Queries) SettleLog(ctx context.Context, tenantID id.UUID) error {
 	_, err := q.db.Exec(ctx, SettleLog, tenantID)
 	return err
+}
+
+const ShareLogs = `-- name: ShareLogs :exec
+SELECT 1 FROM feed_logs WHERE tenant_id = ANY($1::uuid[]) ORDER BY tenant_id FOR KEY SHARE
+`
+
+// Before the versions of routes are compared again: who changes the routes of an endpoint that has caught up waits for
+// this transaction, or this one sees the change.
+func (q *Queries) ShareLogs(ctx context.Context, tenants []id.UUID) error {
+	_, err := q.db.Exec(ctx, ShareLogs, tenants)
+	return err
+}
+
+const Starts = `-- name: Starts :many
+SELECT s.tenant_id, s.endpoint_id FROM endpoint_starts s JOIN tenants t ON t.id = s.tenant_id
+WHERE t.state = 'active' AND NOT t.moving AND (s.tenant_id, s.endpoint_id) > ($1::uuid, $2::uuid)
+ORDER BY s.tenant_id, s.endpoint_id LIMIT $3::int
+`
+
+type StartsParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Limit      int32
+}
+
+type StartsRow struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+// Endpoints of all tenants that catch up.
+func (q *Queries) Starts(ctx context.Context, arg StartsParams) ([]StartsRow, error) {
+	rows, err := q.db.Query(ctx, Starts, arg.TenantID, arg.EndpointID, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StartsRow{}
+	for rows.Next() {
+		var i StartsRow
+		if err := rows.Scan(&i.TenantID, &i.EndpointID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TouchConsumer = `-- name: TouchConsumer :exec

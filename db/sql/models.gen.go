@@ -329,6 +329,14 @@ type EndpointSecret struct {
 	CheckDetail string
 }
 
+type EndpointStart struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Cursor     string
+	Settled    *int64
+	StartedAt  time.Time
+}
+
 type EndpointStat struct {
 	TenantID   id.UUID
 	EndpointID id.UUID

@@ -303,3 +303,28 @@ func TestAFeedIsTheReadHalfOfADurableStream(t *testing.T) {
 	w.do("GET", path+"?offset=x", acme.key, nil).problem(http.StatusBadRequest, "feed_cursor_malformed", "cursor")
 	w.do("GET", path+"?live=yes&offset=-1", acme.key, nil).problem(http.StatusBadRequest, "choice_unknown", "live")
 }
+
+func TestAnEndpointCanBeginInThePast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	w.order(acme)
+	made := w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://example.com/","start":"oldest"}`).want(http.StatusCreated)
+	if made.text("catching_up_since") == "" {
+		t.Errorf("%s", made.Body)
+	}
+	event := w.order(acme)
+	if n := w.do("GET", "/api/v1/events/"+event+"/deliveries", acme.key, nil).want(http.StatusOK).get("data").([]any); len(n) != 0 {
+		t.Errorf("an event was fanned out to an endpoint that catches up: %v", n)
+	}
+	routed := w.do("GET", "/api/v1/events/"+event+"/routing", acme.key, nil).want(http.StatusOK)
+	if !strings.Contains(string(routed.Body), "the endpoint catches up") {
+		t.Errorf("routing: %s", routed.Body)
+	}
+	live := w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://example.com/","start":"now"}`).want(http.StatusCreated)
+	if live.get("catching_up_since") != nil {
+		t.Errorf("%s", live.Body)
+	}
+	w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://example.com/","start":"then"}`).problem(http.StatusBadRequest, "start_malformed", "start")
+	w.do("POST", "/api/v1/endpoints", acme.key, `{"kind":"feed","start":"oldest"}`).problem(http.StatusBadRequest, "start_malformed", "start")
+}

@@ -2582,9 +2582,12 @@ type Endpoint struct {
 	Status EndpointStatus `json:"status"`
 
 	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL            string `json:"url"`
-	Description    string `json:"description"`
-	AcceptConflict bool   `json:"accept_conflict"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+
+	// CatchingUpSince Since when it catches up with events from before it (`start`); null: it does not
+	CatchingUpSince nullable.Nullable[Time] `json:"catching_up_since"`
+	AcceptConflict  bool                    `json:"accept_conflict"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
@@ -2719,9 +2722,12 @@ type EndpointCreated struct {
 	Secret string `json:"secret"`
 
 	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL            string `json:"url"`
-	Description    string `json:"description"`
-	AcceptConflict bool   `json:"accept_conflict"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+
+	// CatchingUpSince Since when it catches up with events from before it (`start`); null: it does not
+	CatchingUpSince nullable.Nullable[Time] `json:"catching_up_since"`
+	AcceptConflict  bool                    `json:"accept_conflict"`
 
 	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
@@ -2929,6 +2935,9 @@ type EndpointInput struct {
 
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
+
+	// Start Where the endpoint begins: `now`, `oldest`, or a time within the tenant's retention. It gets the older events first, in the order in which they were accepted, and live events after them. Not for feeds, whose consumers have a start
+	Start *string `json:"start,omitempty"`
 
 	// TimeoutSeconds How long a request can take, the response included. Default `15`
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`

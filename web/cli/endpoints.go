@@ -315,6 +315,7 @@ type endpointCreateCommand struct {
 	topic
 	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
+	Start  string  `placeholder:"START" help:"Where it begins: now, oldest, or a time. Older events come first, in their order."`
 	Feed   bool    `help:"Create a feed, which programs read with a token (posthorn feeds)."`
 	Later  bool    `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
 }
@@ -338,6 +339,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	}
 	if c.Feed {
 		fields["kind"] = "feed"
+	}
+	if c.Start != "" {
+		fields["start"] = c.Start
 	}
 	if c.Secret != nil {
 		secret, err := input(ctx, e, *c.Secret, nothing)

@@ -20,6 +20,7 @@ const (
 	forgetMost  = 1000
 	listenEvery = time.Minute
 	heldEvery   = 5 * time.Minute
+	startsEvery = time.Second
 	heldPage    = 500
 )
 
@@ -140,3 +141,6 @@ func (m *Maintenance) assessFeeds(ctx context.Context) error {
 	}
 	return feeds.Assess(ctx, m.db, now)
 }
+
+// catchUp creates deliveries of endpoints that begin in the past.
+func (m *Maintenance) catchUp(ctx context.Context) error { return feeds.CatchUp(ctx, m.db) }

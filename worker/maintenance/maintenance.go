@@ -69,6 +69,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "forget expired sessions", Every: forgetEvery, Do: m.forgetExpired},
 		{Name: "partitions", Every: partitionsEvery, Do: m.partitions},
 		{Name: "trim the logs of feeds", Every: partitionsEvery, Do: m.trimLogs},
+		{Name: "catch up endpoints", Every: startsEvery, Do: m.catchUp},
 		{Name: "assess feeds", Every: heldEvery, Do: m.assessFeeds},
 		{Name: "gauges", Every: gaugeEvery, Do: m.setGauges},
 		{Name: "end pauses", Every: endsEvery, Do: m.endPauses},
