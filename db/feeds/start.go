@@ -22,8 +22,8 @@ const (
 )
 
 // StartAt makes a new endpoint begin in the past, in the transaction that creates it: until it has caught up, a job
-// creates its deliveries from the log, in the order of acceptance. It returns when that began; zero: the endpoint begins
-// with new events.
+// creates its deliveries from the log, in the order of acceptance. It returns when that began; zero: the endpoint
+// begins with new events.
 func StartAt(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, start feed.Start, now time.Time) (time.Time, error) {
 	if !start.Oldest && start.At.IsZero() {
 		return time.Time{}, nil

@@ -280,8 +280,8 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 	return b.Queue(statement, db.Args(p)...)
 }
 
-// queueGuard compares the versions of routes again, for tenants of which an endpoint catches up: from then on the routes
-// stay until the commit.
+// queueGuard compares the versions of routes again, for tenants of which an endpoint catches up: from then on the
+// routes stay until the commit.
 func queueGuard(b *pgx.Batch, events []*NewEvent, routes map[id.UUID]int64) {
 	guarded := map[id.UUID]int64{}
 	for _, e := range events {

@@ -3,8 +3,12 @@ package api_test
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -327,4 +331,55 @@ func TestAnEndpointCanBeginInThePast(t *testing.T) {
 	}
 	w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://example.com/","start":"then"}`).problem(http.StatusBadRequest, "start_malformed", "start")
 	w.do("POST", "/api/v1/endpoints", acme.key, `{"kind":"feed","start":"oldest"}`).problem(http.StatusBadRequest, "start_malformed", "start")
+}
+
+// The requests of docs/feeds.md, sent as they are but for the ids and keys, and the response that it shows.
+func TestTheExamplesOfTheFeedsPageWork(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/feeds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```(http|json)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(examples) != 3 {
+		t.Fatalf("%d examples", len(examples))
+	}
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	feed, _ := w.feed(acme, `{"kind":"feed","event_types":["order.*"]}`)
+	w.order(acme)
+	w.reads(acme.key, "/api/v1/feeds/"+feed, 1)
+	token := acme.key
+	var last *answer
+	for _, example := range examples {
+		if example[1] == "json" {
+			var shown, got map[string]any
+			if err := json.Unmarshal([]byte(example[2]), &shown); err != nil {
+				t.Fatal(err)
+			}
+			last.into(&got)
+			if a, b := keysOf(shown), keysOf(got); a != b {
+				t.Errorf("the page shows %s, and the response has %s", a, b)
+			}
+			if a, b := keysOf(shown["data"].([]any)[0]), keysOf(got["data"].([]any)[0]); a != b {
+				t.Errorf("the page shows %s, and an event has %s", a, b)
+			}
+			continue
+		}
+		head, body, _ := strings.Cut(strings.TrimSpace(example[2]), "\n\n")
+		method, rest, _ := strings.Cut(head, " ")
+		path, _, _ := strings.Cut(rest, "\n")
+		last = w.do(method, strings.ReplaceAll(path, "ep_01jd0000000000000000000000", feed), token, body)
+		if method == "POST" {
+			token = last.want(http.StatusCreated).text("token")
+		}
+		if last.Status >= http.StatusBadRequest {
+			t.Errorf("%s %s: %s", method, path, last.Body)
+		}
+	}
+}
+
+func keysOf(v any) string {
+	names := slices.Sorted(maps.Keys(v.(map[string]any)))
+	return strings.Join(names, " ")
 }
