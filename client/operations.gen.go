@@ -2938,7 +2938,7 @@ type EndpointInput struct {
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 
-	// Start Where the endpoint begins: `now`, `oldest`, or a time within the tenant's retention. It gets the older events first, in the order in which they were accepted, and live events after them. Not for feeds, whose consumers have a start
+	// Start Where the endpoint begins: `now` (the default), `oldest`, or a time within the tenant's retention. It gets the older events first, in the order in which they were accepted, and live events after them. Not for feeds, whose consumers have a start
 	Start *string `json:"start,omitempty"`
 
 	// TimeoutSeconds How long a request can take, the response included. Default `15`
@@ -3461,7 +3461,7 @@ type FeedConsumerCreated struct {
 type FeedConsumerInput struct {
 	Name string `json:"name"`
 
-	// Start Where it begins: `now`, `oldest`, or a time
+	// Start Where it begins: `now` (the default), `oldest`, or a time
 	Start *string `json:"start,omitempty"`
 }
 

@@ -283,7 +283,7 @@ func (r feedRead) encode(e feeds.Event) FeedEvent {
 		out.DeliverAt = new(Time(e.DeliverAt))
 	}
 	if r.data {
-		out.Data, out.Channels = new(json.RawMessage(e.Data)), &e.Channels
+		out.Data, out.Channels = new(json.RawMessage(e.Data)), new(append([]string{}, e.Channels...))
 	}
 	for i, one := range e.Headers {
 		out.Headers[i] = HandoutHeader{Name: one.Name, Value: one.Value}

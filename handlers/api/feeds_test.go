@@ -143,7 +143,7 @@ func TestNothingIsSentToAFeed(t *testing.T) {
 	for at, body := range map[string]string{
 		path + "/verify":                      ``,
 		path + "/test":                        ``,
-		"/api/v1/events/" + event + "/replay": `{"endpoint":"` + feed + `"}`,
+		"/api/v1/events/" + event + "/replay": `{"endpoint_id":"` + feed + `"}`,
 		path + "/replay-missing":              `{"since":"2020-01-01T00:00:00Z","dry_run":true}`,
 	} {
 		w.do("POST", at, acme.key, body).problem(http.StatusConflict, "endpoint_is_feed")
@@ -289,7 +289,7 @@ func TestAFeedIsTheReadHalfOfADurableStream(t *testing.T) {
 	w.do("GET", path, acme.key, nil, "If-None-Match", a.Header.Get("ETag")).want(http.StatusNotModified)
 	for _, query := range []string{"?offset=now", "?offset=" + end} {
 		none, a := read(query)
-		if len(none) != 0 || string(a.Body) != "[]" || a.Header.Get("Stream-Next-Offset") != end || a.Header.Get("Stream-Up-To-Date") != "true" {
+		if len(none) != 0 || strings.TrimSpace(string(a.Body)) != "[]" || a.Header.Get("Stream-Next-Offset") != end || a.Header.Get("Stream-Up-To-Date") != "true" {
 			t.Errorf("%s: %s, %v", query, a.Body, a.Header)
 		}
 	}
