@@ -119,16 +119,17 @@ func feedReadOf(c *handlers.Call) (r feedRead, err error) {
 	if r.endpoint, r.Consumer, err = consumerOf(c, query.Get("consumer")); err != nil {
 		return r, err
 	}
-	if r.Limit, err = numberOf(query, "limit", feed.DefaultLimit, 1, feed.MaxLimit, "limit_range"); err != nil {
-		return r, err
+	ok := false
+	if r.Limit, ok = numberOf(query, "limit", feed.DefaultLimit, 1, feed.MaxLimit); !ok {
+		return r, fault.InvalidField("limit", "limit_range", fmt.Sprintf("limit must be a number from 1 to %d.", feed.MaxLimit))
 	}
-	seconds, err := numberOf(query, "wait", 0, 0, feed.MaxWait, "wait_range")
-	if err != nil {
-		return r, err
+	seconds, ok := numberOf(query, "wait", 0, 0, feed.MaxWait)
+	if !ok {
+		return r, fault.InvalidField("wait", "wait_range", fmt.Sprintf("wait must be a number of seconds from 0 to %d.", feed.MaxWait))
 	}
-	milliseconds, err := numberOf(query, "timeout", 0, 0, feed.MaxWait*1000, "wait_range")
-	if err != nil {
-		return r, err
+	milliseconds, ok := numberOf(query, "timeout", 0, 0, feed.MaxWait*1000)
+	if !ok {
+		return r, fault.InvalidField("timeout", "wait_range", fmt.Sprintf("timeout must be a number of milliseconds from 0 to %d.", feed.MaxWait*1000))
 	}
 	r.create, r.data = query.Get("create") == "true", query.Get("include_data") == "true"
 	r.wait = time.Duration(seconds)*time.Second + time.Duration(milliseconds)*time.Millisecond
@@ -150,16 +151,13 @@ func feedReadOf(c *handlers.Call) (r feedRead, err error) {
 	return r, err
 }
 
-func numberOf(query url.Values, name string, byDefault, low, high int, code string) (int, error) {
+func numberOf(query url.Values, name string, byDefault, low, high int) (n int, ok bool) {
 	text := query.Get(name)
 	if text == "" {
-		return byDefault, nil
+		return byDefault, true
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		return 0, fault.InvalidField(name, code, fmt.Sprintf("%s must be a number from %d to %d.", name, low, high))
-	}
-	return n, nil
+	return n, err == nil && n >= low && n <= high
 }
 
 // pull reads a page, and waits for one if there is nothing to read.

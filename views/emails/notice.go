@@ -259,7 +259,11 @@ func feedUnread(d mail.NoticeData, f notice.FeedDetails) Letter {
 		l.Subject = fmt.Sprintf("The feed %s will be disabled on %s", name, f.DisableAt.UTC().Format("2 January, 15:04")+" UTC")
 		l.Body = append(l.Body, text("Nobody has read the feed %s since %s. Unless somebody reads it before, it is disabled on %s.", name, momentOrNone(f.Since), moment(*f.DisableAt)))
 	}
-	l.Body = append(l.Body, button("View feed", endpointPage(d, f.Endpoint)))
+	where := mail.TenantHost(f.URL)
+	if f.URL == endpoint.FeedURL {
+		where = f.Endpoint
+	}
+	l.Body = append(l.Body, facts(Fact{"Feed", where}), button("View feed", endpointPage(d, f.Endpoint)))
 	return l
 }
 
