@@ -28,7 +28,7 @@ func TestSvixPollersReadEveryMessageOnce(t *testing.T) {
 			for _, one := range page["data"].([]any) {
 				m := one.(map[string]any)
 				got = append(got, m["id"].(string))
-				if fmt.Sprint(m["payload"], m["channels"], m["eventType"]) != "map[marker:1] [eu] order.done" || m["headers"].(map[string]any)["webhook-signature"] == nil {
+				if fmt.Sprintf("%v %v %v", m["payload"], m["channels"], m["eventType"]) != "map[marker:1] [eu] order.done" || m["headers"].(map[string]any)["webhook-signature"] == nil {
 					t.Errorf("message %v", m)
 				}
 			}
@@ -58,5 +58,5 @@ func TestSvixPollersReadEveryMessageOnce(t *testing.T) {
 	if got, _ := all(path, ""); len(got) < 3 || got[0] != sent[0] {
 		t.Errorf("after a seek: %v", got)
 	}
-	d.call(t, http.StatusBadRequest, "GET", path+"?iterator=abc", "")
+	d.call(t, http.StatusUnprocessableEntity, "GET", path+"?iterator=abc", "")
 }
