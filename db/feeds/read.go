@@ -172,8 +172,12 @@ func (r *reader) read(ctx context.Context) error {
 		chunk = min(max(maxChunk*chunkBytes/max(r.bytes, chunkBytes), 1), maxChunk)
 	}
 	r.page.CaughtUp = end && len(list) == 0
-	if r.page.CaughtUp && r.page.Next.Position == feed.Older && r.log.olderSettled() {
-		r.page.Next = feed.Place{} // no older event can appear: the log's first is next
+	switch next := &r.page.Next; {
+	case !r.page.CaughtUp:
+	case next.Position == feed.Older && r.log.olderSettled():
+		*next = feed.Place{} // no older event can appear: the log's first is next
+	case next.Position != feed.Older && next.Position < r.log.Dropped:
+		*next = feed.Place{Position: r.log.Dropped + 1} // it is told once that the rest was dropped
 	}
 	return nil
 }
@@ -284,7 +288,7 @@ func (r *reader) event(row sql.Event, at feed.Place) Event {
 // note moves a consumer that has acknowledged all that it was given over events that did not match: else it would lag
 // behind events that are not its own.
 func (r *reader) note(ctx context.Context, o Options, seen string) error {
-	if o.Consumer == "" || len(r.page.Events) > 0 || r.page.Examined == 0 || o.From != nil && o.From.String() != seen {
+	if o.Consumer == "" || len(r.page.Events) > 0 || r.page.Next.String() == seen || o.From != nil && o.From.String() != seen {
 		return nil
 	}
 	return r.log.q.MoveConsumerFrom(ctx, sql.MoveConsumerFromParams{

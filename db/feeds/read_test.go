@@ -81,6 +81,16 @@ func TestRetentionIsTold(t *testing.T) {
 	if p := h.read(f, Options{Consumer: "a"}); p.Truncated || len(p.Events) != 0 {
 		t.Errorf("truncated again: %t, %d events", p.Truncated, len(p.Events))
 	}
+	// Nothing is left: a consumer that waits must not be told of it again and again.
+	h.emit(at(time.Now()))
+	h.settle()
+	h.exec("UPDATE event_log SET at = now() - interval '100 days'")
+	trim(t, h)
+	for _, want := range []bool{true, false, false} {
+		if p := h.read(f, Options{Consumer: "a"}); p.Truncated != want || len(p.Events) != 0 {
+			t.Errorf("truncated %t, not %t, %d events", p.Truncated, want, len(p.Events))
+		}
+	}
 }
 
 func trim(t *testing.T, h *house) int {
