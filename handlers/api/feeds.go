@@ -104,16 +104,32 @@ func (a *api) readFeed(c *handlers.Call) error {
 	})
 }
 
-// feedReadOf reads the parameters of a read.
-func feedReadOf(c *handlers.Call) (r feedRead, err error) {
+// feedQuery reads the parameters of a request, each of which can be given once.
+func feedQuery(c *handlers.Call, known ...string) (url.Values, error) {
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
-		return r, fault.InvalidField("", "query_malformed", "The query of the URL can't be read. Encode its values.")
+		return nil, fault.New(fault.Invalid, "query_malformed", "The query string can't be read. Encode each parameter.")
 	}
-	known := []string{"cursor", "limit", "wait", "consumer", "start", "create", "include_data", "lastEventId", "timeout"}
-	for name := range query {
-		if !slices.Contains(known, name) {
-			return r, fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. A feed accepts "+strings.Join(known, ", ")+".")
+	for name, values := range query {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. This operation accepts "+strings.Join(known, ", ")+".")
+		case len(values) > 1:
+			return nil, fault.InvalidField(name, "duplicate_parameter", fmt.Sprintf("The parameter %s appears %d times. Send it once.", name, len(values)))
+		}
+	}
+	return query, nil
+}
+
+// feedReadOf reads the parameters of a read.
+func feedReadOf(c *handlers.Call) (r feedRead, err error) {
+	query, err := feedQuery(c, "cursor", "limit", "wait", "consumer", "start", "create", "include_data", "lastEventId", "timeout")
+	if err != nil {
+		return r, err
+	}
+	for name, into := range map[string]*bool{"create": &r.create, "include_data": &r.data} {
+		if *into = query.Get(name) == "true"; !*into && query.Get(name) != "" && query.Get(name) != "false" {
+			return r, fault.InvalidField(name, "choice_unknown", name+" must be true or false.")
 		}
 	}
 	if r.endpoint, r.Consumer, err = consumerOf(c, query.Get("consumer")); err != nil {
@@ -131,7 +147,6 @@ func feedReadOf(c *handlers.Call) (r feedRead, err error) {
 	if !ok {
 		return r, fault.InvalidField("timeout", "wait_range", fmt.Sprintf("timeout must be a number of milliseconds from 0 to %d.", feed.MaxWait*1000))
 	}
-	r.create, r.data = query.Get("create") == "true", query.Get("include_data") == "true"
 	r.wait = time.Duration(seconds)*time.Second + time.Duration(milliseconds)*time.Millisecond
 	for _, text := range []string{query.Get("cursor"), query.Get("lastEventId"), c.Request.Header.Get("Last-Event-ID")} {
 		if text == "" {
@@ -340,21 +355,18 @@ const (
 
 // readDurable serves a feed as the read half of a Durable Stream in JSON mode. Its offsets are the feed's cursors.
 func (a *api) readDurable(c *handlers.Call) error {
-	query := c.Request.URL.Query()
-	for name := range query {
-		if !slices.Contains([]string{"offset", "live", "cursor"}, name) {
-			return fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. A stream accepts offset, live, and cursor.")
-		}
+	query, err := feedQuery(c, "offset", "live", "cursor")
+	if err != nil {
+		return err
 	}
 	offset, live := query.Get("offset"), query.Get("live")
 	if !slices.Contains([]string{"", "long-poll", "sse"}, live) {
 		return fault.InvalidField("live", "choice_unknown", "live must be long-poll or sse. Leave it out to read what is there.")
 	}
-	if live != "" && offset == "" || len(query["offset"]) > 1 || query.Has("offset") && offset == "" {
+	if offset == "" && (live != "" || query.Has("offset")) {
 		return fault.InvalidField("offset", "feed_cursor_malformed", "Send one offset: Stream-Next-Offset of the last response, -1 for the beginning, or now.")
 	}
 	r := feedRead{Options: feeds.Options{Limit: feed.DefaultLimit, Start: feed.Start{Oldest: true}}, data: true}
-	var err error
 	if r.endpoint, _, err = consumerOf(c, ""); err != nil {
 		return err
 	}
