@@ -89,7 +89,7 @@ func (a *dashboard) createConsumer(c *handlers.Call) error {
 	}
 	if f := fault.As(err); f != nil && (f.Kind == fault.Invalid || f.Kind == fault.Conflict) {
 		wrong := handlers.WrongFields(err)
-		if len(wrong) == 0 {
+		if f.Kind == fault.Conflict {
 			wrong = map[string]string{"name": f.Detail}
 		}
 		if e, err = a.read(c); err != nil {

@@ -359,7 +359,7 @@ func endpointDialogs(h EndpointHead) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if h.Endpoint.Status != endpoint.Unverified {
+		if h.Endpoint.Status != endpoint.Unverified && !h.pulls() {
 			templ_7745c5c3_Err = recoverDialog(h, "recover", "Recover failed deliveries", "Deliveries that failed since this time are sent again. The next page shows how many, and asks you to confirm.", map[string]string{"action": "replay", "status": "failed"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

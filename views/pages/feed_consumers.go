@@ -50,10 +50,10 @@ func (v ConsumersView) lagTone(c show.Consumer) components.Tone {
 	return components.Good
 }
 
-// behindText says since when the oldest event waits.
+// behindText says for how long the oldest event has waited.
 func behindText(l feed.Lag) string {
 	if l.Waiting < time.Second {
 		return "Up to date"
 	}
-	return "Since " + components.Duration(l.Waiting)
+	return components.Duration(l.Waiting) + " behind"
 }
