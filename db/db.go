@@ -106,13 +106,17 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleConsole, "", fn)
 }
 
-// SetRole takes a role and names the tenant for the rest of the transaction. It also bounds the transaction's idle
+// setRole takes a role and names the tenant for the rest of the transaction. It also bounds the transaction's idle
 // time. A process that freezes inside a transaction must not keep its locks: a worker's share lock on its own row would
 // keep others from declaring it dead while it is frozen. The time is well within the fence's (worker/membership.go).
 // And it compiles no statement: where a server's statistics are missing, the cost of a short one is guessed so high
 // that it is compiled for seconds.
-const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
+const setRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true), set_config('jit', 'off', true)`
+
+// SetWriter is setRole for a transaction that stores events: it has its number before it checks a version of the routes
+// (docs/adr/0026-feeds.md).
+const SetWriter = setRole + `, pg_current_xact_id()`
 
 // ConsoleThenTenant runs first as Console and then fn as the tenant that first returned, in one transaction.
 func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id.UUID, error), fn func(*sql.Queries) error) error {
@@ -121,7 +125,7 @@ func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id
 		if err != nil {
 			return err
 		}
-		if _, err := conn.Exec(ctx, SetRole, roleTenant, tenant.String()); err != nil {
+		if _, err := conn.Exec(ctx, setRole, roleTenant, tenant.String()); err != nil {
 			return err
 		}
 		return fn(q)
@@ -135,7 +139,7 @@ func (d *DB) ConsoleThenIngest(ctx context.Context, first func(*sql.Queries) (bo
 		if again, err := first(q); err != nil || !again {
 			return err
 		}
-		if _, err := conn.Exec(ctx, SetRole, RoleIngest, ""); err != nil {
+		if _, err := conn.Exec(ctx, setRole, RoleIngest, ""); err != nil {
 			return err
 		}
 		b := &pgx.Batch{}
@@ -163,7 +167,7 @@ func (d *DB) onOne(ctx context.Context, role, tenant string, fn func(*pgx.Conn, 
 	if ctx.Value(readOnly{}) != nil {
 		word = "begin read only"
 	}
-	d.queueBegin(begin, word, SetRole, role, tenant)
+	d.queueBegin(begin, word, setRole, role, tenant)
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
 		return Translate(err)
 	}
@@ -184,7 +188,7 @@ type readOnly struct{}
 // ReadOnly returns a context under which transactions change nothing: PostgreSQL rejects every statement that would.
 func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
-// queueBegin begins a transaction by a word and takes a role in it: set is SetRole or setHotRole.
+// queueBegin begins a transaction by a word and takes a role in it: set is setRole or SetWriter.
 func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
 	b.Queue(word)
 	b.Queue(set, args...)
@@ -205,9 +209,9 @@ func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any)
 	return &pgx.Batch{}, Send(ctx, conn, b)
 }
 
-// Pipeline sends statements under a role as one round trip and one transaction.
+// Pipeline sends statements that store events, under a role, as one round trip and one transaction.
 func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
-	b, err := d.Begin(ctx, conn, SetRole, role, "")
+	b, err := d.Begin(ctx, conn, SetWriter, role, "")
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (p *Proof) Check(ctx context.Context) (at time.Time, err error) {
 	b.Queue("begin")
 	// Each role that a process takes; the last one stays.
 	for _, role := range []string{roleTenant, RoleWorker, roleConsole, roleAccount, RoleIngest} {
-		b.Queue(SetRole, role, "")
+		b.Queue(setRole, role, "")
 	}
 	b.Queue("SELECT " + Schema + ".prove_emission()").QueryRow(func(row pgx.Row) error { return row.Scan(&at) })
 	b.Queue("rollback")

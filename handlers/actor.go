@@ -17,7 +17,9 @@ type Actor struct {
 	// zero then.
 	NewTenant string
 	Scopes    access.Scopes
-	Platform  bool // a platform key, which can act for any tenant
+	Feed      id.UUID // of the token of a feed's consumer: the only feed that it reads; else zero
+	Consumer  string  // its name
+	Platform  bool    // a platform key, which can act for any tenant
 	// Address is where the request comes from, without the port: the connection, or what a trusted proxy reports.
 	Address   string
 	RequestID string
@@ -31,6 +33,11 @@ type Actor struct {
 	Role       access.Role           // in Tenant
 	TenantName string
 	Suspended  bool // the tenant is read-only
+}
+
+// is makes the holder of a key the actor.
+func (a *Actor) is(who *holder) {
+	a.Key, a.Scopes, a.Platform, a.Feed, a.Consumer = who.key, who.scopes, who.tenant.IsZero(), who.feed, who.consumer
 }
 
 // May reports whether the actor can do an action in the tenant now. A suspended tenant can be read and not changed.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 )
 
@@ -92,6 +94,8 @@ type lookup struct {
 type holder struct {
 	key, tenant id.UUID // tenant is zero for a platform key
 	scopes      access.Scopes
+	feed        id.UUID // of the token of a consumer: the only feed that it reads; else zero
+	consumer    string
 	expires     time.Time
 	revoked     bool
 	state       account.TenantState
@@ -153,10 +157,11 @@ func (a *Authenticator) fresh() *answers {
 
 // Errors of a request without a valid key.
 var (
-	errKeyMissing = fault.New(fault.Unauthenticated, "key_missing", "Send your API key as `Authorization: Bearer <key>`.")
-	errKeyUnknown = fault.New(fault.Unauthenticated, "key_unknown", "Invalid API key. Check that you copied all of it, or create a new one under API keys.")
-	errKeyRevoked = fault.New(fault.Unauthenticated, "key_revoked", "This API key was revoked. Use another key.")
-	errKeyExpired = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another key.")
+	errKeyMissing    = fault.New(fault.Unauthenticated, "key_missing", "Send your API key as `Authorization: Bearer <key>`.")
+	errKeyUnknown    = fault.New(fault.Unauthenticated, "key_unknown", "Invalid API key. Check that you copied all of it, or create a new one under API keys.")
+	errKeyRevoked    = fault.New(fault.Unauthenticated, "key_revoked", "This API key was revoked. Use another key.")
+	errConsumerToken = fault.New(fault.Forbidden, "consumer_token_only", "This is the token of a feed's consumer. It reads and acknowledges that feed, and nothing else. Use an API key.")
+	errKeyExpired    = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another key.")
 )
 
 // bearer returns the key in an Authorization header.
@@ -263,20 +268,33 @@ func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *
 	if err != nil {
 		return nil, err
 	}
-	scopes, _ := access.ParseScopes(found.Scopes, access.PlatformScopes())
+	scopes, special := access.ParseScopes(found.Scopes, access.PlatformScopes())
 	who := &holder{
 		key:     found.Key,
 		tenant:  found.Tenant,
-		scopes:  scopes,
+		scopes:  withFeeds(scopes),
 		expires: found.ExpiresAt,
 		revoked: found.Revoked,
 		state:   found.State,
+	}
+	for _, name := range special {
+		if one, consumer, ok := feed.ParseScope(name); ok {
+			who.feed, who.consumer, who.scopes = one, consumer, access.Scopes{access.FeedsRead}
+		}
 	}
 	who.touched.Store(-int64(touchEvery))
 	if kept != nil && who.state != account.TenantMoving && a.room(kept) {
 		kept.keys.Store(hash, who)
 	}
 	return who, nil
+}
+
+// withFeeds adds what events:read includes.
+func withFeeds(s access.Scopes) access.Scopes {
+	if s.Has(access.EventsRead) && !s.Has(access.FeedsRead) {
+		return append(slices.Clone(s), access.FeedsRead)
+	}
+	return s
 }
 
 // room counts a result, and empties the cache when it is full.
@@ -456,7 +474,7 @@ func movedAway(ctx context.Context, err error) error {
 // caller finds the holder of a request's key: by the key, or by the statement of the home that admitted it.
 func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if v := VouchedOf(c.Ctx()); v != nil {
-		return &holder{key: v.Key, scopes: v.Scopes}, nil
+		return &holder{key: v.Key, scopes: withFeeds(v.Scopes)}, nil
 	}
 	text, err := bearer(c.Request.Header)
 	if err != nil {

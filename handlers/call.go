@@ -127,11 +127,16 @@ func (c *Call) FindEndpoint(text string) (id.UUID, error) {
 
 // Answer writes JSON.
 func (c *Call) Answer(status int, v any) error {
+	return c.AnswerAs(status, "application/json", v)
+}
+
+// AnswerAs writes JSON under another media type.
+func (c *Call) AnswerAs(status int, mediaType string, v any) error {
 	text, err := encode(c.Request, v)
 	if err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
-	c.send(status, "application/json", text)
+	c.send(status, mediaType, text)
 	return nil
 }
 

@@ -343,7 +343,7 @@ func (k *Kit) letIn(c *Call, a Access) error {
 	case a.Key:
 		who, err := k.authenticate(c)
 		if err == nil {
-			c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()
+			c.Actor.is(who)
 			c.Actor.Tenant = who.tenant
 		}
 		return err
@@ -373,7 +373,7 @@ func (k *Kit) admit(c *Call, a Access) error {
 	if err := k.limit.key(k.limit.of(who.key), c.Writer.Header()); err != nil {
 		return err
 	}
-	c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()
+	c.Actor.is(who)
 	if err := permit(who, a, c.FullPath()); err != nil {
 		return err
 	}
@@ -465,6 +465,8 @@ func permit(who *holder, a Access, path string) error {
 		return errPlatform
 	case !a.Platform && platform:
 		return errNoTenant
+	case !who.feed.IsZero() && a.Scope != access.FeedsRead:
+		return errConsumerToken
 	case a.Scope != "" && !who.scopes.Has(a.Scope):
 		return scopeMissing(a.Scope)
 	}

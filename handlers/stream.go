@@ -42,6 +42,15 @@ func (s *Stream) Event(number int64, name string, data any) error {
 	return s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
 }
 
+// EventAt is Event for a stream whose positions are texts.
+func (s *Stream) EventAt(position, name string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", position, name, text))
+}
+
 // Beat sends a comment, so that both sides and the proxies between them know that the stream is alive.
 func (s *Stream) Beat() error { return s.write(": beat\n\n") }
 

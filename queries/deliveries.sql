@@ -240,7 +240,8 @@ SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.resu
 	(e.status = 'disabled' AND EXISTS (SELECT 1 FROM verifications v
 		WHERE v.tenant_id = e.tenant_id AND v.endpoint_id = e.id AND v.state = 'pending' AND v.requested_at > e.status_at))::boolean AS verifying,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now,
-	coalesce((SELECT i.contact_at FROM listeners i WHERE e.kind = 'listen' AND i.tenant_id = e.tenant_id AND i.endpoint_id = e.id), 'epoch')::timestamptz AS heard_at
+	coalesce((SELECT i.contact_at FROM listeners i WHERE e.kind = 'listen' AND i.tenant_id = e.tenant_id AND i.endpoint_id = e.id), 'epoch')::timestamptz AS heard_at,
+	coalesce((SELECT s.started_at FROM endpoint_starts s WHERE s.tenant_id = e.tenant_id AND s.endpoint_id = e.id), 'epoch')::timestamptz AS starting_at
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
 LEFT JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p ON true
 WHERE e.id = ANY (@ids::uuid[]) AND (sqlc.narg('tenant_id')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant_id'));

@@ -9,7 +9,8 @@ SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.set
 SELECT id, routing_version FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
 -- name: RoutingEndpoints :many
-SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version,
+	EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = endpoints.tenant_id AND s.endpoint_id = endpoints.id)::boolean AS starting
 FROM endpoints
 WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id;

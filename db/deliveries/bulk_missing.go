@@ -43,6 +43,9 @@ func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err e
 	} else if err != nil {
 		return m, err
 	}
+	if endpoint.Kind(e.Kind).Pulls() {
+		return m, endpoint.ErrFeed
+	}
 	rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Active}
 	if e.PayloadVersion != nil {
 		rule.Version = *e.PayloadVersion

@@ -156,6 +156,33 @@ type againDelivery struct {
 	due             time.Time // deliver_at if it is in the future; else zero
 }
 
+// Backlog is an event that an endpoint gets which begins in the past.
+type Backlog struct {
+	Event   id.UUID
+	Type    string
+	Key     string    // of the event; empty: none
+	Deliver time.Time // its deliver_at; zero: none
+}
+
+// QueueBacklog stores deliveries of events to an endpoint that catches up, in their order.
+func QueueBacklog(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, ordering string, events []Backlog, now time.Time) error {
+	if len(events) == 0 {
+		return nil
+	}
+	again := make([]againDelivery, len(events))
+	for i, e := range events {
+		again[i] = againDelivery{event: e.Event, endpoint: endpointID, eventType: e.Type}
+		if ordering == "strict" || e.Key != "" {
+			again[i].orderKey = db.OrZero(orderKey(ordering, &e.Key))
+		}
+		if e.Deliver.After(now) {
+			again[i].due = e.Deliver
+		}
+	}
+	_, err := sendAgain(ctx, q, tenant, again, nil)
+	return err
+}
+
 // sendAgain stores new deliveries of old events, in their order, enters them in the ledger and wakes their lanes.
 func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID, error) {
 	d := sql.InsertReplaysParams{TenantID: tenant, JobID: job}

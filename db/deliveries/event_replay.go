@@ -8,6 +8,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
@@ -60,8 +61,12 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 	}
 	if only != nil {
 		// The lock keeps another transaction from finding the same event missing.
-		if _, err := q.LockEndpoint(ctx, tenant, *only); err != nil {
+		e, err := q.LockEndpoint(ctx, tenant, *only)
+		if err != nil {
 			return out, err
+		}
+		if endpoint.Kind(e.Kind).Pulls() {
+			return out, endpoint.ErrFeed
 		}
 	}
 	if err := q.PlanByIndex(ctx); err != nil {

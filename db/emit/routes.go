@@ -32,6 +32,8 @@ type tenantRoutes struct {
 	suspended bool
 	moving    bool // to another home, within a moment
 	strict    bool // only types of the catalog
+	logged    bool // its events are entered in the log that feeds read
+	starting  bool // an endpoint catches up: events are stored only if the routes stay until the commit
 	limits    quota.Limits
 	types     map[string]*catalogue.Checks
 	compiled  catalogue.Compiled
@@ -42,6 +44,8 @@ type endpointRoute struct {
 	id       id.UUID
 	ordering string
 	listens  bool
+	pulls    bool // a feed: its consumers read the log, and it has no deliveries
+	starting bool // it catches up: a job reads the log for it
 	routing.Route
 }
 
@@ -135,6 +139,9 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		strict:    rows[0].StrictTypes,
 	}
 	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
+	if t.logged, err = isLogged(ctx, q, tenant, t.version); err != nil {
+		return nil, err
+	}
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
 		return nil, err
 	}
@@ -156,7 +163,8 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		if e.PayloadVersion != nil {
 			rule.Version = *e.PayloadVersion
 		}
-		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen)}
+		route := endpointRoute{id: e.ID, ordering: e.Ordering, listens: e.Kind == string(endpoint.Listen), pulls: endpoint.Kind(e.Kind).Pulls(), starting: e.Starting}
+		t.starting = t.starting || e.Starting
 		if same := known[e.ID]; same != nil {
 			route.Route = same.Follow(rule)
 		} else {
@@ -165,6 +173,22 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		t.endpoints = append(t.endpoints, route)
 	}
 	return t, nil
+}
+
+// isLogged reports whether events of a version of a tenant's routes are logged.
+func isLogged(ctx context.Context, q *sql.Queries, tenant id.UUID, version int64) (bool, error) {
+	l, err := q.LogOf(ctx, tenant)
+	if db.IsNoRows(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if !l.Here {
+		if err := q.RebaseLog(ctx, tenant); err != nil {
+			return false, err
+		}
+	}
+	return version >= l.SinceVersion, nil
 }
 
 // byID are the routes by their endpoints; t can be nil.
@@ -263,6 +287,7 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 		return errEnded(ctx)
 	}
 	it.version, it.Deliveries, it.Aside = t.version, nil, 0
+	it.Logged, it.Guarded = t.logged && it.only == nil, t.starting
 	if t.suspended {
 		return errSuspended
 	}
@@ -281,10 +306,16 @@ func (t *tenantRoutes) fanOut(ctx context.Context, it *item) error {
 	for i := range t.endpoints {
 		e := &t.endpoints[i]
 		if it.only != nil {
+			if e.id == *it.only && e.pulls {
+				return endpoint.ErrFeed
+			}
 			if e.id == *it.only {
 				it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: it.newDeliveryID(), EndpointID: e.id})
 				return nil
 			}
+			continue
+		}
+		if e.pulls || e.starting {
 			continue
 		}
 		if input == nil {

@@ -183,6 +183,29 @@ func (o *observed) disable(ctx context.Context, q *sql.Queries, reason health.Re
 	})
 }
 
+// DisableFeed disables a feed that nobody reads. It returns false if the feed was not active any more.
+func DisableFeed(ctx context.Context, q *sql.Queries, tenant, feedID id.UUID, reason string) (bool, error) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return false, err
+	}
+	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{TenantID: tenant, ID: feedID, Reason: reason})
+	if db.IsNoRows(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if err := reroute(ctx, q, off, false); err != nil {
+		return false, err
+	}
+	return true, db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
+		Tenant: &tenant,
+		Action: "endpoint.disabled",
+		Kind:   "endpoint",
+		Object: id.Endpoint.Format(feedID),
+		Reason: reason,
+	})
+}
+
 func (o *observed) warn(ctx context.Context, q *sql.Queries, w health.Warning) error {
 	e := o.endpoint
 	if err := q.RememberWarning(ctx, sql.RememberWarningParams{

@@ -71,6 +71,9 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	if err := checkPinned(ctx, q, tenant, n.Settings); err != nil {
 		return show.Endpoint{}, err
 	}
+	if n.Settings.Kind.Pulls() {
+		n.Start = Verified // nobody else's address is in it
+	}
 	row, err := Insert(ctx, q, ring, tenant, n.Settings, n.Secret)
 	if err != nil {
 		return show.Endpoint{}, err
@@ -85,6 +88,11 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	}
 	if err := reroute(ctx, q, row, false); err != nil {
 		return show.Endpoint{}, err
+	}
+	if n.Settings.Kind.Pulls() {
+		if err := q.BeginLog(ctx, tenant); err != nil {
+			return show.Endpoint{}, err
+		}
 	}
 	if n.Start == verify {
 		if _, err := requestVerification(ctx, q, tenant, row.ID); err != nil {
@@ -546,6 +554,11 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	if err := q.DeleteLane(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
+	if endpoint.Kind(e.Kind).Pulls() {
+		if err := removeConsumers(ctx, q, tenant, endpointID); err != nil {
+			return sql.Endpoint{}, err
+		}
+	}
 	if err := q.ForgetListener(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
@@ -582,4 +595,15 @@ func externalInUse(err error) error {
 		return err
 	}
 	return fault.New(fault.Conflict, "external_id_in_use", "Another endpoint of this tenant has this external id. Choose another id, or change that endpoint's id first.")
+}
+
+// removeConsumers ends the consumers of a feed with their tokens.
+func removeConsumers(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	if err := q.RevokeConsumerKeys(ctx, tenant, endpointID); err != nil {
+		return err
+	}
+	if err := q.ForgetConsumers(ctx, tenant, endpointID); err != nil {
+		return err
+	}
+	return q.BumpKeysRevision(ctx)
 }

@@ -75,7 +75,7 @@ func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, list []show.
 		f := facts[l.ID]
 		f.Asked, f.Unserved = asked(l.AskedAt, l.NotBefore, l.LookAt), unserved(l)
 		f.Scope, f.ScopeSince, f.Verifying = pause.Scope(l.Scope), db.NotEpoch(l.Since), l.Verifying
-		f.HeardAt = db.NotEpoch(l.HeardAt)
+		f.HeardAt, f.StartingAt = db.NotEpoch(l.HeardAt), db.NotEpoch(l.StartingAt)
 	}
 	now := time.Now()
 	days, err := ledger.EndpointDays(ctx, q, &tenant, ids, now)

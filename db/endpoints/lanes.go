@@ -80,7 +80,7 @@ func waitingLanes(
 		lane := condition.Lane{
 			Condition: condition.Of(facts, l.Now),
 			Listens:   l.Kind == string(endpoint.Listen),
-			Served:    l.Served,
+			Served:    l.Served || endpoint.Kind(l.Kind).Pulls(),
 			LimitedBy: condition.Limit(l.LimitedBy),
 			NotBefore: db.OrZero(l.NotBefore),
 		}
@@ -102,8 +102,10 @@ func waitingLanes(
 	return lanes, nil
 }
 
-// unserved reports whether deliveries wait for a worker. Those of a listener wait for its program.
-func unserved(l sql.LanesOfRow) bool { return !l.Served && l.Kind != string(endpoint.Listen) }
+// unserved reports whether deliveries wait for a worker. Those of a listener wait for its program, and a feed has none.
+func unserved(l sql.LanesOfRow) bool {
+	return !l.Served && l.Kind != string(endpoint.Listen) && !endpoint.Kind(l.Kind).Pulls()
+}
 
 // Conditions returns the lanes of endpoints of a tenant, or for the console of any, with their conditions, but without
 // counts of waiting deliveries.

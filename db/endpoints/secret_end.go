@@ -137,5 +137,5 @@ func lockSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 
 // signs reports whether deliveries are signed with the live secret at a position.
 func signs(e sql.Endpoint, live []sql.EndpointSecret, i int) bool {
-	return !bareSettings(e).SignsOne() || i == SlotOf(live, e.SlotSecretID)
+	return !bareSettings(e).SignsOne() || i == slotOf(live, e.SlotSecretID)
 }

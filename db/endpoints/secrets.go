@@ -47,7 +47,7 @@ func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID
 
 func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]show.Secret, error) {
 	live, err := q.LiveSecrets(ctx, e.TenantID, e.ID)
-	slot := SlotOf(live, e.SlotSecretID)
+	slot := slotOf(live, e.SlotSecretID)
 	secrets := make([]show.Secret, len(live))
 	for i, one := range live {
 		secrets[i] = secretOf(one, i == slot || !bareSettings(e).SignsOne())
@@ -76,8 +76,8 @@ func secretOf(row sql.EndpointSecret, signing bool) show.Secret {
 	return s
 }
 
-// SlotOf is the position of the signing secret among the live ones.
-func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
+// slotOf is the position of the signing secret among the live ones.
+func slotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 	ids := make([]id.UUID, len(live))
 	for i, one := range live {
 		ids[i] = one.ID
@@ -135,7 +135,7 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	// does not replace it by being the newest.
 	slot := added.ID
 	if r.Overlap > 0 && len(live) > 0 {
-		slot = live[SlotOf(live, e.SlotSecretID)].ID
+		slot = live[slotOf(live, e.SlotSecretID)].ID
 	}
 	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
 		SlotSecretID: &slot,

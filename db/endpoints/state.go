@@ -145,6 +145,9 @@ func RequestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 	if e.Kind == string(endpoint.Listen) {
 		return sql.Verification{}, endpoint.ErrListener
 	}
+	if endpoint.Kind(e.Kind).Pulls() {
+		return sql.Verification{}, endpoint.ErrFeed
+	}
 	return requestVerification(ctx, q, tenant, endpointID)
 }
 
@@ -208,10 +211,10 @@ func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version i
 }
 
 // holdLane records in an endpoint's lane that the endpoint changed, and whether workers can send from the lane now.
-// Workers never send from a listener's lane.
+// Workers never send from the lane of a listener or a feed.
 func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 	hold := sql.HoldLaneParams{
-		Held:       e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen),
+		Held:       e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen) || endpoint.Kind(e.Kind).Pulls(),
 		TenantID:   e.TenantID,
 		EndpointID: e.ID,
 	}

@@ -168,6 +168,9 @@ func failureCodes(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 	return all, err
 }
 
+// lateNamed is how many late consumers of feeds a tenant's health names.
+const lateNamed = 5
+
 // tenantFacts reads what concerns the tenant as a whole.
 func tenantFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth, f *summary.Facts) error {
 	t, err := q.GetTenant(ctx, tenant)
@@ -185,6 +188,18 @@ func tenantFacts(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.T
 		Limit:    deadLettersCounted,
 	}); err != nil {
 		return err
+	}
+	late, err := q.LateConsumers(ctx, tenant, lateNamed)
+	if err != nil {
+		return err
+	}
+	for _, c := range late {
+		f.Late = append(f.Late, summary.LateConsumer{
+			Endpoint: c.EndpointID,
+			Name:     c.Name,
+			Feed:     cmp.Or(c.Description, id.Endpoint.Format(c.EndpointID)),
+			Since:    db.OrZero(c.LateSince),
+		})
 	}
 	due, err := q.OldestDue(ctx, tenant, incidents.Silent.Seconds())
 	if err != nil {

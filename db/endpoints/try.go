@@ -24,7 +24,7 @@ func ToTest(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 	if err != nil || len(live) == 0 {
 		return s, "", err
 	}
-	text, err := ring.Open(live[SlotOf(live, e.SlotSecretID)].Sealed, tenant, endpointID)
+	text, err := ring.Open(live[slotOf(live, e.SlotSecretID)].Sealed, tenant, endpointID)
 	if err != nil {
 		return s, "", db.Unopened(err)
 	}

@@ -59,6 +59,7 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 		r.Endpoints[i] = show.RoutedEndpoint{
 			Destination: show.Destination{
 				ID:          e.ID,
+				Kind:        endpoint.Kind(e.Kind),
 				URL:         egress.Mask(e.URL),
 				Description: e.Description,
 				Deleted:     e.Gone,
@@ -75,6 +76,8 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID) (
 				Drops:      e.WhenHeld == endpoint.Drop,
 				Version:    e.PayloadVersion,
 			},
+			Pulls:   endpoint.Kind(e.Kind).Pulls(),
+			Starts:  e.Starting,
 			Later:   e.Later,
 			Deleted: e.Deleted,
 			Sent:    !first[e.ID].IsZero(),

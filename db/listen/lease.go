@@ -2,7 +2,6 @@ package listen
 
 import (
 	"context"
-	"fmt"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
@@ -90,7 +89,7 @@ func leaseRows(
 	} else if err != nil {
 		return nil, nil, err
 	}
-	e, signing, err := signingOf(ctx, q, ring, tenant, endpointID)
+	e, signing, err := endpoints.Signing(ctx, q, ring, tenant, endpointID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,36 +167,4 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 		Replayed: h.Replayed,
 	})
 	return h
-}
-
-// signingOf describes how an endpoint's requests are signed now.
-func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint, signature.Signing, error) {
-	e, err := q.GetEndpoint(ctx, tenant, endpointID)
-	if err != nil {
-		return e, signature.Signing{}, err
-	}
-	live, err := q.LiveSecrets(ctx, tenant, endpointID)
-	if err != nil {
-		return e, signature.Signing{}, err
-	}
-	s := signature.Signing{
-		Format:   signature.Format(e.Format),
-		Prefix:   e.Prefix,
-		Rotation: signature.Rotation(e.RotationSignatures),
-		Slot:     endpoints.SlotOf(live, e.SlotSecretID),
-		Shape:    endpoints.Wire(e).Shape,
-	}
-	s.Prepare()
-	for _, one := range live {
-		text, err := ring.Open(one.Sealed, tenant, endpointID)
-		if err != nil {
-			return e, s, db.Unopened(err)
-		}
-		key, err := endpoints.Wire(e).ParseKey(string(text))
-		if err != nil {
-			return e, s, fmt.Errorf("secret of %s: %w", id.Endpoint.Format(endpointID), err)
-		}
-		s.Keys = append(s.Keys, key)
-	}
-	return e, s, s.Validate()
 }

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// setHotRole is SetRole for the engine's own statements, with plans by index only. Their tables grow from empty to a
+// setHotRole takes a role for the engine's own statements, with plans by index only. Their tables grow from empty to a
 // million rows between two vacuums. Without this setting a plan that scans the whole table would be kept.
 const setHotRole = `SELECT set_config('role', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`

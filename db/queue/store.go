@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ type NewEvent struct {
 	sql.Event
 	Deliveries     []NewDelivery
 	Aside          int    // of them: to listeners of developers, which no response counts
+	Logged         bool   // the tenant has feeds, or had
+	Guarded        bool   // an endpoint of the tenant catches up
 	IdempotencyKey string // empty: none
 	BodyHash       [32]byte
 	WholeHash      [32]byte // the hash that earlier versions stored for the same body
@@ -71,6 +74,7 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 		return nil, db.Translate(d.Pipeline(ctx, conn.Conn(), db.RoleIngest, func(b *pgx.Batch) {
 			queueAssertRoutes(b, routes)
 			queueEvents(b, events, sql.InsertEvents)
+			queueGuard(b, events, routes)
 			queueFanOut(b, events)
 		}))
 	}
@@ -96,7 +100,7 @@ func storeCarefully(
 ) (map[int]FirstAnswer, error) {
 	claims, wonBy := claimsOf(events)
 	stored := make(map[id.UUID]bool, len(events))
-	first, err := d.Begin(ctx, conn, db.SetRole, db.RoleIngest, "")
+	first, err := d.Begin(ctx, conn, db.SetWriter, db.RoleIngest, "")
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +137,7 @@ func storeCarefully(
 		if !again {
 			queueEvents(second, winners, sql.InsertEvents)
 		}
+		queueGuard(second, winners, routes)
 		queueFanOut(second, winners)
 	}
 	second.Queue("commit")
@@ -275,7 +280,48 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 	return b.Queue(statement, db.Args(p)...)
 }
 
+// queueGuard compares the versions of routes again, for tenants of which an endpoint catches up: from then on the
+// routes stay until the commit.
+func queueGuard(b *pgx.Batch, events []*NewEvent, routes map[id.UUID]int64) {
+	guarded := map[id.UUID]int64{}
+	for _, e := range events {
+		if e.Guarded {
+			guarded[e.TenantID] = routes[e.TenantID]
+		}
+	}
+	if len(guarded) > 0 {
+		b.Queue(sql.ShareLogs, slices.Collect(maps.Keys(guarded)))
+		queueAssertRoutes(b, guarded)
+	}
+}
+
+// queueLog enters events in the logs of their tenants, in their order, a row for each tenant.
+func queueLog(b *pgx.Batch, events []*NewEvent) {
+	logged := make([]*NewEvent, 0, len(events))
+	for _, e := range events {
+		if e.Logged {
+			logged = append(logged, e)
+		}
+	}
+	if len(logged) == 0 {
+		return
+	}
+	slices.SortStableFunc(logged, func(x, y *NewEvent) int { return x.TenantID.Compare(y.TenantID) })
+	p := sql.InsertLogParams{Events: make([]id.UUID, len(logged))}
+	for i, e := range logged {
+		p.Events[i] = e.ID
+		if i == 0 || e.TenantID != logged[i-1].TenantID {
+			p.Tenants = append(p.Tenants, e.TenantID)
+			p.Firsts = append(p.Firsts, int32(i+1))
+			p.Lasts = append(p.Lasts, 0)
+		}
+		p.Lasts[len(p.Lasts)-1] = int32(i + 1)
+	}
+	b.Queue(sql.InsertLog, db.Args(p)...)
+}
+
 func queueFanOut(b *pgx.Batch, events []*NewEvent) {
+	queueLog(b, events)
 	n := 0
 	for _, e := range events {
 		n += len(e.Deliveries)

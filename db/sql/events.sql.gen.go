@@ -407,14 +407,15 @@ func (q *Queries) OutcomesOfEvents(ctx context.Context, arg OutcomesOfEventsPara
 }
 
 const RoutesOfEvent = `-- name: RoutesOfEvent :many
-SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
+SELECT e.id, e.kind, EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = $1 AND s.endpoint_id = e.id)::boolean AS starting,
+	e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
 	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
 	coalesce(r.payload_version, '')::text AS payload_version, coalesce(r.when_held, 'hold')::text AS when_held
 FROM endpoints e
 LEFT JOIN LATERAL (
 	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.payload_version, x.when_held FROM endpoint_revisions x
-	WHERE x.tenant_id = $1 AND x.endpoint_id = e.id AND x.routing_version <= $2
+	WHERE x.tenant_id = $1 AND x.endpoint_id = e.id AND (x.routing_version <= $2 OR e.kind = 'feed')
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
 WHERE e.tenant_id = $1
@@ -433,6 +434,8 @@ type RoutesOfEventParams struct {
 
 type RoutesOfEventRow struct {
 	ID             id.UUID
+	Kind           string
+	Starting       bool
 	URL            string
 	Description    string
 	Gone           bool
@@ -447,7 +450,7 @@ type RoutesOfEventRow struct {
 }
 
 // The tenant's endpoints at one version of its routes: existing ones first, the newest of each first. An endpoint
-// without a revision of that age was created later. Endpoints and listeners that were deleted before the event are
+// without a revision of that age was created later. A feed is read with its settings of now. Endpoints and listeners that were deleted before the event are
 // left out.
 func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([]RoutesOfEventRow, error) {
 	rows, err := q.db.Query(ctx, RoutesOfEvent,
@@ -466,6 +469,8 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 		var i RoutesOfEventRow
 		if err := rows.Scan(
 			&i.ID,
+			&i.Kind,
+			&i.Starting,
 			&i.URL,
 			&i.Description,
 			&i.Gone,

@@ -342,7 +342,8 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) ([]Ins
 }
 
 const RoutingEndpoints = `-- name: RoutingEndpoints :many
-SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version
+SELECT tenant_id, id, kind, event_types, filter, channels, ordering, status, when_held, payload_version,
+	EXISTS (SELECT 1 FROM endpoint_starts s WHERE s.tenant_id = endpoints.tenant_id AND s.endpoint_id = endpoints.id)::boolean AS starting
 FROM endpoints
 WHERE tenant_id = ANY($1::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id
@@ -359,6 +360,7 @@ type RoutingEndpointsRow struct {
 	Status         string
 	WhenHeld       string
 	PayloadVersion *string
+	Starting       bool
 }
 
 func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]RoutingEndpointsRow, error) {
@@ -381,6 +383,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 			&i.Status,
 			&i.WhenHeld,
 			&i.PayloadVersion,
+			&i.Starting,
 		); err != nil {
 			return nil, err
 		}

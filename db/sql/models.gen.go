@@ -332,6 +332,14 @@ type EndpointSecret struct {
 	CheckDetail string
 }
 
+type EndpointStart struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Cursor     string
+	Settled    *int64
+	StartedAt  time.Time
+}
+
 type EndpointStat struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
@@ -372,6 +380,13 @@ type Event struct {
 	ExternalIDUnsent *bool
 }
 
+type EventLog struct {
+	TenantID id.UUID
+	Position int64
+	At       time.Time
+	Events   []id.UUID
+}
+
 type EventType struct {
 	TenantID    id.UUID
 	Name        string
@@ -384,6 +399,28 @@ type EventType struct {
 	Deprecated  bool
 	Versions    *string
 	UpdatedAt   time.Time
+}
+
+type FeedConsumer struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Name       string
+	KeyID      *id.UUID
+	Cursor     string
+	AckedAt    time.Time
+	ReadAt     *time.Time
+	LateSince  *time.Time
+	CreatedAt  time.Time
+}
+
+type FeedLog struct {
+	TenantID     id.UUID
+	Base         int64
+	System       int64
+	SinceVersion int64
+	Settled      *int64
+	Dropped      int64
+	BeganAt      time.Time
 }
 
 type HistoryDay struct {

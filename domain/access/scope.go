@@ -17,6 +17,10 @@ const (
 	TenantsWrite  Scope = "tenants:write"
 )
 
+// FeedsRead lets a key read feeds. No key is given it: EventsRead includes it, and the token of a consumer has it for
+// one feed alone.
+const FeedsRead Scope = "feeds:read"
+
 // TenantScopes are the scopes that a tenant's key can have.
 func TenantScopes() []Scope {
 	return []Scope{EventsWrite, EventsRead, WebhooksRead, WebhooksWrite, KeysWrite, MembersWrite}

@@ -21,6 +21,15 @@ const (
 // Groups are the groups in the order of the page.
 func Groups() []Group { return []Group{Limits, Retries, Signing, Access, Advanced} }
 
+// Of reports whether endpoints of a kind have the group: nothing is sent to a feed, so it has no limits and no retries,
+// and only receivers of HTTP ask who sends.
+func (g Group) Of(k Kind) bool {
+	if g == Access {
+		return k == HTTP
+	}
+	return !k.Pulls() || g != Limits && g != Retries
+}
+
 // Fields are the rows of the group, in the order of the table.
 func (g Group) Fields() []Field {
 	return slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Group != g })

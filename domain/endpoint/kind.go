@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
@@ -34,10 +35,16 @@ var kinds = []struct {
 	{HTTP, (*collector).httpURL, nil},
 	{Kafka, (*collector).kafka, readKafka},
 	{Inbox, (*collector).ownURL, nil},
+	{Feed, (*collector).feed, nil},
 }
 
-// Kinds lists the kinds, the default first.
+// Kinds lists the kinds that something is sent to, the default first.
 func Kinds() []Kind {
+	return slices.DeleteFunc(created(), func(k Kind) bool { return k.Pulls() })
+}
+
+// created are the kinds that an endpoint can be created with.
+func created() []Kind {
 	out := make([]Kind, len(kinds))
 	for i, k := range kinds {
 		out[i] = k.kind
@@ -74,7 +81,7 @@ func (c *collector) travel(s *Settings, policy egress.Policy) {
 			return
 		}
 	}
-	c.refuse("kind", "kind_unknown", fmt.Sprintf("Unknown kind of endpoint. Use %s.", either(texts(Kinds()))))
+	c.refuse("kind", "kind_unknown", fmt.Sprintf("Unknown kind of endpoint. Use %s.", either(texts(created()))))
 }
 
 // ownURL lets the URL of an inbox be what it is: nothing is connected to by it.

@@ -14,7 +14,7 @@ import (
 const Listen Kind = "listen"
 
 // ListedKinds are the kinds that lists can be filtered by: those that can be created, and Listen.
-func ListedKinds() []Kind { return append(Kinds(), Listen) }
+func ListedKinds() []Kind { return append(created(), Listen) }
 
 // maxListeners is how many listeners a tenant can have at once.
 const maxListeners = 20

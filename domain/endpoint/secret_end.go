@@ -22,6 +22,8 @@ func CheckSecretKind(k Kind) error {
 	switch k {
 	case Listen:
 		return ErrListener
+	case Feed:
+		return ErrFeed
 	case Kafka:
 		return fault.New(
 			fault.Conflict,

@@ -47,6 +47,20 @@ type HeldDetails struct {
 	ExpiresAt   time.Time `json:"expires_at"` // when the oldest of them ends as failed
 }
 
+// FeedDetails belong to FeedUnread.
+type FeedDetails struct {
+	Endpoint    string     `json:"endpoint"`
+	URL         string     `json:"url"`
+	Description string     `json:"description,omitempty"`
+	Reason      string     `json:"reason,omitempty"`      // late: a consumer; unread: nobody reads it
+	Consumer    string     `json:"consumer,omitempty"`    // that is late
+	Events      int        `json:"events,omitempty"`      // that it has not acknowledged, before the feed's filter
+	EventsMore  bool       `json:"events_more,omitempty"` // at least so many
+	Since       *time.Time `json:"since,omitempty"`       // of the oldest of them, or when the feed was last read
+	DisableAt   *time.Time `json:"disable_at,omitempty"`  // of a feed that nobody reads
+	Disabled    bool       `json:"disabled,omitempty"`    // it was
+}
+
 // SecretDetails belong to SecretRotated.
 type SecretDetails struct {
 	Endpoint    string     `json:"endpoint"`

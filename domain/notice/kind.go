@@ -17,6 +17,7 @@ const (
 	EndpointDisabled    Kind = "endpoint.disabled"  // by Posthorn, for a reason
 	EndpointRecovered   Kind = "endpoint.recovered" // a success after a warning, or the backlog of a disabled one drains
 	HeldExpiring        Kind = "held.expiring"      // the oldest held delivery is about to reach the end of its retention
+	FeedUnread          Kind = "feed.unread"        // a consumer is late, or nobody reads the feed
 	SecretRotated       Kind = "secret.rotated"
 	CertificateExpiring Kind = "certificate.expiring" // a client certificate is about to expire, or has
 	KeyCreated          Kind = "key.created"
@@ -62,6 +63,7 @@ var rules = []rule{
 	{EndpointDisabled, Critical, everybody, true, true, true, "An endpoint was disabled"},
 	{EndpointRecovered, Info, everybody, true, true, false, "An endpoint has recovered"},
 	{HeldExpiring, Warning, everybody, true, false, false, "Held deliveries are about to expire"},
+	{FeedUnread, Warning, everybody, true, true, false, "A feed is not read"},
 	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed permanently"},
 	{SecretRotated, Info, editors, true, true, false, "A signing secret was rotated"},
 	{CertificateExpiring, Warning, editors, true, false, false, "A client certificate is about to expire"},
@@ -112,7 +114,7 @@ func (k Kind) AlertsOperators() bool { return k.rule().operator }
 // Mutable reports whether muting an endpoint's alerts keeps the kind from being mailed. What ends deliveries is mailed
 // nevertheless: that the endpoint was disabled, and that held deliveries are about to expire.
 func (k Kind) Mutable() bool {
-	return k == EndpointWarning || k == EndpointRecovered || k == DeliveryFailed
+	return k == EndpointWarning || k == EndpointRecovered || k == DeliveryFailed || k == FeedUnread
 }
 
 // Label is what a preference for the kind is called; empty for an unknown kind.

@@ -38,7 +38,7 @@ func TestOperationalWebhooksAreTheDocumentedOnes(t *testing.T) {
 	slices.Sort(of)
 	if want := []notice.Kind{
 		notice.DeliveryFailed, notice.EndpointDisabled, notice.EndpointRecovered,
-		notice.EndpointWarning, notice.SecretRotated,
+		notice.EndpointWarning, notice.FeedUnread, notice.SecretRotated,
 	}; !slices.Equal(of, want) {
 		t.Errorf("%q, want %q", of, want)
 	}

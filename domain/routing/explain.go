@@ -29,6 +29,8 @@ type Candidate struct {
 	Later   bool // it did not exist yet
 	Deleted bool // it did not exist any more
 	Sent    bool // there is a delivery of the event to it
+	Pulls   bool // it is a feed: it has no deliveries, and its rule is the one of now
+	Starts  bool // it catches up: its delivery is created in its turn
 }
 
 // Verdict says whether an event went to one endpoint, and what decided.
@@ -60,7 +62,7 @@ func Explain(e Event, candidates []Candidate) Explanation {
 	for i := range candidates {
 		c := &candidates[i]
 		out.Verdicts[i] = evaluate(e, in, c)
-		if out.Verdicts[i].Matched && !c.Sent {
+		if out.Verdicts[i].Matched && !c.Sent && !c.Pulls && !c.Starts {
 			out.Direct = true
 		}
 	}
@@ -91,6 +93,12 @@ func evaluate(e Event, in *filter.Input, c *Candidate) Verdict {
 	}
 	route := Compile(c.Rule)
 	v := route.evaluate(e, in)
+	if v.Matched && c.Starts && !c.Sent {
+		return Verdict{Matched: true, Detail: "Matched: the endpoint catches up, and the delivery is created after those of older events."}
+	}
+	if v.Matched && c.Pulls {
+		return Verdict{Matched: true, Detail: "Matched: the consumers of the feed read it."}
+	}
 	if v.Unsure && c.Sent {
 		v = taken(&route)
 		v.Detail = "The endpoint's filter matched: there is a delivery. The event's data has been expunged since. " + v.Detail

@@ -46,6 +46,7 @@ type EndpointFacts struct {
 	Unserved       bool      // no live worker serves it
 	Verifying      bool      // it was disabled, was resumed, and is being verified
 	HeardAt        time.Time // of a listener: when its program was last heard of
+	StartingAt     time.Time // since when it catches up with older events; zero: it does not
 	Record         health.Record
 	Policy         health.Policy
 	Scope          pause.Scope // the widest pause of an operator that covers it; empty: none

@@ -36,10 +36,18 @@ type Facts struct {
 	Retries          int64           // attempts of the last 24 hours that were not a delivery's first
 	FailedDeliveries int64           // that failed permanently in the last 24 hours
 	Latency          health.Histogram
+	Late             []LateConsumer // of feeds, the latest first
 	// what failed in the last 24 hours, or a sample; empty where only the classes are known
 	Errors    []health.ErrorCount
 	OldestDue time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
 	MayBeDue  time.Duration // how long one may be; 0 is criticalDue
+}
+
+// LateConsumer is a consumer that does not acknowledge what was accepted.
+type LateConsumer struct {
+	Endpoint   id.UUID // the feed
+	Name, Feed string  // as people call them
+	Since      time.Time
 }
 
 // Summary is how a tenant's endpoints are, why, and what to do.
@@ -199,6 +207,15 @@ func (s *Summary) failures(low, veryLow bool) {
 	if es := s.where(func(e Endpoint) bool { return e.Warned && !e.muted(s.Now) }); len(es) > 0 {
 		s.add(health.Warned, "warning_running", named(es, "endpoint is about to be disabled unless a delivery succeeds", "endpoints are about to be disabled unless a delivery succeeds"),
 			s.worst("warning_running"), "Fix the endpoint and send it a test event. One success ends the countdown.")
+	}
+	for _, c := range s.Late {
+		s.add(
+			health.Warned,
+			"feed_late",
+			fmt.Sprintf("The consumer %s of the feed %s has not acknowledged events for %s minutes.", c.Name, c.Feed, words.Number(int(s.Now.Sub(c.Since).Minutes()))),
+			c.Endpoint,
+			"Check that the consumer's program runs, and that it acknowledges what it has finished.",
+		)
 	}
 }
 

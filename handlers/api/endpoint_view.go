@@ -35,6 +35,7 @@ func encodeEndpoint(e show.Endpoint) (v Endpoint) {
 	if e.Verification != nil {
 		v.LastVerification.Set(encodeVerification(*e.Verification))
 	}
+	v.CatchingUpSince = orNullTime(e.StartingAt)
 	v.Mute = nullable.NewNullNullable[Mute]()
 	if e.Muted(time.Now()) {
 		v.Mute.Set(Mute{Since: Time(e.Mute.At), Until: orNullTime(e.Mute.Until)})

@@ -6,9 +6,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/db/listen"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/feed"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 )
@@ -43,8 +45,28 @@ func answerCreated(c *handlers.Call, e show.Endpoint, secret endpoint.Secret) er
 	})
 }
 
-// makeEndpoint stores a new endpoint.
+// makeEndpoint stores a new endpoint, which can begin in the past.
 func (a *api) makeEndpoint(c *handlers.Call, q *db.Tx, in EndpointInput) (e show.Endpoint, secret endpoint.Secret, err error) {
+	text := ""
+	set(&text, in.Start)
+	start, err := feed.ParseStart(text)
+	if err == nil && text != "" && in.Kind != nil && endpoint.Kind(*in.Kind).Pulls() {
+		err = errFeedStart
+	}
+	if err != nil {
+		return e, secret, err
+	}
+	if e, secret, err = a.storeEndpoint(c, q, in); err != nil {
+		return e, secret, err
+	}
+	e.StartingAt, err = feeds.StartAt(c.Ctx(), q, c.Actor.Tenant, e.ID, start, a.Now())
+	return e, secret, err
+}
+
+var errFeedStart = fault.InvalidField("start", "start_malformed", "A feed has no start of its own. Give it to each consumer.")
+
+// storeEndpoint stores a new endpoint.
+func (a *api) storeEndpoint(c *handlers.Call, q *db.Tx, in EndpointInput) (e show.Endpoint, secret endpoint.Secret, err error) {
 	defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 	if err != nil {
 		return e, secret, err

@@ -10,6 +10,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/feeds"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
@@ -80,6 +81,8 @@ func (s Settings) withDefaults() Settings {
 type api struct {
 	Deps
 	streams chan struct{} // a slot for each open stream
+	readers chan struct{} // a slot for each reader of a feed
+	watch   *feeds.Watch
 }
 
 // maxStreams bounds the streams of a process: each queries the database a few times a second.
@@ -97,7 +100,7 @@ func Routes(d Deps) []handlers.Route {
 	if d.Exporter == nil {
 		d.Exporter = NewExporter(d)
 	}
-	a := &api{Deps: d, streams: make(chan struct{}, maxStreams)}
+	a := &api{Deps: d, streams: make(chan struct{}, maxStreams), readers: make(chan struct{}, maxReaders), watch: feeds.NewWatch(d.DB)}
 	var routes []handlers.Route
 	for _, r := range a.tenantRoutes() {
 		own, named := r, r
@@ -213,6 +216,15 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
+
+		route("GET", "/feeds/:endpoint_id", access.FeedsRead, a.readFeed).Endless(),
+		slow(route("GET", "/feeds/:endpoint_id/stream", access.FeedsRead, a.readDurable), durableOpen+beatEvery),
+		route("POST", "/feeds/:endpoint_id/ack", access.FeedsRead, a.acknowledgeFeed),
+		route("POST", "/feeds/:endpoint_id/rewind", access.FeedsRead, a.rewindFeed),
+		route("GET", "/feeds/:endpoint_id/consumers", access.WebhooksRead, a.listFeedConsumers),
+		route("POST", "/feeds/:endpoint_id/consumers", access.WebhooksWrite, a.createFeedConsumer),
+		route("DELETE", "/feeds/:endpoint_id/consumers/:consumer", access.WebhooksWrite, a.deleteFeedConsumer),
+		route("POST", "/feeds/:endpoint_id/consumers/:consumer/rotate-token", access.WebhooksWrite, a.rotateFeedToken),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
 		route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener).Endless(),

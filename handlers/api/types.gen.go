@@ -431,6 +431,7 @@ func (e EndpointConditionFilter) Valid() bool {
 
 // Defines values for EndpointKind.
 const (
+	EndpointKindFeed   EndpointKind = "feed"
 	EndpointKindHTTP   EndpointKind = "http"
 	EndpointKindInbox  EndpointKind = "inbox"
 	EndpointKindKafka  EndpointKind = "kafka"
@@ -440,6 +441,8 @@ const (
 // Valid indicates whether the value is a known member of the EndpointKind enum.
 func (e EndpointKind) Valid() bool {
 	switch e {
+	case EndpointKindFeed:
+		return true
 	case EndpointKindHTTP:
 		return true
 	case EndpointKindInbox:
@@ -904,6 +907,7 @@ const (
 	NoticeKindEndpointDisabled    NoticeKind = "endpoint.disabled"
 	NoticeKindEndpointRecovered   NoticeKind = "endpoint.recovered"
 	NoticeKindEndpointWarning     NoticeKind = "endpoint.warning"
+	NoticeKindFeedUnread          NoticeKind = "feed.unread"
 	NoticeKindHeldExpiring        NoticeKind = "held.expiring"
 	NoticeKindKeyCreated          NoticeKind = "key.created"
 	NoticeKindQuotaReached        NoticeKind = "quota.reached"
@@ -931,6 +935,8 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindEndpointRecovered:
 		return true
 	case NoticeKindEndpointWarning:
+		return true
+	case NoticeKindFeedUnread:
 		return true
 	case NoticeKindHeldExpiring:
 		return true
@@ -1941,6 +1947,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ReadFeedAsDurableStreamParamsLive.
+const (
+	LongPoll ReadFeedAsDurableStreamParamsLive = "long-poll"
+	Sse      ReadFeedAsDurableStreamParamsLive = "sse"
+)
+
+// Valid indicates whether the value is a known member of the ReadFeedAsDurableStreamParamsLive enum.
+func (e ReadFeedAsDurableStreamParamsLive) Valid() bool {
+	switch e {
+	case LongPoll:
+		return true
+	case Sse:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetHealthParamsFormat.
 const (
 	GetHealthParamsFormatCsv  GetHealthParamsFormat = "csv"
@@ -2805,14 +2829,17 @@ type EndSecretInput struct {
 type Endpoint struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
 	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL            string `json:"url"`
-	Description    string `json:"description"`
-	AcceptConflict bool   `json:"accept_conflict"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+
+	// CatchingUpSince Since when it catches up with events from before it (`start`); null: it does not
+	CatchingUpSince nullable.Nullable[Time] `json:"catching_up_since"`
+	AcceptConflict  bool                    `json:"accept_conflict"`
 
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
@@ -2951,7 +2978,7 @@ type EndpointConditionFilter string
 type EndpointCreated struct {
 	ID string `json:"id"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind   EndpointKind   `json:"kind"`
 	Status EndpointStatus `json:"status"`
 
@@ -2959,9 +2986,12 @@ type EndpointCreated struct {
 	Secret string `json:"secret"`
 
 	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
-	URL            string `json:"url"`
-	Description    string `json:"description"`
-	AcceptConflict bool   `json:"accept_conflict"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+
+	// CatchingUpSince Since when it catches up with events from before it (`start`); null: it does not
+	CatchingUpSince nullable.Nullable[Time] `json:"catching_up_since"`
+	AcceptConflict  bool                    `json:"accept_conflict"`
 
 	// Auth Null if requests are only signed
 	Auth nullable.Nullable[Auth] `json:"auth"`
@@ -3132,7 +3162,7 @@ type EndpointInput struct {
 	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind *EndpointKind `json:"kind,omitempty"`
 
 	// MaxInFlight Concurrent requests to this endpoint, at most. Default `5`
@@ -3191,6 +3221,9 @@ type EndpointInput struct {
 	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 
+	// Start Where the endpoint begins: `now` (the default), `oldest`, or a time within the tenant's retention. It gets the older events first, in the order in which they were accepted, and live events after them. Not for feeds, whose consumers have a start
+	Start *string `json:"start,omitempty"`
+
 	// TimeoutSeconds How long a request can take, the response included. Default `15`
 	TimeoutSeconds *int `json:"timeout_seconds,omitempty"`
 
@@ -3215,7 +3248,7 @@ type EndpointInput struct {
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn, which assigns its URL; `feed` is read by its consumers with a cursor; `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -3680,6 +3713,130 @@ type FailureGroup struct {
 	Text string `json:"text"`
 }
 
+// FeedAck defines model for FeedAck.
+type FeedAck struct {
+	// Consumer With a key of the tenant; a consumer's token names its consumer
+	Consumer *string `json:"consumer,omitempty"`
+	Cursor   string  `json:"cursor"`
+}
+
+// FeedConsumer defines model for FeedConsumer.
+type FeedConsumer struct {
+	Name string `json:"name"`
+
+	// Cursor What it acknowledged
+	Cursor         string `json:"cursor"`
+	AcknowledgedAt Time   `json:"acknowledged_at"`
+
+	// ReadAt When it last read, within seconds; null: never
+	ReadAt    nullable.Nullable[Time] `json:"read_at"`
+	CreatedAt Time                    `json:"created_at"`
+
+	// Lag How far a consumer is behind what the tenant accepted, before the feed's filter.
+	Lag FeedLag `json:"lag"`
+}
+
+// FeedConsumerCreated defines model for FeedConsumerCreated.
+type FeedConsumerCreated struct {
+	Name string `json:"name"`
+
+	// Cursor What it acknowledged
+	Cursor         string `json:"cursor"`
+	AcknowledgedAt Time   `json:"acknowledged_at"`
+
+	// ReadAt When it last read, within seconds; null: never
+	ReadAt    nullable.Nullable[Time] `json:"read_at"`
+	CreatedAt Time                    `json:"created_at"`
+
+	// Lag How far a consumer is behind what the tenant accepted, before the feed's filter.
+	Lag FeedLag `json:"lag"`
+
+	// Token Only shown in this response. Send it as `Authorization: Bearer <token>`
+	Token string `json:"token"`
+}
+
+// FeedConsumerInput defines model for FeedConsumerInput.
+type FeedConsumerInput struct {
+	Name string `json:"name"`
+
+	// Start Where it begins: `now` (the default), `oldest`, or a time
+	Start *string `json:"start,omitempty"`
+}
+
+// FeedConsumerPage defines model for FeedConsumerPage.
+type FeedConsumerPage struct {
+	Data       []FeedConsumer            `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// FeedEvent defines model for FeedEvent.
+type FeedEvent struct {
+	EventID string `json:"event_id"`
+
+	// Cursor The place of this event
+	Cursor     string `json:"cursor"`
+	EventType  string `json:"event_type"`
+	AcceptedAt Time   `json:"accepted_at"`
+
+	// DeliverAt When the producer wanted it to be delivered, if it said so
+	DeliverAt *Time `json:"deliver_at,omitempty"`
+
+	// Headers As an endpoint would get them, with the signature
+	Headers []HandoutHeader `json:"headers"`
+
+	// Body As an endpoint would get it; the signature is over these bytes
+	Body string `json:"body"`
+
+	// Channels With `include_data`
+	Channels *[]string `json:"channels,omitempty"`
+
+	// Data With `include_data`: the bytes that were emitted
+	Data *json.RawMessage `json:"data,omitempty"`
+}
+
+// FeedLag How far a consumer is behind what the tenant accepted, before the feed's filter.
+type FeedLag struct {
+	// Events At most 10,000
+	Events int `json:"events"`
+
+	// More There are more
+	More bool `json:"more"`
+
+	// Seconds Since the oldest of them was accepted
+	Seconds int `json:"seconds"`
+}
+
+// FeedPage defines model for FeedPage.
+type FeedPage struct {
+	// CaughtUp No more events can be read now
+	CaughtUp bool `json:"caught_up"`
+
+	// Cursor Read after this place next; acknowledge it when you have finished the events
+	Cursor string      `json:"cursor"`
+	Data   []FeedEvent `json:"data"`
+
+	// Truncated Retention has dropped events between the cursor that you sent and the first of these events
+	Truncated bool `json:"truncated"`
+}
+
+// FeedRewind defines model for FeedRewind.
+type FeedRewind struct {
+	// Consumer With a key of the tenant; a consumer's token names its consumer
+	Consumer *string `json:"consumer,omitempty"`
+
+	// Cursor Instead of `start`
+	Cursor *string `json:"cursor,omitempty"`
+
+	// Start `now`, `oldest`, or a time
+	Start *string `json:"start,omitempty"`
+}
+
+// FeedToken defines model for FeedToken.
+type FeedToken struct {
+	// Token Only shown in this response. Send it as `Authorization: Bearer <token>`
+	Token string `json:"token"`
+}
+
 // FieldProblem defines model for FieldProblem.
 type FieldProblem struct {
 	Code   string `json:"code"`
@@ -3831,7 +3988,7 @@ type HealthEndpoint struct {
 
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
-	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, endpoint_paused, endpoint_unverified
+	// Code suspended, no_worker, endpoint_disabled, success_hour, oldest_due, paused_by_operator, success_day, breaker_open, asked_to_wait, warning_running, feed_late, endpoint_paused, endpoint_unverified
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
@@ -5312,6 +5469,9 @@ type AttemptID = string
 // Channel defines model for channel.
 type Channel = string
 
+// Consumer defines model for consumer.
+type Consumer = string
+
 // Cursor defines model for cursor.
 type Cursor = string
 
@@ -5598,6 +5758,51 @@ type ListEventDeliveriesParams struct {
 // ListEventDeliveriesParamsOrder defines parameters for ListEventDeliveries.
 type ListEventDeliveriesParamsOrder string
 
+// ReadFeedParams defines parameters for ReadFeed.
+type ReadFeedParams struct {
+	// Cursor Read after this place
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit Events in a page
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Wait How many seconds to wait for an event if there is none
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// Consumer The consumer to read for, with a key of the tenant
+	Consumer *string `form:"consumer,omitempty" json:"consumer,omitempty"`
+
+	// Start Where to begin without a cursor, unless the consumer has a place: `now`, `oldest` (the default), or a time
+	Start *string `form:"start,omitempty" json:"start,omitempty"`
+
+	// Create Creates the consumer at `start` if there is none of this name, without a token
+	Create *bool `form:"create,omitempty" json:"create,omitempty"`
+
+	// IncludeData Adds `data` and `channels` to each event
+	IncludeData *bool `form:"include_data,omitempty" json:"include_data,omitempty"`
+
+	// LastEventID The same as `cursor`, for clients of HTTP Feeds
+	LastEventID *string `form:"lastEventId,omitempty" json:"lastEventId,omitempty"`
+
+	// Timeout The same as `wait`, in milliseconds
+	Timeout *int `form:"timeout,omitempty" json:"timeout,omitempty"`
+}
+
+// ReadFeedAsDurableStreamParams defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParams struct {
+	// Offset `Stream-Next-Offset` of the last response, `-1` for the beginning (the default), or `now`
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Live Wait for events
+	Live *ReadFeedAsDurableStreamParamsLive `form:"live,omitempty" json:"live,omitempty"`
+
+	// Cursor `Stream-Cursor` of the last response
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ReadFeedAsDurableStreamParamsLive defines parameters for ReadFeedAsDurableStream.
+type ReadFeedAsDurableStreamParamsLive string
+
 // GetHealthParams defines parameters for GetHealth.
 type GetHealthParams struct {
 	Format *GetHealthParamsFormat `form:"format,omitempty" json:"format,omitempty"`
@@ -5810,6 +6015,15 @@ type ReplayEventJSONRequestBody = EventReplayInput
 
 // CreateExpungeJSONRequestBody defines body for CreateExpunge for application/json ContentType.
 type CreateExpungeJSONRequestBody = ExpungeInput
+
+// AcknowledgeFeedJSONRequestBody defines body for AcknowledgeFeed for application/json ContentType.
+type AcknowledgeFeedJSONRequestBody = FeedAck
+
+// CreateFeedConsumerJSONRequestBody defines body for CreateFeedConsumer for application/json ContentType.
+type CreateFeedConsumerJSONRequestBody = FeedConsumerInput
+
+// RewindFeedJSONRequestBody defines body for RewindFeed for application/json ContentType.
+type RewindFeedJSONRequestBody = FeedRewind
 
 // ImportAllJSONRequestBody defines body for ImportAll for application/json ContentType.
 type ImportAllJSONRequestBody = ImportInput

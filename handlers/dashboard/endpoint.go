@@ -24,15 +24,18 @@ import (
 func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	endpointID := c.PathID("endpoint_id")
 	now := a.Now()
-	var e show.Endpoint
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	if e.Settings.Kind.Pulls() {
+		return a.showConsumers(c, e, http.StatusOK, nil, nil)
+	}
 	chosen := readSpan(c, endpointID.Time(), now)
 	var last *span
 	var feed []show.Delivery
 	var failed pages.FailuresView
-	err := c.Tx(func(q *db.Tx) (err error) {
-		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
-			return err
-		}
+	err = c.Tx(func(q *db.Tx) (err error) {
 		if err = chosen.read(c, q, &endpointID, now); err != nil {
 			return err
 		}

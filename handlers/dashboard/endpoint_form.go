@@ -130,7 +130,7 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 		given["auth"], given["tls"] = authJSON(in), tlsJSON(in)
 	}
 	for _, row := range pages.FormFields() {
-		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind == endpoint.Kafka {
+		if row.Type != endpoint.Switch && !in.Has(row.Name) || row.Name == "verification" && s.Kind == endpoint.Kafka || !row.Group.Of(s.Kind) {
 			continue
 		}
 		raw, err := row.Parse(typedValue(in, row))
@@ -146,6 +146,9 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s.EventTypes = typesOf(in)
 	if in.Has("filter") { // the settings page leaves it to the filter's own
 		s.Filter = filterJSON(in.Get("filter"))
+	}
+	if !endpoint.Retries.Of(s.Kind) {
+		return s, nil
 	}
 	return s, retriesOf(in, &s)
 }

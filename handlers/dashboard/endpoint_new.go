@@ -8,6 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -75,6 +76,9 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseNew(c, in, err)
 	}
+	if e.Settings.Kind.Pulls() {
+		return a.showNewFeed(c, e.ID, n.Secret)
+	}
 	created := endpointPath(c, e.ID) + "/created"
 	if c.Actor.Viewing == nil {
 		if err := c.KeepOnce(created, newSecret{n.Secret.Text, n.Secret.Public}); err != nil {
@@ -82,6 +86,17 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		}
 	}
 	return c.Redirect(created)
+}
+
+// showNewFeed redirects to the page of a new feed, which shows its secret once.
+func (a *dashboard) showNewFeed(c *handlers.Call, endpointID id.UUID, secret endpoint.Secret) error {
+	to := endpointPath(c, endpointID)
+	if c.Actor.Viewing == nil {
+		if err := c.KeepOnce(to, shownOnce{Secret: secret.Text, Public: secret.Public}); err != nil {
+			return err
+		}
+	}
+	return c.Redirect(to)
 }
 
 // showCreated is the page after the creation of an endpoint. The creator sees its secret once, also behind a sign-in

@@ -89,7 +89,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
-	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(),
+	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.feedRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(),
 		a.historyRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(),
 		a.noticeRoutes(), a.ssoRoutes())
 }

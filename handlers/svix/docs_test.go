@@ -20,7 +20,7 @@ func TestTheTableOfTheDocsNamesEveryRoute(t *testing.T) {
 		documented[row[1]] = row[2]
 	}
 	named := strings.NewReplacer(":tenant_id", "{app_id}", ":endpoint_id", "{endpoint_id}", ":msg_id", "{msg_id}", ":attempt_id", "{attempt_id}",
-		":name", "{event_type_name}", ":task_id", "{task_id}")
+		":name", "{event_type_name}", ":consumer", "{consumer_id}", ":task_id", "{task_id}")
 	for _, o := range (&svix{}).operations() {
 		key := o.Method + " " + named.Replace(o.Path)
 		says, ok := documented[key]

@@ -67,6 +67,10 @@ func (s *svix) operations() []Operation {
 		operation("POST", endpointPath+"/send-example", s.sendExample),
 		operation("GET", endpointPath+"/msg", s.listEndpointMessages, statuses...),
 
+		operation("GET", pollerPath, s.poll, append([]string{"after"}, paged...)...),
+		operation("GET", pollerPath+"/consumer/:consumer", s.pollConsumer, paged...),
+		operation("POST", pollerPath+"/consumer/:consumer/seek", s.seekConsumer),
+
 		operation("GET", appPath+"/msg", s.listMessages, messages...),
 		operation("POST", appPath+"/msg", s.createMessage, "with_content"),
 		operation("GET", messagePath, s.getMessage, "with_content"),

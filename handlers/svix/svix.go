@@ -64,4 +64,5 @@ const (
 	appPath      = "/app/:" + handlers.TenantParam
 	endpointPath = appPath + "/endpoint/:" + handlers.EndpointParam
 	messagePath  = appPath + "/msg/:msg_id"
+	pollerPath   = appPath + "/poller/:" + handlers.EndpointParam
 )

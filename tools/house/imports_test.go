@@ -59,7 +59,7 @@ var floors = [][]string{
 	{"db/events"},
 	{"db/endpoints"},
 	{"db/deliveries"},
-	{"db/listen"},
+	{"db/listen", "db/feeds"},
 	{"db/days", "db/maintenance"},
 	{"db/move"},
 }

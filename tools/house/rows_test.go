@@ -8,7 +8,7 @@ import (
 )
 
 // What packages under db/ share among themselves: statements for batches, and connections that have no role yet.
-var dbAlone = []string{"Args", "Identifier", "RoleIngest", "RoleWorker", "Schema", "SetRole", "Translate", "Widen"}
+var dbAlone = []string{"Args", "Identifier", "RoleIngest", "RoleWorker", "Schema", "SetWriter", "Translate", "Widen"}
 
 // seesRows says what a file does with the database that only packages under db/ do, or nothing. Rows and their
 // statements are for db and worker; surfaces only pass a transaction on.
@@ -94,14 +94,14 @@ func TestRowsAreNoticed(t *testing.T) {
 		"func f(q *db.Tx) { accounts.Tenant(q) }":                           false,
 		"func f(q other) { q.GetTenant() }":                                 false,
 		"func f(q *db.Tx) {}\nfunc g(q url.Values) { q.Get(\"a\") }":        false,
-		"func f() { _ = db.SetRole }":                                       true,
+		"func f() { _ = db.SetWriter }":                                       true,
 		"func f(d *db.DB) { d.Pool() }":                                     true,
 		"var buffers sync.Pool\nfunc f() { buffers.Get(); g(sync.Pool{}) }": false,
 	} {
 		if why := seesRows(madeUp(t, "handlers/made_up.go", "package p\n"+text)); (why != "") != noticed {
 			t.Errorf("%s: %q, want it noticed: %t", text, why, noticed)
 		}
-		worker := strings.Contains(text, "SetRole") || strings.Contains(text, "Pool()")
+		worker := strings.Contains(text, "SetWriter") || strings.Contains(text, "Pool()")
 		if why := seesRows(madeUp(t, "worker/made_up.go", "package p\n"+text)); (why != "") != worker {
 			t.Errorf("%s in worker: %q, want it noticed: %t", text, why, worker)
 		}

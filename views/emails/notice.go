@@ -26,6 +26,8 @@ func Notice(d mail.NoticeData) (Letter, error) {
 		return write(d, recovered)
 	case notice.HeldExpiring:
 		return write(d, heldExpiring)
+	case notice.FeedUnread:
+		return write(d, feedUnread)
 	case notice.SecretRotated:
 		return write(d, secretRotated)
 	case notice.CertificateExpiring:
@@ -72,6 +74,8 @@ func docsPage(d mail.NoticeData) Link {
 		return Link{"How to recover and replay", base + "/docs/replay"}
 	case notice.CertificateExpiring:
 		return Link{"Client certificates", base + "/docs/mtls"}
+	case notice.FeedUnread:
+		return Link{"How to read a feed", base + "/docs/feeds"}
 	case notice.SecretRotated:
 		return Link{"How to verify signatures", base + "/docs/verify"}
 	}
@@ -257,6 +261,37 @@ func certificateExpiring(d mail.NoticeData, c notice.CertificateDetails) Letter 
 		text("Get a new certificate from whoever issued this one, and install it in the endpoint's settings, under Authentication. With the same private key the certificate alone is enough."),
 		button("View endpoint", endpointPage(d, c.Endpoint)),
 	}
+	return l
+}
+
+func feedUnread(d mail.NoticeData, f notice.FeedDetails) Letter {
+	name := called(f.Description, "the feed "+f.Endpoint)
+	l := Letter{
+		Subject: fmt.Sprintf("Nobody reads the feed %s", name),
+		Preview: "Its events stay in the log for as long as events are kept.",
+		Heading: "A feed is not read",
+		Tone:    Careful,
+	}
+	switch {
+	case f.Disabled:
+		l.Tone, l.Heading = Bad, "A feed was disabled"
+		l.Subject = fmt.Sprintf("The feed %s was disabled", name)
+		l.Body = append(l.Body, text("Nobody has read the feed %s since %s, so it was disabled. Resume it to read it: its consumers continue where they stopped, as far as events are kept.", name, momentOrNone(f.Since)))
+	case f.Consumer != "":
+		l.Heading = "A consumer of a feed is late"
+		l.Subject = fmt.Sprintf("The consumer %s of the feed %s is late", f.Consumer, name)
+		l.Body = append(l.Body,
+			text("The consumer %s of the feed %s has not acknowledged events that were accepted since %s. Check that its program runs, and that it acknowledges what it has finished.", f.Consumer, name, momentOrNone(f.Since)),
+			facts(Fact{"Consumer", mail.TenantText(f.Consumer)}, Fact{"Events behind", counted(int64(f.Events), f.EventsMore)}, Fact{"Since", momentOrNone(f.Since)}))
+	case f.DisableAt != nil:
+		l.Subject = fmt.Sprintf("The feed %s will be disabled on %s", name, f.DisableAt.UTC().Format("2 January, 15:04")+" UTC")
+		l.Body = append(l.Body, text("Nobody has read the feed %s since %s. Unless somebody reads it before, it is disabled on %s.", name, momentOrNone(f.Since), moment(*f.DisableAt)))
+	}
+	where := mail.TenantHost(f.URL)
+	if f.URL == endpoint.FeedURL {
+		where = f.Endpoint
+	}
+	l.Body = append(l.Body, facts(Fact{"Feed", where}), button("View feed", endpointPage(d, f.Endpoint)))
 	return l
 }
 

@@ -35,6 +35,9 @@ func (h EndpointHead) id() string { return id.Endpoint.Format(h.Endpoint.ID) }
 
 // deleteText says what deleting the endpoint does to its waiting deliveries.
 func (h EndpointHead) deleteText() string {
+	if h.pulls() {
+		return "The tokens of its consumers end, and their places in the feed are forgotten. This can't be undone."
+	}
 	said := "It has no waiting deliveries."
 	if n := h.Endpoint.Waiting; n > 0 {
 		said = components.Many(n, "waiting delivery fails permanently.", "waiting deliveries fail permanently.")
@@ -44,6 +47,9 @@ func (h EndpointHead) deleteText() string {
 	}
 	return said + " Its secrets are deleted. Past deliveries stay in the lists. This can't be undone."
 }
+
+// pulls reports whether the endpoint is a feed.
+func (h EndpointHead) pulls() bool { return h.Endpoint.Settings.Kind.Pulls() }
 
 // title is the endpoint's description, else its URL.
 func (h EndpointHead) title() string {
@@ -62,6 +68,12 @@ func (h EndpointHead) tabs() []components.Tab {
 	tab := func(key, label, href string) components.Tab {
 		return components.Tab{Label: label, Href: href, Active: h.Tab == key}
 	}
+	if h.pulls() {
+		return []components.Tab{
+			tab("overview", "Consumers", h.Href), tab("settings", "Settings", h.Href+"/settings"),
+			tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
+		}
+	}
 	all := []components.Tab{
 		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.id()),
 		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
@@ -77,11 +89,14 @@ func (h EndpointHead) tabs() []components.Tab {
 
 // menu are the actions that are not in the first row.
 func (h EndpointHead) menu() []components.MenuItem {
-	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
+	var items []components.MenuItem
+	if !h.pulls() {
+		items = append(items, components.MenuItem{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"})
+	}
 	if h.MaySecrets {
 		items = append(items, components.MenuItem{Label: "Rotate secret", Icon: icons.Key, Href: h.Href + "/secrets#rotate"})
 	}
-	if h.Endpoint.Status != endpoint.Unverified {
+	if h.Endpoint.Status != endpoint.Unverified && !h.pulls() {
 		items = append(
 			items,
 			components.MenuItem{Label: condition.Replay.Label(), Icon: icons.Refresh, Href: h.Root + "/deliveries?status=dead_letter&endpoint=" + h.id()},
@@ -121,8 +136,19 @@ func (h EndpointHead) mayResume() bool {
 	return h.MayChange && h.Endpoint.Condition.Can(condition.Resume)
 }
 
+// pauseText says what pausing does.
+func (h EndpointHead) pauseText() string {
+	if h.pulls() {
+		return "Its consumers can't read until it is resumed. Events stay in the log, and consumers keep their places."
+	}
+	return condition.PauseText(h.Endpoint.Settings.WhenHeld == endpoint.Drop)
+}
+
 // resumeText says what resuming does, by the endpoint's state.
 func (h EndpointHead) resumeText() string {
+	if h.pulls() {
+		return "Its consumers continue where they stopped."
+	}
 	if h.Endpoint.Status == endpoint.Disabled {
 		return "The endpoint is verified first, then receives events. " + h.heldText()
 	}

@@ -148,6 +148,7 @@ func kindOptions() []components.Option {
 	return []components.Option{
 		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to your URL."},
 		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
+		{Label: "Feed", Value: string(endpoint.Feed), Hint: "Your program reads the events itself, without a public address."},
 	}
 }
 
@@ -245,6 +246,11 @@ func patternsLabel(f EndpointForm) string {
 	return "Event types"
 }
 
+// groups are the groups of settings of the endpoint's kind, or of all kinds if none is selected yet.
+func (f EndpointForm) groups() []endpoint.Group {
+	return slices.DeleteFunc(endpoint.Groups(), func(g endpoint.Group) bool { return !f.Choose && !g.Of(endpoint.Kind(f.Kind)) })
+}
+
 // line is the values of a group in one line.
 func (f EndpointForm) line(g endpoint.Group) string {
 	var parts []string
@@ -276,17 +282,15 @@ func label(options []components.Option, value string) string {
 
 // has reports whether the endpoint's kind has a setting.
 func (f EndpointForm) has(row endpoint.Field) bool {
+	kind := endpoint.Kind(f.Kind)
 	switch row.Name {
 	case "verification":
-		return f.Choose || f.Kind != string(endpoint.Kafka)
+		return f.Choose || kind != endpoint.Kafka && !kind.Pulls()
 	case "auth", "tls", "public_signature":
-		return f.Choose || f.Kind == string(endpoint.HTTP)
+		return f.Choose || kind == endpoint.HTTP
 	}
 	return true
 }
-
-// hasGroup reports whether the endpoint's kind has a setting of a group.
-func (f EndpointForm) hasGroup(g endpoint.Group) bool { return slices.ContainsFunc(g.Fields(), f.has) }
 
 // groupWhen names the kind with which a group is shown.
 func (f EndpointForm) groupWhen(g endpoint.Group) templ.Attributes {

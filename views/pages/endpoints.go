@@ -73,13 +73,15 @@ func (v EndpointsView) items(e show.Endpoint) []components.MenuItem {
 	return conditionItems(e.Condition, v.Root, id.Endpoint.Format(e.ID), v.May)
 }
 
-// kindBadge is a word that the URL does not show: the endpoint is a test inbox or a listener.
+// kindBadge is a word that the URL does not show: the endpoint is a test inbox, a feed, or a listener.
 func kindBadge(k endpoint.Kind) string {
 	switch k {
 	case endpoint.Listen:
 		return "listener"
 	case endpoint.Inbox:
 		return "test inbox"
+	case endpoint.Feed:
+		return "feed"
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ type endpointListCommand struct {
 	shared
 	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
 	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,waiting_for_worker,asked_to_wait,degraded,unverified,paused,disconnected,active" default:""`
-	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,inbox,listen" default:""`
+	Kind      string `placeholder:"KIND" help:"Only endpoints of this kind: ${enum}. Listeners are listed with listen alone." enum:",http,kafka,inbox,feed,listen" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
@@ -318,6 +318,8 @@ type endpointCreateCommand struct {
 	access
 	URL    string  `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret *string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
+	Start  string  `placeholder:"START" help:"Where it begins: now, oldest, or a time. Older events come first, in their order."`
+	Feed   bool    `help:"Create a feed, which programs read with a token (posthorn feeds)."`
 	Later  bool    `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
 }
 
@@ -341,6 +343,12 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 		}
 		fields["kind"] = "kafka"
 	}
+	if c.Feed {
+		fields["kind"] = "feed"
+	}
+	if c.Start != "" {
+		fields["start"] = c.Start
+	}
 	if c.Secret != nil {
 		secret, err := input(ctx, e, *c.Secret, nothing)
 		if err != nil {
@@ -359,7 +367,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env, sdk *client.Clie
 	return of(made, withFlags(err)).print(c.shared, e, func(made client.EndpointCreated) {
 		e.pairs("Endpoint", made.ID, "URL", made.URL, "Status", string(made.Status), "Secret", made.Secret, "Public key", optional(made.PublicKey))
 		next := "The verification is being sent; `posthorn endpoints get %s` shows how it went."
-		if c.Later {
+		if c.Feed {
+			next = "Create a consumer: `posthorn feeds create %s NAME`."
+		} else if c.Later {
 			next = "When your receiver has it, run `posthorn endpoints verify %s`."
 		}
 		e.notef("The secret is shown only once. "+next+"\n", made.ID)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/db/listen"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
@@ -19,6 +20,7 @@ const (
 	forgetMost  = 1000
 	listenEvery = time.Minute
 	heldEvery   = 5 * time.Minute
+	startsEvery = time.Second
 	heldPage    = 500
 
 	certificatesEvery = time.Hour
@@ -129,3 +131,31 @@ func (m *Maintenance) warnOfCertificates(ctx context.Context) error {
 	}
 	return endpoints.WarnOfCertificates(ctx, m.db, now)
 }
+
+// trimLogs deletes the rows of the logs of feeds whose events retention has dropped.
+func (m *Maintenance) trimLogs(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	_, err = feeds.Trim(ctx, m.db)
+	return err
+}
+
+// assessFeeds tells of late consumers, and of feeds that nobody reads.
+func (m *Maintenance) assessFeeds(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	return feeds.Assess(ctx, m.db, now)
+}
+
+// catchUp creates deliveries of endpoints that begin in the past.
+func (m *Maintenance) catchUp(ctx context.Context) error { return feeds.CatchUp(ctx, m.db) }

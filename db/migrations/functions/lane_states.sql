@@ -28,7 +28,8 @@ LANGUAGE sql STABLE ROWS 1000 AS $$
 		FROM (
 			SELECT l.endpoint_id, l.tenant_id, e.kind = 'listen' AS listens, l.not_before, e.rate_limit,
 				CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END AS limited_by,
-				CASE WHEN l.owner IS NULL THEN EXISTS (SELECT FROM posthorn.live_workers(lane_states.silent_seconds))
+				CASE WHEN e.kind = 'feed' THEN true -- its consumers need no worker
+					WHEN l.owner IS NULL THEN EXISTS (SELECT FROM posthorn.live_workers(lane_states.silent_seconds))
 					ELSE l.owner IN (SELECT posthorn.live_workers(lane_states.silent_seconds)) END AS served,
 				greatest(e.status_at, t.state_at, l.limited_until, h.closed_at, CASE WHEN l.not_before <= now() THEN l.not_before END) AS since,
 				CASE

@@ -32,6 +32,8 @@ BEGIN
 		INSERT INTO tenant_move_changes (tenant_id, tbl, k1) VALUES (r.tenant_id, TG_ARGV[1], r.id);
 	WHEN 'idempotency_keys' THEN
 		INSERT INTO tenant_move_changes (tenant_id, tbl, k2) VALUES (r.tenant_id, TG_ARGV[1], r.key);
+	WHEN 'event_log' THEN
+		INSERT INTO tenant_move_changes (tenant_id, tbl, k2) VALUES (r.tenant_id, TG_ARGV[1], r.position::text);
 	WHEN 'endpoint_stats', 'endpoint_failures' THEN
 		INSERT INTO tenant_move_changes (tenant_id, tbl, at, k1) VALUES (r.tenant_id, TG_ARGV[1], r.bucket, r.endpoint_id);
 	END CASE;

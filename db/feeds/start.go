@@ -1,0 +1,191 @@
+package feeds
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
+	"posthorn/domain/feed"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+)
+
+// How many endpoints are listed in a statement, deliveries of one created in a transaction, and deliveries of one that
+// can wait until more are created.
+const (
+	startsPage = 100
+	startChunk = feed.MaxLimit
+	startAhead = 1000
+)
+
+// StartAt makes a new endpoint begin in the past, in the transaction that creates it: until it has caught up, a job
+// creates its deliveries from the log, in the order of acceptance. It returns when that began; zero: the endpoint
+// begins with new events.
+func StartAt(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, start feed.Start, now time.Time) (time.Time, error) {
+	if !start.Oldest && start.At.IsZero() {
+		return time.Time{}, nil
+	}
+	if err := q.BeginLog(ctx, tenant); err != nil {
+		return time.Time{}, err
+	}
+	l, err := openLog(ctx, q, tenant)
+	if err != nil {
+		return time.Time{}, err
+	}
+	place, err := l.place(ctx, start)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return now, q.InsertStart(ctx, sql.InsertStartParams{TenantID: tenant, EndpointID: endpointID, Cursor: place.String()})
+}
+
+// CatchUp creates deliveries of endpoints that begin in the past, as long as there is something to do.
+func CatchUp(ctx context.Context, d *db.DB) error {
+	for {
+		worked, err := catchUpAll(ctx, d)
+		if err != nil || !worked {
+			return err
+		}
+	}
+}
+
+func catchUpAll(ctx context.Context, d *db.DB) (worked bool, err error) {
+	var last sql.StartsRow
+	for {
+		var page []sql.StartsRow
+		err := d.Worker(ctx, func(q *sql.Queries) (err error) {
+			page, err = q.Starts(ctx, sql.StartsParams{TenantID: last.TenantID, EndpointID: last.EndpointID, Limit: startsPage})
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return worked, err
+		}
+		for _, s := range page {
+			more := false
+			err := d.Tenant(ctx, s.TenantID, func(q *sql.Queries) (err error) {
+				more, err = catchUp(ctx, q, s.TenantID, s.EndpointID)
+				return err
+			})
+			if err != nil && !db.IsNotFound(err) {
+				return worked, err
+			}
+			worked = worked || more && err == nil
+		}
+		last = page[len(page)-1]
+	}
+}
+
+// catchUp creates the next deliveries of an endpoint. more says that there is something left to do at once.
+func catchUp(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (more bool, err error) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return false, err
+	}
+	s, err := q.LockStart(ctx, tenant, endpointID)
+	if db.IsNoRows(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	e, err := q.GetEndpoint(ctx, tenant, endpointID)
+	if db.IsNoRows(err) { // deleted
+		return false, q.DeleteStart(ctx, tenant, endpointID)
+	} else if err != nil {
+		return false, err
+	}
+	waiting, err := q.CountWaiting(ctx, sql.CountWaitingParams{TenantID: tenant, EndpointID: endpointID, Limit: startAhead})
+	if err != nil || waiting >= startAhead {
+		return false, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return false, err
+	}
+	place, err := feed.ParsePlace(s.Cursor)
+	if err != nil {
+		return false, err
+	}
+	l, err := openLog(ctx, q, tenant)
+	if err != nil {
+		return false, err
+	}
+	c := catching{endpoint: e, log: l, place: place}
+	caughtUp, err := c.step(ctx)
+	if err != nil {
+		return false, err
+	}
+	if caughtUp && s.Settled != nil && *s.Settled <= l.Watermark {
+		return c.finish(ctx, s.Settled)
+	}
+	if s.Settled == nil {
+		settled, err := q.NumberInLog(ctx, tenant)
+		if err != nil {
+			return false, err
+		}
+		s.Settled = &settled
+	}
+	return !caughtUp, c.move(ctx, s.Settled)
+}
+
+// catching is an endpoint that catches up.
+type catching struct {
+	endpoint sql.Endpoint
+	log      *tenantLog
+	place    feed.Place
+}
+
+// step creates the deliveries of a page of the log.
+func (c *catching) step(ctx context.Context) (caughtUp bool, err error) {
+	r := reader{
+		log:      c.log,
+		endpoint: c.endpoint,
+		route:    routing.Compile(ruleOf(c.endpoint)),
+		now:      time.Now(),
+		limit:    startChunk,
+		plain:    true,
+		page:     Page{Next: c.place},
+	}
+	if err := r.read(ctx); err != nil {
+		return false, err
+	}
+	backlog := make([]deliveries.Backlog, len(r.page.Events))
+	for i, e := range r.page.Events {
+		backlog[i] = deliveries.Backlog{Event: e.Event, Type: e.Type, Key: e.Key, Deliver: e.DeliverAt}
+	}
+	c.place = r.page.Next
+	e := c.endpoint
+	return r.page.CaughtUp, deliveries.QueueBacklog(ctx, c.log.q, e.TenantID, e.ID, e.Ordering, backlog, r.now)
+}
+
+// finish makes live events go to the endpoint, if it has the last of the log: no transaction of the tenant is open that
+// could add to it, so nothing that comes later is queued before.
+func (c *catching) finish(ctx context.Context, settled *int64) (more bool, err error) {
+	e := c.endpoint
+	if _, err := c.log.q.HoldLog(ctx, e.TenantID); err != nil {
+		return false, err
+	}
+	c.log.Watermark = math.MaxInt64
+	caughtUp, err := c.step(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !caughtUp {
+		return true, c.move(ctx, settled)
+	}
+	if err := c.log.q.DeleteStart(ctx, e.TenantID, e.ID); err != nil {
+		return false, err
+	}
+	_, err = c.log.q.BumpRouting(ctx, e.TenantID)
+	return false, err
+}
+
+// move notes how far the endpoint has caught up.
+func (c *catching) move(ctx context.Context, settled *int64) error {
+	return c.log.q.MoveStart(ctx, sql.MoveStartParams{
+		Cursor:     c.place.String(),
+		Settled:    settled,
+		TenantID:   c.endpoint.TenantID,
+		EndpointID: c.endpoint.ID,
+	})
+}

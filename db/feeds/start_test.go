@@ -1,0 +1,169 @@
+package feeds
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"posthorn/db/emit"
+	"posthorn/db/sql"
+	"posthorn/domain/event"
+	"posthorn/domain/feed"
+	"posthorn/domain/id"
+)
+
+// startOf creates an endpoint that begins in the past.
+func (h *house) startOf(start feed.Start) id.UUID {
+	h.t.Helper()
+	hook := h.endpoint(nil)
+	h.in(func(q *sql.Queries) error {
+		_, err := StartAt(h.t.Context(), q, h.tenant, hook, start, time.Now())
+		return err
+	})
+	return hook
+}
+
+// queued are the events of the deliveries to an endpoint, in the order in which a worker sends them.
+func (h *house) queued(endpointID id.UUID) (events []id.UUID) {
+	h.t.Helper()
+	rows, err := h.sql.Query(context.Background(), "SELECT event_id FROM queue WHERE endpoint_id = $1 ORDER BY seq", endpointID)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one id.UUID
+		if err := rows.Scan(&one); err != nil {
+			h.t.Fatal(err)
+		}
+		events = append(events, one)
+	}
+	return events
+}
+
+// caughtUp runs the job until the endpoint has caught up.
+func (h *house) caughtUp(endpointID id.UUID) {
+	h.t.Helper()
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); {
+		if err := CatchUp(h.t.Context(), h.db); err != nil {
+			h.t.Fatal(err)
+		}
+		var left int
+		if err := h.sql.QueryRow(context.Background(), "SELECT count(*) FROM endpoint_starts WHERE endpoint_id = $1", endpointID).Scan(&left); err != nil {
+			h.t.Fatal(err)
+		}
+		if left == 0 {
+			return
+		}
+	}
+	h.t.Fatal("the endpoint does not catch up")
+}
+
+func TestAnEndpointBeginsInThePastInTheOrderOfAcceptance(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	now := time.Now()
+	var want []id.UUID
+	for i := range 3 {
+		one := at(now.Add(time.Duration(i-10) * time.Minute))
+		want = append(want, one)
+		h.exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'order.completed', '{}', 1)", h.tenant, one.Time(), one)
+	}
+	hook := h.startOf(feed.Start{Oldest: true})
+	late, early := at(now.Add(-time.Hour)), at(now)
+	open := h.begin(late)
+	h.emit(early)
+	if err := CatchUp(t.Context(), h.db); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := h.sql.QueryRow(t.Context(), "SELECT count(*) FROM endpoint_starts").Scan(&left); err != nil || left != 1 {
+		t.Fatalf("the endpoint caught up before a transaction that can add to its backlog: %d, %v", left, err)
+	}
+	h.end(open, true)
+	h.settle()
+	h.caughtUp(hook)
+	if got := h.queued(hook); !slices.Equal(got, append(want, late, early)) {
+		t.Errorf("queued %v, want %v", got, append(want, late, early))
+	}
+}
+
+func TestABacklogIsQueuedAsFastAsItIsTaken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	hook := h.startOf(feed.Start{Oldest: true})
+	events := make([]id.UUID, startAhead+2*startChunk)
+	for i := range events {
+		events[i] = at(time.Now())
+	}
+	h.emit(events...)
+	h.settle()
+	for range 3 {
+		if err := CatchUp(t.Context(), h.db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.queued(hook); !slices.Equal(got, events[:startAhead]) {
+		t.Errorf("%d deliveries wait", len(got))
+	}
+	h.exec("DELETE FROM queue")
+	h.caughtUp(hook)
+	if got := h.queued(hook); !slices.Equal(got, events[startAhead:]) {
+		t.Errorf("then %d deliveries wait", len(got))
+	}
+}
+
+// Producers emit while the endpoint changes from its backlog to live events: each of their events is queued once, and a
+// producer's own are in their order.
+func TestNoEventIsLostOrDoubledWhenAnEndpointHasCaughtUp(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	c := emit.New(emit.Config{DB: h.db, Log: slog.New(slog.DiscardHandler)})
+	go func() { done <- c.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	hook := h.startOf(feed.Start{Oldest: true})
+	const producers, each = 4, 60
+	emitted := make([][]id.UUID, producers)
+	var group sync.WaitGroup
+	for p := range producers {
+		group.Go(func() {
+			for range each {
+				item := emit.Item{Emission: event.Emission{Type: "order.completed", Data: []byte("{}")}}
+				r := c.Emit(ctx, h.tenant, []emit.Item{item})[0]
+				if r.Err != nil {
+					t.Error(r.Err)
+				}
+				emitted[p] = append(emitted[p], r.ID)
+			}
+		})
+	}
+	h.caughtUp(hook)
+	group.Wait()
+	after := emit.Item{Emission: event.Emission{Type: "order.completed", Data: []byte("{}")}}
+	if r := c.Emit(ctx, h.tenant, []emit.Item{after})[0]; r.Err != nil || r.Deliveries != 1 {
+		t.Errorf("a live event has %d deliveries, %v", r.Deliveries, r.Err)
+	}
+	place := map[id.UUID]int{}
+	queued := h.queued(hook)
+	for i, one := range queued {
+		place[one] = i + 1
+	}
+	if len(queued) != producers*each+1 || len(place) != len(queued) {
+		t.Errorf("%d deliveries of %d events, not %d", len(queued), len(place), producers*each+1)
+	}
+	for _, own := range emitted {
+		if !slices.IsSortedFunc(own, func(a, b id.UUID) int { return place[a] - place[b] }) {
+			t.Error("a producer's events are not in order")
+		}
+	}
+}
