@@ -171,7 +171,9 @@ func (f *fuzzer) exists(t, other tenant) {
 	}
 	f.remember("ten", other.id)
 	w.do("POST", "/api/v1/event-types", t.key, `{"name":"order.completed"}`).want(http.StatusCreated)
-	f.remember("ep", w.active(t, nil))
+	hook := w.active(t, nil)
+	f.remember("ep", hook)
+	f.remember("hook", hook)
 	for i := range 5 {
 		event := w.do("POST", "/api/v1/events", t.key, `{"type":"order.completed","data":`+strconv.Itoa(i)+`}`).want(http.StatusAccepted).text("id")
 		f.remember("evt", event)
@@ -193,6 +195,14 @@ func (f *fuzzer) exists(t, other tenant) {
 		if i < 5 {
 			f.remember("mem", w.member(t, fmt.Sprintf("%d@example.com", i), access.Developer))
 		}
+	}
+	feed := w.do("POST", "/api/v1/endpoints", t.key, `{"kind":"feed"}`).want(http.StatusCreated).text("id")
+	f.remember("feed", feed)
+	f.remember("place", "a-0")
+	for i := range 5 {
+		name := fmt.Sprintf("reader-%d", i)
+		w.do("POST", "/api/v1/feeds/"+feed+"/consumers", t.key, `{"name":"`+name+`"}`).want(http.StatusCreated)
+		f.remember("consumer", name)
 	}
 	box := w.do("POST", "/api/v1/inboxes", t.key, nil).want(http.StatusCreated).text("id")
 	f.remember("inbox", box)

@@ -50,6 +50,9 @@ var idsNamed = map[string]string{
 	"portal_link_id":   "plk",
 	"pause_id":         "pse",
 	"inbox_request_id": "rcv",
+	"consumer":         "consumer",
+	"lastEventId":      "place",
+	"offset":           "place",
 }
 
 // mostIDs is how many of a kind are remembered.
@@ -64,6 +67,7 @@ func (f *fuzzer) learn(op *openapi3.Operation, body []byte) {
 	}
 	var said struct {
 		ID, Name   string
+		Kind       string
 		NextCursor string `json:"next_cursor"`
 	}
 	if json.Unmarshal(body, &said) != nil {
@@ -75,6 +79,12 @@ func (f *fuzzer) learn(op *openapi3.Operation, body []byte) {
 	switch op.OperationID {
 	case "createEventType":
 		f.remember("name", said.Name)
+	case "createEndpoint":
+		if said.Kind == "feed" {
+			f.remember("feed", said.ID)
+		}
+	case "createFeedConsumer":
+		f.remember("consumer", said.Name)
 	case "createListener":
 		f.remember("listener", said.ID)
 	case "createInbox":
@@ -94,6 +104,12 @@ func (f *fuzzer) id(name, path string) string {
 	switch {
 	case name == "endpoint_id" && strings.HasPrefix(path, "/listeners/"):
 		kind = "listener"
+	case name == "endpoint_id" && strings.HasPrefix(path, "/feeds/"):
+		kind = "feed"
+	case name == "endpoint_id" && strings.HasSuffix(path, "/test-connection"):
+		kind = "hook"
+	case name == "cursor" && (path == "" || strings.HasPrefix(path, "/feeds/")):
+		kind = "place"
 	case name == "endpoint_id" && strings.Contains(path, "/inbox"):
 		kind = "inbox"
 	case name == "rejected_id", name == "day" && path != "", name == "name" && path != "":

@@ -1,8 +1,11 @@
 package docs_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -49,6 +52,20 @@ func contract(t *testing.T) *openapi3.T {
 	return doc
 }
 
+// sent is the size of a page over the wire.
+func sent(t *testing.T, body string) int {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.WriteString(w, body); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Len()
+}
+
 var hrefs = regexp.MustCompile(`href="([^"]+)"`)
 
 func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
@@ -62,8 +79,8 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 		if status != http.StatusOK {
 			t.Errorf("%s answers %d", path, status)
 		}
-		if seen[path] = body; len(body) > 100<<10 {
-			t.Errorf("%s has %d KB of HTML", path, len(body)>>10)
+		if seen[path] = body; sent(t, body) > 32<<10 {
+			t.Errorf("%s sends %d KB of HTML", path, sent(t, body)>>10)
 		}
 		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
 			target, _, _ := strings.Cut(m[1], "#")

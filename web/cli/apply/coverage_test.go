@@ -79,6 +79,11 @@ var unmanaged = map[string]string{
 	"exportTenant":         "a file of data",
 	"emptyInbox":           "data",
 	"restoreHistory":       "data",
+	"createFeedConsumer":   "its token is shown once, to its program",
+	"rotateFeedToken":      "its token is shown once, to its program",
+	"deleteFeedConsumer":   "follows its program",
+	"acknowledgeFeed":      "a reader's place",
+	"rewindFeed":           "a reader's place",
 	"createListener":       "ends with its program",
 	"answerDelivery":       "a response of a listener",
 	"createPortalLink":     "ends within hours",
@@ -107,6 +112,7 @@ var parts = []struct {
 	{"EndpointInput", endpointFields, append([]string{"assume_verified", "paused", "secret"}, shownEndpoint...), nil, map[string]string{
 		"preset":            "the fields that it sets are written",
 		"secret_type":       "the secret says it",
+		"start":             "counts when an endpoint is created",
 		"send_verification": "counts when an endpoint is created",
 	}},
 	{"EndpointPatch", endpointFields, append([]string{"assume_verified", "paused", "secret"}, shownEndpoint...), nil, map[string]string{
