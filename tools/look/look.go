@@ -251,6 +251,9 @@ func (tab *Tab) CutOff() string {
 	})()`))
 }
 
+// Pictures is whether pictures are taken.
+func Pictures() bool { return os.Getenv("POSTHORN_PICTURES") != "" }
+
 // Picture takes a picture of the whole page. It is stored in the folder that POSTHORN_PICTURES names, and nowhere
 // without it.
 func (tab *Tab) Picture(name string, v View) {
