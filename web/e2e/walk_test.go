@@ -78,7 +78,7 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 			tab.Open(url + path)
 		}
 		if !v.Dark {
-			if wide := tab.Overflow() + tab.CutOff(); wide != "" {
+			if wide := tab.Misfit(); wide != "" {
 				t.Errorf("%s, %s: %s", path, v, wide)
 			}
 		}
@@ -95,7 +95,7 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 	for _, width := range []int64{900, 1000, 1024, 1200} {
 		v := look.View{Width: width}
 		tab.Show(v)
-		wide := tab.Overflow() + tab.CutOff()
+		wide := tab.Misfit()
 		if wide != "" {
 			t.Errorf("%s, %s: %s", path, v, wide)
 		}
