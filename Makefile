@@ -13,7 +13,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 HAVE_CC  := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE     := $(if $(HAVE_CC),-race,)
 TESTFLAGS ?=
-E2E      ?= ./web/e2e/... ./tools/look/...
+E2E      ?= ./web/e2e/... ./tools/look/... ./views/emails
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build check test generate module verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -29,6 +30,7 @@ type Call struct {
 	tenants  []account.Membership  // the person's tenants, if the call is in one of them
 	warnings []layout.Warning      // shown on every page
 	typed    []layout.Typed        // the content of a rejected form
+	form     url.Values            // the form, once it was read
 	visitor  *account.PortalAccess // of an error page: the portal link of a caller who was not admitted, for its look
 	plain    bool                  // the response is not compressed
 }

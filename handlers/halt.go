@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"net/url"
 
 	"posthorn/db/accounts"
 	"posthorn/domain/pause"
@@ -61,18 +62,43 @@ func (c *Call) keepTyped() {
 	}
 }
 
-func (c *Call) readTyped() []layout.Typed {
+// again is the button that sends a form again whose page failed for a moment, so that nothing has to be typed twice. A
+// form with a secret gets none: its page would hold the secret.
+func (c *Call) again(status int) *layout.Act {
+	if status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests || c.Request.Method != http.MethodPost || c.Fragment() {
+		return nil
+	}
+	form, ok := c.sent()
+	act := &layout.Act{Action: c.Request.URL.RequestURI(), Label: "Send again"}
+	for _, name := range sortedNames(form) {
+		for _, value := range form[name] {
+			if secretFields[name] && value != "" {
+				return nil
+			}
+			act.Again = append(act.Again, layout.Typed{Name: name, Value: value})
+		}
+	}
+	if !ok {
+		return nil
+	}
+	return act
+}
+
+// sent is the form of the request, if it can be read.
+func (c *Call) sent() (url.Values, bool) {
 	body, err := c.kit.count(c)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	if body != nil {
 		defer body.release()
 	}
 	form, err := c.Form()
-	if err != nil {
-		return nil
-	}
+	return form, err == nil
+}
+
+func (c *Call) readTyped() []layout.Typed {
+	form, _ := c.sent()
 	var out []layout.Typed
 	for _, name := range sortedNames(form) {
 		if secretFields[name] || form.Get(name) == "" || len(out) == maxTyped {
@@ -89,4 +115,19 @@ const (
 )
 
 // secretFields are shown on no page.
-var secretFields = map[string]bool{"password": true, "secret": true, "code": true, "token": true, "headers": true, "header_value": true, "kafka_password": true, "auth_token": true, "auth_password": true, "auth_key": true, "auth_client_secret": true, "auth_private_key": true, "tls_private_key": true}
+var secretFields = map[string]bool{
+	"password":           true,
+	"secret":             true,
+	"client_secret":      true,
+	"code":               true,
+	"token":              true,
+	"headers":            true,
+	"header_value":       true,
+	"kafka_password":     true,
+	"auth_token":         true,
+	"auth_password":      true,
+	"auth_key":           true,
+	"auth_client_secret": true,
+	"auth_private_key":   true,
+	"tls_private_key":    true,
+}

@@ -64,6 +64,9 @@ func (c *Call) Done(path, text string) error {
 
 // Form reads the fields of a form, up to the route's limit. It rejects any other body.
 func (c *Call) Form() (url.Values, error) {
+	if c.form != nil {
+		return c.form, nil
+	}
 	body, err := c.Body()
 	if err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ func (c *Call) Form() (url.Values, error) {
 			values[name][i] = strings.ReplaceAll(strings.ToValidUTF8(one, "\ufffd"), "\x00", "")
 		}
 	}
+	c.form = values
 	return values, nil
 }
 
@@ -192,7 +196,8 @@ func (k *Kit) errorPage(gc *gin.Context, c *Call, e *fault.Error, status int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
 	defer cancel()
 	c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
-	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: requestID(gc)}
+	again := c.again(status)
+	r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: requestID(gc), Act: again}
 	c.recallPortal(status < http.StatusInternalServerError)
 	c.explain(gc, e, &r)
 	shell := c.plainShell

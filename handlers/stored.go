@@ -45,6 +45,9 @@ func (c *Call) explainStored(day time.Time, r *layout.Refusal) {
 	})
 	name, tenant := day.Format("2 January 2006"), "/t/"+id.Tenant.Format(c.Actor.Tenant)
 	r.Back, r.BackLabel = tenant+"/deliveries", "Back to the deliveries"
+	if c.Param("event_id") != "" {
+		r.Back, r.BackLabel = tenant+"/events", "Back to the events"
+	}
 	switch {
 	case len(found) > 0 && found[0].State == history.Returning:
 		r.Title, r.Detail = "This day is being brought back", "The history of "+name+" is being brought back from storage. Open this page again in some minutes."

@@ -38,7 +38,7 @@ var offers = map[Action]struct {
 		access.ActOnDeliveries,
 	},
 	Recover: {
-		"Recover since ...", "recover all failures since a time", "posthorn endpoints recover", " --since 24h",
+		"Recover since…", "recover all failures since a time", "posthorn endpoints recover", " --since 24h",
 		access.ActOnDeliveries,
 	},
 }

@@ -62,7 +62,7 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 			Required:  true,
 			Complete:  "off",
 			Attrs:     map[string]any{"list": "known-pausable"},
-			Hint:      "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
+			Hint:      "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, type the word " + pauseAll + ".",
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}

@@ -114,7 +114,7 @@ func TestAnOperatorNeedsASecondFactorAndACookieOfTheirOwn(t *testing.T) {
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 303, "/console/setup/totp")
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 410, "link_used")
 	w.want("GET", "/console", nil, 303, "/console/sign-in?next=%2Fconsole") // the password alone opens nothing
-	seed := regexp.MustCompile(`value="([A-Z2-7 ]{39})"`).FindStringSubmatch(w.want("GET", "/console/setup/totp", nil, 200, "<svg"))
+	seed := regexp.MustCompile(`id="seed">([A-Z2-7 ]{39})<`).FindStringSubmatch(w.want("GET", "/console/setup/totp", nil, 200, "<svg"))
 	code := func() string {
 		text, err := totp.GenerateCode(strings.ReplaceAll(seed[1], " ", ""), time.Now().Add(w.ahead))
 		if err != nil {

@@ -30,7 +30,7 @@ func (a app) code() string {
 	return code
 }
 
-var seedOnPage = regexp.MustCompile(`value="([A-Z2-7 ]{39})"`)
+var seedOnPage = regexp.MustCompile(`id="seed">([A-Z2-7 ]{39})<`)
 
 // enrol turns the second factor on and returns the app and the recovery codes.
 func (b *browser) enrol() (app, []string) {

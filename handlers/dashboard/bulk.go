@@ -230,7 +230,7 @@ func (a *dashboard) filterFacts(c *handlers.Call, q *db.Tx, f bulk.Filter) ([]pa
 	if len(f.IDs) > 0 {
 		add("Selected", components.Many(int64(len(f.IDs)), "delivery", "deliveries"))
 	}
-	add("Status", components.Sentence(f.Status))
+	add("With status", components.Sentence(f.Status))
 	add("Event type", f.Type)
 	add("Channel", f.Channel)
 	if f.Endpoint != "" {

@@ -41,7 +41,7 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	waiting := id.Delivery.Format(w.delivery(w.emit(tn, "order.paid", "4")))
 
 	list := dev.get(tn.path+"/deliveries").want(200, `data-bulk`, `value="`+dead[0]+`"`, `name="action" value="replay"`)
-	list.want(200, "Actions on all results", "Replay all failed ...")
+	list.want(200, "Actions on all results", "Replay all failed…")
 	chosen := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": append(dead[:2:2], waiting)})
 	chosen.want(200, "Replay 2 deliveries?", "1 still in progress", "3 deliveries")
 	if n := one[int](w, "SELECT count(*)::int FROM bulk_jobs"); n != 0 {
@@ -99,11 +99,11 @@ func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
 	dev := tn.of[access.Developer]
 	ep := w.endpoint(tn, "https://shop.example.com/hooks")
 	path := tn.path + "/endpoints/" + id.Endpoint.Format(ep)
-	if n := strings.Count(dev.get(path).want(200).Body, "Recover since ..."); n != 1 {
+	if n := strings.Count(dev.get(path).want(200).Body, "Recover since…"); n != 1 {
 		t.Errorf("the page of a healthy endpoint offers a recovery %d times, want once, in its menu", n)
 	}
 	w.SQL("UPDATE endpoints SET status = 'disabled', status_reason = 'failing', status_at = now()")
-	for _, offer := range []string{"Recover since ...", "Replay missing ..."} {
+	for _, offer := range []string{"Recover since…", "Replay missing…"} {
 		if n := strings.Count(dev.get(path).want(200).Body, offer); n != 2 {
 			t.Errorf("the page of a disabled endpoint offers %q %d times, want twice, in its menu and in its alert", offer, n)
 		}
@@ -156,7 +156,7 @@ func TestFailuresSinceYesterdayAreOneClickAway(t *testing.T) {
 	owner := tn.of[access.Owner]
 	_, rest, _ := strings.Cut(owner.get(tn.path+"/deliveries").want(200, "Failed since yesterday").lacks("Replay all results").Body, `href="`+tn.path+`/deliveries?since=`)
 	since, _, _ := strings.Cut(rest, "&")
-	list := owner.get(tn.path+"/deliveries?since="+since+"&status=dead_letter").want(200, "Replay all results ...", `aria-current="true"`)
+	list := owner.get(tn.path+"/deliveries?since="+since+"&status=dead_letter").want(200, "Replay all results…", `aria-current="true"`)
 	if !strings.Contains(list.Body, `name="since" value="`) {
 		t.Error("the replay is not limited to the time")
 	}

@@ -30,19 +30,19 @@ func TestAnEndpointsFailuresAreGroupedByTheResponse(t *testing.T) {
 		}
 	}
 	page := dev.get(path).want(200, "Failures by response", "currency XTS is unknown in &lt;order&gt; …", "5 of 7", "2 of 7", path+"/failures?group=").keep("failures")
-	if n := strings.Count(page.Body, ">Replay ...<"); n != 1 {
+	if n := strings.Count(page.Body, ">Replay…<"); n != 1 {
 		t.Errorf("%d groups offer a replay, want the one that is not retried", n)
 	}
 	dev.get(tn.path+"/deliveries?status=dead_letter&endpoint="+id.Endpoint.Format(ep)).want(200, "Group by response")
 
 	group := regexp.MustCompile(`href="(` + path + `/failures\?group=[a-z0-9]+)"`).FindStringSubmatch(page.Body)[1]
-	chosen := dev.get(group).want(200, "5 of 7 failures", "Replay ...").keep("failures-group")
+	chosen := dev.get(group).want(200, "5 of 7 failures", "Replay…").keep("failures-group")
 	ids := confirmed(chosen)["id"]
 	if n := len(listed(chosen)); n != 5 || len(ids) != 5 {
 		t.Errorf("the group has %d rows, and its replay %d", n, len(ids))
 	}
 	dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": ids}).want(200, "Replay 5 deliveries", "Send one first")
-	viewer.get(group).want(200, "5 of 7 failures").lacks("Replay ...")
+	viewer.get(group).want(200, "5 of 7 failures").lacks("Replay…")
 	dev.get(path+"/failures?group=gone").want(200, "None left")
 
 	// Who sees no responses sees no texts of them.

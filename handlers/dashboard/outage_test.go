@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,30 @@ func TestErrorPagesNeedNoDatabase(t *testing.T) {
 			}
 			if strings.Contains(w.log.String(), "not rendered") {
 				t.Error(w.log.String())
+			}
+		})
+	}
+}
+
+// A form whose page fails for a moment is sent again with one button, unless it has a secret.
+func TestAFormThatFailedForAMomentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*testing.T, *world){
+		"the form was read":    func(t *testing.T, w *world) { hold(t, w, "event_types") },
+		"the database is away": func(_ *testing.T, w *world) { w.db.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			tn := w.tenant("Acme")
+			owner, path := tn.of[access.Owner], tn.path+"/event-types"
+			fail(t, w)
+			form := url.Values{"name": {"order.paid"}, "description": {`Two words, "quoted"`}, "schema_check": {"off"}, "more": {"1", "2"}}
+			got := owner.post(path, form).want(http.StatusServiceUnavailable, `action="`+path+`"`, "Send again",
+				`name="name" value="order.paid"`, `value="Two words, &#34;quoted&#34;"`, `name="more" value="1"`, `name="more" value="2"`)
+			form.Set("client_secret", "of-the-provider")
+			if got = owner.post(path, form); strings.Contains(got.Body, "Send again") || strings.Contains(got.Body, "of-the-provider") {
+				t.Error("the page holds a secret")
 			}
 		})
 	}

@@ -251,6 +251,28 @@ func (tab *Tab) CutOff() string {
 	})()`))
 }
 
+// Overlap names cells of one row that lie on each other. It is empty if each has its own place. Cells that are out of
+// the flow, as a card's menu in its corner, are left out.
+func (tab *Tab) Overlap() string {
+	tab.t.Helper()
+	return Run(tab, chromedp.Evaluate[string](`[...document.querySelectorAll(".table tr")].flatMap((row) => {
+		const cells = [...row.cells].map((e) => [e, e.getBoundingClientRect()])
+			.filter(([e, box]) => box.width > 1 && box.height > 1 && getComputedStyle(e).position !== "absolute");
+		return cells.flatMap(([a, p], i) => cells.slice(i + 1)
+			.filter(([, q]) => Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1 && Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1)
+			.map(([b]) => a.dataset.label + " and " + b.dataset.label + " of a row overlap"));
+	}).filter((text, i, all) => all.indexOf(text) === i).join("; ")`))
+}
+
+// Misfit is what Overflow, CutOff and Overlap say.
+func (tab *Tab) Misfit() string {
+	tab.t.Helper()
+	return tab.Overflow() + tab.CutOff() + tab.Overlap()
+}
+
+// Pictures is whether pictures are taken.
+func Pictures() bool { return os.Getenv("POSTHORN_PICTURES") != "" }
+
 // Picture takes a picture of the whole page. It is stored in the folder that POSTHORN_PICTURES names, and nowhere
 // without it.
 func (tab *Tab) Picture(name string, v View) {

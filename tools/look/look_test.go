@@ -3,6 +3,7 @@
 package look_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,6 +60,18 @@ func TestTheGalleryFitsEveryScreenAndBreaksNoPolicy(t *testing.T) {
 		tab.Picture("gallery", v)
 		if said := tab.Messages(); len(said) > 0 {
 			t.Errorf("%s: the console says %s", v, strings.Join(said, "\n"))
+		}
+	}
+}
+
+func TestCellsThatLieOnEachOtherAreFound(t *testing.T) {
+	t.Parallel()
+	tab := look.Open(t).Tab(t, look.View{})
+	row := `data:text/html,<table class=table><tr style="display:grid"><td data-label=Tenant style="grid-area:1/1">Acme<td data-label=Endpoint style="grid-area:%s">Shop`
+	for place, want := range map[string]string{"1/1": "Tenant and Endpoint of a row overlap", "2/1": ""} {
+		tab.Open(fmt.Sprintf(row, place))
+		if got := tab.Overlap(); got != want {
+			t.Errorf("%s: %q, want %q", place, got, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 type nowKey struct{}
@@ -143,27 +144,24 @@ func Many(n int64, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// urlShown is how many characters of an endpoint's URL a list shows.
-const urlShown = 38
+// urlEnd is how many characters of a long URL's end are always shown.
+const urlEnd = 12
 
-// ShortURL is a URL for lists, without its scheme: of a long one the host and the end of the path, by which those of
-// one host differ. Any other text stays as it is.
-func ShortURL(text string) string {
+// Ends are a URL without its scheme, in two parts: where room is short, the first loses its end and the second is shown
+// whole, since endpoints of one host differ by the end of their paths. Any other text is one part.
+func Ends(text string) (start, end string) {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
-		return text
+		return text, ""
 	}
-	host, path, _ := strings.Cut(rest, "/")
-	switch room := urlShown - len(host) - 3; {
-	case path == "":
-		return host
-	case len(rest) <= urlShown:
-		return rest
-	case room < 8:
-		return host + "/…"
-	default:
-		return host + "/…" + strings.ToValidUTF8(path[len(path)-room:], "")
+	if len(rest) <= urlEnd+8 {
+		return rest, ""
 	}
+	at := len(rest) - urlEnd
+	for at < len(rest) && !utf8.RuneStart(rest[at]) {
+		at++
+	}
+	return rest[:at], rest[at:]
 }
 
 // ShortID is the start and the end of an id, for lists: "dlv_01jd…8xk2".

@@ -154,7 +154,7 @@ func insideTenants(v TenantsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "state", Label: "State", HideLabel: true}, components.Choices(v.State, "All", "active", "suspended")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "state", Label: "State", HideLabel: true}, components.Choices(v.State, "Any state", "active", "suspended")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -3,6 +3,7 @@ package emails
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"posthorn/domain/mail"
@@ -100,7 +101,8 @@ func AccountExists(d mail.AccountExistsData) Letter {
 			hello(d.Name),
 			text("Someone, probably you, asked to create the tenant %s with this address, which already has an account. Sign in to create the tenant:", tenant),
 			button("Create "+tenant, d.Link),
-			text("Forgot your password? Ask for a new one: %s", d.Reset),
+			text("Forgot your password?"),
+			button("Choose a new password", d.Reset),
 			facts(Fact{"Requested from", d.Address}),
 			text("If this wasn't you, ignore this email. Nothing was created, and your account is unchanged."),
 		},
@@ -150,7 +152,8 @@ func ConfirmContact(d mail.ConfirmContactData) Letter {
 
 // SignInAlert tells a person about a change of the account's security.
 func SignInAlert(d mail.SignInAlertData) Letter {
-	what := strings.TrimSuffix(cmp.Or(d.What, "New sign-in to your account"), ".")
+	what, more, _ := strings.Cut(cmp.Or(d.What, "New sign-in to your account"), ". ")
+	what = strings.TrimSuffix(what, ".")
 	l := Letter{
 		Subject: clip(what, 90),
 		Preview: "If this was you, no action is needed.",
@@ -163,6 +166,9 @@ func SignInAlert(d mail.SignInAlertData) Letter {
 			text("If this was you, no action is needed. If not, %s", cmp.Or(d.Advice, "sign out all sessions and choose a new password now.")),
 		},
 		Why: "You're receiving this because it concerns the security of your account. You can't unsubscribe from security emails.",
+	}
+	if more != "" {
+		l.Body = slices.Insert(l.Body, 1, text("%s", more))
 	}
 	if d.Link != "" {
 		l.Body = append(l.Body, button("View sessions", d.Link))

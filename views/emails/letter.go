@@ -74,6 +74,11 @@ func facts(all ...Fact) Block {
 	return b
 }
 
+// second reports whether a button stands above the block.
+func (l Letter) second(block int) bool {
+	return slices.ContainsFunc(l.Body[:block], func(b Block) bool { return b.Button != nil })
+}
+
 // empty reports whether the block shows nothing.
 func (b Block) empty() bool {
 	return b.Text == "" && len(b.Facts) == 0 && b.Code == "" && len(b.List) == 0 && b.Button == nil

@@ -64,6 +64,13 @@ func samples(t *testing.T) map[string]emails.Letter {
 			Address: "203.0.113.7",
 			Advice:  "contact an owner of your tenants now.",
 		}),
+		"email_asked": emails.SignInAlert(mail.SignInAlertData{
+			Name:    "Ada",
+			What:    "Someone asked to change the email address of your account to eve@example.com. It changes when the link in our email to that address is opened.",
+			At:      at,
+			Address: "203.0.113.7",
+			Link:    "https://posthorn.example/account/sessions",
+		}),
 		"confirm_contact": emails.ConfirmContact(mail.ConfirmContactData{Tenant: "Acme", Link: "https://posthorn.example/unsubscribe/tok"}),
 		"invitation":      emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
 		"sign_in_alert":   emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),

@@ -4,6 +4,9 @@ package emails
 // be escaped twice.
 const font = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial,sans-serif;"
 
+// buttonStyle is the style of the text of a button.
+const buttonStyle = "display:inline-block;padding:10px 18px;font-size:15px;line-height:22px;font-weight:600;text-decoration:none;"
+
 // color is the color of the line above the letter.
 func (t Tone) color() string {
 	switch t {

@@ -88,6 +88,7 @@ type Refusal struct {
 type Act struct {
 	Action, Label string
 	Fields        map[string]string
+	Again         []Typed // the fields of a form that is sent again
 }
 
 // Typed is a field of a rejected form.

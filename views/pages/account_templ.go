@@ -1008,7 +1008,7 @@ func setup(v SetupView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.CopyField("seed", "Or enter this key", v.Secret, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "seed", Label: "Or enter this key", Text: v.Secret, Wrap: true}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

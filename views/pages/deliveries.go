@@ -83,6 +83,14 @@ func (t DeliveryTable) root(d show.Delivery) string {
 	return "/console/tenants/" + id.Tenant.Format(d.TenantID)
 }
 
+// endpointPlace is where a narrow row names the endpoint: below the tenant, where that is named.
+func (t DeliveryTable) endpointPlace() string {
+	if t.Tenants {
+		return "more"
+	}
+	return "second"
+}
+
 func (t DeliveryTable) path(d show.Delivery, of id.UUID) string {
 	return t.root(d) + "/deliveries/" + id.Delivery.Format(of)
 }
@@ -189,7 +197,7 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 	item := func(label, status string, k bulk.Kind) components.MenuItem {
 		fields := v.Filter.fields()
 		fields["all"], fields["action"], fields["status"] = "true", string(k), status
-		return components.MenuItem{Label: label + " ...", Action: v.Root + "/deliveries/bulk", Fields: fields}
+		return components.MenuItem{Label: label + "…", Action: v.Root + "/deliveries/bulk", Fields: fields}
 	}
 	if v.Filter.Status == "" {
 		failed := delivery.Failed.String()

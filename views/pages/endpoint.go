@@ -101,7 +101,7 @@ func (h EndpointHead) menu() []components.MenuItem {
 			items,
 			components.MenuItem{Label: condition.Replay.Label(), Icon: icons.Refresh, Href: h.Root + "/deliveries?status=dead_letter&endpoint=" + h.id()},
 			components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
-			components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"},
+			components.MenuItem{Label: "Replay missing…", Icon: icons.Layers, Opens: "missing"},
 		)
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})

@@ -102,7 +102,7 @@ func (v SecretsView) secretMenu(s show.Secret) (items []components.MenuItem) {
 		items = append(items, components.MenuItem{Label: "Check with the receiver", Icon: icons.Send, Action: v.secret(s) + "/check"})
 	}
 	if s.ExpiresAt != nil {
-		items = append(items, components.MenuItem{Label: "Extend ...", Icon: icons.Clock, Opens: "extend-" + id.Secret.Format(s.ID)})
+		items = append(items, components.MenuItem{Label: "Extend…", Icon: icons.Clock, Opens: "extend-" + id.Secret.Format(s.ID)})
 	} else if len(v.Rows) > 1 {
 		items = append(items, components.MenuItem{Label: "Stop signing now", Icon: icons.Cancel, Action: v.secret(s) + "/end", Danger: true})
 	}

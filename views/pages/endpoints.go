@@ -92,7 +92,7 @@ func listenerOptions() []components.Option {
 }
 
 func stateOptions() []components.Option {
-	out := []components.Option{{Label: "All states"}}
+	out := []components.Option{{Label: "Any state"}}
 	for _, s := range condition.Shown() {
 		out = append(out, components.Option{Label: components.Capital(s.Word()), Value: string(s)})
 	}

@@ -263,7 +263,7 @@ func groupReplay(v FailuresView, g show.FailureGroup) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Replay ...", Icon: icons.Refresh, Small: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Replay…", Icon: icons.Refresh, Small: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

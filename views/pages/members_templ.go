@@ -854,7 +854,7 @@ func settings(v SettingsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !v.Shell.Looks() {
-				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Save", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Save"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -944,7 +944,7 @@ func settings(v SettingsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !v.Shell.Looks() {
-				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Save", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Save"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -49,6 +49,6 @@ func pauseEnds() []components.Option {
 		{Label: "In 4 hours", Value: "14400"},
 		{Label: "In 1 day", Value: "86400"},
 		{Label: "In 7 days", Value: "604800"},
-		{Label: "At a time ...", Value: "at"},
+		{Label: "At a time…", Value: "at"},
 	}
 }

@@ -31,11 +31,11 @@ type NoticeFilter struct {
 }
 
 func (v NoticesView) kinds() []components.Option {
-	return append([]components.Option{{Value: "", Label: "Everything"}}, v.Kinds...)
+	return append([]components.Option{{Value: "", Label: "Any kind"}}, v.Kinds...)
 }
 
 func unreadOptions() []components.Option {
-	return []components.Option{{Value: "", Label: "All notices"}, {Value: "true", Label: "Unread"}}
+	return []components.Option{{Value: "", Label: "Read and unread"}, {Value: "true", Label: "Unread"}}
 }
 
 func (f NoticeFilter) unread() string {

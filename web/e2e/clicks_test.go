@@ -53,7 +53,7 @@ func TestTasksTakeFewClicks(t *testing.T) {
 			c.Open(s.url + o.root)
 			c.press("Deliveries")
 			c.press("Failed since yesterday")
-			c.press("Replay all results ...")
+			c.press("Replay all results…")
 			c.press("Replay 3 deliveries")
 			o.await("delivered", 3)
 			return c

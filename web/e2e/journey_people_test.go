@@ -180,7 +180,7 @@ func secondFactorIsAskedFor(t *testing.T, s *stage) {
 	tab.Press("Set up authenticator app")
 	tab.Sees("Set up second factor")
 	inspectOpen(t, tab)
-	seed := strings.ReplaceAll(once(tab, "seed"), " ", "")
+	seed := strings.ReplaceAll(look.Run(tab, chromedp.Text("#seed")), " ", "")
 	now := time.Now()
 	code := func(at time.Time) string {
 		text, err := totp.GenerateCode(seed, at)

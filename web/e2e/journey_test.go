@@ -172,7 +172,7 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	tab := o.owner.tab(look.View{})
 	tab.Open(s.url + o.root + "/deliveries?status=failed")
 	tab.Press("Actions on all results")
-	tab.Press("Replay all results ...")
+	tab.Press("Replay all results…")
 	tab.Sees(fmt.Sprintf("Replay %d deliveries?", n))
 	inspectOpen(t, tab)
 	tab.Fill("Reason", "the receiver is fixed")
@@ -187,7 +187,7 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	// Pressing again sends nothing twice.
 	tab.Open(s.url + o.root + "/deliveries?status=failed")
 	tab.Press("Actions on all results")
-	tab.Press("Replay all results ...")
+	tab.Press("Replay all results…")
 	tab.Sees("None of these deliveries can be replayed")
 	tab.Sees("already replayed")
 	quiet(t, tab)

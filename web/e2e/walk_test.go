@@ -78,7 +78,7 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 			tab.Open(url + path)
 		}
 		if !v.Dark {
-			if wide := tab.Overflow() + tab.CutOff(); wide != "" {
+			if wide := tab.Misfit(); wide != "" {
 				t.Errorf("%s, %s: %s", path, v, wide)
 			}
 		}
@@ -95,10 +95,18 @@ func inspect(t *testing.T, tab *look.Tab, url, path string) {
 	for _, width := range []int64{900, 1000, 1024, 1200} {
 		v := look.View{Width: width}
 		tab.Show(v)
-		if wide := tab.Overflow() + tab.CutOff(); wide != "" {
+		wide := tab.Misfit()
+		if wide != "" {
 			t.Errorf("%s, %s: %s", path, v, wide)
+		}
+		if wide != "" || width == 1000 {
 			tab.Picture(strings.TrimPrefix(path, "/"), v)
 		}
+	}
+	if look.Pictures() {
+		v := look.View{Width: 1000, Dark: true}
+		tab.Show(v)
+		tab.Picture(strings.TrimPrefix(path, "/"), v)
 	}
 	for _, message := range tab.Messages()[said:] {
 		if strings.Contains(message, "Failed to load resource: the server responded with a status of 4") && look.Run(tab, chromedp.Evaluate[bool](`!!document.querySelector(".refusal, [data-error-summary]")`)) {
