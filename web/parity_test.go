@@ -9,6 +9,7 @@ import (
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/readers"
 )
 
 // twins are, for each thing that a person can do in a tenant's dashboard, the operation by which a program does it;
@@ -112,7 +113,7 @@ var consoleTwins = map[string]string{
 func TestWhatAPersonCanDoAProgramCan(t *testing.T) {
 	t.Parallel()
 	served := map[string]bool{}
-	for _, r := range api.Routes(api.Deps{}) {
+	for _, r := range api.Routes(api.Deps{}, readers.Routes) {
 		served[r.Method+" "+strings.TrimPrefix(r.Path, "/api/v1")] = true
 	}
 	actions := 0

@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"posthorn/handlers/api"
+	"posthorn/handlers/readers"
 )
 
 // contract is openapi.yaml, read and checked once.
@@ -107,7 +108,7 @@ func TestRoutesAndContractNameTheSame(t *testing.T) {
 		want[ginPath(k)] = v
 	}
 	got := map[string]promised{}
-	for _, r := range api.Routes(api.Deps{}) {
+	for _, r := range api.Routes(api.Deps{}, readers.Routes) {
 		name := r.Method + " " + r.Path
 		if _, twice := got[name]; twice {
 			t.Errorf("%s is in the table twice", name)

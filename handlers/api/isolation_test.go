@@ -20,6 +20,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/handlers/readers"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 	"posthorn/tools/webtest"
@@ -482,7 +483,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	t.Parallel()
 	url, s := newScene(t)
 	p := &prober{w: startWorld(t, t.Cleanup, url, url), s: s}
-	routes := api.Routes(api.Deps{})
+	routes := api.Routes(api.Deps{}, readers.Routes)
 	for _, r := range routes {
 		name := r.Method + " " + strings.TrimPrefix(r.Path, "/api/v1")
 		if _, ok := probeBodies[name]; r.Access.Tenant && !r.Access.Platform && !ok {
