@@ -175,8 +175,13 @@ ORDER BY c.late_since LIMIT sqlc.arg('limit')::int;
 -- The tenant is suspended, or an operator has paused what goes to the feed.
 SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, @endpoint_id, @url) IS NOT NULL)::boolean FROM tenants t WHERE t.id = @tenant_id;
 
--- name: InsertStart :exec
-INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES (@tenant_id, @endpoint_id, @cursor);
+-- name: PutStart :exec
+-- An endpoint that catches up already does so from another place.
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES (@tenant_id, @endpoint_id, @cursor)
+ON CONFLICT (tenant_id, endpoint_id) DO UPDATE SET cursor = excluded.cursor, settled = NULL, started_at = excluded.started_at;
+
+-- name: IsStarting :one
+SELECT EXISTS (SELECT 1 FROM endpoint_starts WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id)::boolean;
 
 -- name: Starts :many
 -- Endpoints of all tenants that catch up.

@@ -40,6 +40,7 @@ var twins = map[string]string{
 	"/endpoints/test-connection":                         "POST /endpoints/test-connection",
 	"/endpoints/:endpoint_id/test-connection":            "POST /endpoints/:endpoint_id/test-connection",
 	"/endpoints/:endpoint_id/certificate-request":        "POST /endpoints/:endpoint_id/certificate-request",
+	"/endpoints/:endpoint_id/rewind":                     "POST /endpoints/:endpoint_id/rewind",
 	"/endpoints/:endpoint_id/mute":                       "POST /endpoints/:endpoint_id/mute",
 	"/endpoints/:endpoint_id/unmute":                     "POST /endpoints/:endpoint_id/unmute",
 	"/endpoints/:endpoint_id/secrets/:secret_id/check":   "POST /endpoints/:endpoint_id/secrets/:secret_id/check",

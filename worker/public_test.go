@@ -66,7 +66,7 @@ func TestAnEventOfAFeedHasTheSignaturesOfADelivery(t *testing.T) {
 	tenant := h.tenant()
 	signed := func(s *endpoint.Settings) {
 		s.Public = endpoint.V1a
-		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{Format: signature.XWebhook, Prefix: "Old", OwnSecret: true}}
+		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{Format: signature.BodyHex, Prefix: "Old", OwnSecret: true}}
 		s.AlsoSecret = "an-older-secret-of-32-characters"
 	}
 	h.endpoint(tenant, r.URL, signed)
@@ -105,7 +105,7 @@ func TestAnEventOfAFeedHasTheSignaturesOfADelivery(t *testing.T) {
 			t.Errorf("the feed has %s, and the request did not", name)
 		}
 	}
-	for _, name := range []string{"Webhook-Signature", "Old-Signature", "Old-Timestamp"} {
+	for _, name := range []string{"Webhook-Signature", "X-Old-Signature"} {
 		if (got.Get(name) == "") != (sent.Get(name) == "") || sent.Get(name) == "" {
 			t.Errorf("%s: %q in the feed, %q in the request", name, got.Get(name), sent.Get(name))
 		}
@@ -115,7 +115,7 @@ func TestAnEventOfAFeedHasTheSignaturesOfADelivery(t *testing.T) {
 			t.Errorf("webhook-signature: %s", s)
 		}
 	}
-	if head := read(ended); head.Get("Old-Signature") != "" {
+	if head := read(ended); head.Get("X-Old-Signature") != "" {
 		t.Errorf("a second signature that has ended: %v", head)
 	}
 }

@@ -248,21 +248,6 @@ func (q *Queries) InsertLog(ctx context.Context, arg InsertLogParams) error {
 	return err
 }
 
-const InsertStart = `-- name: InsertStart :exec
-INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES ($1, $2, $3)
-`
-
-type InsertStartParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-	Cursor     string
-}
-
-func (q *Queries) InsertStart(ctx context.Context, arg InsertStartParams) error {
-	_, err := q.db.Exec(ctx, InsertStart, arg.TenantID, arg.EndpointID, arg.Cursor)
-	return err
-}
-
 const IsFeedHalted = `-- name: IsFeedHalted :one
 SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, $1, $2) IS NOT NULL)::boolean FROM tenants t WHERE t.id = $3
 `
@@ -276,6 +261,17 @@ type IsFeedHaltedParams struct {
 // The tenant is suspended, or an operator has paused what goes to the feed.
 func (q *Queries) IsFeedHalted(ctx context.Context, arg IsFeedHaltedParams) (bool, error) {
 	row := q.db.QueryRow(ctx, IsFeedHalted, arg.EndpointID, arg.URL, arg.TenantID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const IsStarting = `-- name: IsStarting :one
+SELECT EXISTS (SELECT 1 FROM endpoint_starts WHERE tenant_id = $1 AND endpoint_id = $2)::boolean
+`
+
+func (q *Queries) IsStarting(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, IsStarting, tenantID, endpointID)
 	var column_1 bool
 	err := row.Scan(&column_1)
 	return column_1, err
@@ -692,6 +688,23 @@ func (q *Queries) NumberInLog(ctx context.Context, tenantID id.UUID) (int64, err
 	var column_1 int64
 	err := row.Scan(&column_1)
 	return column_1, err
+}
+
+const PutStart = `-- name: PutStart :exec
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES ($1, $2, $3)
+ON CONFLICT (tenant_id, endpoint_id) DO UPDATE SET cursor = excluded.cursor, settled = NULL, started_at = excluded.started_at
+`
+
+type PutStartParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Cursor     string
+}
+
+// An endpoint that catches up already does so from another place.
+func (q *Queries) PutStart(ctx context.Context, arg PutStartParams) error {
+	_, err := q.db.Exec(ctx, PutStart, arg.TenantID, arg.EndpointID, arg.Cursor)
+	return err
 }
 
 const ReadLog = `-- name: ReadLog :many

@@ -30,6 +30,15 @@ func TestAStartIsAWordOrATime(t *testing.T) {
 	}
 }
 
+func TestAnEndpointIsRewoundToThePast(t *testing.T) {
+	t.Parallel()
+	for at, ok := range map[time.Time]bool{{}: true, now.Add(-time.Hour): true, now: true, now.Add(time.Second): false} {
+		if err := (feed.Start{At: at}).Past(now); (err == nil) != ok || err != nil && !fault.Is(err, "start_malformed") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}
+
 func TestAConsumerIsLateIfItAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -69,6 +69,7 @@ var probeBodies = map[string]string{
 	"POST /endpoints/test-connection":                        `{"url":"https://10.0.0.1/"}`,
 	"POST /endpoints/:endpoint_id/test-connection":           `{"url":"https://127.0.0.1/"}`,
 	"POST /endpoints/:endpoint_id/certificate-request":       ``,
+	"POST /endpoints/:endpoint_id/rewind":                    `{"start":"oldest"}`,
 	"POST /endpoints/:endpoint_id/mute":                      `{"until":"2099-01-01T00:00:00Z"}`,
 	"POST /endpoints/:endpoint_id/unmute":                    ``,
 	"POST /endpoints/:endpoint_id/pause":                     ``,

@@ -217,6 +217,7 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/certificate-request", access.WebhooksWrite, a.requestCertificate),
 		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
+		route("POST", "/endpoints/:endpoint_id/rewind", access.WebhooksWrite, a.rewindEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
 
