@@ -93,14 +93,14 @@ func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, er
 	switch {
 	case p.Position == feed.Older:
 		return p.Event.Time().Before(l.floor), nil
-	case p.Event.IsZero():
+	case p.Index == 0:
 		return p.Position < l.Dropped, nil
 	}
 	entry, err := l.q.LogEntry(ctx, sql.LogEntryParams{TenantID: l.tenant, Position: p.Position, Index: int32(p.Index)})
 	switch {
 	case db.IsNoRows(err) && p.Position <= l.Dropped:
 		return p.Position < l.Dropped, nil
-	case db.IsNoRows(err), err == nil && entry != p.Event:
+	case db.IsNoRows(err), err == nil && entry.IsZero(), err == nil && !p.Event.IsZero() && entry != p.Event:
 		return false, feed.ErrCursorLost
 	}
 	return false, err

@@ -209,6 +209,9 @@ func TestACursorOfAnotherHistoryIsRejected(t *testing.T) {
 	if _, err := h.try(f, Options{From: &next}); !errors.Is(err, feed.ErrCursorLost) {
 		t.Errorf("another event in the cursor's place: %v", err)
 	}
+	if _, err := h.try(f, Options{From: &feed.Place{Position: next.Position, Index: 9}}); !errors.Is(err, feed.ErrCursorLost) {
+		t.Errorf("a place behind the events of its row: %v", err)
+	}
 	h.exec("DELETE FROM event_log")
 	if _, err := h.try(f, Options{From: &next}); !errors.Is(err, feed.ErrCursorLost) {
 		t.Errorf("nothing in the cursor's place: %v", err)
