@@ -436,8 +436,8 @@ type (
 		Start  string `arg:"" help:"Since when: oldest, or a time such as 2026-03-01T08:00:00Z. now ends a rewind."`
 		Reason string `placeholder:"TEXT" help:"Why; recorded in the audit log."`
 	}
-	connectionCommand     struct{ one }
-	certificateCommand    struct {
+	connectionCommand  struct{ one }
+	certificateCommand struct {
 		one
 		CommonName string `placeholder:"NAME" help:"The common name in the request. Default: posthorn."`
 	}
