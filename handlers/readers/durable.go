@@ -21,7 +21,7 @@ const (
 
 // readDurable serves a feed as the read half of a Durable Stream in JSON mode. Its offsets are the feed's cursors.
 func (h *handler) readDurable(c *handlers.Call) error {
-	query, err := feedQuery(c, "offset", "live", "cursor")
+	query, err := queryOf(c)
 	if err != nil {
 		return err
 	}

@@ -101,26 +101,37 @@ func (h *handler) readFeed(c *handlers.Call) error {
 	})
 }
 
-// feedQuery reads the parameters of a request, each of which can be given once.
-func feedQuery(c *handlers.Call, known ...string) (url.Values, error) {
+// queryOf reads the parameters of a request, each of which can be given once.
+func queryOf(c *handlers.Call) (url.Values, error) {
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "query_malformed", "The query string can't be read. Encode each parameter.")
 	}
 	for name, values := range query {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. This operation accepts "+strings.Join(known, ", ")+".")
-		case len(values) > 1:
+		if len(values) > 1 {
 			return nil, fault.InvalidField(name, "duplicate_parameter", fmt.Sprintf("The parameter %s appears %d times. Send it once.", name, len(values)))
 		}
 	}
 	return query, nil
 }
 
+// readParameters are those of a read, in each of its forms.
+var readParameters = []string{"cursor", "limit", "wait", "consumer", "start", "create", "include_data", "lastEventId", "timeout"}
+
+// readQuery is queryOf for a read, which has no other parameters.
+func readQuery(c *handlers.Call) (url.Values, error) {
+	query, err := queryOf(c)
+	for name := range query {
+		if !slices.Contains(readParameters, name) {
+			return nil, fault.InvalidField(fmt.Sprintf("%.64s", name), "unknown_parameter", "Unknown parameter. This operation accepts "+strings.Join(readParameters, ", ")+".")
+		}
+	}
+	return query, err
+}
+
 // feedReadOf reads the parameters of a read.
 func feedReadOf(c *handlers.Call) (r feedRead, err error) {
-	query, err := feedQuery(c, "cursor", "limit", "wait", "consumer", "start", "create", "include_data", "lastEventId", "timeout")
+	query, err := readQuery(c)
 	if err != nil {
 		return r, err
 	}
