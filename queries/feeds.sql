@@ -35,12 +35,12 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@firsts::int[]), unnest(@lasts:
 JOIN feed_logs l ON l.tenant_id = u.tenant_id;
 
 -- name: ReadLog :many
--- The events after a place, in the order of the log.
+-- The events after a place, in the order of the log: those of so many rows, and at most so many.
 SELECT l.position, u.n::int AS n, u.id::uuid AS id
 FROM (
 	SELECT r.position, r.events FROM event_log r
 	WHERE r.tenant_id = @tenant_id AND r.position >= @from_position AND r.position < @watermark
-	ORDER BY r.position LIMIT sqlc.arg('limit')::int
+	ORDER BY r.position LIMIT @rows::int
 ) l
 CROSS JOIN LATERAL unnest(l.events) WITH ORDINALITY AS u(id, n)
 WHERE l.position > @from_position OR u.n > @from_index::int

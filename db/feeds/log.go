@@ -120,17 +120,43 @@ func (l *tenantLog) after(ctx context.Context, p feed.Place) (list []candidate, 
 		}
 		p = feed.Place{}
 	}
-	rows, err := l.q.ReadLog(ctx, sql.ReadLogParams{
-		TenantID:     l.tenant,
-		FromPosition: p.Position,
-		FromIndex:    int32(p.Index),
-		Watermark:    l.Watermark,
-		Limit:        int32(feed.MaxScan - len(list)),
-	})
-	for _, r := range rows {
-		list = append(list, candidate{Place: feed.Place{Event: r.ID, Position: r.Position, Index: int(r.N)}})
+	return l.logAfter(ctx, p, list)
+}
+
+// firstRows is how many rows of the log are read at first: how many events they have is not known.
+const firstRows = 50
+
+// logAfter adds candidates of the log to a page.
+func (l *tenantLog) logAfter(ctx context.Context, p feed.Place, list []candidate) (all []candidate, end bool, err error) {
+	for wanted := firstRows; len(list) < feed.MaxScan; {
+		found, err := l.q.ReadLog(ctx, sql.ReadLogParams{
+			TenantID:     l.tenant,
+			FromPosition: p.Position,
+			FromIndex:    int32(p.Index),
+			Watermark:    l.Watermark,
+			Rows:         int32(wanted),
+			Limit:        int32(feed.MaxScan - len(list)),
+		})
+		if err != nil {
+			return list, false, err
+		}
+		rows := 0
+		for _, r := range found {
+			if rows == 0 || r.Position != p.Position {
+				rows++
+			}
+			p = feed.Place{Event: r.ID, Position: r.Position, Index: int(r.N)}
+			list = append(list, candidate{Place: p})
+		}
+		if len(list) == feed.MaxScan {
+			break
+		}
+		if rows < wanted-1 { // the row of the place itself can have nothing left
+			return list, true, nil
+		}
+		wanted = min((feed.MaxScan-len(list))*rows/len(found)+2, feed.MaxScan)
 	}
-	return list, len(list) < feed.MaxScan, err
+	return list, false, nil
 }
 
 // olderAfter is after for events from before the log. While one of them can still appear, there are none.

@@ -77,11 +77,11 @@ func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, en
 			return e, err
 		}
 	}
-	if err := putStart(ctx, q, tenant, endpointID, start); err != nil {
+	// From the next version of the routes on, live events are left to the backlog, and are in the log if this begins it.
+	if _, err := q.BumpRouting(ctx, tenant); err != nil {
 		return e, err
 	}
-	// From the next version of the routes on, live events are left to the backlog.
-	if _, err := q.BumpRouting(ctx, tenant); err != nil {
+	if err := putStart(ctx, q, tenant, endpointID, start); err != nil {
 		return e, err
 	}
 	e.StartingAt = now

@@ -716,15 +716,16 @@ FROM (
 ) l
 CROSS JOIN LATERAL unnest(l.events) WITH ORDINALITY AS u(id, n)
 WHERE l.position > $2 OR u.n > $5::int
-ORDER BY l.position, u.n LIMIT $4::int
+ORDER BY l.position, u.n LIMIT $6::int
 `
 
 type ReadLogParams struct {
 	TenantID     id.UUID
 	FromPosition int64
 	Watermark    int64
-	Limit        int32
+	Rows         int32
 	FromIndex    int32
+	Limit        int32
 }
 
 type ReadLogRow struct {
@@ -733,14 +734,15 @@ type ReadLogRow struct {
 	ID       id.UUID
 }
 
-// The events after a place, in the order of the log.
+// The events after a place, in the order of the log: those of so many rows, and at most so many.
 func (q *Queries) ReadLog(ctx context.Context, arg ReadLogParams) ([]ReadLogRow, error) {
 	rows, err := q.db.Query(ctx, ReadLog,
 		arg.TenantID,
 		arg.FromPosition,
 		arg.Watermark,
-		arg.Limit,
+		arg.Rows,
 		arg.FromIndex,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err
