@@ -106,6 +106,19 @@ func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, er
 	return false, err
 }
 
+// named is a place with its event, by which a later check recognizes another history.
+func (l *tenantLog) named(ctx context.Context, p feed.Place) (feed.Place, error) {
+	if p.Index == 0 || !p.Event.IsZero() {
+		return p, nil
+	}
+	entry, err := l.q.LogEntry(ctx, sql.LogEntryParams{TenantID: l.tenant, Position: p.Position, Index: int32(p.Index)})
+	if db.IsNoRows(err) { // retention has dropped it
+		return p, nil
+	}
+	p.Event = entry
+	return p, err
+}
+
 // candidate is an event that a page examines.
 type candidate struct {
 	feed.Place

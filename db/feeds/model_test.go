@@ -233,6 +233,13 @@ func TestACursorOfAnotherHistoryIsRejected(t *testing.T) {
 	if _, err := h.try(f, Options{From: &feed.Place{Position: next.Position, Index: 9}}); !errors.Is(err, feed.ErrCursorLost) {
 		t.Errorf("a place behind the events of its row: %v", err)
 	}
+	// An acknowledgment of a place alone keeps what is there.
+	h.consumer(f, "a", feed.Start{Oldest: true})
+	h.ack(f, "a", feed.Place{Position: next.Position, Index: next.Index})
+	h.exec("UPDATE event_log SET events = ARRAY[gen_random_uuid(), gen_random_uuid()]")
+	if _, err := h.try(f, Options{Consumer: "a"}); !errors.Is(err, feed.ErrCursorLost) {
+		t.Errorf("another event in the place that was acknowledged: %v", err)
+	}
 	h.exec("DELETE FROM event_log")
 	if _, err := h.try(f, Options{From: &next}); !errors.Is(err, feed.ErrCursorLost) {
 		t.Errorf("nothing in the cursor's place: %v", err)
