@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -159,6 +160,69 @@ func TestReadersOfAFeedGoThroughTheProxyOfThePage(t *testing.T) {
 	}
 	if opened < 2 {
 		t.Errorf("the stream was opened %d times: no restart ended it", opened)
+	}
+}
+
+// The command line reads a feed for a consumer, which a rewind moves, and rewinds an endpoint: its receiver gets
+// everything again in order, and a live event behind it.
+func TestTheCommandLineReadsFeedsAndRewinds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var got []string
+	var mu sync.Mutex
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.Header.Get("webhook-id")+" "+r.Header.Get("webhook-replayed"))
+	}))
+	t.Cleanup(to.Close)
+	var feed, hook thing
+	d.ok(&feed, "endpoints create --json --feed")
+	d.ok(&hook, "endpoints create --json --ordering strict --verification simple "+to.URL)
+	d.ok(nil, "feeds create "+feed.ID+" warehouse --start oldest")
+	var sent []string
+	emit := func() {
+		var event thing
+		d.ok(&event, "emit order.completed --json {}")
+		sent = append(sent, event.ID)
+	}
+	emit()
+	emit()
+	read := func() string { return d.ok(nil, "feeds read "+feed.ID+" --consumer warehouse") }
+	var lines string
+	eventually(t, "the consumer reads both events", func() bool {
+		lines += read()
+		return strings.Count(lines, `"event_id"`) == 2
+	})
+	if !strings.Contains(lines, sent[0]) || !strings.Contains(lines, sent[1]) || read() != "" {
+		t.Errorf("read: %s", lines)
+	}
+	d.ok(nil, "feeds rewind "+feed.ID+" warehouse oldest")
+	if again := read(); strings.Count(again, `"event_id"`) != 2 {
+		t.Errorf("after a rewind: %s", again)
+	}
+	arrived := func(n int) {
+		t.Helper()
+		eventually(t, fmt.Sprint(n, " requests arrived"), func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(got) == n
+		})
+	}
+	arrived(2)
+	d.ok(nil, "endpoints rewind "+hook.ID+" oldest --reason restored")
+	emit()
+	arrived(5)
+	want := []string{sent[0] + " ", sent[1] + " ", sent[0] + " true", sent[1] + " true", sent[2]}
+	mu.Lock()
+	defer mu.Unlock()
+	for i, one := range want {
+		if !strings.HasPrefix(got[i], one) {
+			t.Errorf("request %d: %s, want %s", i, got[i], one)
+		}
+	}
+	if r := d.run("endpoints rewind " + feed.ID + " oldest"); r.code == 0 || !strings.Contains(r.stderr, "is a feed") {
+		t.Errorf("a feed: %d %s", r.code, r.stderr)
 	}
 }
 
