@@ -21,6 +21,7 @@ const (
 
 // readDurable serves a feed as the read half of a Durable Stream in JSON mode. Its offsets are the feed's cursors.
 func (h *handler) readDurable(c *handlers.Call) error {
+	c.Writer.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 	query, err := queryOf(c)
 	if err != nil {
 		return err
@@ -122,6 +123,7 @@ func (h *handler) streamDurable(c *handlers.Call, r feedRead, cursor string) err
 	if err != nil {
 		return err
 	}
+	c.Writer.Header().Set("Cache-Control", "no-cache, no-store")
 	s, err := c.BeginStream()
 	if err != nil {
 		return nil // the client has disconnected: nobody would read the error
