@@ -2888,8 +2888,8 @@ type Endpoint struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature   PublicSignature        `json:"public_signature"`
 	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
 	RetryClientErrors bool                   `json:"retry_client_errors"`
@@ -3043,8 +3043,8 @@ type EndpointCreated struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature   PublicSignature        `json:"public_signature"`
 	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
 	RetryClientErrors bool                   `json:"retry_client_errors"`
@@ -3189,8 +3189,8 @@ type EndpointInput struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited. Default `50`
@@ -3315,8 +3315,8 @@ type EndpointPatch struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited
@@ -3365,6 +3365,15 @@ type EndpointPatch struct {
 type EndpointPauseInput struct {
 	// Until When it is resumed automatically, at most 30 days ahead. Without it: when somebody resumes it
 	Until *time.Time `json:"until,omitempty"`
+}
+
+// EndpointRewind defines model for EndpointRewind.
+type EndpointRewind struct {
+	// Reason Recorded in the audit log
+	Reason *string `json:"reason,omitempty"`
+
+	// Start `oldest`, or a time within the retention; `now` ends a rewind
+	Start string `json:"start"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -4730,8 +4739,8 @@ type Problem struct {
 
 // PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 // secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-// `http` have it. The default is `none`.
+// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+// `http` have it, and feeds have `v1a` alone. The default is `none`.
 type PublicSignature string
 
 // ReasonInput defines model for ReasonInput.
@@ -5979,6 +5988,9 @@ type ReplayMissingJSONRequestBody = RecoverInput
 // ResumeEndpointJSONRequestBody defines body for ResumeEndpoint for application/json ContentType.
 type ResumeEndpointJSONRequestBody = ResumeInput
 
+// RewindEndpointJSONRequestBody defines body for RewindEndpoint for application/json ContentType.
+type RewindEndpointJSONRequestBody = EndpointRewind
+
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
 
@@ -6562,6 +6574,20 @@ func (c *Client) ResumeEndpoint(ctx context.Context, endpointID EndpointID, body
 	return result[Endpoint](ctx, c, r)
 }
 
+// RewindEndpoint: send everything to an endpoint again.
+//
+// For a receiver that lost what it had. All events since `start` that match the endpoint now are sent again, in the order in which
+// they were accepted, and live events behind them: `catching_up_since` says since when. What waits for the endpoint already is sent
+// first. Another rewind replaces one that is not finished; `now` ends it, and the rest of the backlog is not sent.
+// For gaps use `replay-missing`, and for failures `recover`.
+//
+// POST /endpoints/{endpoint_id}/rewind, scope webhooks:write
+func (c *Client) RewindEndpoint(ctx context.Context, endpointID EndpointID, body EndpointRewind) (Endpoint, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/rewind", endpointID)
+	r.body = body
+	return result[Endpoint](ctx, c, r)
+}
+
 // RotateSecret: rotate an endpoint's secret.
 //
 // The response contains the new secret, only this once. If `rotation_signatures` is `all`, both secrets sign during the
@@ -6957,7 +6983,8 @@ func (c *Client) RewindFeed(ctx context.Context, endpointID EndpointID, body Fee
 // ReadFeedAsDurableStream: read a feed as a Durable Stream.
 //
 // The read half of the Durable Streams protocol in JSON mode, for its clients: catch-up reads, `live=long-poll`, and `live=sse`. Offsets are the
-// feed's cursors. `HEAD` tells the end. An offset behind which retention dropped events gets 410. Nothing is acknowledged.
+// feed's cursors. `HEAD` tells the end. An offset behind which retention dropped events gets 410. Nothing is acknowledged. Other parameters are
+// ignored, as the protocol has it.
 //
 // GET /feeds/{endpoint_id}/stream, scope feeds:read
 func (c *Client) ReadFeedAsDurableStream(ctx context.Context, endpointID EndpointID, params ReadFeedAsDurableStreamParams) ([]FeedEvent, error) {

@@ -175,6 +175,21 @@ CROSS JOIN LATERAL (
 	LIMIT 1
 ) x;
 
+-- name: DeliveriesToEndpoint :many
+-- The newest delivery of each event to an endpoint, in any status. Two parts, as in DeliveredEvents.
+SELECT DISTINCT ON (x.event_id) x.event_id, x.id, coalesce(x.first_id, x.id)::uuid AS first_id
+FROM ROWS FROM (unnest(@events::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+CROSS JOIN LATERAL (
+	SELECT d.event_id, d.id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.event_id = u.id AND d.endpoint_id = @endpoint_id
+	UNION ALL
+	SELECT d.event_id, d.id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.endpoint_id IS NOT DISTINCT FROM @endpoint_id::uuid AND d.created_at >= @since::timestamptz
+	OFFSET 0
+) x
+ORDER BY x.event_id, x.id DESC;
+
 -- name: EventsData :many
 -- The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked
 -- as cut; the first never is.

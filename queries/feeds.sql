@@ -35,12 +35,12 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@firsts::int[]), unnest(@lasts:
 JOIN feed_logs l ON l.tenant_id = u.tenant_id;
 
 -- name: ReadLog :many
--- The events after a place, in the order of the log.
+-- The events after a place, in the order of the log: those of so many rows, and at most so many.
 SELECT l.position, u.n::int AS n, u.id::uuid AS id
 FROM (
 	SELECT r.position, r.events FROM event_log r
 	WHERE r.tenant_id = @tenant_id AND r.position >= @from_position AND r.position < @watermark
-	ORDER BY r.position LIMIT sqlc.arg('limit')::int
+	ORDER BY r.position LIMIT @rows::int
 ) l
 CROSS JOIN LATERAL unnest(l.events) WITH ORDINALITY AS u(id, n)
 WHERE l.position > @from_position OR u.n > @from_index::int
@@ -175,8 +175,13 @@ ORDER BY c.late_since LIMIT sqlc.arg('limit')::int;
 -- The tenant is suspended, or an operator has paused what goes to the feed.
 SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, @endpoint_id, @url) IS NOT NULL)::boolean FROM tenants t WHERE t.id = @tenant_id;
 
--- name: InsertStart :exec
-INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES (@tenant_id, @endpoint_id, @cursor);
+-- name: PutStart :exec
+-- An endpoint that catches up already does so from another place.
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES (@tenant_id, @endpoint_id, @cursor)
+ON CONFLICT (tenant_id, endpoint_id) DO UPDATE SET cursor = excluded.cursor, settled = NULL, started_at = excluded.started_at;
+
+-- name: IsStarting :one
+SELECT EXISTS (SELECT 1 FROM endpoint_starts WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id)::boolean;
 
 -- name: Starts :many
 -- Endpoints of all tenants that catch up.

@@ -9,6 +9,7 @@ import (
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/readers"
 )
 
 // twins are, for each thing that a person can do in a tenant's dashboard, the operation by which a program does it;
@@ -39,6 +40,7 @@ var twins = map[string]string{
 	"/endpoints/test-connection":                         "POST /endpoints/test-connection",
 	"/endpoints/:endpoint_id/test-connection":            "POST /endpoints/:endpoint_id/test-connection",
 	"/endpoints/:endpoint_id/certificate-request":        "POST /endpoints/:endpoint_id/certificate-request",
+	"/endpoints/:endpoint_id/rewind":                     "POST /endpoints/:endpoint_id/rewind",
 	"/endpoints/:endpoint_id/mute":                       "POST /endpoints/:endpoint_id/mute",
 	"/endpoints/:endpoint_id/unmute":                     "POST /endpoints/:endpoint_id/unmute",
 	"/endpoints/:endpoint_id/secrets/:secret_id/check":   "POST /endpoints/:endpoint_id/secrets/:secret_id/check",
@@ -112,7 +114,7 @@ var consoleTwins = map[string]string{
 func TestWhatAPersonCanDoAProgramCan(t *testing.T) {
 	t.Parallel()
 	served := map[string]bool{}
-	for _, r := range api.Routes(api.Deps{}) {
+	for _, r := range api.Routes(api.Deps{}, readers.Routes) {
 		served[r.Method+" "+strings.TrimPrefix(r.Path, "/api/v1")] = true
 	}
 	actions := 0

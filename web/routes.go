@@ -25,6 +25,7 @@ import (
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/openid"
 	"posthorn/handlers/publickeys"
+	"posthorn/handlers/readers"
 	"posthorn/handlers/status"
 	"posthorn/handlers/svix"
 	"posthorn/static"
@@ -56,7 +57,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
 		inner := kit.NewEngine()
-		kit.Mount(inner, api.Routes(own))
+		kit.Mount(inner, api.Routes(own, readers.Routes))
 		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
 	}
 	fleet := newFleet(p, kit, engine, config)
@@ -193,7 +194,7 @@ func table(d routed) []handlers.Route {
 	}
 	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), publickeys.Routes(d.keys), admin.Routes(console), pages,
 		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard, handlers.NewAddresses(accounts.Now)),
-		mailbox.Routes(d.mailbox), api.Routes(d.api))
+		mailbox.Routes(d.mailbox), api.Routes(d.api, readers.Routes))
 }
 
 // catalogueOf is the public catalogue of a database; a table that is only looked at has none.

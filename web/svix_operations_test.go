@@ -141,6 +141,8 @@ var svixCalls = []struct {
 	{"GET /app/{app_id}/poller/{endpoint_id}", "?limit=10", "", 200},
 	{"GET /app/{app_id}/poller/{endpoint_id}/consumer/{consumer_id}", "?limit=10", "", 200},
 	{"POST /app/{app_id}/poller/{endpoint_id}/consumer/{consumer_id}/seek", "", `{"after":"2026-01-01T00:00:00Z"}`, 200},
+	{"GET /app/{app_id}/polling-endpoint/{endpoint_id}/consumer/{consumer_id}", "?limit=10&lease_duration_ms=1000&starting_position=earliest", "", 200},
+	{"POST /app/{app_id}/polling-endpoint/{endpoint_id}/consumer/{consumer_id}/commit", "", `{"offset":{offset}}`, 204},
 	{"DELETE /app/{app_id}/msg/{msg_id}/content", "", "", 204},
 	{"DELETE /event-type/{event_type_name}", "?expunge=true", "", 204},
 	{"DELETE /app/{app_id}/endpoint/{endpoint_id}", "", "", 204},
@@ -165,7 +167,7 @@ func TestEveryRowOfTheSvixPageIsACall(t *testing.T) {
 	if got := ask(t, "POST", d.url+"/api/v1/tenants/rows/endpoints", d.platformKey(), `{"kind":"feed","external_id":"feed"}`); got.status != http.StatusCreated {
 		t.Fatal(got.status, got.body)
 	}
-	ids := strings.NewReplacer("{app_id}", "rows", "poller/{endpoint_id}", "poller/feed", "{consumer_id}", "warehouse", "{endpoint_id}", endpoint, "{event_type_name}", "order.done", "RECEIVER", d.receiver)
+	ids := strings.NewReplacer("{app_id}", "rows", "poller/{endpoint_id}", "poller/feed", "polling-endpoint/{endpoint_id}", "polling-endpoint/feed", "{consumer_id}", "warehouse", "{endpoint_id}", endpoint, "{event_type_name}", "order.done", "RECEIVER", d.receiver)
 	made := map[string]string{}
 	called := map[string]bool{}
 	for _, o := range svixCalls {
@@ -176,9 +178,10 @@ func TestEveryRowOfTheSvixPageIsACall(t *testing.T) {
 		method, path, _ := strings.Cut(ids.Replace(o.row), " ")
 		for name, value := range made {
 			path = strings.ReplaceAll(path, name, value)
+			o.body = strings.ReplaceAll(o.body, name, value)
 		}
 		out := d.call(t, o.want, method, path+o.query, ids.Replace(o.body))
-		if strings.HasPrefix(o.row, "GET /app/{app_id}/poller/") {
+		if strings.HasPrefix(o.row, "GET /app/{app_id}/poll") {
 			// Transactions of other tests' databases on the server keep what was just accepted back.
 			eventually(t, o.row+" lists something", func() bool {
 				out = d.call(t, o.want, method, path+o.query, ids.Replace(o.body))
@@ -196,6 +199,8 @@ func TestEveryRowOfTheSvixPageIsACall(t *testing.T) {
 				}
 				return len(list) > 0
 			})
+		case "GET /app/{app_id}/polling-endpoint/{endpoint_id}/consumer/{consumer_id}":
+			made["{offset}"] = fmt.Sprintf("%.0f", out["data"].([]any)[0].(map[string]any)["offset"])
 		case "POST /app/{app_id}/endpoint/{endpoint_id}/recover":
 			made["{task_id}"] = out["id"].(string)
 		case "POST /app/{app_id}/endpoint/{endpoint_id}/send-example":

@@ -60,3 +60,51 @@ func TestSvixPollersReadEveryMessageOnce(t *testing.T) {
 	}
 	d.call(t, http.StatusUnprocessableEntity, "GET", path+"?iterator=abc", "")
 }
+
+// The second version commits numbers: what is not committed comes again, and a consumer begins with the log.
+func TestSvixPollersCommitOffsets(t *testing.T) {
+	t.Parallel()
+	d := newSvixDesk(t)
+	d.app(t, "polled")
+	d.send(t, "polled", "") // before the log, which has no number for it
+	made := ask(t, "POST", d.url+"/api/v1/tenants/polled/endpoints", d.platformKey(), `{"kind":"feed","external_id":"feed"}`)
+	if made.status != http.StatusCreated {
+		t.Fatal(made.status, made.body)
+	}
+	var sent []string
+	for range 5 {
+		sent = append(sent, d.send(t, "polled", ""))
+	}
+	path := "/app/polled/polling-endpoint/feed/consumer/warehouse"
+	poll := func(of, query string) (ids []string, offsets []float64) {
+		for _, one := range d.call(t, http.StatusOK, "GET", of+query, "")["data"].([]any) {
+			m := one.(map[string]any)
+			ids = append(ids, m["id"].(string))
+			offsets = append(offsets, m["offset"].(float64))
+		}
+		return ids, offsets
+	}
+	var offsets []float64
+	eventually(t, "every message is polled", func() bool {
+		var ids []string
+		ids, offsets = poll(path, "?starting_position=earliest")
+		return slices.Equal(ids, sent)
+	})
+	if !slices.IsSorted(offsets) || len(slices.Compact(offsets)) != len(sent) {
+		t.Errorf("offsets %v", offsets)
+	}
+	commit := func(status int, offset float64) {
+		d.call(t, status, "POST", path+"/commit", fmt.Sprintf(`{"offset":%.0f}`, offset))
+	}
+	commit(http.StatusNoContent, offsets[2])
+	commit(http.StatusNoContent, offsets[0]) // an older one changes nothing
+	if ids, _ := poll(path, ""); !slices.Equal(ids, sent[3:]) {
+		t.Errorf("after a commit: %v, want %v", ids, sent[3:])
+	}
+	commit(http.StatusUnprocessableEntity, 0)
+	commit(http.StatusConflict, offsets[4]+1)
+	if ids, _ := poll(path+"-new", "?starting_position=latest"); len(ids) != 0 {
+		t.Errorf("with the latest: %v", ids)
+	}
+	d.call(t, http.StatusUnprocessableEntity, "GET", path+"?starting_position=middle", "")
+}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,12 +9,16 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/domain/show"
+	"posthorn/domain/signature"
+	"posthorn/tools/dbtest"
 )
 
 // A key that replaces the others signs the next event, although nobody changed the endpoint.
@@ -51,6 +56,68 @@ func TestARotatedKeySignsTheNextEvent(t *testing.T) {
 		return err
 	})
 	signs("after a rotation")
+}
+
+// A consumer of a feed verifies its events with the code of a receiver, so they have the same signatures.
+func TestAnEventOfAFeedHasTheSignaturesOfADelivery(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	tenant := h.tenant()
+	signed := func(s *endpoint.Settings) {
+		s.Public = endpoint.V1a
+		s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{Format: signature.BodyHex, Prefix: "Old", OwnSecret: true}}
+		s.AlsoSecret = "an-older-secret-of-32-characters"
+	}
+	h.endpoint(tenant, r.URL, signed)
+	ended := h.endpoint(tenant, endpoint.FeedURL, func(s *endpoint.Settings) {
+		signed(s)
+		s.Kind, s.Shape.AlsoSign.Until = endpoint.Feed, new(time.Now().Add(-time.Minute))
+	})
+	pulled := h.endpoint(tenant, endpoint.FeedURL, func(s *endpoint.Settings) {
+		signed(s)
+		s.Kind = endpoint.Feed
+	})
+	h.worker(true)
+	h.emit(tenant, item("order.completed", "", 0))
+	h.settled(10*time.Second, delivery.Delivered, 1)
+	sent := r.seen()[0].header
+	read := func(of id.UUID) http.Header {
+		t.Helper()
+		var p feeds.Page
+		dbtest.Eventually(t, time.Minute, "the event to be in the feed", func() bool {
+			var err error
+			p, err = feeds.Read(t.Context(), h.db, h.ring, tenant, of, feeds.Options{Start: feed.Start{Oldest: true}, Limit: 1, Now: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(p.Events) == 1
+		})
+		head := http.Header{}
+		for _, one := range p.Events[0].Headers {
+			head.Set(one.Name, one.Value)
+		}
+		return head
+	}
+	got := read(pulled)
+	for name := range got {
+		if sent.Get(name) == "" {
+			t.Errorf("the feed has %s, and the request did not", name)
+		}
+	}
+	for _, name := range []string{"Webhook-Signature", "X-Old-Signature"} {
+		if (got.Get(name) == "") != (sent.Get(name) == "") || sent.Get(name) == "" {
+			t.Errorf("%s: %q in the feed, %q in the request", name, got.Get(name), sent.Get(name))
+		}
+	}
+	for _, of := range []http.Header{got, sent} {
+		if s := of.Get("Webhook-Signature"); strings.Count(s, "v1,") != 1 || strings.Count(s, "v1a,") != 1 {
+			t.Errorf("webhook-signature: %s", s)
+		}
+	}
+	if head := read(ended); head.Get("X-Old-Signature") != "" {
+		t.Errorf("a second signature that has ended: %v", head)
+	}
 }
 
 // The platform's signature begins without a restart.

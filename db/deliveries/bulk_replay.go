@@ -164,14 +164,26 @@ type Backlog struct {
 	Deliver time.Time // its deliver_at; zero: none
 }
 
-// QueueBacklog stores deliveries of events to an endpoint that catches up, in their order.
+// QueueBacklog stores deliveries of events to an endpoint that catches up, in their order. What the endpoint has had
+// before is a replay of its last delivery.
 func QueueBacklog(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, ordering string, events []Backlog, now time.Time) error {
 	if len(events) == 0 {
 		return nil
 	}
+	earlier, err := earlierDeliveries(ctx, q, tenant, endpointID, events)
+	if err != nil {
+		return err
+	}
 	again := make([]againDelivery, len(events))
 	for i, e := range events {
-		again[i] = againDelivery{event: e.Event, endpoint: endpointID, eventType: e.Type}
+		last := earlier[e.Event]
+		again[i] = againDelivery{
+			event:     e.Event,
+			endpoint:  endpointID,
+			eventType: e.Type,
+			replayOf:  last.ID,
+			first:     last.FirstID,
+		}
 		if ordering == "strict" || e.Key != "" {
 			again[i].orderKey = db.OrZero(orderKey(ordering, &e.Key))
 		}
@@ -179,8 +191,24 @@ func QueueBacklog(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 			again[i].due = e.Deliver
 		}
 	}
-	_, err := sendAgain(ctx, q, tenant, again, nil)
+	_, err = sendAgain(ctx, q, tenant, again, nil)
 	return err
+}
+
+// earlierDeliveries are the last deliveries of events to an endpoint, by event.
+func earlierDeliveries(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, events []Backlog) (map[id.UUID]sql.DeliveriesToEndpointRow, error) {
+	p := sql.DeliveriesToEndpointParams{TenantID: tenant, EndpointID: endpointID}
+	for _, e := range events {
+		p.Events = append(p.Events, e.Event)
+		p.Created = append(p.Created, e.Event.Time())
+	}
+	p.Since = slices.MinFunc(p.Created, time.Time.Compare).Add(-db.ClockSkew)
+	rows, err := q.DeliveriesToEndpoint(ctx, p)
+	found := make(map[id.UUID]sql.DeliveriesToEndpointRow, len(rows))
+	for _, r := range rows {
+		found[r.EventID] = r
+	}
+	return found, err
 }
 
 // sendAgain stores new deliveries of old events, in their order, enters them in the ledger and wakes their lanes.

@@ -22,15 +22,23 @@ func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	if s.Connection, err = openConnection(e, ring); err != nil {
 		return s, err
 	}
-	if err := openCredentials(e, ring, &s); err != nil || len(e.AlsoSecret) == 0 {
+	if err := openCredentials(e, ring, &s); err != nil {
 		return s, err
 	}
-	also, err := ring.Open(e.AlsoSecret, e.TenantID, e.ID)
-	if err != nil {
-		return s, db.Unopened(err)
+	s.AlsoSecret, err = openAlsoSecret(e, ring)
+	return s, err
+}
+
+// openAlsoSecret is the secret of the second signature; empty: it has none of its own.
+func openAlsoSecret(e sql.Endpoint, ring *seal.Ring) (string, error) {
+	if len(e.AlsoSecret) == 0 {
+		return "", nil
 	}
-	s.AlsoSecret = string(also)
-	return s, nil
+	text, err := ring.Open(e.AlsoSecret, e.TenantID, e.ID)
+	if err != nil {
+		return "", db.Unopened(err)
+	}
+	return string(text), nil
 }
 
 func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error) {

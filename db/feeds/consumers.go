@@ -217,6 +217,9 @@ func (s Consumers) Acknowledge(ctx context.Context, q *sql.Queries, name string,
 	if _, err := l.check(ctx, to); err != nil {
 		return show.Consumer{}, err
 	}
+	if to, err = l.named(ctx, to); err != nil {
+		return show.Consumer{}, err
+	}
 	before, err := feed.ParsePlace(row.Cursor)
 	if err != nil {
 		return show.Consumer{}, err

@@ -93,17 +93,30 @@ func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, er
 	switch {
 	case p.Position == feed.Older:
 		return p.Event.Time().Before(l.floor), nil
-	case p.Event.IsZero():
+	case p.Index == 0:
 		return p.Position < l.Dropped, nil
 	}
 	entry, err := l.q.LogEntry(ctx, sql.LogEntryParams{TenantID: l.tenant, Position: p.Position, Index: int32(p.Index)})
 	switch {
 	case db.IsNoRows(err) && p.Position <= l.Dropped:
 		return p.Position < l.Dropped, nil
-	case db.IsNoRows(err), err == nil && entry != p.Event:
+	case db.IsNoRows(err), err == nil && entry.IsZero(), err == nil && !p.Event.IsZero() && entry != p.Event:
 		return false, feed.ErrCursorLost
 	}
 	return false, err
+}
+
+// named is a place with its event, by which a later check recognizes another history.
+func (l *tenantLog) named(ctx context.Context, p feed.Place) (feed.Place, error) {
+	if p.Index == 0 || !p.Event.IsZero() {
+		return p, nil
+	}
+	entry, err := l.q.LogEntry(ctx, sql.LogEntryParams{TenantID: l.tenant, Position: p.Position, Index: int32(p.Index)})
+	if db.IsNoRows(err) { // retention has dropped it
+		return p, nil
+	}
+	p.Event = entry
+	return p, err
 }
 
 // candidate is an event that a page examines.
@@ -120,17 +133,43 @@ func (l *tenantLog) after(ctx context.Context, p feed.Place) (list []candidate, 
 		}
 		p = feed.Place{}
 	}
-	rows, err := l.q.ReadLog(ctx, sql.ReadLogParams{
-		TenantID:     l.tenant,
-		FromPosition: p.Position,
-		FromIndex:    int32(p.Index),
-		Watermark:    l.Watermark,
-		Limit:        int32(feed.MaxScan - len(list)),
-	})
-	for _, r := range rows {
-		list = append(list, candidate{Place: feed.Place{Event: r.ID, Position: r.Position, Index: int(r.N)}})
+	return l.logAfter(ctx, p, list)
+}
+
+// firstRows is how many rows of the log are read at first: how many events they have is not known.
+const firstRows = 50
+
+// logAfter adds candidates of the log to a page.
+func (l *tenantLog) logAfter(ctx context.Context, p feed.Place, list []candidate) (all []candidate, end bool, err error) {
+	for wanted := firstRows; len(list) < feed.MaxScan; {
+		found, err := l.q.ReadLog(ctx, sql.ReadLogParams{
+			TenantID:     l.tenant,
+			FromPosition: p.Position,
+			FromIndex:    int32(p.Index),
+			Watermark:    l.Watermark,
+			Rows:         int32(wanted),
+			Limit:        int32(feed.MaxScan - len(list)),
+		})
+		if err != nil {
+			return list, false, err
+		}
+		rows := 0
+		for _, r := range found {
+			if rows == 0 || r.Position != p.Position {
+				rows++
+			}
+			p = feed.Place{Event: r.ID, Position: r.Position, Index: int(r.N)}
+			list = append(list, candidate{Place: p})
+		}
+		if len(list) == feed.MaxScan {
+			break
+		}
+		if rows < wanted-1 { // the row of the place itself can have nothing left
+			return list, true, nil
+		}
+		wanted = min((feed.MaxScan-len(list))*rows/len(found)+2, feed.MaxScan)
 	}
-	return list, len(list) < feed.MaxScan, err
+	return list, false, nil
 }
 
 // olderAfter is after for events from before the log. While one of them can still appear, there are none.

@@ -22,6 +22,7 @@ type model struct {
 	open    []*commit
 	readers []*modelReader
 	dropped int // events of the log that retention dropped
+	moves   int
 }
 
 // modelReader is a consumer that dies and comes back.
@@ -57,6 +58,8 @@ func (m *model) step(n int) {
 		r.seen, r.from, r.jumped = nil, nil, m.dropped > 0
 	case action == 6 && n%11 == 0:
 		m.drop()
+	case action == 6 && n%13 == 0:
+		m.move()
 	default:
 		m.read(m.readers[m.random.IntN(len(m.readers))])
 	}
@@ -75,6 +78,21 @@ func (m *model) drop() {
 		m.t.Fatal(err)
 	}
 	m.dropped += events
+}
+
+// move moves the tenant to a database system whose transactions have much smaller numbers. Nothing is stored meanwhile,
+// and the first who opens the log there goes on above the last position.
+func (m *model) move() {
+	for _, c := range m.open {
+		m.end(c, true)
+	}
+	m.open = nil
+	m.exec("UPDATE feed_logs SET system = 1, base = base - 1000000000")
+	m.in(func(q *sql.Queries) error {
+		_, err := openLog(m.t.Context(), q, m.tenant)
+		return err
+	})
+	m.moves++
 }
 
 func (m *model) read(r *modelReader) {
@@ -113,7 +131,7 @@ func (m *model) log() (events []id.UUID) {
 }
 
 // TestNoReaderMissesOrRepeatsAnEvent runs transactions that commit in any order, with ids in any order, beside readers
-// that die, are rewound, and lose days. Whatever a reader has acknowledged is a part of the one order of the log,
+// that die, are rewound, lose days, and move to another database system. Whatever a reader has acknowledged is a part of the one order of the log,
 // without a gap, unless it was told so.
 func TestNoReaderMissesOrRepeatsAnEvent(t *testing.T) {
 	t.Parallel()
@@ -129,6 +147,9 @@ func TestNoReaderMissesOrRepeatsAnEvent(t *testing.T) {
 			}
 			for n := range 400 {
 				m.step(n)
+			}
+			if m.moves == 0 {
+				m.move()
 			}
 			for _, c := range m.open {
 				m.end(c, true)
@@ -208,6 +229,16 @@ func TestACursorOfAnotherHistoryIsRejected(t *testing.T) {
 	h.exec("UPDATE event_log SET events = ARRAY[gen_random_uuid(), gen_random_uuid()]")
 	if _, err := h.try(f, Options{From: &next}); !errors.Is(err, feed.ErrCursorLost) {
 		t.Errorf("another event in the cursor's place: %v", err)
+	}
+	if _, err := h.try(f, Options{From: &feed.Place{Position: next.Position, Index: 9}}); !errors.Is(err, feed.ErrCursorLost) {
+		t.Errorf("a place behind the events of its row: %v", err)
+	}
+	// An acknowledgment of a place alone keeps what is there.
+	h.consumer(f, "a", feed.Start{Oldest: true})
+	h.ack(f, "a", feed.Place{Position: next.Position, Index: next.Index})
+	h.exec("UPDATE event_log SET events = ARRAY[gen_random_uuid(), gen_random_uuid()]")
+	if _, err := h.try(f, Options{Consumer: "a"}); !errors.Is(err, feed.ErrCursorLost) {
+		t.Errorf("another event in the place that was acknowledged: %v", err)
 	}
 	h.exec("DELETE FROM event_log")
 	if _, err := h.try(f, Options{From: &next}); !errors.Is(err, feed.ErrCursorLost) {

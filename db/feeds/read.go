@@ -150,7 +150,7 @@ func (r *reader) from(ctx context.Context, o Options) (seen string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r.started = !r.page.Next.Event.IsZero()
+	r.started = r.page.Next.Index > 0 || !r.page.Next.Event.IsZero()
 	r.page.Truncated, err = r.log.check(ctx, r.page.Next)
 	return seen, err
 }

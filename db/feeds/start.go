@@ -7,10 +7,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
 	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/show"
 )
 
 // How many endpoints are listed in a statement, deliveries of one created in a transaction, and deliveries of one that
@@ -28,18 +31,67 @@ func StartAt(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, st
 	if !start.Oldest && start.At.IsZero() {
 		return time.Time{}, nil
 	}
+	return now, putStart(ctx, q, tenant, endpointID, start)
+}
+
+func putStart(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, start feed.Start) error {
 	if err := q.BeginLog(ctx, tenant); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	l, err := openLog(ctx, q, tenant)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	place, err := l.place(ctx, start)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
-	return now, q.InsertStart(ctx, sql.InsertStartParams{TenantID: tenant, EndpointID: endpointID, Cursor: place.String()})
+	return q.PutStart(ctx, sql.PutStartParams{TenantID: tenant, EndpointID: endpointID, Cursor: place.String()})
+}
+
+// Rewind makes an endpoint get everything again since a start, in the order of acceptance, and live events behind it.
+// What waits for it already is sent before. With a start of now, a backlog that is not created yet is left out.
+func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, endpointID id.UUID, start feed.Start, now time.Time) (show.Endpoint, error) {
+	if err := start.Past(now); err != nil {
+		return show.Endpoint{}, err
+	}
+	if _, err := q.LockTenant(ctx, tenant); err != nil { // as in catchUp
+		return show.Endpoint{}, err
+	}
+	if _, err := q.LockEndpoint(ctx, tenant, endpointID); err != nil {
+		return show.Endpoint{}, err
+	}
+	e, err := endpoints.Read(ctx, q, ed.Keys, tenant, endpointID)
+	switch {
+	case err != nil:
+		return e, err
+	case e.Settings.Kind.Pulls():
+		return e, endpoint.ErrFeed
+	case e.Settings.Kind == endpoint.Listen:
+		return e, endpoint.ErrListener
+	}
+	ends := !start.Oldest && start.At.IsZero()
+	if ends {
+		catching, err := q.IsStarting(ctx, tenant, endpointID)
+		if err != nil || !catching {
+			return e, err
+		}
+	}
+	// From the next version of the routes on, live events are left to the backlog, and are in the log if this begins it.
+	if _, err := q.BumpRouting(ctx, tenant); err != nil {
+		return e, err
+	}
+	if err := putStart(ctx, q, tenant, endpointID, start); err != nil {
+		return e, err
+	}
+	e.StartingAt = now
+	return e, db.Audit(ctx, q, ed.By, db.Audited{
+		Tenant:  &tenant,
+		Action:  "endpoint.rewind",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
+		Details: map[string]any{"start": start.String()},
+	})
 }
 
 // CatchUp creates deliveries of endpoints that begin in the past, as long as there is something to do.

@@ -2,17 +2,22 @@ package feeds
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/feed"
 	"posthorn/domain/id"
+	"posthorn/domain/show"
 )
 
 // startOf creates an endpoint that begins in the past.
@@ -91,6 +96,126 @@ func TestAnEndpointBeginsInThePastInTheOrderOfAcceptance(t *testing.T) {
 	}
 }
 
+// rewind rewinds an endpoint.
+func (h *house) rewind(endpointID id.UUID, start feed.Start) (made show.Endpoint) {
+	h.t.Helper()
+	h.in(func(q *sql.Queries) (err error) {
+		ed := endpoints.Editor{Keys: h.ring, By: db.Author{Kind: "command"}}
+		made, err = Rewind(h.t.Context(), q, ed, h.tenant, endpointID, start, time.Now())
+		return err
+	})
+	return made
+}
+
+// committer routes events and fans them out, as the API does.
+func (h *house) committer() (context.Context, *emit.Committer) {
+	h.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	c := emit.New(emit.Config{DB: h.db, Log: slog.New(slog.DiscardHandler)})
+	go func() { done <- c.Run(ctx) }()
+	h.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			h.t.Error(err)
+		}
+	})
+	return ctx, c
+}
+
+// emitter emits one event at a time.
+func (h *house) emitter() (emitOne func() id.UUID) {
+	h.t.Helper()
+	ctx, c := h.committer()
+	return func() id.UUID {
+		h.t.Helper()
+		item := emit.Item{Emission: event.Emission{Type: "order.completed", Data: []byte("{}"), Key: "k"}}
+		r := c.Emit(ctx, h.tenant, []emit.Item{item})[0]
+		if r.Err != nil {
+			h.t.Fatal(r.Err)
+		}
+		return r.ID
+	}
+}
+
+func TestARewoundEndpointGetsEverythingAgainAndLiveEventsBehindIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	hook := h.endpoint(func(s *endpoint.Settings) { s.Ordering = "key" })
+	emitOne := h.emitter()
+	var events []id.UUID
+	for range 3 {
+		events = append(events, emitOne())
+	}
+	if got := h.queued(hook); !slices.Equal(got, events) {
+		t.Fatalf("queued %v, want %v", got, events)
+	}
+	h.exec("DELETE FROM queue") // they were delivered
+	if made := h.rewind(hook, feed.Start{Oldest: true}); made.StartingAt.IsZero() {
+		t.Error("it does not catch up")
+	}
+	events = append(events, emitOne())
+	if got := h.queued(hook); len(got) != 0 {
+		t.Fatalf("a live event is ahead of the backlog: %v", got)
+	}
+	h.settle()
+	h.caughtUp(hook)
+	events = append(events, emitOne())
+	if got := h.queued(hook); !slices.Equal(got, events) {
+		t.Errorf("queued %v, want %v", got, events)
+	}
+	var chained, keyed int
+	if err := h.sql.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE d.replay_of IS NOT NULL), count(q.order_key) FROM queue q JOIN deliveries d ON d.id = q.delivery_id`).Scan(&chained, &keyed); err != nil {
+		t.Fatal(err)
+	}
+	if chained != 3 || keyed != len(events) {
+		t.Errorf("%d are replays of what was delivered, and %d have their key", chained, keyed)
+	}
+	// A second rewind sends the last deliveries again.
+	h.exec("DELETE FROM queue")
+	h.rewind(hook, feed.Start{At: time.Now().Add(-time.Hour)})
+	h.settle()
+	h.caughtUp(hook)
+	if got := h.queued(hook); !slices.Equal(got, events) {
+		t.Errorf("after a second rewind: %v, want %v", got, events)
+	}
+	var firsts int
+	if err := h.sql.QueryRow(t.Context(), "SELECT count(DISTINCT first_id) FROM queue WHERE first_id IN (SELECT d.id FROM deliveries d WHERE d.replay_of IS NULL)").Scan(&firsts); err != nil || firsts != len(events) {
+		t.Errorf("%d chains begin with the first delivery, %v", firsts, err)
+	}
+}
+
+func TestARewindIsReplacedAndEnds(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	hook := h.endpoint(nil)
+	emitOne := h.emitter()
+	emitOne()
+	h.exec("DELETE FROM queue")
+	if made := h.rewind(hook, feed.Start{}); !made.StartingAt.IsZero() {
+		t.Error("now rewinds an endpoint that does not catch up")
+	}
+	h.rewind(hook, feed.Start{Oldest: true})
+	h.rewind(hook, feed.Start{Oldest: true})
+	h.settle()
+	h.rewind(hook, feed.Start{})
+	h.caughtUp(hook)
+	if got := h.queued(hook); len(got) != 0 {
+		t.Errorf("the rest of the backlog was sent: %v", got)
+	}
+	if live := emitOne(); !slices.Equal(h.queued(hook), []id.UUID{live}) {
+		t.Errorf("live events: %v", h.queued(hook))
+	}
+	pulled := h.feed(nil)
+	err := h.db.Tenant(t.Context(), h.tenant, func(q *sql.Queries) error {
+		_, err := Rewind(t.Context(), q, endpoints.Editor{Keys: h.ring}, h.tenant, pulled, feed.Start{Oldest: true}, time.Now())
+		return err
+	})
+	if !errors.Is(err, endpoint.ErrFeed) {
+		t.Errorf("a feed: %v", err)
+	}
+}
+
 func TestABacklogIsQueuedAsFastAsItIsTaken(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -121,16 +246,7 @@ func TestABacklogIsQueuedAsFastAsItIsTaken(t *testing.T) {
 func TestNoEventIsLostOrDoubledWhenAnEndpointHasCaughtUp(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	c := emit.New(emit.Config{DB: h.db, Log: slog.New(slog.DiscardHandler)})
-	go func() { done <- c.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	ctx, c := h.committer()
 	hook := h.startOf(feed.Start{Oldest: true})
 	const producers, each = 4, 60
 	emitted := make([][]id.UUID, producers)

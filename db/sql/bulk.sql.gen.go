@@ -375,6 +375,62 @@ func (q *Queries) DeliveriesOfEvents(ctx context.Context, arg DeliveriesOfEvents
 	return items, nil
 }
 
+const DeliveriesToEndpoint = `-- name: DeliveriesToEndpoint :many
+SELECT DISTINCT ON (x.event_id) x.event_id, x.id, coalesce(x.first_id, x.id)::uuid AS first_id
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
+CROSS JOIN LATERAL (
+	SELECT d.event_id, d.id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = $3 AND d.created_at = u.created_at AND d.event_id = u.id AND d.endpoint_id = $4
+	UNION ALL
+	SELECT d.event_id, d.id, d.first_id FROM deliveries d
+	WHERE d.tenant_id = $3 AND d.event_id = u.id AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
+		AND d.endpoint_id IS NOT DISTINCT FROM $4::uuid AND d.created_at >= $5::timestamptz
+	OFFSET 0
+) x
+ORDER BY x.event_id, x.id DESC
+`
+
+type DeliveriesToEndpointParams struct {
+	Events     []id.UUID
+	Created    []time.Time
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Since      time.Time
+}
+
+type DeliveriesToEndpointRow struct {
+	EventID id.UUID
+	ID      id.UUID
+	FirstID id.UUID
+}
+
+// The newest delivery of each event to an endpoint, in any status. Two parts, as in DeliveredEvents.
+func (q *Queries) DeliveriesToEndpoint(ctx context.Context, arg DeliveriesToEndpointParams) ([]DeliveriesToEndpointRow, error) {
+	rows, err := q.db.Query(ctx, DeliveriesToEndpoint,
+		arg.Events,
+		arg.Created,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Since,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeliveriesToEndpointRow{}
+	for rows.Next() {
+		var i DeliveriesToEndpointRow
+		if err := rows.Scan(&i.EventID, &i.ID, &i.FirstID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DestroyData = `-- name: DestroyData :many
 UPDATE events e SET data = NULL
 FROM ROWS FROM (unnest($4::uuid[]), unnest($5::timestamptz[])) AS u(id, created_at)

@@ -248,21 +248,6 @@ func (q *Queries) InsertLog(ctx context.Context, arg InsertLogParams) error {
 	return err
 }
 
-const InsertStart = `-- name: InsertStart :exec
-INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES ($1, $2, $3)
-`
-
-type InsertStartParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-	Cursor     string
-}
-
-func (q *Queries) InsertStart(ctx context.Context, arg InsertStartParams) error {
-	_, err := q.db.Exec(ctx, InsertStart, arg.TenantID, arg.EndpointID, arg.Cursor)
-	return err
-}
-
 const IsFeedHalted = `-- name: IsFeedHalted :one
 SELECT (t.state <> 'active' OR posthorn.paused_by(t.id, $1, $2) IS NOT NULL)::boolean FROM tenants t WHERE t.id = $3
 `
@@ -276,6 +261,17 @@ type IsFeedHaltedParams struct {
 // The tenant is suspended, or an operator has paused what goes to the feed.
 func (q *Queries) IsFeedHalted(ctx context.Context, arg IsFeedHaltedParams) (bool, error) {
 	row := q.db.QueryRow(ctx, IsFeedHalted, arg.EndpointID, arg.URL, arg.TenantID)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const IsStarting = `-- name: IsStarting :one
+SELECT EXISTS (SELECT 1 FROM endpoint_starts WHERE tenant_id = $1 AND endpoint_id = $2)::boolean
+`
+
+func (q *Queries) IsStarting(ctx context.Context, tenantID id.UUID, endpointID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, IsStarting, tenantID, endpointID)
 	var column_1 bool
 	err := row.Scan(&column_1)
 	return column_1, err
@@ -694,6 +690,23 @@ func (q *Queries) NumberInLog(ctx context.Context, tenantID id.UUID) (int64, err
 	return column_1, err
 }
 
+const PutStart = `-- name: PutStart :exec
+INSERT INTO endpoint_starts (tenant_id, endpoint_id, cursor) VALUES ($1, $2, $3)
+ON CONFLICT (tenant_id, endpoint_id) DO UPDATE SET cursor = excluded.cursor, settled = NULL, started_at = excluded.started_at
+`
+
+type PutStartParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Cursor     string
+}
+
+// An endpoint that catches up already does so from another place.
+func (q *Queries) PutStart(ctx context.Context, arg PutStartParams) error {
+	_, err := q.db.Exec(ctx, PutStart, arg.TenantID, arg.EndpointID, arg.Cursor)
+	return err
+}
+
 const ReadLog = `-- name: ReadLog :many
 SELECT l.position, u.n::int AS n, u.id::uuid AS id
 FROM (
@@ -703,15 +716,16 @@ FROM (
 ) l
 CROSS JOIN LATERAL unnest(l.events) WITH ORDINALITY AS u(id, n)
 WHERE l.position > $2 OR u.n > $5::int
-ORDER BY l.position, u.n LIMIT $4::int
+ORDER BY l.position, u.n LIMIT $6::int
 `
 
 type ReadLogParams struct {
 	TenantID     id.UUID
 	FromPosition int64
 	Watermark    int64
-	Limit        int32
+	Rows         int32
 	FromIndex    int32
+	Limit        int32
 }
 
 type ReadLogRow struct {
@@ -720,14 +734,15 @@ type ReadLogRow struct {
 	ID       id.UUID
 }
 
-// The events after a place, in the order of the log.
+// The events after a place, in the order of the log: those of so many rows, and at most so many.
 func (q *Queries) ReadLog(ctx context.Context, arg ReadLogParams) ([]ReadLogRow, error) {
 	rows, err := q.db.Query(ctx, ReadLog,
 		arg.TenantID,
 		arg.FromPosition,
 		arg.Watermark,
-		arg.Limit,
+		arg.Rows,
 		arg.FromIndex,
+		arg.Limit,
 	)
 	if err != nil {
 		return nil, err

@@ -193,7 +193,12 @@ func (c *collector) public(s Settings) {
 	c.oneOf("public_signature", string(s.Public), FieldNamed("public_signature").Values())
 	switch {
 	case s.Public == NoPublic:
-	case s.Kind != HTTP:
+	case s.Kind.Pulls() && !s.Public.Fits(s.Kind):
+		c.refuse("public_signature", "public_signature_unwanted", "A feed has no request whose method and URL can be signed. Set public_signature to v1a, or leave it out.")
+	case s.Kind.Pulls() && s.Format != signature.Standard:
+		c.refuse("public_signature", "public_signature_unwanted", fmt.Sprintf(
+			"The format %s has no v1a. Set format to standard, or leave public_signature out.", s.Format))
+	case !s.Public.Fits(s.Kind):
 		c.refuse("public_signature", "public_signature_unwanted", fmt.Sprintf(
 			"An endpoint of the kind %s has no public-key signature. Leave public_signature out.", s.Kind))
 	case s.Public.V1a() && s.Format != signature.Standard:

@@ -88,6 +88,11 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"an unknown rotation", func(s *endpoint.Settings) { s.Rotation = "newest" }, "rotation_signatures", "one or all"},
 		{"a public-key signature", func(s *endpoint.Settings) { s.Public = endpoint.BothPublic }, "", ""},
 		{"an unknown public-key signature", func(s *endpoint.Settings) { s.Public = "jws" }, "public_signature", "none, rfc9421, v1a or both"},
+		{"a public-key signature of a feed", func(s *endpoint.Settings) { s.Kind, s.URL, s.Public = endpoint.Feed, "", endpoint.V1a }, "", ""},
+		{"a signed request of a feed", func(s *endpoint.Settings) { s.Kind, s.URL, s.Public = endpoint.Feed, "", endpoint.BothPublic }, "public_signature", "v1a"},
+		{"v1a of a feed in another format", func(s *endpoint.Settings) {
+			s.Kind, s.URL, s.Format, s.Public = endpoint.Feed, "", "raw", endpoint.V1a
+		}, "public_signature", "standard"},
 		{"v1a in another format", func(s *endpoint.Settings) { s.Format, s.Public = "raw", endpoint.V1a }, "public_signature", "rfc9421"},
 		{"rfc9421 in another format", func(s *endpoint.Settings) { s.Format, s.Public = "raw", endpoint.RFC9421 }, "", ""},
 		{"a header that rfc9421 needs", func(s *endpoint.Settings) {

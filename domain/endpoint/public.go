@@ -15,6 +15,11 @@ const (
 // Message reports whether requests have an HTTP Message Signature.
 func (p PublicSignature) Message() bool { return p == RFC9421 || p == BothPublic }
 
+// Fits reports whether endpoints of a kind can have it. A feed has no request whose method and URL could be signed.
+func (p PublicSignature) Fits(k Kind) bool {
+	return p == NoPublic || k == HTTP || k.Pulls() && p == V1a
+}
+
 // V1a reports whether requests have a v1a signature with the tenant's key.
 func (p PublicSignature) V1a() bool { return p == V1a || p == BothPublic }
 

@@ -30,6 +30,15 @@ func TestAStartIsAWordOrATime(t *testing.T) {
 	}
 }
 
+func TestAnEndpointIsRewoundToThePast(t *testing.T) {
+	t.Parallel()
+	for at, ok := range map[time.Time]bool{{}: true, now.Add(-time.Hour): true, now: true, now.Add(time.Second): false} {
+		if err := (feed.Start{At: at}).Past(now); (err == nil) != ok || err != nil && !fault.Is(err, "start_malformed") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+}
+
 func TestAConsumerIsLateIfItAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -56,6 +65,26 @@ func TestAFeedThatNobodyReadsIsWarnedOfFirst(t *testing.T) {
 		got := feed.Assess(now.AddDate(0, 0, -days), now)
 		if got.Warn != want.Warn || got.Disable != want.Disable || !got.DisableAt.Equal(now.AddDate(0, 0, 30-days)) {
 			t.Errorf("after %d days: %+v", days, got)
+		}
+	}
+}
+
+func TestAnOffsetIsThePlaceOfAnEvent(t *testing.T) {
+	t.Parallel()
+	last := int64(0)
+	for _, p := range []feed.Place{{Position: 0, Index: 1}, {Position: 0, Index: 1999}, {Position: 7, Index: 1}, {Position: 1<<42 - 1, Index: 2047}} {
+		offset := p.Offset()
+		if got, err := feed.PlaceAt(offset); err != nil || got != p || offset <= last || float64(offset) != float64(int64(float64(offset))) || offset > 1<<53-1 {
+			t.Errorf("%+v is %d, which is %+v, %v", p, offset, got, err)
+		}
+		last = offset
+	}
+	if n := (feed.Place{Position: feed.Older, Event: id.New(now, [10]byte{1})}).Offset(); n != 0 {
+		t.Errorf("a place before the log is %d", n)
+	}
+	for _, offset := range []int64{-1, 0, 7 << 11, 1 << 53, 1<<63 - 1} {
+		if _, err := feed.PlaceAt(offset); !fault.Is(err, "feed_cursor_malformed") {
+			t.Errorf("%d: %v", offset, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ const Older = -1
 
 // Place is how far a consumer has read: the last event that was examined, whether it matched or not.
 type Place struct {
-	Event    id.UUID // that event; zero: the place is before the first event of its row
+	Event    id.UUID // that event; zero: it is not known, or the place is before the first event of its row
 	Position int64   // of its row in the log, or Older
 	Index    int     // how many events of the row were examined
 }
@@ -76,7 +76,7 @@ func ParsePlace(text string) (p Place, err error) {
 			return Place{}, errCursor
 		}
 	}
-	if p.String() != text || p.Position != Older && (p.Index == 0) != p.Event.IsZero() {
+	if p.Position < Older || p.Index < 0 || p.String() != text || p.Position != Older && p.Index == 0 && !p.Event.IsZero() {
 		return Place{}, errCursor
 	}
 	return p, nil

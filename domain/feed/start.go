@@ -13,6 +13,26 @@ type Start struct {
 	At     time.Time // zero: now, unless Oldest
 }
 
+// String is the start as ParseStart reads it.
+func (s Start) String() string {
+	switch {
+	case s.Oldest:
+		return Oldest
+	case s.At.IsZero():
+		return Now
+	}
+	return s.At.UTC().Format(time.RFC3339)
+}
+
+// Past says whether a start lies in the past, as that of an endpoint whose events are sent again must. The error is a
+// *fault.Error with code start_malformed and field start.
+func (s Start) Past(now time.Time) error {
+	if s.At.After(now) {
+		return fault.InvalidField("start", "start_malformed", "start must be oldest, or a time in the past. now ends a rewind.")
+	}
+	return nil
+}
+
 // The words of a start.
 const (
 	Now    = "now"

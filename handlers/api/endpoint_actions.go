@@ -10,8 +10,10 @@ import (
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -65,6 +67,29 @@ func (a *api) requestCertificate(c *handlers.Call) error {
 			}
 			return s.Check(a.Egress)
 		})
+	}, encodeEndpoint)
+}
+
+// rewindEndpoint sends everything again since a start, in order, and live events behind it.
+func (a *api) rewindEndpoint(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	var in EndpointRewind
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.reason(in.Reason, 0)
+	start, err := feed.ParseStart(in.Start)
+	if err == nil {
+		err = wrong.err()
+	}
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
+		ed := a.editor(c)
+		ed.By = ed.By.Because(reason)
+		return feeds.Rewind(c.Ctx(), q, ed, c.Actor.Tenant, endpointID, start, a.Now())
 	}, encodeEndpoint)
 }
 

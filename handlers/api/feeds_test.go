@@ -333,6 +333,27 @@ func TestAnEndpointCanBeginInThePast(t *testing.T) {
 	w.do("POST", "/api/v1/endpoints", acme.key, `{"kind":"feed","start":"oldest"}`).problem(http.StatusBadRequest, "start_malformed", "start")
 }
 
+func TestAnEndpointIsRewound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	path := "/api/v1/endpoints/" + w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://example.com/"}`).want(http.StatusCreated).text("id")
+	w.order(acme)
+	rewound := w.do("POST", path+"/rewind", acme.key, `{"start":"oldest","reason":"restored from a backup"}`).want(http.StatusOK)
+	if rewound.text("catching_up_since") == "" || w.audited(acme, "endpoint.rewind") != 1 {
+		t.Errorf("%s", rewound.Body)
+	}
+	if w.do("GET", path, acme.key, nil).want(http.StatusOK).text("catching_up_since") == "" {
+		t.Error("the endpoint does not catch up")
+	}
+	w.do("POST", path+"/rewind", acme.key, `{"start":"now"}`).want(http.StatusOK)
+	w.do("POST", path+"/rewind", acme.key, `{"start":"2099-01-01T00:00:00Z"}`).problem(http.StatusBadRequest, "start_malformed", "start")
+	w.do("POST", path+"/rewind", acme.key, `{"start":"then"}`).problem(http.StatusBadRequest, "start_malformed", "start")
+	pulled, _ := w.feed(acme, `{"kind":"feed"}`)
+	w.do("POST", "/api/v1/endpoints/"+pulled+"/rewind", acme.key, `{"start":"oldest"}`).problem(http.StatusConflict, "endpoint_is_feed")
+	w.do("POST", path+"/rewind", w.scoped(acme, access.WebhooksRead), `{"start":"oldest"}`).problem(http.StatusForbidden, "scope_missing")
+}
+
 // The requests of docs/feeds.md, sent as they are but for the ids and keys, and the response that it shows.
 func TestTheExamplesOfTheFeedsPageWork(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/handlers/readers"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/schematest"
 	"posthorn/tools/webtest"
@@ -68,6 +69,7 @@ var probeBodies = map[string]string{
 	"POST /endpoints/test-connection":                           `{"url":"https://10.0.0.1/"}`,
 	"POST /endpoints/:endpoint_id/test-connection":              `{"url":"https://127.0.0.1/"}`,
 	"POST /endpoints/:endpoint_id/certificate-request":          ``,
+	"POST /endpoints/:endpoint_id/rewind":                       `{"start":"oldest"}`,
 	"POST /endpoints/:endpoint_id/mute":                         `{"until":"2099-01-01T00:00:00Z"}`,
 	"POST /endpoints/:endpoint_id/unmute":                       ``,
 	"POST /endpoints/:endpoint_id/pause":                        ``,
@@ -493,7 +495,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	t.Parallel()
 	url, s := newScene(t)
 	p := &prober{w: startWorld(t, t.Cleanup, url, url), s: s}
-	routes := api.Routes(api.Deps{})
+	routes := api.Routes(api.Deps{}, readers.Routes)
 	for _, r := range routes {
 		name := r.Method + " " + strings.TrimPrefix(r.Path, "/api/v1")
 		if _, ok := probeBodies[name]; r.Access.Tenant && !r.Access.Platform && !ok {

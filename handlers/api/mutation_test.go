@@ -19,6 +19,7 @@ import (
 
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/handlers/readers"
 	"posthorn/tools/need"
 	"posthorn/tools/webtest"
 )
@@ -263,7 +264,7 @@ func mutant(t *testing.T, wanted func(string) bool, policies bool, below string)
 	}
 	w := startWorld(t, t.Cleanup, database, newLine(t, database, withoutTenant(wanted)).url)
 	p := &prober{w: w, s: s, quick: true}
-	p.run(slices.DeleteFunc(api.Routes(api.Deps{}), func(r handlers.Route) bool {
+	p.run(slices.DeleteFunc(api.Routes(api.Deps{}, readers.Routes), func(r handlers.Route) bool {
 		return !strings.HasPrefix(r.Path, "/api/v1"+
 			below)
 	}))

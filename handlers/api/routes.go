@@ -10,7 +10,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
-	"posthorn/db/feeds"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
@@ -80,29 +79,33 @@ func (s Settings) withDefaults() Settings {
 // api holds the handlers.
 type api struct {
 	Deps
-	streams chan struct{} // a slot for each open stream
-	readers chan struct{} // a slot for each reader of a feed
-	watch   *feeds.Watch
 }
 
-// maxStreams bounds the streams of a process: each queries the database a few times a second.
-const maxStreams = 200
+// Root is the path of the API.
+const Root = "/api/v1"
 
-// The path of the API, and the path below which platform keys find the routes of a tenant.
+// Below root are the routes of a tenant for its own keys, and below tenantRoot those for platform keys.
 const (
-	root       = "/api/v1"
+	root       = Root
 	tenantRoot = root + "/tenants/:" + handlers.TenantParam
 )
 
+// Room adds routes of a tenant that are in a package of their own. Their paths begin below Root.
+type Room func(Deps) []handlers.Route
+
 // Routes is the route table of the API.
-func Routes(d Deps) []handlers.Route {
+func Routes(d Deps, rooms ...Room) []handlers.Route {
 	d.Settings = d.Settings.withDefaults()
 	if d.Exporter == nil {
 		d.Exporter = NewExporter(d)
 	}
-	a := &api{Deps: d, streams: make(chan struct{}, maxStreams), readers: make(chan struct{}, maxReaders), watch: feeds.NewWatch(d.DB)}
+	a := &api{Deps: d}
+	inTenants := a.tenantRoutes()
+	for _, room := range rooms {
+		inTenants = append(inTenants, room(d)...)
+	}
 	var routes []handlers.Route
-	for _, r := range a.tenantRoutes() {
+	for _, r := range inTenants {
 		own, named := r, r
 		own.Path, own.Access.Tenant = root+r.Path, true
 		named.Path, named.Access.Tenant, named.Access.Platform = tenantRoot+r.Path, true, true
@@ -214,20 +217,11 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/certificate-request", access.WebhooksWrite, a.requestCertificate),
 		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),
+		route("POST", "/endpoints/:endpoint_id/rewind", access.WebhooksWrite, a.rewindEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
 
-		route("GET", "/feeds/:endpoint_id", access.FeedsRead, a.readFeed).Endless(),
-		slow(route("GET", "/feeds/:endpoint_id/stream", access.FeedsRead, a.readDurable), durableOpen+beatEvery),
-		route("POST", "/feeds/:endpoint_id/ack", access.FeedsRead, a.acknowledgeFeed),
-		route("POST", "/feeds/:endpoint_id/rewind", access.FeedsRead, a.rewindFeed),
-		route("GET", "/feeds/:endpoint_id/consumers", access.WebhooksRead, a.listFeedConsumers),
-		route("POST", "/feeds/:endpoint_id/consumers", access.WebhooksWrite, a.createFeedConsumer),
-		route("DELETE", "/feeds/:endpoint_id/consumers/:consumer", access.WebhooksWrite, a.deleteFeedConsumer),
-		route("POST", "/feeds/:endpoint_id/consumers/:consumer/rotate-token", access.WebhooksWrite, a.rotateFeedToken),
-
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
-		route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener).Endless(),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),
 
 		route("POST", "/inboxes", access.WebhooksWrite, a.createInbox),

@@ -2886,8 +2886,8 @@ type Endpoint struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature   PublicSignature        `json:"public_signature"`
 	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
 	RetryClientErrors bool                   `json:"retry_client_errors"`
@@ -3041,8 +3041,8 @@ type EndpointCreated struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature   PublicSignature        `json:"public_signature"`
 	RateLimit         nullable.Nullable[int] `json:"rate_limit"`
 	RetryClientErrors bool                   `json:"retry_client_errors"`
@@ -3187,8 +3187,8 @@ type EndpointInput struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited. Default `50`
@@ -3313,8 +3313,8 @@ type EndpointPatch struct {
 
 	// PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 	// secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-	// `http` have it. The default is `none`.
+	// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+	// `http` have it, and feeds have `v1a` alone. The default is `none`.
 	PublicSignature *PublicSignature `json:"public_signature,omitempty"`
 
 	// RateLimit Requests a second; null for unlimited
@@ -3363,6 +3363,15 @@ type EndpointPatch struct {
 type EndpointPauseInput struct {
 	// Until When it is resumed automatically, at most 30 days ahead. Without it: when somebody resumes it
 	Until *Time `json:"until,omitempty"`
+}
+
+// EndpointRewind defines model for EndpointRewind.
+type EndpointRewind struct {
+	// Reason Recorded in the audit log
+	Reason *string `json:"reason,omitempty"`
+
+	// Start `oldest`, or a time within the retention; `now` ends a rewind
+	Start string `json:"start"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -4728,8 +4737,8 @@ type Problem struct {
 
 // PublicSignature A further signature with the tenant's keys, which receivers verify with the public keys of `GET /signing-keys` and without a
 // secret: `rfc9421`, an HTTP Message Signature in the headers `Signature` and `Signature-Input` with a `Content-Digest`;
-// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Only endpoints of the kind
-// `http` have it. The default is `none`.
+// `v1a`, one more signature of Standard Webhooks, which the format `standard` alone has; or `both`. Endpoints of the kind
+// `http` have it, and feeds have `v1a` alone. The default is `none`.
 type PublicSignature string
 
 // ReasonInput defines model for ReasonInput.
@@ -5976,6 +5985,9 @@ type ReplayMissingJSONRequestBody = RecoverInput
 
 // ResumeEndpointJSONRequestBody defines body for ResumeEndpoint for application/json ContentType.
 type ResumeEndpointJSONRequestBody = ResumeInput
+
+// RewindEndpointJSONRequestBody defines body for RewindEndpoint for application/json ContentType.
+type RewindEndpointJSONRequestBody = EndpointRewind
 
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput

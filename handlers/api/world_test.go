@@ -22,6 +22,7 @@ import (
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/openid"
+	"posthorn/handlers/readers"
 	"posthorn/tools/schematest"
 	"posthorn/tools/webtest"
 	"posthorn/worker/send"
@@ -80,7 +81,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	config := w.Config(deps.Now, "")
 	config.DB, config.Sessions, config.Keys = deps.DB, nil, nil
 	w.auth = config.Authenticator
-	w.engine = webtest.Serve(config, api.Routes(deps))
+	w.engine = webtest.Serve(config, api.Routes(deps, readers.Routes))
 	if url == through {
 		w.platform = w.MakeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 	}

@@ -7,8 +7,10 @@ import (
 	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
+	"posthorn/db/feeds"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -44,6 +46,31 @@ func endOf(after, at string, now time.Time) (time.Time, error) {
 		return until, fault.InvalidField("until", "time_malformed", "Enter a date and a time in UTC.")
 	}
 	return until, nil
+}
+
+// rewindEndpoint sends everything again since a start, or ends that.
+func (a *dashboard) rewindEndpoint(c *handlers.Call) error {
+	endpointID := c.PathID("endpoint_id")
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	start, err := startOf(form)
+	if err != nil {
+		return err
+	}
+	err = c.Tx(func(q *db.Tx) error {
+		_, err := feeds.Rewind(c.Ctx(), q, a.editor(c), c.Actor.Tenant, endpointID, start, a.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	done := "Everything is sent again from there, and live events follow."
+	if start == (feed.Start{}) {
+		done = "The rest of the backlog is not sent. Live events are sent again."
+	}
+	return c.Done(endpointPath(c, endpointID), done)
 }
 
 // muteEndpoint mutes the alerts of an endpoint.

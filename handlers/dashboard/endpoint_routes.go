@@ -25,6 +25,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		slow(page("POST", "/endpoints/test-connection", access.ChangeEndpoints, a.testNewConnection)),
 		slow(page("POST", "/endpoints/:endpoint_id/test-connection", access.ChangeEndpoints, a.testConnection)),
 		page("POST", "/endpoints/:endpoint_id/certificate-request", access.ChangeEndpoints, a.requestCertificate),
+		page("POST", "/endpoints/:endpoint_id/rewind", access.ChangeEndpoints, a.rewindEndpoint),
 		page("POST", "/endpoints/:endpoint_id/mute", access.ChangeEndpoints, a.muteEndpoint),
 		page("POST", "/endpoints/:endpoint_id/unmute", access.ChangeEndpoints, a.unmuteEndpoint),
 		page("POST", "/endpoints/:endpoint_id/delete", access.ChangeEndpoints, a.deleteEndpoint),

@@ -42,3 +42,17 @@ func TestAnOwnerManagesTheConsumersOfAFeed(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEndpointIsRewoundOnItsPage(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner, path := w.as(access.Owner), w.add()
+	w.activate(path)
+	owner.get(path).want(200, "Rewind this endpoint?", "All events that are kept").lacks("is catching up")
+	owner.next(path+"/rewind", url.Values{"start": {"oldest"}}).want(200, "Everything is sent again from there", "This endpoint is catching up", "Skip the backlog?").keep("endpoint-catching-up")
+	owner.next(path+"/rewind", url.Values{"start": {"now"}}).want(200, "The rest of the backlog is not sent")
+	owner.post(path+"/rewind", url.Values{"start": {"other"}, "at": {"2999-01-01T00:00"}}).want(http.StatusBadRequest)
+	owner.post(path+"/rewind", url.Values{"start": {"other"}, "at": {"2020-01-01T00:00"}}).want(http.StatusSeeOther)
+	w.as(access.Viewer).post(path+"/rewind", url.Values{"start": {"oldest"}}).want(http.StatusForbidden)
+	w.as(access.Viewer).get(path).want(200, "is catching up").lacks("Skip the backlog", "Rewind ...")
+}

@@ -55,6 +55,7 @@ var goodForms = map[string]url.Values{
 	"/endpoints/:endpoint_id/secrets":                    {"overlap": {"0"}},
 	"/endpoints/:endpoint_id/switch-secret":              {},
 	"/endpoints/:endpoint_id/certificate-request":        {},
+	"/endpoints/:endpoint_id/rewind":                     {"start": {"oldest"}},
 	"/endpoints/:endpoint_id/mute":                       {"for": {"3600"}},
 	"/endpoints/:endpoint_id/unmute":                     {},
 	"/endpoints/:endpoint_id/secrets/:secret_id/check":   {},

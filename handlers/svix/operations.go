@@ -70,6 +70,8 @@ func (s *svix) operations() []Operation {
 		operation("GET", pollerPath, s.poll, append([]string{"after"}, paged...)...),
 		operation("GET", pollerPath+"/consumer/:consumer", s.pollConsumer, paged...),
 		operation("POST", pollerPath+"/consumer/:consumer/seek", s.seekConsumer),
+		operation("GET", offsetsPath, s.pollOffsets, "limit", "lease_duration_ms", "starting_position"),
+		operation("POST", offsetsPath+"/commit", s.commitOffset),
 
 		operation("GET", appPath+"/msg", s.listMessages, messages...),
 		operation("POST", appPath+"/msg", s.createMessage, "with_content"),
@@ -100,6 +102,7 @@ func (s *svix) operations() []Operation {
 func withoutEquivalent() []Operation {
 	return []Operation{
 		without("PATCH", endpointPath+"/transformation", "Posthorn has no transformations"),
+		without("PUT", endpointPath+"/auto-config", "create the endpoint or the feed with Posthorn's API"),
 		without("DELETE", messagePath+"/attempt/:attempt_id/content", "expunge the message: `DELETE /app/{app_id}/msg/{msg_id}/content`"),
 		without("GET", "/background-task", "bulk jobs belong to a tenant: use `GET /bulk-jobs`"),
 		without("POST", "/stats/usage/app", "use `GET /usage`"),

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
+	"posthorn/domain/feed"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 )
@@ -61,13 +63,19 @@ func (s *svix) pollConsumer(c *handlers.Call) error {
 	return s.page(c, query)
 }
 
-func (s *svix) page(c *handlers.Call, query url.Values) error {
+// readPage reads a page of the feed with the data of its events.
+func (s *svix) readPage(c *handlers.Call, query url.Values) (p api.FeedPage, err error) {
 	query.Set("include_data", "true")
 	if text := c.Query("limit"); text != "" {
 		query.Set("limit", text)
 	}
-	var p api.FeedPage
-	if _, err := s.call(c, http.MethodGet, pollerOf(c)+"?"+query.Encode(), nil, &p); err != nil {
+	_, err = s.call(c, http.MethodGet, pollerOf(c)+"?"+query.Encode(), nil, &p)
+	return p, err
+}
+
+func (s *svix) page(c *handlers.Call, query url.Values) error {
+	p, err := s.readPage(c, query)
+	if err != nil {
 		return err
 	}
 	out := polled{Data: make([]polledMessage, len(p.Data)), Iterator: p.Cursor, Done: p.CaughtUp}
@@ -75,6 +83,78 @@ func (s *svix) page(c *handlers.Call, query url.Values) error {
 		out.Data[i] = polledMessageOf(e)
 	}
 	return c.Answer(http.StatusOK, out)
+}
+
+// offsetMessage is a message of the second version of pollers, which commits numbers.
+type offsetMessage struct {
+	Offset int64 `json:"offset"`
+	polledMessage
+}
+
+// pollOffsets reads a page for a consumer as AutoConfigConsumer does. It begins with the tenant's log: an event from
+// before has no number.
+func (s *svix) pollOffsets(c *handlers.Call) error {
+	query := url.Values{"consumer": {c.Param("consumer")}, "create": {"true"}, "start": {feed.Oldest}}
+	switch c.Query("starting_position") {
+	case "", "earliest":
+	case "latest":
+		query.Set("start", feed.Now)
+	default:
+		return refuseField("starting_position", "starting_position is earliest or latest.")
+	}
+	if text := c.Query("lease_duration_ms"); text != "" {
+		if n, err := strconv.ParseUint(text, 10, 63); err != nil || n == 0 {
+			return refuseField("lease_duration_ms", "lease_duration_ms is a number of milliseconds.")
+		}
+	}
+	p, err := s.readPage(c, query)
+	if err != nil {
+		return err
+	}
+	if len(p.Data) > 0 && offsetOf(p.Data[0]) == 0 {
+		skip := map[string]string{"cursor": feed.Place{}.String(), "consumer": c.Param("consumer")}
+		if _, err := s.call(c, http.MethodPost, pollerOf(c)+"/ack", skip, nil); err != nil {
+			return err
+		}
+		if p, err = s.readPage(c, query); err != nil {
+			return err
+		}
+	}
+	out := struct {
+		Data []offsetMessage `json:"data"`
+		Done bool            `json:"done"`
+	}{make([]offsetMessage, len(p.Data)), p.CaughtUp}
+	for i, e := range p.Data {
+		out.Data[i] = offsetMessage{offsetOf(e), polledMessageOf(e)}
+	}
+	return c.Answer(http.StatusOK, out)
+}
+
+func offsetOf(e api.FeedEvent) int64 {
+	place, err := feed.ParsePlace(e.Cursor)
+	if err != nil {
+		return 0
+	}
+	return place.Offset()
+}
+
+// commitOffset acknowledges everything up to a message.
+func (s *svix) commitOffset(c *handlers.Call) error {
+	var in struct {
+		Offset int64 `json:"offset"`
+	}
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	place, err := feed.PlaceAt(in.Offset)
+	if err != nil {
+		return refuseField("offset", "offset is the one of a message that was polled.")
+	}
+	ack := map[string]string{"cursor": place.String(), "consumer": c.Param("consumer")}
+	if _, err := s.call(c, http.MethodPost, pollerOf(c)+"/ack", ack, nil); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
 }
 
 func polledMessageOf(e api.FeedEvent) polledMessage {

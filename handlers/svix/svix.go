@@ -65,4 +65,5 @@ const (
 	endpointPath = appPath + "/endpoint/:" + handlers.EndpointParam
 	messagePath  = appPath + "/msg/:msg_id"
 	pollerPath   = appPath + "/poller/:" + handlers.EndpointParam
+	offsetsPath  = appPath + "/polling-endpoint/:" + handlers.EndpointParam + "/consumer/:consumer"
 )

@@ -94,7 +94,7 @@ func TestRowsAreNoticed(t *testing.T) {
 		"func f(q *db.Tx) { accounts.Tenant(q) }":                           false,
 		"func f(q other) { q.GetTenant() }":                                 false,
 		"func f(q *db.Tx) {}\nfunc g(q url.Values) { q.Get(\"a\") }":        false,
-		"func f() { _ = db.SetWriter }":                                       true,
+		"func f() { _ = db.SetWriter }":                                     true,
 		"func f(d *db.DB) { d.Pool() }":                                     true,
 		"var buffers sync.Pool\nfunc f() { buffers.Get(); g(sync.Pool{}) }": false,
 	} {

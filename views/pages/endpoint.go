@@ -10,6 +10,7 @@ import (
 
 	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/views/charts"
@@ -102,9 +103,21 @@ func (h EndpointHead) menu() []components.MenuItem {
 			components.MenuItem{Label: condition.Replay.Label(), Icon: icons.Refresh, Href: h.Root + "/deliveries?status=dead_letter&endpoint=" + h.id()},
 			components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"},
 			components.MenuItem{Label: "Replay missing…", Icon: icons.Layers, Opens: "missing"},
+			components.MenuItem{Label: "Rewind…", Icon: icons.Refresh, Opens: "rewind"},
 		)
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
+}
+
+// rewinds are the places from which everything is sent again.
+func (h EndpointHead) rewinds() []components.Option {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	return []components.Option{
+		{Value: at(h.Now.Add(-time.Hour)), Label: "The last hour"},
+		{Value: at(h.Now.Add(-24 * time.Hour)), Label: "The last 24 hours"},
+		{Value: components.OtherTime, Label: "Another time"},
+		{Value: feed.Oldest, Label: "All events that are kept"},
+	}
 }
 
 // beforeFailure is how much older than its first failed attempt a delivery can be: the longest timeout.

@@ -69,6 +69,9 @@ func (f EndpointForm) props(row endpoint.Field) components.FieldProps {
 // of its own.
 func (f EndpointForm) choices(row endpoint.Field) (out []components.Option) {
 	for _, o := range row.Options {
+		if row.Name == "public_signature" && !f.Choose && !endpoint.PublicSignature(o.Value).Fits(endpoint.Kind(f.Kind)) {
+			continue
+		}
 		out = append(out, components.Option{Value: o.Value, Label: o.Label, Hint: o.Hint})
 	}
 	if f.Values[row.Name] == string(signature.Templated) {
@@ -286,8 +289,10 @@ func (f EndpointForm) has(row endpoint.Field) bool {
 	switch row.Name {
 	case "verification":
 		return f.Choose || kind != endpoint.Kafka && !kind.Pulls()
-	case "auth", "tls", "public_signature":
+	case "auth", "tls":
 		return f.Choose || kind == endpoint.HTTP
+	case "public_signature":
+		return f.Choose || kind == endpoint.HTTP || kind.Pulls()
 	}
 	return true
 }
@@ -308,7 +313,7 @@ func (f EndpointForm) settingWhen(name string) templ.Attributes {
 	case name == "rotation_signatures":
 		return templ.Attributes{"data-when": severalSignatures()}
 	case name == "public_signature" && f.Choose:
-		return when(true, endpoint.HTTP)
+		return templ.Attributes{"data-when": "kind=" + string(endpoint.HTTP) + "|" + string(endpoint.Feed)}
 	case name == "verification" && f.Choose:
 		return when(true, endpoint.HTTP)
 	}

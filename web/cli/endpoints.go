@@ -27,6 +27,7 @@ type endpointsCommands struct {
 	Mute          endpointMuteCommand   `cmd:"" help:"Mute alerts about an endpoint; it is disabled all the same."`
 	Unmute        endpointUnmuteCommand `cmd:"" help:"Send alerts about an endpoint again."`
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
+	Rewind        endpointRewindCommand `cmd:"" help:"Send everything again since a time, in order, and live events behind it."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
 	Connection    connectionCommand     `cmd:"" name:"test-connection" help:"Connect to the receiver step by step, and show the time and the error of each step."`
@@ -430,8 +431,13 @@ type (
 		Until string `placeholder:"TIME" help:"For a duration such as 1h or 24h, or until a time. Default: until the endpoint recovers."`
 	}
 	endpointUnmuteCommand struct{ one }
-	connectionCommand     struct{ one }
-	certificateCommand    struct {
+	endpointRewindCommand struct {
+		one
+		Start  string `arg:"" help:"Since when: oldest, or a time such as 2026-03-01T08:00:00Z. now ends a rewind."`
+		Reason string `placeholder:"TEXT" help:"Why; recorded in the audit log."`
+	}
+	connectionCommand  struct{ one }
+	certificateCommand struct {
 		one
 		CommonName string `placeholder:"NAME" help:"The common name in the request. Default: posthorn."`
 	}
@@ -449,6 +455,12 @@ func (c endpointPauseCommand) Run(ctx context.Context, e *Env, sdk *client.Clien
 		return err
 	}
 	return of(sdk.PauseEndpoint(ctx, c.ID, client.EndpointPauseInput{Until: until})).print(c.shared, e, e.endpoint)
+}
+
+// Run rewinds an endpoint.
+func (c endpointRewindCommand) Run(ctx context.Context, e *Env, sdk *client.Client) error {
+	in := client.EndpointRewind{Start: c.Start, Reason: nonEmpty(c.Reason)}
+	return of(sdk.RewindEndpoint(ctx, c.ID, in)).print(c.shared, e, e.endpoint)
 }
 
 // Run mutes the alerts of an endpoint.

@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
+	"posthorn/handlers/readers"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/webtest"
 	"posthorn/worker"
@@ -64,7 +65,7 @@ func newWorld(t *testing.T) *world {
 		Keys:    w.Ring,
 		Log:     w.Logger,
 		Now:     time.Now,
-	}))
+	}, readers.Routes))
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.before == nil || !w.before(rw, r) {
 			w.engine.ServeHTTP(rw, r)

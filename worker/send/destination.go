@@ -25,8 +25,8 @@ type Destination struct {
 	signing   signature.Signing
 	expires   []time.Time // of the signing keys, zero for none; parallel to signing.Keys
 	typeField signature.TypeField
-	bare      bool      // the body is the data alone
-	alsoUntil time.Time // when the second signature ends; zero for never
+	bare      bool                // the body is the data alone
+	also      *signature.AlsoSign // nil: requests have one signature
 	public    endpoint.PublicSignature
 	signers   []httpsig.Signer // of the tenant, newest first; none unless public asks for them
 	dedupe    string           // the header by which receivers recognize what they have handled
@@ -115,14 +115,11 @@ func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ri
 		t.expires = append(t.expires, until)
 	}
 	if settings.Shape != nil && settings.Shape.AlsoSign != nil {
-		also := settings.Shape.AlsoSign
-		if also.OwnSecret {
+		t.also = settings.Shape.AlsoSign
+		if t.also.OwnSecret {
 			newest = settings.AlsoSecret
 		}
-		if also.Until != nil {
-			t.alsoUntil = *also.Until
-		}
-		t.signing.Also = signature.SignAlso(also, newest)
+		t.signing.Also = signature.SignAlso(t.also, newest)
 	}
 	return t.signing.Validate()
 }
@@ -141,7 +138,7 @@ func (t *Destination) signingAt(now time.Time) signature.Signing {
 			expired++
 		}
 	}
-	if s.Also != nil && !t.alsoUntil.IsZero() && now.After(t.alsoUntil) {
+	if s.Also != nil && t.also.Ended(now) {
 		s.Also = nil
 	}
 	if expired == 0 || expired == len(t.expires) {

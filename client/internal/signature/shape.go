@@ -56,6 +56,9 @@ func (a *AlsoSign) Wire() Wire {
 	}
 }
 
+// Ended reports whether requests no longer have the second signature.
+func (a *AlsoSign) Ended(now time.Time) bool { return a.Until != nil && now.After(*a.Until) }
+
 // Format keeps a shape short in logs.
 func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
 

@@ -63,6 +63,7 @@ var unmanaged = map[string]string{
 	"extendSecret":         "an action",
 	"rotateSigningKeys":    "an action",
 	"muteEndpoint":         "an action",
+	"rewindEndpoint":       "an action",
 	"requestCertificate":   "an action",
 	"testConnection":       "an action",
 	"testNewConnection":    "an action",

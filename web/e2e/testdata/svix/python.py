@@ -1,4 +1,5 @@
 """The scenario of svix_test.go with Svix's library for Python, of either major line, as it comes from PyPI."""
+import base64
 import datetime
 import json
 import os
@@ -106,6 +107,8 @@ from svix.api import (  # noqa: E402
     ReplayIn,
 )
 from svix.api.message import message_in_raw  # noqa: E402
+from svix.api.message_poller import MessagePollerPollOptions  # noqa: E402
+from svix.autoconfig import AutoConfigConsumer  # noqa: E402
 from svix import models  # noqa: E402
 from svix.exceptions import HttpError  # noqa: E402
 
@@ -176,6 +179,28 @@ check(arrived[raw.id][0][1] == b'{"n" : 1.50}', "byte for byte")
 task = svix.endpoint.replay_missing(uid, endpoint.id, ReplayIn(since=since))
 check(svix.background_task.get(task.id).id == task.id, "a task is read")
 svix.message.expunge_content(uid, first.id)
+
+# A feed, which Posthorn's own API creates, is read by both versions of pollers.
+began = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=1)
+urllib.request.urlopen(urllib.request.Request(
+    os.environ["SVIX_URL"].removesuffix("/svix") + f"/api/v1/tenants/{uid}/endpoints",
+    json.dumps({"kind": "feed", "external_id": "feed"}).encode(),
+    {"Authorization": "Bearer " + os.environ["SVIX_TOKEN"], "Content-Type": "application/json"},
+))
+fed = svix.message.create(uid, MessageIn(event_type="invoice.paid", payload={"n": 2})).id
+poller, consumer_name = svix.message.poller, "warehouse"
+since_began = MessagePollerPollOptions(after=began)
+until("the poller has the message", lambda: fed in [m.id for m in poller.poll(uid, "feed", since_began).data])
+poller.consumer_poll(uid, "feed", consumer_name)
+poller.consumer_seek(uid, "feed", consumer_name, models.PollingEndpointConsumerSeekIn(after=began))
+until("the consumer has the message", lambda: fed in [m.id for m in poller.consumer_poll(uid, "feed", consumer_name).data])
+content = {"aid": uid, "eid": "feed", "surl": os.environ["SVIX_URL"], "esec": secret, "tok": os.environ["SVIX_TOKEN"]}
+auto = AutoConfigConsumer("auto_v1_" + base64.b64encode(json.dumps(content).encode()).decode(), models.SinkInCommon())
+auto._httpx_client = getattr(auto, "_httpx_client", None)  # the library reads it before it sets it
+until("the second version has the message", lambda: fed in [m.id for m in auto.receive("second").data])
+auto.commit("second", next(m.offset for m in auto.receive("second").data if m.id == fed))
+check(fed not in [m.id for m in auto.receive("second").data], "a message that was committed does not come again")
+refused("a subscription", auto.subscribe)
 
 soon = since + datetime.timedelta(minutes=1)
 refused("a list of tasks", lambda: svix.background_task.list())

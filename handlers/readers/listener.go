@@ -1,4 +1,4 @@
-package api
+package readers
 
 import (
 	"errors"
@@ -9,12 +9,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
-)
-
-// How often a stream polls for deliveries, and after how much silence it sends a beat.
-const (
-	lookEvery = 250 * time.Millisecond
-	beatEvery = 15 * time.Second
+	"posthorn/handlers/api"
 )
 
 var (
@@ -24,7 +19,7 @@ var (
 
 // streamListener sends a listener's deliveries until its client disconnects, the listener is deleted, another stream
 // of it starts, or this process stops.
-func (a *api) streamListener(c *handlers.Call) error {
+func (h *handler) streamListener(c *handlers.Call) error {
 	endpointID := c.PathID("endpoint_id")
 	seen := int64(0)
 	if last := c.Request.Header.Get("Last-Event-ID"); last != "" {
@@ -34,12 +29,12 @@ func (a *api) streamListener(c *handlers.Call) error {
 		}
 	}
 	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
 	default:
 		return errStreams
 	}
-	number, err := listen.BeginListening(c.Ctx(), a.DB, c.Actor.Tenant, endpointID, seen)
+	number, err := listen.BeginListening(c.Ctx(), h.DB, c.Actor.Tenant, endpointID, seen)
 	if err != nil {
 		return err
 	}
@@ -47,18 +42,18 @@ func (a *api) streamListener(c *handlers.Call) error {
 	if err != nil {
 		return nil // the client has disconnected: nobody would read the error
 	}
-	a.feed(c, s, endpointID, number)
+	h.lease(c, s, endpointID, number)
 	return nil
 }
 
-// feed writes the leased deliveries. Once the response has started, an error can't be sent: the stream ends, and the
+// lease writes the leased deliveries. Once the response has started, an error can't be sent: the stream ends, and the
 // client connects again.
-func (a *api) feed(c *handlers.Call, s *handlers.Stream, endpointID id.UUID, number int64) {
+func (h *handler) lease(c *handlers.Call, s *handlers.Stream, endpointID id.UUID, number int64) {
 	look, beat := time.NewTicker(lookEvery), time.NewTicker(beatEvery)
 	defer look.Stop()
 	defer beat.Stop()
 	for {
-		given, err := listen.Lease(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, endpointID, number)
+		given, err := listen.Lease(c.Ctx(), h.DB, h.Keys, c.Actor.Tenant, endpointID, number)
 		if err == nil {
 			err = c.Still()
 		}
@@ -66,13 +61,13 @@ func (a *api) feed(c *handlers.Call, s *handlers.Stream, endpointID id.UUID, num
 			err = sendLeased(s, given)
 		}
 		if err != nil {
-			a.endStream(c, s, err)
+			h.endStream(c, s, err)
 			return
 		}
 		select {
 		case <-c.Ctx().Done():
 			return
-		case <-a.Closing:
+		case <-h.Closing:
 			return
 		case <-beat.C:
 			if s.Beat() != nil {
@@ -84,20 +79,20 @@ func (a *api) feed(c *handlers.Call, s *handlers.Stream, endpointID id.UUID, num
 }
 
 // endStream sends the reason if the client must not simply connect again.
-func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
+func (h *handler) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 	switch {
 	case errors.Is(err, listen.ErrListenedElsewhere):
 		_ = s.Event(0, "listened_elsewhere", struct{}{})
 	case fault.Is(err, fault.ErrNotFound.Code):
 		_ = s.Event(0, "gone", struct{}{})
 	case c.Ctx().Err() == nil && fault.As(err) != nil && fault.As(err).Kind == fault.Internal:
-		a.Log.Error("a listener's stream ended", "endpoint", c.Param("endpoint_id"), "error", err)
+		h.Log.Error("a listener's stream ended", "endpoint", c.Param("endpoint_id"), "error", err)
 	}
 }
 
 func sendLeased(s *handlers.Stream, given []listen.Request) error {
 	for _, h := range given {
-		out := Handout{
+		out := api.Handout{
 			DeliveryID: id.Delivery.Format(h.Delivery),
 			AttemptID:  id.Attempt.Format(h.Attempt),
 			EventID:    id.Event.Format(h.Event),
@@ -107,7 +102,7 @@ func sendLeased(s *handlers.Stream, given []listen.Request) error {
 			Body:       string(h.Body),
 		}
 		for _, one := range h.Headers {
-			out.Headers = append(out.Headers, HandoutHeader{Name: one.Name, Value: one.Value})
+			out.Headers = append(out.Headers, api.HandoutHeader{Name: one.Name, Value: one.Value})
 		}
 		if err := s.Event(h.Number, "delivery", out); err != nil {
 			return err
