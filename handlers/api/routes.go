@@ -10,10 +10,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -45,7 +45,7 @@ type Deps struct {
 
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
-	Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error)
+	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
 }
 
 // Settings are the platform's limits; zero fields have the default.

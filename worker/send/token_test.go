@@ -25,11 +25,11 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"posthorn/db"
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/signature"
 	"posthorn/tools/optest"
 )
 
@@ -318,7 +318,7 @@ func TestAVerificationCarriesTheToken(t *testing.T) {
 	d := w.destination(t, w.auth())
 	for _, mode := range []string{"simple", "challenge_get"} {
 		for range 2 {
-			r := &request{headers: []signature.Header{{Name: "X-A", Value: "b"}}}
+			r := w.sender.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{}`), 1)
 			if status, detail, ok := w.sender.transports[endpoint.HTTP].verify(t.Context(), d, r, challenge{mode: mode, text: "abc"}); !ok {
 				t.Errorf("%s: %d %s", mode, status, detail)
 			}
