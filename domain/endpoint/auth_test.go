@@ -78,13 +78,19 @@ func TestEachWayToAuthenticateIsSetShownAndSent(t *testing.T) {
 		{`{"type":"bearer","token":"canary"}`, "Authorization", "Bearer canary", "Bearer ***", `{"type":"bearer"}`},
 		{`{"type":"basic","username":"ada","password":"canary"}`, "Authorization", "Basic YWRhOmNhbmFyeQ==", "Basic ***", `{"type":"basic","username":"ada"}`},
 		{`{"type":"api_key","header":"X-Api-Key","key":"canary 1"}`, "X-Api-Key", "canary 1", "***", `{"type":"api_key","header":"X-Api-Key"}`},
-		{fmt.Sprintf(oauth, `,"scopes":["a","a"],"audience":"b"`), "Authorization", "", "Bearer ***",
-			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic","scopes":["a"],"audience":"b"}`},
-		{fmt.Sprintf(oauth, `,"scopes":[]`), "Authorization", "", "Bearer ***",
-			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic"}`},
-		{`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1","private_key":` + quoted(key) + `}`,
+		{
+			fmt.Sprintf(oauth, `,"scopes":["a","a"],"audience":"b"`), "Authorization", "", "Bearer ***",
+			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic","scopes":["a"],"audience":"b"}`,
+		},
+		{
+			fmt.Sprintf(oauth, `,"scopes":[]`), "Authorization", "", "Bearer ***",
+			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"client_secret_basic"}`,
+		},
+		{
+			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1","private_key":` + quoted(key) + `}`,
 			"Authorization", "", "Bearer ***",
-			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1"}`},
+			`{"type":"oauth2","token_url":"https://login.example.com/token","client_id":"posthorn","client_auth":"private_key_jwt","key_id":"1"}`,
+		},
 	} {
 		s, err := receiver(t, hook, map[string]string{"auth": c.auth})
 		if err != nil {
@@ -309,5 +315,22 @@ func TestWhatWasRequestedIsInstalledWithoutItsKey(t *testing.T) {
 	}
 	if _, err := s.RequestCertificate(rand.Reader, strings.Repeat("a", 65)); fault.As(err) == nil || fault.As(err).Fields[0].Name != "common_name" {
 		t.Errorf("a long name: %v", err)
+	}
+}
+
+func TestHowAnEndpointAuthenticatesIsSaidInOneLine(t *testing.T) {
+	t.Parallel()
+	for _, way := range endpoint.AuthTypes() {
+		if got := (endpoint.Settings{Auth: &endpoint.Auth{Type: way, Secret: "canary"}}).Authenticates(); len(got) != 1 || got[0] == "" || strings.Contains(got[0], "canary") {
+			t.Errorf("%s: %q", way, got)
+		}
+	}
+	if got := (endpoint.Settings{}).Authenticates(); got != nil {
+		t.Errorf("without any: %q", got)
+	}
+	for _, p := range []endpoint.PublicSignature{endpoint.RFC9421, endpoint.V1a, endpoint.BothPublic, endpoint.NoPublic, ""} {
+		if (p.Label() != "") != p.Signed() {
+			t.Errorf("%s: %q", p, p.Label())
+		}
 	}
 }
