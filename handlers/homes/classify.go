@@ -10,8 +10,8 @@ import (
 
 	"posthorn/db/seal"
 	"posthorn/domain/account"
-	"posthorn/domain/id"
 	"posthorn/domain/httpsig"
+	"posthorn/domain/id"
 	"posthorn/domain/inbox"
 	"posthorn/domain/notice"
 )
