@@ -7,6 +7,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
@@ -19,6 +20,7 @@ type Facts struct {
 	Secrets  []Secret         // newest first
 	Slot     int              // the one of Secrets that signs alone where one has to
 	Signers  []httpsig.Signer // of the tenant, if the endpoint signs with them
+	Proxy    *egress.Proxy    // nil: requests go directly
 	Bot      *httpsig.Bot     // signs tests of connections as the platform; nil: nobody does
 }
 
@@ -53,8 +55,8 @@ func ToTest(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 	return f, nil
 }
 
-// Complete reads what else deliveries with the settings of a test would have: the keys of the tenant and the platform.
-// A tenant that has no key yet gets its first, as if the endpoint was saved.
+// Complete reads what else deliveries with the settings of a test would have: the proxy, and the keys of the tenant
+// and the platform. A tenant that has no key yet gets its first, as if the endpoint was saved.
 func (f *Facts) Complete(ctx context.Context, d *db.DB, ring *seal.Ring, tenant id.UUID, publicURL string) (err error) {
 	if f.Settings.Public.Signed() {
 		err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
@@ -70,6 +72,9 @@ func (f *Facts) Complete(ctx context.Context, d *db.DB, ring *seal.Ring, tenant 
 		if err != nil {
 			return err
 		}
+	}
+	if f.Proxy, err = readProxy(ctx, d, ring, tenant); err != nil {
+		return err
 	}
 	f.Bot, err = ReadBot(ctx, d, ring, publicURL)
 	return err

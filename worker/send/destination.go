@@ -19,6 +19,8 @@ import (
 type Destination struct {
 	Endpoint string // the external id
 	Masked   string // the URL for logs and attempts, without the values of its query
+	// ProxyOwner is the tenant whose proxy requests go through, or zero: the platform.
+	ProxyOwner id.UUID
 
 	kind      endpoint.Kind
 	to        any // the address in the transport's own form
@@ -56,11 +58,14 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 		}
 		f.Secrets = append(f.Secrets, own)
 	}
+	var err error
 	if settings.Public.Signed() {
-		var err error
 		if f.Signers, err = endpoints.OpenSigners(l.Keys, ring); err != nil {
 			return nil, fmt.Errorf("signing keys: %w", err)
 		}
+	}
+	if f.Proxy, err = endpoints.OpenProxy(l.Proxies, ring, e.TenantID); err != nil {
+		return nil, fmt.Errorf("egress proxy: %w", err)
 	}
 	transport := s.transports[settings.Kind]
 	if transport == nil {
@@ -72,7 +77,7 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 // newDestination is the one way to a destination, for deliveries and tests of connections.
 func newDestination(f endpoints.Facts, transport transport) (*Destination, error) {
 	settings := f.Settings
-	to, err := transport.configure(settings)
+	to, err := transport.configure(settings, f.Proxy)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +94,9 @@ func newDestination(f endpoints.Facts, transport transport) (*Destination, error
 		signers:   f.Signers,
 		dedupe:    settings.Wire().DedupeHeader(),
 		taken:     slices.ContainsFunc(append(settings.Wire().HeaderNames(), settings.Headers.Names()...), httpsig.IsField),
+	}
+	if f.Proxy != nil {
+		d.ProxyOwner = f.Proxy.Owner
 	}
 	return d, d.readSecrets(f)
 }

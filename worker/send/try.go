@@ -52,7 +52,13 @@ func (ts *Tester) Test(ctx context.Context, f endpoints.Facts) ([]show.Connectio
 		return nil, err
 	}
 	to := d.to.(*httpAddress)
-	c := show.Connected{Timeout: d.timeout, Tokens: f.Settings.Auth.Tokens(), Encrypt: !to.plain}
+	c := show.Connected{
+		Timeout:  d.timeout,
+		Tokens:   f.Settings.Auth.Tokens(),
+		Encrypt:  !to.plain,
+		Proxied:  f.Proxy != nil,
+		Resolves: f.Proxy != nil && f.Proxy.ResolveNames,
+	}
 	_, err = netip.ParseAddr(to.url.Hostname())
 	c.Literal = err == nil
 	h.testDial(ctx, d, &c)
@@ -100,6 +106,12 @@ func (h *httpTransport) testDial(ctx context.Context, d *Destination, c *show.Co
 	c.Phases = show.Phases{DNS: micros(a.DNS), Connect: micros(a.Connect), TLS: micros(a.TLS), Total: total}
 	if c.Phases.Connect == 0 && a.DNS < a.Total {
 		c.Phases.Connect = micros(a.Total - a.DNS) // it failed
+	}
+	if c.Proxied {
+		if c.Proxy = micros(int32(p.reached.Load()) - a.DNS); c.Proxy <= 0 {
+			c.Proxy = c.Phases.Connect // it failed
+		}
+		c.Phases.Connect = max(c.Phases.Connect-c.Proxy, 0)
 	}
 }
 
