@@ -62,7 +62,7 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 		if status != http.StatusOK {
 			t.Errorf("%s answers %d", path, status)
 		}
-		if seen[path] = body; len(body) > 100<<10 {
+		if seen[path] = body; len(body) > 112<<10 {
 			t.Errorf("%s has %d KB of HTML", path, len(body)>>10)
 		}
 		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
