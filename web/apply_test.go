@@ -138,19 +138,19 @@ tenants:
     endpoints: []
 `
 
-var wholeEnviron = []string{
-	"TOKEN=token-of-theirs", "HOOK_SECRET=a-secret-that-is-long-enough-1234", "ALSO_SECRET=whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
-	"KAFKA_PASSWORD=sesame", "OAUTH_SECRET=sesame-of-a-client", "AUTHORITY=" + testAuthority, "SSO_SECRET=a-client-secret-of-the-provider",
-}
-
-// testAuthority is a certificate in PEM.
-var testAuthority = func() string {
-	text, err := os.ReadFile("../domain/endpoint/testdata/authority.pem")
+// wholeEnviron are the variables of whole. The file is read when a test needs it: this program also runs as posthorn,
+// in other folders.
+func wholeEnviron(t *testing.T) []string {
+	t.Helper()
+	authority, err := os.ReadFile("../domain/endpoint/testdata/authority.pem")
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	return string(text)
-}()
+	return []string{
+		"TOKEN=token-of-theirs", "HOOK_SECRET=a-secret-that-is-long-enough-1234", "ALSO_SECRET=whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+		"KAFKA_PASSWORD=sesame", "OAUTH_SECRET=sesame-of-a-client", "AUTHORITY=" + string(authority), "SSO_SECRET=a-client-secret-of-the-provider",
+	}
+}
 
 // whole is the file with a provider that responds.
 func whole(t *testing.T) string {
@@ -202,7 +202,7 @@ func (d *desk) apply(text, flags string) planned {
 func TestApplyTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	text := whole(t)
-	d := newApplyDesk(t, wholeEnviron...)
+	d := newApplyDesk(t, wholeEnviron(t)...)
 	dry := d.apply(text, "--dry-run")
 	if again := d.apply(text, "--dry-run"); len(dry.Changes) != 14 || again.String() != dry.String() || dry.Applied {
 		t.Errorf("a dry run did something, or less than all: %v", dry)
@@ -234,7 +234,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
 	t.Parallel()
 	text := whole(t)
-	from := newApplyDesk(t, wholeEnviron...)
+	from := newApplyDesk(t, wholeEnviron(t)...)
 	from.apply(text, "")
 	// What was made by hand has no external id.
 	from.ok(nil, "endpoints create --tenant customer-1 https://other.example.com/in")
@@ -338,7 +338,7 @@ func fieldsIn(text string) (names []string) {
 func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 	t.Parallel()
 	text := whole(t)
-	d := newApplyDesk(t, wholeEnviron...)
+	d := newApplyDesk(t, wholeEnviron(t)...)
 	d.apply(text, "")
 	path := file(t, text)
 	for _, c := range []struct{ name, command, want string }{
@@ -374,7 +374,7 @@ func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 func TestDriftOfAnInboxAndOfSingleSignOn(t *testing.T) {
 	t.Parallel()
 	text := whole(t)
-	d := newApplyDesk(t, wholeEnviron...)
+	d := newApplyDesk(t, wholeEnviron(t)...)
 	d.apply(text, "")
 	platform, err := client.New(d.url, d.key)
 	if err != nil {
@@ -433,7 +433,7 @@ func TestDriftOfAnInboxAndOfSingleSignOn(t *testing.T) {
 func TestOnlyPruneDeletes(t *testing.T) {
 	t.Parallel()
 	text := whole(t)
-	d := newApplyDesk(t, wholeEnviron...)
+	d := newApplyDesk(t, wholeEnviron(t)...)
 	d.apply(text, "")
 	less := "tenants:\n  - external_id: customer-1\n    endpoints: []\n    members: [{email: ada@example.com, role: owner}]\n    keys: []\n"
 	if p := d.apply(less, ""); len(p.Changes) != 0 {
