@@ -101,23 +101,7 @@ func (p Proxy) Check(policy Policy, was *Proxy) (Proxy, error) {
 	if why := policy.ForProxies().checkProxy(p.Address); why != "" {
 		refuse("address", "proxy_invalid", why)
 	}
-	if p.Password == "" && was != nil && was.Password != "" && p.Username == was.Username && p.Username != "" {
-		if p.Type == was.Type && p.Address == was.Address {
-			p.Password = was.Password
-		} else {
-			refuse("password", "proxy_password_needed", "Enter the password again: the proxy is another one.")
-		}
-	}
-	switch bad := func(r rune) bool { return r < ' ' || r == 0x7f }; {
-	case len(p.Username) > maxProxyCredential || strings.ContainsFunc(p.Username, bad) || p.Type == ProxyHTTP && strings.Contains(p.Username, ":"):
-		refuse("username", "proxy_invalid", "username can have up to 255 bytes, no control characters, and for HTTP no colon.")
-	case len(p.Password) > maxProxyCredential || strings.ContainsFunc(p.Password, bad):
-		refuse("password", "proxy_invalid", "password can have up to 255 bytes and no control characters.")
-	case p.Username == "" && p.Password != "":
-		refuse("username", "proxy_invalid", "Enter the username to which the password belongs.")
-	case p.Type == ProxySOCKS5 && p.Username != "" && p.Password == "" && len(wrong) == 0:
-		refuse("password", "proxy_password_needed", "SOCKS5 needs a password with a username.")
-	}
+	p.checkCredentials(was, refuse)
 	published, why := checkPublished(p.Published)
 	if why != "" {
 		refuse("published_addresses", "proxy_invalid", why)
@@ -127,6 +111,30 @@ func (p Proxy) Check(policy Policy, was *Proxy) (Proxy, error) {
 		return p, fault.InvalidFields(wrong)
 	}
 	return p, nil
+}
+
+// checkCredentials checks the username and the password, which is the stored one if the same server gets it.
+func (p *Proxy) checkCredentials(was *Proxy, refuse func(field, code, detail string)) {
+	if p.Password == "" && was != nil && was.Password != "" && p.Username == was.Username {
+		if p.Type != was.Type || p.Address != was.Address {
+			refuse("password", "proxy_password_needed", "Enter the password again: the proxy is another one.")
+			return
+		}
+		p.Password = was.Password
+	}
+	bad := func(text string) bool {
+		return len(text) > maxProxyCredential || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
+	}
+	switch {
+	case bad(p.Username) || p.Type == ProxyHTTP && strings.Contains(p.Username, ":"):
+		refuse("username", "proxy_invalid", "username can have up to 255 bytes, no control characters, and for HTTP no colon.")
+	case bad(p.Password):
+		refuse("password", "proxy_invalid", "password can have up to 255 bytes and no control characters.")
+	case p.Username == "" && p.Password != "":
+		refuse("username", "proxy_invalid", "Enter the username to which the password belongs.")
+	case p.Type == ProxySOCKS5 && p.Username != "" && p.Password == "":
+		refuse("password", "proxy_password_needed", "SOCKS5 needs a password with a username.")
+	}
 }
 
 // checkProxy says what is wrong with the address of a proxy, or nothing. A name can be one of the operators' own

@@ -287,7 +287,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	}
 	if o.Decision.Hold > 0 {
 		l.proxyUntil = delivery.Latest(l.proxyUntil, now.Add(o.Decision.Hold))
-		f.Decision.RetryIn = max(f.Decision.RetryIn, f.Decision.Hold*min(1+time.Duration(j.Probes/longOutage), maxHolds))
+		times := min(1+int(j.Probes)/longOutage, maxHolds)
+		f.Decision.RetryIn = max(f.Decision.RetryIn, time.Duration(times)*f.Decision.Hold)
 	}
 	d.followBreaker(l, breaker.State, now)
 	d.trim(l)

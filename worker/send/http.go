@@ -330,15 +330,8 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return dial.failure, dial.text
 	case errors.Is(err, context.Canceled):
 		return delivery.FailReset, "interrupted: this worker was stopped before a response arrived"
-	// The endpoint's timeout can be shorter than the dial's own, which has not expired then.
-	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() > 0:
-		return delivery.FailTLS, "the TLS handshake timed out"
-	case timedOut && p.got.Load() == 0 && p.resolving.Load() && p.dns.Load() == 0:
-		return delivery.FailDNS, "the name server did not respond in time"
-	case timedOut && p.got.Load() == 0 && p.proxied.Load() && p.reached.Load() == 0:
-		return delivery.FailProxy, "the egress proxy failed: it did not respond in time"
 	case timedOut && p.got.Load() == 0:
-		return delivery.FailConnect, "no connection in time"
+		return p.noConnection()
 	case timedOut:
 		return delivery.FailTimeout, "no response in time"
 	case isTLS(err):
@@ -349,6 +342,20 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return delivery.FailReset, "the connection was closed before a response arrived"
 	}
 	return delivery.FailProtocol, protocolText(err)
+}
+
+// noConnection is what took so long that there is no connection. The endpoint's timeout can be shorter than the dial's
+// own, which has not expired then.
+func (p *phases) noConnection() (delivery.Failure, string) {
+	switch {
+	case p.tlsBegun.Load() > 0:
+		return delivery.FailTLS, "the TLS handshake timed out"
+	case p.resolving.Load() && p.dns.Load() == 0:
+		return delivery.FailDNS, "the name server did not respond in time"
+	case p.proxied.Load() && p.reached.Load() == 0:
+		return delivery.FailProxy, "the egress proxy failed: it did not respond in time"
+	}
+	return delivery.FailConnect, "no connection in time"
 }
 
 // badStatusError is the status of a response that HTTP does not have. It is three digits and a reason.
