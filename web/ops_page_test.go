@@ -72,6 +72,9 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 	p := program(t, environ, Parts{Web: true})
 	createEndpoint(t, p.URL(), m.APIKey)
 	keys := examples(t, "keys.md", "sh", 2)
+	proxied := newDatabase(t) // the other's master key is rotated meanwhile
+	var of made
+	succeed(t, proxied, &of, "tenant", "create", "--name", "Acme", "--json")
 	for page, c := range map[string]struct {
 		environ  []string
 		commands string
@@ -82,7 +85,7 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 			append([]string{"POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}, environ[:1]...), keys[0], "secrets were encrypted again",
 		},
 		"keys.md, API keys": {environ, keys[1], `"api_key":"php_`},
-		"egress.md":         {append([]string{"POSTHORN_EGRESS_PROXY_ALLOW=10.0.0.0/8"}, environ...), egressCommands(t, m.TenantID), "No egress proxies"},
+		"egress.md":         {append([]string{"POSTHORN_EGRESS_PROXY_ALLOW=10.0.0.0/8"}, proxied...), egressCommands(t, of.TenantID), "No egress proxies"},
 		"upgrade.md":        {emptyDatabase(t), examples(t, "upgrade.md", "sh", 1)[0], "applied"},
 		"deploy.md":         {environ, strings.ReplaceAll(examples(t, "deploy.md", "sh", 2)[1], "https://posthorn.example.com", p.URL()), `"api_key"`},
 	} {
