@@ -225,6 +225,7 @@ func (e ClientAuth) Valid() bool {
 const (
 	ConnectionStepNameConnect ConnectionStepName = "connect"
 	ConnectionStepNameDNS     ConnectionStepName = "dns"
+	ConnectionStepNameProxy   ConnectionStepName = "proxy"
 	ConnectionStepNameRequest ConnectionStepName = "request"
 	ConnectionStepNameTLS     ConnectionStepName = "tls"
 	ConnectionStepNameToken   ConnectionStepName = "token"
@@ -236,6 +237,8 @@ func (e ConnectionStepName) Valid() bool {
 	case ConnectionStepNameConnect:
 		return true
 	case ConnectionStepNameDNS:
+		return true
+	case ConnectionStepNameProxy:
 		return true
 	case ConnectionStepNameRequest:
 		return true
@@ -350,6 +353,27 @@ func (e DryRunVerdictClause) Valid() bool {
 	case DryRunVerdictClauseType:
 		return true
 	case DryRunVerdictClauseVersion:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EgressProxyType.
+const (
+	EgressProxyDirect EgressProxyType = "direct"
+	EgressProxyHTTP   EgressProxyType = "http"
+	EgressProxySOCKS5 EgressProxyType = "socks5"
+)
+
+// Valid indicates whether the value is a known member of the EgressProxyType enum.
+func (e EgressProxyType) Valid() bool {
+	switch e {
+	case EgressProxyDirect:
+		return true
+	case EgressProxyHTTP:
+		return true
+	case EgressProxySOCKS5:
 		return true
 	default:
 		return false
@@ -2575,7 +2599,7 @@ type Delivery struct {
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error, proxy_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
 	// LastStatus HTTP status of the last attempt with a response
@@ -2696,7 +2720,7 @@ type DeliveryWithAttempts struct {
 	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error, token_error, proxy_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
 	// LastStatus HTTP status of the last attempt with a response
@@ -2781,6 +2805,57 @@ type DryRunVerdict struct {
 
 // DryRunVerdictClause The clause that didn't match; null if the event matched
 type DryRunVerdictClause string
+
+// EgressProxy defines model for EgressProxy.
+type EgressProxy struct {
+	Address   string    `json:"address"`
+	ChangedAt time.Time `json:"changed_at"`
+
+	// FailedAt When it was last seen to fail
+	FailedAt nullable.Nullable[time.Time] `json:"failed_at"`
+
+	// Failure What was wrong then
+	Failure            nullable.Nullable[string] `json:"failure"`
+	HasPassword        bool                      `json:"has_password"`
+	PublishedAddresses []string                  `json:"published_addresses"`
+	ResolveNames       bool                      `json:"resolve_names"`
+
+	// TenantID Null: the platform's, for all tenants without their own
+	TenantID nullable.Nullable[string] `json:"tenant_id"`
+
+	// Type `http`: HTTP CONNECT. `socks5`: SOCKS5. `direct`: of a tenant, no proxy although the platform has one
+	Type     EgressProxyType `json:"type"`
+	Username string          `json:"username"`
+}
+
+// EgressProxyInput defines model for EgressProxyInput.
+type EgressProxyInput struct {
+	// Address Host and port, such as proxy.example.com:3128. A private address must be listed in POSTHORN_EGRESS_PROXY_ALLOW
+	Address *string `json:"address,omitempty"`
+
+	// Password Never returned. Leave it out to keep the stored one
+	Password *string `json:"password,omitempty"`
+
+	// PublishedAddresses Addresses or networks from which the proxy sends, published in `/.well-known/posthorn/egress.json`
+	PublishedAddresses *[]string `json:"published_addresses,omitempty"`
+
+	// ResolveNames Approves that the proxy resolves host names itself, so that Posthorn doesn't check their addresses. Default `false`
+	ResolveNames *bool `json:"resolve_names,omitempty"`
+
+	// Type `http`: HTTP CONNECT. `socks5`: SOCKS5. `direct`: of a tenant, no proxy although the platform has one
+	Type EgressProxyType `json:"type"`
+
+	// Username For a proxy that asks for a username and password
+	Username *string `json:"username,omitempty"`
+}
+
+// EgressProxyList defines model for EgressProxyList.
+type EgressProxyList struct {
+	Data []EgressProxy `json:"data"`
+}
+
+// EgressProxyType `http`: HTTP CONNECT. `socks5`: SOCKS5. `direct`: of a tenant, no proxy although the platform has one
+type EgressProxyType string
 
 // Emission A field that is not required can also be null.
 type Emission struct {
@@ -6063,6 +6138,9 @@ type UpdateMemberJSONRequestBody = MemberPatch
 // UpdatePlatformJSONRequestBody defines body for UpdatePlatform for application/json ContentType.
 type UpdatePlatformJSONRequestBody = PlatformPatch
 
+// SetEgressProxyJSONRequestBody defines body for SetEgressProxy for application/json ContentType.
+type SetEgressProxyJSONRequestBody = EgressProxyInput
+
 // PauseDispatchJSONRequestBody defines body for PauseDispatch for application/json ContentType.
 type PauseDispatchJSONRequestBody = PauseInput
 
@@ -7290,6 +7368,37 @@ func (c *Client) UpdatePlatform(ctx context.Context, body PlatformPatch) (Platfo
 	r := newRequest(http.MethodPatch, "/platform")
 	r.body = body
 	return result[Platform](ctx, c, r)
+}
+
+// ListEgressProxies: list egress proxies.
+//
+// The proxy of the platform first, then those of tenants that differ; at most 1,000. Passwords are never returned.
+//
+// GET /platform/egress-proxies, scope tenants:write
+func (c *Client) ListEgressProxies(ctx context.Context) (EgressProxyList, error) {
+	r := newRequest(http.MethodGet, "/platform/egress-proxies")
+	return result[EgressProxyList](ctx, c, r)
+}
+
+// RemoveEgressProxy: remove an egress proxy.
+//
+// A tenant without a proxy of its own has the platform's, if there is one.
+//
+// DELETE /platform/egress-proxies/{owner}, scope tenants:write
+func (c *Client) RemoveEgressProxy(ctx context.Context, owner string) error {
+	r := newRequest(http.MethodDelete, "/platform/egress-proxies/%s", owner)
+	return c.finish(ctx, r)
+}
+
+// SetEgressProxy: set an egress proxy.
+//
+// The proxy through which requests to HTTP endpoints leave the network. Workers follow within seconds. Leave `password` out to keep the stored one; that is possible as long as type, address, and username stay the same.
+//
+// PUT /platform/egress-proxies/{owner}, scope tenants:write
+func (c *Client) SetEgressProxy(ctx context.Context, owner string, body EgressProxyInput) (EgressProxy, error) {
+	r := newRequest(http.MethodPut, "/platform/egress-proxies/%s", owner)
+	r.body = body
+	return result[EgressProxy](ctx, c, r)
 }
 
 // ListPauses: list pauses.

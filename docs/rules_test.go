@@ -165,6 +165,7 @@ func answers() string {
 		}},
 		{"401 to an access token that was obtained before", []delivery.Result{{Status: 401, Stale: true}}},
 		{"none: the authorization server gives no access token, so nothing is sent", []delivery.Result{{Failure: delivery.FailToken}}},
+		{"none: the platform's own [proxy](ops/egress.md) fails, so nothing is sent", []delivery.Result{{Failure: delivery.FailProxy}}},
 		{"none: the name resolves to a blocked address", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
 		outcomes := map[string]bool{}
@@ -206,6 +207,8 @@ func outcomeWords(d delivery.Decision) string {
 		return "failed, and the endpoint is disabled immediately"
 	case d.Status == delivery.Delivered:
 		return "delivered"
+	case d.Hold > 0:
+		return "sent again within 20 seconds, without using up a retry"
 	case d.Repeat:
 		return "sent again immediately on a new connection, without using up a retry"
 	case d.Status == delivery.Retrying:

@@ -37,6 +37,13 @@ WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg(
 -- name: ResealSigningKey :exec
 UPDATE signing_keys SET sealed = @sealed WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleEgressProxies :many
+SELECT tenant_id, sealed FROM egress_proxies
+WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY tenant_id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealEgressProxy :exec
+UPDATE egress_proxies SET sealed = @sealed WHERE tenant_id = @tenant_id;
+
 -- name: StaleCredentials :many
 SELECT id, tenant_id, credentials FROM endpoints
 WHERE credentials IS NOT NULL AND substring(credentials FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;

@@ -138,7 +138,8 @@ tenants:
     endpoints: []
 `
 
-// wholeEnviron are the variables that the file names.
+// wholeEnviron are the variables of whole. The file is read when a test needs it: this program also runs as posthorn,
+// in other folders.
 func wholeEnviron(t *testing.T) []string {
 	t.Helper()
 	authority, err := os.ReadFile("../domain/endpoint/testdata/authority.pem")
@@ -345,7 +346,7 @@ func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
 		{"a write-only header", `endpoints update --tenant customer-1 customer-1/main --body {"custom_headers":{"Authorization":"other","X-Team":null,"X-Mark":"${plain}"}}`, "update endpoint customer-1/main"},
 		{"a secret", "endpoints secret rotate --tenant customer-1 customer-1/github", "update endpoint customer-1/github secret"},
 		{"a password of a broker", `endpoints update --tenant customer-1 customer-1/topic --body {"kafka":{"sasl":{"mechanism":"SCRAM-SHA-256","username":"ada","password":"other"}}}`, "update endpoint customer-1/topic"},
-		{"a client's secret", `endpoints update --tenant customer-1 customer-1/api --auth oauth2 --auth-token-url https://login.example.com/token --auth-client-id posthorn --auth-scopes hooks --auth-secret other`, "update endpoint customer-1/api auth"},
+		{"a client's secret", `endpoints update --tenant customer-1 customer-1/api --auth oauth2 --auth-token-url https://login.example.com/token --auth-client-id posthorn --auth-scopes hooks --auth-secret other`, "update endpoint customer-1/api write-only values"},
 		{"an authority", "endpoints update --tenant customer-1 customer-1/api --receiver-ca none", "update endpoint customer-1/api tls"},
 		{"a pause", "endpoints resume --tenant customer-1 customer-1/main", "update endpoint customer-1/main paused"},
 		{"a deleted endpoint", "endpoints delete --tenant customer-1 customer-1/topic", "create endpoint customer-1/topic"},

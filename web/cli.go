@@ -71,6 +71,12 @@ type commands struct {
 		Rotate botKeyRotateCommand `cmd:"" help:"Publish a new key of the platform's own signature of requests, which signs later."`
 	} `cmd:"" name:"bot-key" help:"Manage the keys with which the platform signs requests as a bot."`
 
+	EgressProxy struct {
+		List   egressProxyListCommand   `cmd:"" help:"List the egress proxies."`
+		Set    egressProxySetCommand    `cmd:"" help:"Set the egress proxy of all tenants, or of one."`
+		Remove egressProxyRemoveCommand `cmd:"" help:"Remove an egress proxy."`
+	} `cmd:"" name:"egress-proxy" help:"Proxies through which requests to endpoints leave the network."`
+
 	Platform struct {
 		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, or print it if it exists. Its endpoints receive operational webhooks of all tenants: disabled endpoints, rotated secrets, failed deliveries."`
 	} `cmd:"" help:"The platform itself."`

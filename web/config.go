@@ -45,6 +45,7 @@ type Config struct {
 	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"folder of the private PostgreSQL and generated keys"`
 	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: 32 bytes in base64; several separated by commas, newest first; generated for the private PostgreSQL"`
 	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses, or ip:port that deliveries can reach, including plain http"`
+	EgressProxyAllow  string        `env:"POSTHORN_EGRESS_PROXY_ALLOW" help:"private networks, addresses, or ip:port at which egress proxies can be; deliveries can't reach them"`
 	EgressNAT64       string        `env:"POSTHORN_EGRESS_NAT64" help:"IPv6 prefixes of your network's NAT64, if it has another than 64:ff9b::/96"`
 	Mail              string        `env:"POSTHORN_MAIL" envDefault:"console" help:"how email is sent: console (not sent; shown at /dev/mail), resend, or smtp"`
 	MailFrom          string        `env:"POSTHORN_MAIL_FROM" help:"sender of emails"`
@@ -297,6 +298,9 @@ func (c *Config) checkNetwork(report reporter) {
 	policy, err := egress.ParseAllow(c.EgressAllow)
 	if err != nil {
 		report("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
+	}
+	if policy, err = policy.WithProxies(c.EgressProxyAllow); err != nil {
+		report("POSTHORN_EGRESS_PROXY_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
 	}
 	if c.Egress, err = policy.WithNAT64(c.EgressNAT64); err != nil {
 		report("POSTHORN_EGRESS_NAT64", "is wrong: %s.", err)

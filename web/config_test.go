@@ -71,6 +71,8 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		"proxy by name":               {[]string{"POSTHORN_TRUSTED_PROXIES=nginx"}, "POSTHORN_TRUSTED_PROXIES", "10.0.0.0/8 or 127.0.0.1"},
 		"everybody as proxy":          {[]string{"POSTHORN_TRUSTED_PROXIES=0.0.0.0/0"}, "POSTHORN_TRUSTED_PROXIES", "Name the proxies"},
 		"egress name":                 {[]string{"POSTHORN_EGRESS_ALLOW=localhost:9000"}, "POSTHORN_EGRESS_ALLOW", "host names"},
+		"egress proxies":              {[]string{"POSTHORN_EGRESS_PROXY_ALLOW=proxy.internal"}, "POSTHORN_EGRESS_PROXY_ALLOW", "host names"},
+		"egress proxies fine":         {[]string{"POSTHORN_EGRESS_PROXY_ALLOW=10.0.0.9:3128"}, "", ""},
 		"egress nat64":                {[]string{"POSTHORN_EGRESS_NAT64=fd00:64::/95"}, "POSTHORN_EGRESS_NAT64", "RFC 6052"},
 		"egress nat64 fine":           {[]string{"POSTHORN_EGRESS_NAT64=fd00:64::/96"}, "", ""},
 		"egress":                      {[]string{"POSTHORN_EGRESS_ALLOW=127.0.0.1:9000, 10.0.0.0/8"}, "", ""},

@@ -72,6 +72,9 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 	p := program(t, environ, Parts{Web: true})
 	createEndpoint(t, p.URL(), m.APIKey)
 	keys := examples(t, "keys.md", "sh", 2)
+	proxied := newDatabase(t) // the other's master key is rotated meanwhile
+	var of made
+	succeed(t, proxied, &of, "tenant", "create", "--name", "Acme", "--json")
 	for page, c := range map[string]struct {
 		environ  []string
 		commands string
@@ -82,6 +85,7 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 			append([]string{"POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}, environ[:1]...), keys[0], "secrets were encrypted again",
 		},
 		"keys.md, API keys": {environ, keys[1], `"api_key":"php_`},
+		"egress.md":         {append([]string{"POSTHORN_EGRESS_PROXY_ALLOW=10.0.0.0/8"}, proxied...), egressCommands(t, of.TenantID), "No egress proxies"},
 		"upgrade.md":        {emptyDatabase(t), examples(t, "upgrade.md", "sh", 1)[0], "applied"},
 		"deploy.md":         {environ, strings.ReplaceAll(examples(t, "deploy.md", "sh", 2)[1], "https://posthorn.example.com", p.URL()), `"api_key"`},
 	} {
@@ -90,6 +94,17 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 			t.Errorf("%s: %v\n%s", page, err, said)
 		}
 	}
+}
+
+// egressCommands are those of the page of egress proxies, for a tenant that there is and with a file that there is.
+func egressCommands(t *testing.T, tenant string) string {
+	t.Helper()
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("TENANT_ID", tenant, "/run/secrets/proxy", password).Replace(examples(t, "egress.md", "sh", 1)[0])
+	return text + "\nposthorn egress-proxy remove\nposthorn egress-proxy list\n"
 }
 
 func TestTheSettingsOfTheDeploymentPageAreTaken(t *testing.T) {

@@ -93,6 +93,8 @@ var consoleTwins = map[string]string{
 	"/account/passkeys/rename":  "- as above",
 	"/account/passkeys/remove":  "- as above",
 	"/books/:id/accept":         "- a person has looked for what is missing, and answers for it",
+	"/egress":                   "PUT /platform/egress-proxies/:owner",
+	"/egress/remove":            "DELETE /platform/egress-proxies/:owner",
 	"/keys":                     "- a key that made keys for every tenant would be worth as much as an operator",
 	"/keys/:key_id/revoke":      "- as above",
 	"/mail/:mail_id/again":      "- the platform's own mail is looked after by people",

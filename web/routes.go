@@ -176,6 +176,7 @@ func table(d routed) []handlers.Route {
 	}
 	d.dashboard.Export = d.api.Exporter
 	console := admin.Deps{
+		Egress:  d.api.Egress,
 		Console: auth.Console{Development: handlers.Development(accounts.BaseURL), SSO: d.operators},
 		URL:     d.consoleURL,
 		Export:  d.api.Exporter,

@@ -17,6 +17,7 @@ type metrics struct {
 	late     prometheus.Counter
 	pauses   prometheus.Gauge
 	steps    prometheus.Counter
+	proxies  *prometheus.CounterVec
 	known    map[string]struct{} // event types that have a label of their own; only the recorder uses it
 }
 
@@ -46,10 +47,15 @@ func newMetrics(r prometheus.Registerer, listenAge func() time.Duration) *metric
 			Name: "clock_steps_total",
 			Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
 		}),
+		proxies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "posthorn_egress_proxy_failures_total",
+			Help: "Requests that were not sent because an egress proxy failed, by the proxy's tenant.",
+		}, []string{"proxy"}),
 		known: map[string]struct{}{},
 	}
+	m.proxies.WithLabelValues("platform") // no alert fires for a counter that appears with its first event
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps, m.proxies, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "listen_age_seconds",
 			Help: "Time since the connection that receives notifications last showed that it is alive.",
 		}, func() float64 { return listenAge().Seconds() }))

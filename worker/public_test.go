@@ -138,7 +138,7 @@ func TestThePlatformSignsAsABotWhenItIsTurnedOn(t *testing.T) {
 	if a.header.Get("Signature-Agent") != `bot="https://posthorn.example.com"` || !strings.Contains(a.header.Get("Signature-Input"), `tag="web-bot-auth"`) {
 		t.Errorf("%v", a.header)
 	}
-	if n := h.count("SELECT count(*) FROM signing_keys WHERE tenant_id = $1", id.None); n != 1 {
+	if n := h.count("SELECT count(*) FROM signing_keys WHERE tenant_id = $1", endpoints.Platform); n != 1 {
 		t.Errorf("%d keys", n)
 	}
 }

@@ -90,6 +90,7 @@ type Worker struct {
 	pauses      chan struct{} // operators paused or resumed something
 	results     chan *result
 	storing     atomic.Pointer[time.Time] // since when the recorder has been writing its current batch; nil: it is idle
+	proxies     proxyFailures
 	background  sync.WaitGroup
 	jobs        chan *lanes.Job // to senders that wait for one
 	waiting     atomic.Int32    // how many do
@@ -314,6 +315,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	if span != nil {
 		endSpan(span, response, attempt, decision)
 	}
+	w.noteProxy(s.Destination.ProxyOwner, response, attempt.Error)
 	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
 	o := lanes.Outcome{
 		Decision: decision,

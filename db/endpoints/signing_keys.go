@@ -16,7 +16,7 @@ import (
 )
 
 // Platform owns the keys of the platform's own signature, which are kept as those of a tenant.
-var Platform = id.None
+var Platform id.UUID
 
 // SigningKeys are the published keys of a tenant or of Platform, newest first.
 func SigningKeys(ctx context.Context, q *sql.Queries, owner id.UUID) ([]show.SigningKey, error) {

@@ -75,6 +75,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealSigningKey(ctx, sql.ResealSigningKeyParams{Sealed: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"egress_proxies.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleEgressProxies(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleEgressProxiesRow) sealedValue {
+			return sealedValue{r.TenantID, r.TenantID, r.TenantID, r.Sealed}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealEgressProxy(ctx, v.sealed, v.row)
+	}},
 	{"endpoints.credentials", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleCredentials(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleCredentialsRow) sealedValue {

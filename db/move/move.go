@@ -423,7 +423,7 @@ func (v *mover) finish(ctx context.Context) error {
 	}
 	keep := v.Keep || len(differ) > 0
 	err = pgx.BeginFunc(ctx, v.from, func(tx pgx.Tx) error {
-		for _, table := range []string{"queue", "lanes", "api_keys", "memberships", "invitations", "portal_links", "delivery_shares", "operator_views", "dispatch_pauses", "inboxes", "listeners", "outbox", "mails", "sso_connections", "sso_domains", "sso_identities", "signing_keys"} {
+		for _, table := range []string{"queue", "lanes", "api_keys", "memberships", "invitations", "portal_links", "delivery_shares", "operator_views", "dispatch_pauses", "inboxes", "listeners", "outbox", "mails", "sso_connections", "sso_domains", "sso_identities", "signing_keys", "egress_proxies"} {
 			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE tenant_id = $1", v.Tenant); err != nil {
 				return err
 			}

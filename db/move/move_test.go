@@ -83,7 +83,7 @@ func TestEveryTableOfTenantsMoves(t *testing.T) {
 // A secret that is not resealed can't be opened in the other home.
 func TestEverySealedColumnOfATenantIsSealedAgainByAMove(t *testing.T) {
 	t.Parallel()
-	known := []string{"people.totp", "operators.totp", "mailbox.sealed"} // of members, sealed by arrivePeople; of no tenant
+	known := []string{"people.totp", "operators.totp", "mailbox.sealed", "egress_proxies.sealed"} // of members, sealed by arrivePeople; of no tenant; stays
 	for _, c := range resealed {
 		known = append(known, c.table+"."+c.column)
 	}

@@ -79,6 +79,7 @@ var movedTables = []movedTable{
 	{name: "queue", as: whenDrained},
 	{name: "history_days", as: stays}, // a tenant with any doesn't move: mayMove
 	{name: "history_parts", as: stays},
+	{name: "egress_proxies", as: stays}, // a way out of this home's network
 	{name: "operator_views", as: stays}, // of an operator's sign-in here
 	{name: "tenant_moves", as: stays},
 	{name: "tenant_move_parts", as: stays},

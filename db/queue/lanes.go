@@ -127,6 +127,7 @@ type Leased struct {
 	Endpoint sql.Endpoint
 	Secrets  []sql.LaneSecretsRow // live, newest first
 	Keys     []sql.SigningKey     // of the tenant, newest first, if the endpoint signs with them
+	Proxies  []sql.EgressProxy    // of the tenants that were read together, and the platform's
 	Health   sql.EndpointHealth
 	Policy   health.Policy
 	Asked    int64 // the oldest row for which somebody requested a probe; 0: none
@@ -156,6 +157,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 			Endpoint:      about.endpoints[l.EndpointID],
 			Secrets:       about.secrets[l.EndpointID],
 			Keys:          about.keys[l.TenantID],
+			Proxies:       about.proxies,
 			Health:        about.health[l.EndpointID],
 			Asked:         about.asked[l.EndpointID],
 			Policy:        about.policies[l.EndpointID],
@@ -176,6 +178,7 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 			Endpoint: e,
 			Secrets:  about.secrets[ep],
 			Keys:     about.keys[e.TenantID],
+			Proxies:  about.proxies,
 			Health:   about.health[ep],
 			Asked:    about.asked[ep],
 			Policy:   about.policies[ep],
@@ -188,6 +191,7 @@ type laneDetails struct {
 	endpoints map[id.UUID]sql.Endpoint
 	secrets   map[id.UUID][]sql.LaneSecretsRow
 	keys      map[id.UUID][]sql.SigningKey // by tenant
+	proxies   []sql.EgressProxy
 	health    map[id.UUID]sql.EndpointHealth
 	asked     map[id.UUID]int64
 	policies  map[id.UUID]health.Policy
@@ -211,6 +215,10 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 		for _, k := range list {
 			a.keys[k.TenantID] = append(a.keys[k.TenantID], k)
 		}
+		return err
+	})
+	b.Queue(sql.LaneProxies, endpoints).Query(func(rows pgx.Rows) (err error) {
+		a.proxies, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.EgressProxy])
 		return err
 	})
 	b.Queue(sql.LaneEndpoints, endpoints).Query(func(rows pgx.Rows) error {

@@ -391,7 +391,7 @@ func (r *OutcomeBatch) queueAnswered(b *pgx.Batch) {
 func (r *OutcomeBatch) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Applied, totals ledger.Totals) {
 	stats, failures := attemptStats{}, failureCounts{}
 	for _, o := range outcomes {
-		if o.Attempt != nil && !r.Listened {
+		if o.Attempt != nil && !r.Listened && !o.Result.Failure.OfPlatform() {
 			stats.add(o)
 			failures.add(o)
 		}

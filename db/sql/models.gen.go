@@ -216,6 +216,19 @@ type DispatchPause struct {
 	CreatedAt  time.Time
 }
 
+type EgressProxy struct {
+	TenantID     id.UUID
+	Type         string
+	Address      string
+	Username     string
+	Sealed       []byte
+	ResolveNames bool
+	Published    []string
+	ChangedAt    time.Time
+	FailedAt     *time.Time
+	Failure      string
+}
+
 type Endpoint struct {
 	TenantID           id.UUID
 	ID                 id.UUID

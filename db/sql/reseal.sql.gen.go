@@ -80,6 +80,15 @@ func (q *Queries) ResealCustomHeaders(ctx context.Context, arg ResealCustomHeade
 	return err
 }
 
+const ResealEgressProxy = `-- name: ResealEgressProxy :exec
+UPDATE egress_proxies SET sealed = $1 WHERE tenant_id = $2
+`
+
+func (q *Queries) ResealEgressProxy(ctx context.Context, sealed []byte, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ResealEgressProxy, sealed, tenantID)
+	return err
+}
+
 const ResealEndpointSecret = `-- name: ResealEndpointSecret :exec
 UPDATE endpoint_secrets SET sealed = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -290,6 +299,36 @@ func (q *Queries) StaleCustomHeaders(ctx context.Context, head []byte, limit int
 	for rows.Next() {
 		var i StaleCustomHeadersRow
 		if err := rows.Scan(&i.ID, &i.TenantID, &i.CustomHeaders); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleEgressProxies = `-- name: StaleEgressProxies :many
+SELECT tenant_id, sealed FROM egress_proxies
+WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> $1::bytea ORDER BY tenant_id LIMIT $2 FOR UPDATE
+`
+
+type StaleEgressProxiesRow struct {
+	TenantID id.UUID
+	Sealed   []byte
+}
+
+func (q *Queries) StaleEgressProxies(ctx context.Context, head []byte, limit int32) ([]StaleEgressProxiesRow, error) {
+	rows, err := q.db.Query(ctx, StaleEgressProxies, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleEgressProxiesRow{}
+	for rows.Next() {
+		var i StaleEgressProxiesRow
+		if err := rows.Scan(&i.TenantID, &i.Sealed); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

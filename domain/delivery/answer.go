@@ -26,6 +26,8 @@ func AnswerText(code int, failure Failure) string {
 		return "Not sent"
 	case FailToken:
 		return "No access token"
+	case FailProxy:
+		return "Proxy failed"
 	}
 	return "No response"
 }

@@ -91,7 +91,7 @@ func TestCountersFollowTheClassesOfTheTable(t *testing.T) {
 		},
 		{
 			"our own failure is not the endpoint's",
-			[]step{fail(1, delivery.FailTLS), fail(2, delivery.FailInternal), fail(3, delivery.FailToken)},
+			[]step{fail(1, delivery.FailTLS), fail(2, delivery.FailInternal), fail(3, delivery.FailToken), fail(4, delivery.FailProxy)},
 			delivery.Counters{
 				ConsecutiveFailures: 1,
 				UnhealthySince:      at(1),

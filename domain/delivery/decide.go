@@ -44,6 +44,7 @@ type Decision struct {
 	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
 	Repeat   bool          // Retrying immediately, without using up the schedule
 	Probe    bool          // RetryIn follows the endpoint's breaker, since the attempt was a probe
+	Hold     time.Duration // nothing of the lane is sent for so long: the platform's own proxy failed
 	LaneWait time.Duration // the endpoint asks for so long a wait of the whole lane; 0 is no wait
 	Disable  string        // why the endpoint is to be disabled at once: DisableGone or empty
 	Class    Class         // how the outcome counts for the endpoint's health
@@ -72,6 +73,11 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
 	if r.Stale {
 		d.Status, d.Repeat = Retrying, true
+		return d
+	}
+	if r.Failure.OfPlatform() {
+		d.Hold = proxyWait(random)
+		d.Status, d.RetryIn = Retrying, d.Hold
 		return d
 	}
 	in, more := p.Schedule.Delay(attempt, random)
@@ -116,6 +122,12 @@ func (d Decision) AfterProbe(in time.Duration, holdsRefusals bool) (Decision, bo
 
 // Refused reports whether a 401, 403 or 404 ended the delivery.
 func (d Decision) Refused() bool { return d.Class == Auth && d.Reason == Rejected }
+
+// proxyWait is how long a lane waits after the platform's own proxy failed: so short that deliveries go on soon after
+// it works, and spread, since it failed for many lanes together.
+func proxyWait(random float64) time.Duration {
+	return 10*time.Second + time.Duration(random*float64(10*time.Second))
+}
 
 type outcome int
 

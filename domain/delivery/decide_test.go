@@ -216,7 +216,7 @@ func TestADecisionIsAlwaysWhole(t *testing.T) {
 				t.Fatalf("delivered: %+v", d)
 			}
 		case delivery.Retrying:
-			if d.Reason != delivery.None || d.RetryIn < time.Second || attempt >= s.Attempts() {
+			if d.Reason != delivery.None || d.RetryIn < time.Second || (d.Hold > 0) != r.Failure.OfPlatform() || attempt >= s.Attempts() && !r.Failure.OfPlatform() {
 				t.Fatalf("retrying: %+v", d)
 			}
 		case delivery.Failed:
@@ -316,5 +316,18 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 				t.Errorf("got %+v of %+v", got, d)
 			}
 		})
+	}
+}
+
+// What the platform's own proxy keeps from an endpoint counts against nothing, uses up no schedule, and is tried again
+// soon.
+func TestAFailedProxyHoldsTheLaneAndCountsAgainstNothing(t *testing.T) {
+	t.Parallel()
+	last := retry.Schedule{}
+	for _, random := range []float64{0, 0.5, 1} {
+		d := delivery.Decide(delivery.Policy{Schedule: last}, 30, delivery.Result{Failure: delivery.FailProxy}, random)
+		if d.Status != delivery.Retrying || d.Class != delivery.Neutral || d.Hold < 10*time.Second || d.Hold > 20*time.Second || d.RetryIn != d.Hold {
+			t.Errorf("%+v", d)
+		}
 	}
 }

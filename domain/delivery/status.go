@@ -118,25 +118,30 @@ type Failure int16
 
 // The failures.
 const (
-	FailNone     Failure = 0 // there was a response: see its HTTP status
-	FailDNS      Failure = 1 // the host name has no address, or the look-up took too long
-	FailConnect  Failure = 2 // no connection
-	FailTLS      Failure = 3 // no TLS session: certificate, version or handshake
-	FailTimeout  Failure = 4 // connected, but no complete response within the endpoint's timeout
-	FailReset    Failure = 5 // the connection broke before the response was complete
-	FailBlocked  Failure = 6 // the egress policy refused the address
-	FailProtocol Failure = 7 // the response was not HTTP, or its head was over the limit
-	FailInternal Failure = 8 // nothing was sent: Posthorn could not render or sign
-	FailToken    Failure = 9 // nothing was sent: the authorization server gave no access token
+	FailNone     Failure = 0  // there was a response: see its HTTP status
+	FailDNS      Failure = 1  // the host name has no address, or the look-up took too long
+	FailConnect  Failure = 2  // no connection
+	FailTLS      Failure = 3  // no TLS session: certificate, version or handshake
+	FailTimeout  Failure = 4  // connected, but no complete response within the endpoint's timeout
+	FailReset    Failure = 5  // the connection broke before the response was complete
+	FailBlocked  Failure = 6  // the egress policy refused the address
+	FailProtocol Failure = 7  // the response was not HTTP, or its head was over the limit
+	FailInternal Failure = 8  // nothing was sent: Posthorn could not render or sign
+	FailToken    Failure = 9  // nothing was sent: the authorization server gave no access token
+	FailProxy    Failure = 10 // nothing was sent: the platform's own proxy failed
 )
 
 var failureWords = [...]string{
 	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
-	"token_error",
+	"token_error", "proxy_error",
 }
 
 // Unsent reports whether nothing was sent for a reason that says nothing about the receiver.
-func (f Failure) Unsent() bool { return f == FailInternal || f == FailToken }
+func (f Failure) Unsent() bool { return f == FailInternal || f == FailToken || f == FailProxy }
+
+// OfPlatform reports whether the platform alone is at fault, so that the attempt counts against no endpoint and for no
+// schedule.
+func (f Failure) OfPlatform() bool { return f == FailProxy }
 
 // String is the word for the failure; empty for FailNone.
 func (f Failure) String() string { return word(failureWords[:], int(f), "failure") }

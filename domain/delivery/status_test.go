@@ -23,7 +23,7 @@ func TestStoredNumbersAndWordsStayAsTheyAre(t *testing.T) {
 			t.Errorf("reason %d: %q, want %q", i, got, want)
 		}
 	}
-	failures := []string{"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error", "token_error"}
+	failures := []string{"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error", "token_error", "proxy_error"}
 	for i, want := range failures {
 		f, ok := delivery.ParseFailure(want)
 		if !ok || int(f) != i || f.String() != want {

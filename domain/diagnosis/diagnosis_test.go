@@ -29,6 +29,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailProtocol, 0, health.ProblemProtocol, "Not an HTTP response", "listens"},
 		{delivery.FailInternal, 0, health.ProblemInternal, "Not sent", "format and secrets"},
 		{delivery.FailToken, 0, health.ProblemToken, "No access token", "token URL"},
+		{delivery.FailProxy, 0, health.ProblemProxy, "The platform's proxy failed", "operators"},
 		{delivery.FailDNS, 200, health.ProblemDNS, "The host name was not found", "DNS records"}, // a failure wins
 		{delivery.FailNone, 200, "", "Delivered", ""},
 		{delivery.FailNone, 204, "", "Delivered", ""},
@@ -78,7 +79,7 @@ func TestEachProblemIsNamed(t *testing.T) {
 
 func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
 	t.Helper()
-	for failure := delivery.FailNone; failure <= delivery.FailToken; failure++ {
+	for failure := delivery.FailNone; failure <= delivery.FailProxy; failure++ {
 		for status := range 700 {
 			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0, Response{})
 			if got.Title == "" || got.Detail == "" || (got.Fix == "") != (got.Problem == "") {

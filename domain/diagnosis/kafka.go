@@ -38,6 +38,10 @@ var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
 		"No access token", "The authorization server gave no access token, so nothing was sent.",
 		"Check the endpoint's authentication.",
 	},
+	health.ProblemProxy: { // requests of this kind go through none
+		"The platform's proxy failed", "The platform's proxy failed, so nothing was sent.",
+		"Contact the operator of this platform.",
+	},
 	health.ProblemInternal: {
 		"Not sent", "The record couldn't be rendered or signed, so nothing was sent.",
 		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",

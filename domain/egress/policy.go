@@ -17,8 +17,9 @@ var ErrBlocked = errors.New("blocked address")
 // Policy is the address and URL policy plus the operator's allowances. The zero value allows no exception. It is
 // read-only after ParseAllow and WithNAT64, and safe for concurrent use.
 type Policy struct {
-	allow []allowance
-	nat64 []netip.Prefix // of the operator's translators, beside wellKnownNAT64
+	allow   []allowance
+	nat64   []netip.Prefix // of the operator's translators, beside wellKnownNAT64
+	proxies []allowance    // where egress proxies can be, which no endpoint reaches by this
 }
 
 // allowance is one exception: a network, on every port or on one.

@@ -154,3 +154,30 @@ func (a Auth) HeaderShown() string {
 	}
 	return "Bearer " + Marker
 }
+
+// Label is the way for people; empty for an unknown one.
+func (t AuthType) Label() string {
+	switch t {
+	case Bearer:
+		return "Bearer token"
+	case Basic:
+		return "User name and password"
+	case APIKey:
+		return "API key in a header"
+	case OAuth2:
+		return "OAuth 2.0 client credentials"
+	}
+	return ""
+}
+
+// Authenticates lists with what requests authenticate to the receiver beside their signature, for people: "OAuth 2.0
+// client credentials", "client certificate until 2 January 2027". It is empty for an endpoint that has none.
+func (s Settings) Authenticates() (ways []string) {
+	if s.Auth != nil {
+		ways = append(ways, s.Auth.Type.Label())
+	}
+	if ends := s.TLS.Ends(); !ends.IsZero() {
+		ways = append(ways, "client certificate until "+ends.UTC().Format("2 January 2006"))
+	}
+	return ways
+}

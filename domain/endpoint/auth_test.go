@@ -317,3 +317,20 @@ func TestWhatWasRequestedIsInstalledWithoutItsKey(t *testing.T) {
 		t.Errorf("a long name: %v", err)
 	}
 }
+
+func TestHowAnEndpointAuthenticatesIsSaidInOneLine(t *testing.T) {
+	t.Parallel()
+	for _, way := range endpoint.AuthTypes() {
+		if got := (endpoint.Settings{Auth: &endpoint.Auth{Type: way, Secret: "canary"}}).Authenticates(); len(got) != 1 || got[0] == "" || strings.Contains(got[0], "canary") {
+			t.Errorf("%s: %q", way, got)
+		}
+	}
+	if got := (endpoint.Settings{}).Authenticates(); got != nil {
+		t.Errorf("without any: %q", got)
+	}
+	for _, p := range []endpoint.PublicSignature{endpoint.RFC9421, endpoint.V1a, endpoint.BothPublic, endpoint.NoPublic, ""} {
+		if (p.Label() != "") != p.Signed() {
+			t.Errorf("%s: %q", p, p.Label())
+		}
+	}
+}

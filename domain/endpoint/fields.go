@@ -435,7 +435,7 @@ var fields = []Field{
 		Type:  Choice,
 		Options: []Option{
 			{Value: string(NoPublic), Label: "None"},
-			{Value: string(RFC9421), Label: "HTTP Message Signature (RFC 9421)"},
+			{Value: string(RFC9421), Label: RFC9421.Label()},
 			{Value: string(V1a), Label: "Standard Webhooks v1a"},
 			{Value: string(BothPublic), Label: "Both"},
 		},

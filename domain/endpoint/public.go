@@ -25,3 +25,16 @@ func (p PublicSignature) V1a() bool { return p == V1a || p == BothPublic }
 
 // Signed reports whether requests need the tenant's keys.
 func (p PublicSignature) Signed() bool { return p.Message() || p.V1a() }
+
+// Label is the choice for people; empty for none.
+func (p PublicSignature) Label() string {
+	switch p {
+	case RFC9421:
+		return "HTTP Message Signature (RFC 9421)"
+	case V1a:
+		return "Standard Webhooks v1a"
+	case BothPublic:
+		return "HTTP Message Signature (RFC 9421) and Standard Webhooks v1a"
+	}
+	return ""
+}

@@ -56,7 +56,7 @@ func TestEveryProblemHasAnActionOfItsOwn(t *testing.T) {
 		}
 		seen[action] = p
 	}
-	if len(seen) != 16 || health.Problem("").Action() != "" || health.Problem("whim").Action() != "" {
+	if len(seen) != 17 || health.Problem("").Action() != "" || health.Problem("whim").Action() != "" {
 		t.Errorf("%d problems, or an action for none", len(seen))
 	}
 }

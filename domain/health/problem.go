@@ -23,6 +23,7 @@ const (
 	ProblemNetwork   Problem = "network"  // dns, tls, connect, reset or protocol, where only the roll-up's class is known
 	ProblemInternal  Problem = "internal" // Posthorn could not render or sign
 	ProblemToken     Problem = "token"    // the authorization server gave no access token
+	ProblemProxy     Problem = "proxy"    // the platform's own proxy failed
 )
 
 // Words are what is said of a problem to people.
@@ -128,6 +129,12 @@ var problems = []struct {
 		"The token endpoint of the endpoint's authentication gave no access token, so nothing was sent. The attempt says why.",
 		"Check the token URL, the client id, and the client's secret or key in the endpoint's authentication, and which scopes and audience the client is allowed.",
 	}},
+	{ProblemProxy, Words{
+		"the platform's proxy fails",
+		"The platform's proxy failed",
+		"Requests leave this platform through a proxy, which failed, so nothing was sent. The attempt says why.",
+		"Nothing is wrong with the endpoint. The delivery is sent again soon and uses up no attempt of its schedule. The platform's operators are told.",
+	}},
 	{ProblemInternal, Words{
 		"requests to it can't be rendered or signed",
 		"Not sent",
@@ -174,6 +181,7 @@ var problemOfFailure = map[delivery.Failure]Problem{
 	delivery.FailProtocol: ProblemProtocol,
 	delivery.FailInternal: ProblemInternal,
 	delivery.FailToken:    ProblemToken,
+	delivery.FailProxy:    ProblemProxy,
 }
 
 // ProblemOf says which problem the result of a failed attempt shows. What it calls no problem is a 2xx.

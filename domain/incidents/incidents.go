@@ -32,6 +32,7 @@ type Kind string
 const (
 	NoWorker    Kind = "no_worker"
 	Discrepancy Kind = "books"
+	ProxyFails  Kind = "proxy"
 	LateTenant  Kind = "late"
 	WorkerLost  Kind = "worker_lost"
 	DownHost    Kind = "host"
@@ -42,9 +43,10 @@ const (
 
 // Facts are what the platform knows of itself.
 type Facts struct {
-	Workers       int64 // that beat
-	WorkersLost   int64 // that stopped beating within the last hour and did not end
-	Discrepancies int64 // deliveries
+	Workers       int64    // that beat
+	WorkersLost   int64    // that stopped beating within the last hour and did not end
+	Discrepancies int64    // deliveries
+	Proxies       []string // the addresses of egress proxies that fail
 	Late          []Waiting
 	Hosts         []Host
 	Loads         []Load
@@ -154,6 +156,9 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 	}
 	if f.Discrepancies > 0 {
 		add(Discrepancy, health.Critical, 0, "The books differ from the deliveries by "+many(f.Discrepancies, "delivery", "deliveries")+".", "The Books page lists the rows.")
+	}
+	for i, address := range f.Proxies {
+		add(ProxyFails, health.Critical, i, "The egress proxy "+address+" fails.", "Deliveries through it wait, and nothing counts against their endpoints. The Egress proxies page says what is wrong.")
 	}
 	if i := slices.IndexFunc(f.Late, func(w Waiting) bool { return w.For > Late }); i >= 0 {
 		more := int64(0)

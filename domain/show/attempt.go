@@ -44,7 +44,7 @@ func (a Attempt) response() diagnosis.Response {
 // Reached reports whether the attempt sent a request.
 func (a Attempt) Reached() bool {
 	switch a.Result.Failure {
-	case delivery.FailDNS, delivery.FailConnect, delivery.FailTLS, delivery.FailBlocked, delivery.FailInternal, delivery.FailToken:
+	case delivery.FailDNS, delivery.FailConnect, delivery.FailTLS, delivery.FailBlocked, delivery.FailInternal, delivery.FailToken, delivery.FailProxy:
 		return false
 	}
 	return true

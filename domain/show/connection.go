@@ -23,6 +23,7 @@ const (
 // The steps, in their order.
 const (
 	StepDNS     = "dns"
+	StepProxy   = "proxy"
 	StepConnect = "connect"
 	StepTLS     = "tls"
 	StepToken   = "token"
@@ -32,6 +33,7 @@ const (
 // stepLabels are the steps for people.
 var stepLabels = map[string]string{
 	StepDNS:     "DNS",
+	StepProxy:   "Egress proxy",
 	StepConnect: "Connection",
 	StepTLS:     "TLS",
 	StepToken:   "Access token",
@@ -56,11 +58,14 @@ func StepsOK(steps []ConnectionStep) bool {
 
 // Connected is what a test of a connection found.
 type Connected struct {
-	Dial    delivery.Result // of resolving, connecting and the handshake
-	Phases  Phases          // of the same
-	Encrypt bool            // the URL is https
-	Literal bool            // the URL has an address instead of a name
-	Error   string          // of the dial; empty: it succeeded
+	Dial     delivery.Result // of resolving, connecting and the handshake
+	Phases   Phases          // of the same
+	Encrypt  bool            // the URL is https
+	Proxied  bool            // connections go through a proxy
+	Proxy    time.Duration   // until the proxy was reached
+	Resolves bool            // the proxy resolves names
+	Literal  bool            // the URL has an address instead of a name
+	Error    string          // of the dial; empty: it succeeded
 
 	Tokens     bool          // requests need an access token
 	TokenTook  time.Duration // 0: none was requested
@@ -79,10 +84,11 @@ func NewConnectionSteps(c Connected) []ConnectionStep {
 	failed := map[delivery.Failure]string{
 		delivery.FailDNS:     StepDNS,
 		delivery.FailBlocked: StepDNS,
+		delivery.FailProxy:   StepProxy,
 		delivery.FailConnect: StepConnect,
 		delivery.FailTLS:     StepTLS,
 	}[c.Dial.Failure]
-	if c.Dial.Failure == delivery.FailBlocked && c.Literal {
+	if c.Dial.Failure == delivery.FailBlocked && c.unresolved() {
 		failed = StepConnect // there was no name to resolve
 	}
 	if failed == "" && c.Dial.Failure != delivery.FailNone {
@@ -90,16 +96,20 @@ func NewConnectionSteps(c Connected) []ConnectionStep {
 	}
 	steps := []ConnectionStep{
 		{Name: StepDNS, State: StepOK, Took: c.Phases.DNS},
+		{Name: StepProxy, State: StepOK, Took: c.Proxy},
 		{Name: StepConnect, State: StepOK, Took: c.Phases.Connect},
 		{Name: StepTLS, State: StepOK, Took: c.Phases.TLS},
 		{Name: StepToken, State: StepOK, Took: c.TokenTook},
 		{Name: StepRequest, State: StepOK, Took: c.RequestTook},
 	}
+	if !c.Proxied {
+		steps = slices.Delete(steps, 1, 2)
+	}
 	over := false
 	for i := range steps {
 		s := &steps[i]
 		switch {
-		case over, s.Name == StepDNS && c.Literal, s.Name == StepTLS && !c.Encrypt && failed != StepTLS, s.Name == StepToken && !c.Tokens:
+		case over, c.skips(s.Name) && s.Name != failed:
 			*s = ConnectionStep{Name: s.Name, State: StepSkipped}
 		case s.Name == failed:
 			s.State, s.Detail, over = StepFailed, sentence(c.Error), true
@@ -110,6 +120,22 @@ func NewConnectionSteps(c Connected) []ConnectionStep {
 		}
 	}
 	return steps
+}
+
+// unresolved reports whether no name is resolved here.
+func (c Connected) unresolved() bool { return c.Literal || c.Resolves }
+
+// skips reports whether the endpoint does not need a step.
+func (c Connected) skips(step string) bool {
+	switch step {
+	case StepDNS:
+		return c.unresolved()
+	case StepTLS:
+		return !c.Encrypt
+	case StepToken:
+		return !c.Tokens
+	}
+	return false
 }
 
 // request is the last step. A response that is no 2xx is diagnosed as that of a delivery.

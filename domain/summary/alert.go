@@ -211,6 +211,7 @@ var failureWords = map[delivery.Failure]string{
 	delivery.FailProtocol: "an invalid response",
 	delivery.FailInternal: "an internal error",
 	delivery.FailToken:    "no access token",
+	delivery.FailProxy:    "a failed proxy of the platform",
 }
 
 // alerts are those of a tenant's endpoints, the worst first: by severity, then by condition, then by how many attempts

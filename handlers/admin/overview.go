@@ -10,6 +10,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
@@ -29,11 +30,15 @@ const (
 func (a *admin) overview(c *handlers.Call) error {
 	var load show.PlatformLoad
 	var hosts []incidents.Host
+	var proxies []egress.ProxyStatus
 	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
 		if load, err = queue.PlatformLoad(c.Ctx(), q, pageRows); err != nil {
 			return err
 		}
-		hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance)
+		if hosts, err = endpoints.Hosts(c.Ctx(), q, "", true, glance); err != nil {
+			return err
+		}
+		proxies, err = endpoints.Proxies(c.Ctx(), q)
 		return err
 	})
 	if err != nil {
@@ -60,6 +65,11 @@ func (a *admin) overview(c *handlers.Call) error {
 		Discrepancies: t.BooksDiffer,
 		Rejected:      t.Rejected,
 		Mails:         t.MailsFailed,
+	}
+	for _, p := range proxies {
+		if p.Failing(a.Now()) {
+			facts.Proxies = append(facts.Proxies, p.Address)
+		}
 	}
 	for _, o := range load.Late {
 		line := console.OldestLine{
@@ -129,6 +139,8 @@ func findingLinks(f incidents.Finding, v console.OverviewView) []components.Link
 	switch f.Kind {
 	case incidents.Discrepancy:
 		return []components.LinkProps{link("Books", Root+"/books")}
+	case incidents.ProxyFails:
+		return []components.LinkProps{link("Egress proxies", egressPath)}
 	case incidents.LateTenant:
 		return []components.LinkProps{link("Open tenant", v.Oldest[f.At].Path), queue}
 	case incidents.DownHost:

@@ -9,6 +9,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/seal"
+	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -17,9 +18,10 @@ import (
 
 // Deps are the dependencies of the handlers.
 type Deps struct {
-	DB   *db.DB
-	Keys *seal.Ring // seals seeds of second factors
-	URL  string     // where operators reach the console, without a path: passkeys belong to its host
+	DB     *db.DB
+	Keys   *seal.Ring    // seals seeds of second factors
+	URL    string        // where operators reach the console, without a path: passkeys belong to its host
+	Egress egress.Policy // where proxies can be
 	auth.Console
 	Log *slog.Logger
 	Now func() time.Time
@@ -65,6 +67,9 @@ func (a *admin) routes() []handlers.Route {
 
 		page("GET", "/settings", a.showSettings),
 		page("POST", "/settings", a.changeSettings),
+		page("GET", "/egress", a.showEgress),
+		page("POST", "/egress", a.setEgress),
+		page("POST", "/egress/remove", a.removeEgress),
 		page("GET", "/keys", a.listKeys),
 		page("POST", "/keys", a.createKey),
 		page("POST", "/keys/:key_id/revoke", a.revokeKey),

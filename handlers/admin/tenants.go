@@ -163,6 +163,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Activity:   activity,
 		Open:       c.Query("open"),
 		Pause:      pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
+		Proxy:      egressOf(tenantID),
 		Reason:     components.FieldProps{ID: "state-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: words.MaxReason, Hint: "Recorded in the audit log, where the tenant sees it."},
 		View:       viewForm(),
 		Limits:     tenantLimits(t, platform),

@@ -32,9 +32,11 @@ func (a *api) testNewConnection(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	secret := ""
-	set(&secret, in.Secret)
-	return a.connect(c, s, secret)
+	f := endpoints.Facts{Settings: s}
+	if in.Secret != nil {
+		f.Secrets = []endpoints.Secret{{Text: *in.Secret}}
+	}
+	return a.connect(c, f)
 }
 
 // testConnection tests the connection of an endpoint, with the settings of the body over its own.
@@ -44,29 +46,31 @@ func (a *api) testConnection(c *handlers.Call) error {
 	if err := c.DecodeOptional(&in); err != nil {
 		return err
 	}
-	var s endpoint.Settings
-	var secret string
+	var f endpoints.Facts
 	err := c.Tx(func(q *db.Tx) (err error) {
-		if s, secret, err = endpoints.ToTest(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
+		if f, err = endpoints.ToTest(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
-		if err := s.CheckConnection(); err != nil {
+		if err := f.Settings.CheckConnection(); err != nil {
 			return err
 		}
-		s, err = in.apply(s, a.Egress)
+		f.Settings, err = in.apply(f.Settings, a.Egress)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.connect(c, s, secret)
+	return a.connect(c, f)
 }
 
-func (a *api) connect(c *handlers.Call, s endpoint.Settings, secret string) error {
-	if err := s.CheckConnection(); err != nil {
+func (a *api) connect(c *handlers.Call, f endpoints.Facts) error {
+	if err := f.Settings.CheckConnection(); err != nil {
 		return err
 	}
-	steps, err := a.Tester.Test(c.Ctx(), s, secret)
+	if err := f.Complete(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, a.BaseURL); err != nil {
+		return err
+	}
+	steps, err := a.Tester.Test(c.Ctx(), f)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,13 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
+	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
+	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 )
@@ -123,4 +127,79 @@ func (p PlatformPatch) texts() map[string]string {
 		}
 	}
 	return texts
+}
+
+func (a *api) listEgressProxies(c *handlers.Call) error {
+	if _, err := c.Page(handlers.List{Name: "egress-proxies", Whole: true}); err != nil {
+		return err
+	}
+	var list []egress.ProxyStatus
+	err := a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		list, err = endpoints.Proxies(c.Ctx(), q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, EgressProxyList{Data: views(list, encodeEgressProxy)})
+}
+
+func (a *api) setEgressProxy(c *handlers.Call) error {
+	owner, err := egress.ParseProxyOwner("owner", c.Param("owner"))
+	if err != nil {
+		return err
+	}
+	var in EgressProxyInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	p := egress.Proxy{Owner: owner, Type: egress.ProxyType(in.Type)}
+	set(&p.Address, in.Address)
+	set(&p.Username, in.Username)
+	set(&p.Password, in.Password)
+	set(&p.ResolveNames, in.ResolveNames)
+	set(&p.Published, in.PublishedAddresses)
+	var is egress.ProxyStatus
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) (err error) {
+		is, err = a.editor(c).SetProxy(c.Ctx(), q, a.Egress, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, encodeEgressProxy(is))
+}
+
+func (a *api) removeEgressProxy(c *handlers.Call) error {
+	owner, err := egress.ParseProxyOwner("owner", c.Param("owner"))
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Console(c.Ctx(), func(q *db.Tx) error { return a.editor(c).RemoveProxy(c.Ctx(), q, owner) })
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func encodeEgressProxy(p egress.ProxyStatus) EgressProxy {
+	v := EgressProxy{
+		TenantID:           idOrNull(id.Tenant, p.Owner),
+		Type:               EgressProxyType(p.Type),
+		Address:            p.Address,
+		Username:           p.Username,
+		HasPassword:        p.HasPassword,
+		ResolveNames:       p.ResolveNames,
+		PublishedAddresses: p.Published,
+		FailedAt:           orNullTime(p.FailedAt),
+		Failure:            orNullText(p.Failure),
+		ChangedAt:          Time(p.ChangedAt),
+	}
+	if v.PublishedAddresses == nil {
+		v.PublishedAddresses = []string{}
+	}
+	return v
 }

@@ -122,7 +122,7 @@ func (in ListenerAnswer) result(wrong func(field, detail string)) (r delivery.Re
 	default:
 		var known bool
 		r.Failure, known = delivery.ParseFailure(string(*in.Failure))
-		if !known || slices.Contains([]delivery.Failure{delivery.FailNone, delivery.FailBlocked, delivery.FailInternal, delivery.FailToken}, r.Failure) {
+		if !known || slices.Contains([]delivery.Failure{delivery.FailNone, delivery.FailBlocked, delivery.FailInternal, delivery.FailToken, delivery.FailProxy}, r.Failure) {
 			wrong("failure", "failure must be dns_error, connect_error, tls_error, timeout, reset, or protocol_error.")
 		}
 	}

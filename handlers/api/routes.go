@@ -10,10 +10,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
@@ -45,7 +45,7 @@ type Deps struct {
 
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
-	Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error)
+	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
 }
 
 // Settings are the platform's limits; zero fields have the default.
@@ -308,6 +308,9 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/platform/pauses", access.TenantsWrite, a.listPauses),
 		route("POST", "/platform/pauses", access.TenantsWrite, a.pauseDispatch),
 		route("POST", "/platform/pauses/:pause_id/resume", access.TenantsWrite, a.resumeDispatch),
+		route("GET", "/platform/egress-proxies", access.TenantsWrite, a.listEgressProxies),
+		route("PUT", "/platform/egress-proxies/:owner", access.TenantsWrite, a.setEgressProxy),
+		route("DELETE", "/platform/egress-proxies/:owner", access.TenantsWrite, a.removeEgressProxy),
 		route("POST", "/tenants", access.TenantsWrite, a.createTenant),
 		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),

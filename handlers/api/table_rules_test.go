@@ -56,6 +56,7 @@ var tableRules = map[string]tableRule{
 	"operator_views":      {why: "a look that lasts an hour; the audit log tells of it"},
 	"dispatch_pauses":     {why: "the operators' own; the audit log tells of them"},
 	"book_differences":    {why: "what operators found of their own server"},
+	"egress_proxies":      {why: "the operators' own; the audit log tells of changes"},
 	"sso_connections":     {why: "how the tenant's own provider is reached, with a secret that is shown once"},
 	"sso_domains":         {why: "follows from records that the tenant has in its DNS"},
 	"sso_identities":      {why: "who a member is at the tenant's provider, which knows it"},

@@ -16,53 +16,55 @@ import (
 
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
-	Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error)
+	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
 }
 
 // testNewConnection tests the connection of the form of a new endpoint.
 func (a *dashboard) testNewConnection(c *handlers.Call) error {
-	return a.tryConnection(c, func(q *db.Tx, in url.Values) (s endpoint.Settings, secret string, err error) {
+	return a.tryConnection(c, func(q *db.Tx, in url.Values) (f endpoints.Facts, err error) {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
-			return s, "", err
+			return f, err
 		}
-		if in.Has("kind") {
-			defaults.Settings.Kind = endpoint.Kind(in.Get("kind"))
+		if f.Settings = defaults.Settings; in.Has("kind") {
+			f.Settings.Kind = endpoint.Kind(in.Get("kind"))
 		}
-		return defaults.Settings, in.Get("secret"), nil
+		if secret := in.Get("secret"); secret != "" {
+			f.Secrets = []endpoints.Secret{{Text: secret}}
+		}
+		return f, nil
 	})
 }
 
 // testConnection tests the connection of the form of an endpoint's settings.
 func (a *dashboard) testConnection(c *handlers.Call) error {
 	endpointID := c.PathID("endpoint_id")
-	return a.tryConnection(c, func(q *db.Tx, _ url.Values) (endpoint.Settings, string, error) {
+	return a.tryConnection(c, func(q *db.Tx, _ url.Values) (endpoints.Facts, error) {
 		return endpoints.ToTest(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 	})
 }
 
 // tryConnection lays the form over settings, and shows how connecting with them goes. Nothing is saved.
-func (a *dashboard) tryConnection(c *handlers.Call, from func(*db.Tx, url.Values) (endpoint.Settings, string, error)) error {
+func (a *dashboard) tryConnection(c *handlers.Call, from func(*db.Tx, url.Values) (endpoints.Facts, error)) error {
 	in, err := c.Form()
 	if err != nil {
 		return err
 	}
-	var s endpoint.Settings
-	var secret string
+	var f endpoints.Facts
 	err = c.Tx(func(q *db.Tx) (err error) {
-		if s, secret, err = from(q, in); err != nil {
+		if f, err = from(q, in); err != nil {
 			return err
 		}
-		if err := s.CheckConnection(); err != nil {
+		if err := f.Settings.CheckConnection(); err != nil {
 			return err
 		}
-		if s, err = settingsOf(in, s); err != nil {
+		if f.Settings, err = settingsOf(in, f.Settings); err != nil {
 			return err
 		}
-		s, err = s.Check(a.Egress)
+		f.Settings, err = f.Settings.Check(a.Egress)
 		return err
 	})
-	if f := fault.As(err); f != nil && len(f.Fields) > 0 {
+	if wrong := fault.As(err); wrong != nil && len(wrong.Fields) > 0 {
 		form, err := filled(in, nil, err)
 		if err != nil {
 			return err
@@ -72,7 +74,10 @@ func (a *dashboard) tryConnection(c *handlers.Call, from func(*db.Tx, url.Values
 	if err != nil {
 		return err
 	}
-	steps, err := a.Tester.Test(c.Ctx(), s, secret)
+	if err := f.Complete(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, a.BaseURL); err != nil {
+		return err
+	}
+	steps, err := a.Tester.Test(c.Ctx(), f)
 	if err != nil {
 		return err
 	}

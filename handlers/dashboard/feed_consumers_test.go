@@ -54,5 +54,5 @@ func TestAnEndpointIsRewoundOnItsPage(t *testing.T) {
 	owner.post(path+"/rewind", url.Values{"start": {"other"}, "at": {"2999-01-01T00:00"}}).want(http.StatusBadRequest)
 	owner.post(path+"/rewind", url.Values{"start": {"other"}, "at": {"2020-01-01T00:00"}}).want(http.StatusSeeOther)
 	w.as(access.Viewer).post(path+"/rewind", url.Values{"start": {"oldest"}}).want(http.StatusForbidden)
-	w.as(access.Viewer).get(path).want(200, "is catching up").lacks("Skip the backlog", "Rewind ...")
+	w.as(access.Viewer).get(path).want(200, "is catching up").lacks("Skip the backlog", "Rewind…")
 }

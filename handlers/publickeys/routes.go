@@ -49,6 +49,9 @@ func Routes(d Deps) []handlers.Route {
 // tenant responds with the keys of a tenant. A tenant without keys looks like one that does not exist.
 func (k *keys) tenant(c *handlers.Call) error {
 	tenant := c.PathID(handlers.TenantParam)
+	if tenant == endpoints.Platform {
+		return httpsig.ErrNoKeys // its keys have a directory of their own
+	}
 	var found []show.SigningKey
 	err := k.DB.Tenant(c.Ctx(), tenant, func(q *db.Tx) (err error) {
 		found, err = endpoints.SigningKeys(c.Ctx(), q, tenant)

@@ -87,7 +87,7 @@ func TestATenantsKeysArePublic(t *testing.T) {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}
-	for _, path := range []string{httpsig.KeysPath(id.Tenant.Format(other)), httpsig.KeysPath(id.Tenant.Format(id.UUID{1})), httpsig.KeysPath(id.Tenant.Format(id.None)), httpsig.KeysPath("x")} {
+	for _, path := range []string{httpsig.KeysPath(id.Tenant.Format(other)), httpsig.KeysPath(id.Tenant.Format(id.UUID{1})), httpsig.KeysPath(id.Tenant.Format(id.None)), httpsig.KeysPath(id.Tenant.Format(endpoints.Platform)), httpsig.KeysPath("x")} {
 		if res := get(path); res.Code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, res.Code, res.Body)
 		}

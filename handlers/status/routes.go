@@ -11,6 +11,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -84,7 +85,11 @@ func (s *status) show(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.StatusView{Shell: c.Shell("Status", ""), Published: s.Egress != nil}
+	addresses, err := s.addresses(c)
+	if err != nil {
+		return err
+	}
+	v := pages.StatusView{Shell: c.Shell("Status", ""), Published: len(addresses) > 0}
 	for i := len(hours) - 1; i >= 0; i-- {
 		h := hours[i]
 		v.Hours = append(v.Hours, pages.StatusHour{
@@ -130,14 +135,24 @@ func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 
 var errNoEgress = fault.New(fault.NotFound, "egress_unpublished", "The operator of this server doesn't publish source addresses. Ask them before you change a firewall.")
 
+// addresses are the source addresses of requests: those of the network and of the egress proxies.
+func (s *status) addresses(c *handlers.Call) ([]string, error) {
+	all := []string{}
+	for _, p := range s.Egress {
+		all = append(all, p.String())
+	}
+	proxies, err := endpoints.PublishedAddresses(c.Ctx(), s.DB)
+	return append(all, proxies...), err
+}
+
 // egress lists the addresses for receivers' firewalls.
 func (s *status) egress(c *handlers.Call) error {
-	if s.Egress == nil {
-		return errNoEgress
+	addresses, err := s.addresses(c)
+	if err != nil {
+		return err
 	}
-	addresses := make([]string, len(s.Egress))
-	for i, p := range s.Egress {
-		addresses[i] = p.String()
+	if len(addresses) == 0 {
+		return errNoEgress
 	}
 	c.Writer.Header().Set("Cache-Control", "public, max-age=3600")
 	c.Writer.Header().Set("Access-Control-Allow-Origin", "*")

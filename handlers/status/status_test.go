@@ -17,8 +17,10 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
 	"posthorn/db/ledger"
 	"posthorn/domain/account"
+	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
@@ -119,6 +121,31 @@ func TestTheAddressesOfRequestsArePublishedWhereThereAreAny(t *testing.T) {
 	if err := json.Unmarshal(res.Body.Bytes(), &said); err != nil || strings.Join(said.Addresses, " ") != "203.0.113.7/32 2001:db8::/48" ||
 		res.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", res.Code, res.Body)
+	}
+}
+
+func TestEgressAddressesIncludeThoseOfProxies(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	if err := d.Console(t.Context(), func(q *db.Tx) error {
+		_, err := endpoints.Editor{By: db.Author{Kind: "command"}}.SetProxy(t.Context(), q, egress.Policy{}, egress.Proxy{
+			Type:      egress.ProxyHTTP,
+			Address:   "proxy.example.com:3128",
+			Published: []string{"198.51.100.9", "2001:db8::/48"},
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for published, want := range map[*[]netip.Prefix]string{
+		{}: "198.51.100.9/32 2001:db8::/48",
+		{netip.MustParsePrefix("203.0.113.7/32")}: "203.0.113.7/32 198.51.100.9/32 2001:db8::/48",
+	} {
+		res := get(t, server(t, d, *published), "/.well-known/posthorn/egress.json", nil)
+		var said struct{ Addresses []string }
+		if err := json.Unmarshal(res.Body.Bytes(), &said); err != nil || strings.Join(said.Addresses, " ") != want {
+			t.Errorf("%d %s", res.Code, res.Body)
+		}
 	}
 }
 

@@ -131,6 +131,7 @@ type TenantView struct {
 	show.Tenant
 	Path  string
 	Pause string // the form that pauses the tenant
+	Proxy string // the form of its egress proxy
 	Suspension
 	show.Activity
 	Open      string // the dialog that is open: view-as

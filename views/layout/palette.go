@@ -39,6 +39,7 @@ var pageWords = map[string]string{
 	"audit":       "history who changed",
 	"queue":       "backlog workers lag",
 	"pauses":      "stop maintenance incident",
+	"egress":      "socks connect outgoing network firewall",
 	"books":       "ledger reconcile totals",
 }
 

@@ -246,6 +246,7 @@ func (s Shell) consoleNavigation() []group {
 			label: "Platform",
 			entries: []entry{
 				{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
+				{key: "egress", label: "Egress proxies", path: "/console/egress", icon: icons.Switch},
 				{key: "keys", label: "Platform keys", path: "/console/keys", icon: icons.Key},
 				{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
 			},

@@ -81,13 +81,11 @@ func (f EndpointForm) clientKey() components.FieldProps {
 }
 
 func authTypeOptions() []components.Option {
-	return []components.Option{
-		{Label: "None: requests are only signed", Value: ""},
-		{Label: "Bearer token", Value: string(endpoint.Bearer)},
-		{Label: "User name and password (basic)", Value: string(endpoint.Basic)},
-		{Label: "API key in a header", Value: string(endpoint.APIKey)},
-		{Label: "OAuth 2.0 client credentials", Value: string(endpoint.OAuth2)},
+	out := []components.Option{{Label: "None: requests are only signed", Value: ""}}
+	for _, way := range endpoint.AuthTypes() {
+		out = append(out, components.Option{Label: way.Label(), Value: string(way)})
 	}
+	return out
 }
 
 func clientAuthOptions() []components.Option {

@@ -471,7 +471,7 @@ func consumerRow(v ConsumersView, c show.Consumer) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			if v.MayChange {
 				templ_7745c5c3_Err = components.Menu(components.MenuProps{Label: "Actions for " + c.Name, Icon: icons.Dots, IconOnly: true},
-					components.MenuItem{Label: "Rewind ...", Icon: icons.Refresh, Opens: "rewind-" + c.Name},
+					components.MenuItem{Label: "Rewind…", Icon: icons.Refresh, Opens: "rewind-" + c.Name},
 					components.MenuItem{Label: "Rotate token", Icon: icons.Key, Opens: "rotate-" + c.Name},
 					components.MenuItem{Label: "Delete consumer", Icon: icons.Trash, Opens: "delete-" + c.Name, Danger: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {

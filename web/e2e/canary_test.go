@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,6 +29,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	w := newWorldAt(t, []string{
 		"POSTHORN_DATABASE_URL=" + url, "POSTHORN_MASTER_KEY=" + masterKey, "POSTHORN_LOG_LEVEL=debug",
 		"RESEND_API_KEY=re_canaryresend1", "POSTHORN_CRON_SECRET=canarycronsecret00000000000000000000",
+		"POSTHORN_EGRESS_PROXY_ALLOW=127.0.0.0/8",
 	}, func(a *arrival) int {
 		switch a.path {
 		case "/refuse":
@@ -46,6 +49,8 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		authorization = "Bearer canary-authorization-7f3e"
 		header        = "canary-header-value-91ab"
 		query         = "canaryquery5512"
+		apiKey        = "canary-key-of-the-receiver-4d1c"
+		proxy         = "canary-password-of-the-proxy-77e0"
 		userSecret    = "whsec_Y2FuYXJ5LXNlY3JldC1vZi1hLW1lbWJlci0wMDAwMDAwMQ=="
 	)
 	canaries := map[string]string{
@@ -55,6 +60,8 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		"a custom header":          header,
 		"a query value":            query,
 		"an endpoint's own secret": userSecret,
+		"a receiver's API key":     apiKey,
+		"the proxy's password":     proxy,
 		"the mail provider's key":  "re_canaryresend1",
 		"the sweep's secret":       "canarycronsecret00000000000000000000",
 	}
@@ -67,6 +74,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 			"event_types":       []string{"*"},
 			"custom_headers":    settings{"Authorization": authorization, "X-Custom": header},
 			"sensitive_headers": []string{"X-Custom"},
+			"auth":              settings{"type": "api_key", "header": "X-Receiver-Key", "key": apiKey},
 		}
 		if i == 0 {
 			change["secret"] = userSecret
@@ -90,6 +98,19 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	}
 	eventually(t, patience, "every endpoint has been tried", func() bool {
 		return w.ask("SELECT count(DISTINCT endpoint_id) FROM attempts") == 3 && w.ask("SELECT count(*) FROM deliveries WHERE status = 2") == 12
+	})
+
+	// A proxy that is down keeps its password for itself, too.
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte(proxy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var set settings
+	command(t, w.environ, w.at, &set, "egress-proxy", "set", "127.0.0.1:65535", "--username", "ada", "--password-file", password, "--json")
+	fmt.Fprintln(&answers, set)
+	eventually(t, patience, "the proxy has failed", func() bool {
+		w.emit(event("order.completed", 99))
+		return w.ask("SELECT count(*) FROM attempts WHERE failure = 10") > 0 && w.ask("SELECT count(*) FROM egress_proxies WHERE failed_at IS NOT NULL") == 1
 	})
 
 	// Answers, good and bad ones, of everything that a reader may see.

@@ -211,13 +211,20 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	return j
 }
 
-// kickLaneAfter tries a lane again when it gets its next token or its wait ends.
+// kickLaneAfter tries a lane again when it gets its next token or its wait ends. A wait for the platform's own proxy is
+// none of the lane's limits.
 func (d *Dispatcher) kickLaneAfter(l *Lane, wait time.Duration) {
-	l.held.begin(time.Now())
+	now := time.Now()
+	own := !l.proxyUntil.After(now)
+	if own {
+		l.held.begin(now)
+	}
 	l.timer = time.AfterFunc(wait, func() {
 		d.mu.Lock()
 		l.timer = nil
-		l.held.end(time.Now())
+		if own {
+			l.held.end(time.Now())
+		}
 		l.waiting = l.asked.Holds(time.Now())
 		d.runnable(l)
 		d.mu.Unlock()
@@ -275,8 +282,13 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	f.Assess = l.evaluate(o, counters, breaker, now)
 	if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
 		f.Decision = l.afterProbe(j, o.Decision, now)
-	} else if o.Decision.Repeat {
+	} else if o.Decision.Repeat || o.Decision.Hold > 0 {
 		j.Probes++
+	}
+	if o.Decision.Hold > 0 {
+		l.proxyUntil = delivery.Latest(l.proxyUntil, now.Add(o.Decision.Hold))
+		times := min(1+int(j.Probes)/longOutage, maxHolds)
+		f.Decision.RetryIn = max(f.Decision.RetryIn, time.Duration(times)*f.Decision.Hold)
 	}
 	d.followBreaker(l, breaker.State, now)
 	d.trim(l)
@@ -284,6 +296,12 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	f.Next = d.next(now)
 	return f
 }
+
+// A delivery that the platform's own proxy has kept for long is tried less often, so that its attempts can be counted.
+const (
+	longOutage = 20 // attempts after which a delivery waits once more as long
+	maxHolds   = 20 // and at most so many times as long
+)
 
 // trim drops what a lane read ahead when it could send more than it can now, so that an endpoint with only failures
 // does not fill the memory of the others. The caller holds the mutex.

@@ -311,3 +311,36 @@ func TestAFullMemoryDoesNotCauseAScanOfEveryLane(t *testing.T) {
 		t.Fatalf("%d started, %d ready, read %v of %d lanes", len(b.started), len(l.ready), read.Limits, len(read.Endpoints))
 	}
 }
+
+// The platform's own proxy holds the lane for a while. Its deliveries use up no schedule, and their wait is none of the
+// endpoint's own limits.
+func TestAFailedProxyHoldsTheLane(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	tenant := db.NewID()
+	b.lane(tenant, 5, 10)
+	b.d.Kick()
+	j := b.started[0]
+	l := j.Lane
+	before, health, now := len(b.started), l.health, time.Now()
+	o := Outcome{
+		Decision: delivery.Decision{Status: delivery.Retrying, RetryIn: 15 * time.Second, Hold: 15 * time.Second},
+		Result:   delivery.Result{Failure: delivery.FailProxy},
+	}
+	f := b.d.Finish(j, o, now)
+	if f.Next != nil || f.Change != nil || f.Wait != nil || f.Assess || f.Decision.RetryIn != 15*time.Second || j.Probes != 1 || l.health.counters != health.counters {
+		t.Errorf("%+v, %d attempts that the schedule does not count", f, j.Probes)
+	}
+	if wait := l.wait(now.Add(time.Second)); wait != 14*time.Second {
+		t.Errorf("the lane waits %s", wait)
+	}
+	b.d.Kick()
+	if len(b.started) != before {
+		t.Error("the lane started something while it waits")
+	}
+	old := b.started[1]
+	old.Probes = 1000
+	if f := b.d.Finish(old, o, now); f.Decision.RetryIn != 20*15*time.Second {
+		t.Errorf("a delivery that has waited for long is tried again in %s", f.Decision.RetryIn)
+	}
+}

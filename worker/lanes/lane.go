@@ -145,6 +145,7 @@ type Lane struct {
 	waiting     bool          // asked holds, as far as the lane has looked
 	waitEpoch   int32         // of asked in the database; a new epoch means that somebody ended the wait
 	stopUntil   time.Time     // the endpoint is about to be disabled
+	proxyUntil  time.Time     // the platform's own proxy failed
 	timer       *time.Timer   // armed while the lane waits for a token or a time
 	queued      bool          // in its tenant's queue of runnable lanes
 	health      laneHealth
@@ -216,7 +217,7 @@ func (l *Lane) announced() {
 
 // wait is how long the lane must not start another request; 0: it can start one.
 func (l *Lane) wait(now time.Time) time.Duration {
-	if d := l.stopUntil.Sub(now); d > 0 {
+	if d := max(l.stopUntil.Sub(now), l.proxyUntil.Sub(now)); d > 0 {
 		return d
 	}
 	if l.waiting = l.asked.Holds(now); l.waiting {

@@ -29,6 +29,7 @@ const (
 	digestEvery        = time.Hour
 	overdueEvery       = 5 * time.Minute
 	discrepanciesEvery = 30 * time.Second
+	proxiesEvery       = 30 * time.Second
 	tidyEvery          = time.Hour
 	keepNotices        = 90 * 24 * time.Hour
 	tidyMost           = 1000
@@ -60,6 +61,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		loop.Job{Name: "digests", Every: sweepLook, Do: n.digests},
 		loop.Job{Name: "overdue deliveries", Every: sweepLook, Do: n.overdue},
 		loop.Job{Name: "alert discrepancies", Every: discrepanciesEvery, Do: n.discrepancies},
+		loop.Job{Name: "alert egress proxies", Every: proxiesEvery, Do: n.proxies},
 		loop.Job{
 			Name:  "relay notices",
 			Every: lookEvery,
@@ -142,6 +144,15 @@ func (n *Notifier) discrepancies(ctx context.Context) error {
 		return err
 	}
 	return maintenance.AlertDiscrepancies(ctx, n.DB, n.Links, now)
+}
+
+// proxies alerts the operators to egress proxies that fail.
+func (n *Notifier) proxies(ctx context.Context) error {
+	now, err := n.DB.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	return endpoints.AlertProxies(ctx, n.DB, n.Links, now)
 }
 
 // survive continues a sweep after an error that concerns one tenant.

@@ -139,9 +139,9 @@ func agedOf(c net.Conn) *agedConn {
 	return aged
 }
 
-// dial is the guard's, for http.Transport.
-func (h *httpTransport) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := h.guard.dial(ctx, network, address)
+// dial is the dialer's, for http.Transport.
+func (h *httpTransport) dial(ctx context.Context, way dialer, network, address string) (net.Conn, error) {
+	conn, err := way.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +149,12 @@ func (h *httpTransport) dial(ctx context.Context, network, address string) (net.
 }
 
 // dialTLS is dial and the handshake.
-func (h *httpTransport) dialTLS(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
+func (h *httpTransport) dialTLS(ctx context.Context, way dialer, network, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := h.dial(ctx, network, address)
+	conn, err := h.dial(ctx, way, network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ import (
 type Destination struct {
 	Endpoint string // the external id
 	Masked   string // the URL for logs and attempts, without the values of its query
+	// ProxyOwner is the tenant whose proxy requests go through, or zero: the platform.
+	ProxyOwner id.UUID
 
 	kind      endpoint.Kind
 	to        any // the address in the transport's own form
@@ -41,31 +43,62 @@ type Destination struct {
 // contains no secret.
 func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
 	e := &l.Endpoint
+	f := endpoints.Facts{Endpoint: id.Endpoint.Format(e.ID), Settings: settings}
+	for i, secret := range l.Secrets {
+		plain, err := ring.Open(secret.Sealed, e.TenantID, e.ID)
+		if err != nil {
+			return nil, fmt.Errorf("secret %d: %w", i, err)
+		}
+		own := endpoints.Secret{Text: string(plain)}
+		if secret.ExpiresAt != nil {
+			own.Until = *secret.ExpiresAt
+		}
+		if e.SlotSecretID != nil && secret.ID == *e.SlotSecretID {
+			f.Slot = i
+		}
+		f.Secrets = append(f.Secrets, own)
+	}
+	var err error
+	if settings.Public.Signed() {
+		if f.Signers, err = endpoints.OpenSigners(l.Keys, ring); err != nil {
+			return nil, fmt.Errorf("signing keys: %w", err)
+		}
+	}
+	if f.Proxy, err = endpoints.OpenProxy(l.Proxies, ring, e.TenantID); err != nil {
+		return nil, fmt.Errorf("egress proxy: %w", err)
+	}
 	transport := s.transports[settings.Kind]
 	if transport == nil {
 		return nil, fmt.Errorf("kind %q is not known here: a newer process saved it", settings.Kind)
 	}
-	to, err := transport.configure(settings)
+	return newDestination(f, transport)
+}
+
+// newDestination is the one way to a destination, for deliveries and tests of connections.
+func newDestination(f endpoints.Facts, transport transport) (*Destination, error) {
+	settings := f.Settings
+	to, err := transport.configure(settings, f.Proxy)
 	if err != nil {
 		return nil, err
 	}
 	d := &Destination{
-		Endpoint: id.Endpoint.Format(e.ID),
-		Masked:   egress.Mask(e.URL),
-		kind:     settings.Kind,
-		to:       to,
-		timeout:  time.Duration(e.TimeoutSeconds) * time.Second,
-		traced:   settings.SendTraceparent,
+		Endpoint:  f.Endpoint,
+		Masked:    egress.Mask(settings.URL),
+		kind:      settings.Kind,
+		to:        to,
+		timeout:   time.Duration(settings.TimeoutSeconds) * time.Second,
+		traced:    settings.SendTraceparent,
+		typeField: settings.TypeField,
+		headers:   fixedHeaders(settings),
+		public:    settings.Public,
+		signers:   f.Signers,
+		dedupe:    settings.Wire().DedupeHeader(),
+		taken:     slices.ContainsFunc(append(settings.Wire().HeaderNames(), settings.Headers.Names()...), httpsig.IsField),
 	}
-	d.headers = fixedHeaders(settings)
-	if d.public = settings.Public; d.public.Signed() {
-		if d.signers, err = endpoints.OpenSigners(l.Keys, ring); err != nil {
-			return nil, fmt.Errorf("signing keys: %w", err)
-		}
+	if f.Proxy != nil {
+		d.ProxyOwner = f.Proxy.Owner
 	}
-	d.dedupe = settings.Wire().DedupeHeader()
-	d.taken = slices.ContainsFunc(append(settings.Wire().HeaderNames(), settings.Headers.Names()...), httpsig.IsField)
-	return d, d.readSecrets(l, settings, ring)
+	return d, d.readSecrets(f)
 }
 
 // fixedHeaders are those that all requests to an endpoint have.
@@ -79,45 +112,33 @@ func fixedHeaders(s endpoint.Settings) (all []signature.Header) {
 	return all
 }
 
-func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) error {
-	e := &l.Endpoint
+func (t *Destination) readSecrets(f endpoints.Facts) error {
+	settings := f.Settings
 	t.signing = signature.Signing{
-		Format:   signature.Format(e.Format),
-		Prefix:   e.Prefix,
-		Rotation: signature.Rotation(e.RotationSignatures),
+		Format:   settings.Format,
+		Prefix:   settings.Prefix,
+		Rotation: settings.Rotation,
 		Shape:    settings.Shape,
+		Slot:     f.Slot,
 	}
 	t.signing.Prepare()
-	t.typeField = signature.TypeField(e.TypeField)
 	wire := t.signing.Wire(signature.Message{TypeField: t.typeField})
 	t.wire, t.bare = wire.String(), wire.Bare()
-	newest := ""
-	for i, s := range l.Secrets {
-		plain, err := ring.Open(s.Sealed, e.TenantID, e.ID)
+	for i, s := range f.Secrets {
+		key, err := wire.ParseKey(s.Text)
 		if err != nil {
-			return fmt.Errorf("secret %d: %w", i, err)
-		}
-		if i == 0 {
-			newest = string(plain)
-		}
-		key, err := wire.ParseKey(string(plain))
-		if err != nil {
-			return fmt.Errorf("secret %d does not fit the format %s", i, e.Format)
-		}
-		if e.SlotSecretID != nil && s.ID == *e.SlotSecretID {
-			t.signing.Slot = i
+			return fmt.Errorf("secret %d does not fit the format %s", i, settings.Format)
 		}
 		t.signing.Keys = append(t.signing.Keys, key)
-		var until time.Time
-		if s.ExpiresAt != nil {
-			until = *s.ExpiresAt
-		}
-		t.expires = append(t.expires, until)
+		t.expires = append(t.expires, s.Until)
 	}
 	if settings.Shape != nil && settings.Shape.AlsoSign != nil {
 		t.also = settings.Shape.AlsoSign
+		newest := ""
 		if t.also.OwnSecret {
 			newest = settings.AlsoSecret
+		} else if len(f.Secrets) > 0 {
+			newest = f.Secrets[0].Text
 		}
 		t.signing.Also = signature.SignAlso(t.also, newest)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -41,6 +40,8 @@ type phases struct {
 	resolving                         atomic.Bool
 	reused                            atomic.Bool  // the connection was kept from an earlier request
 	certificate                       atomic.Int32 // delivery.ClientCertificate
+	proxied                           atomic.Bool  // the connection goes through a proxy
+	reached                           atomic.Int64 // when the proxy was connected, and with SOCKS5 had authenticated us
 }
 
 func (p *phases) clientCertificate() delivery.ClientCertificate {
@@ -59,34 +60,31 @@ type guard struct {
 	resolver *net.Resolver
 	fallback time.Duration // how long an address is tried before the next one is too
 	worked   rememberedAddresses
+	proxies  *guard // of connections to egress proxies; nil in that one
 }
 
 func newGuard(policy egress.Policy) *guard {
-	return &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}, fallback: fallbackDelay}
+	resolver := &net.Resolver{PreferGo: true}
+	return &guard{
+		policy:   policy,
+		resolver: resolver,
+		fallback: fallbackDelay,
+		proxies:  &guard{policy: policy.ForProxies(), resolver: resolver, fallback: fallbackDelay},
+	}
 }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	p, _ := ctx.Value(phasesKey{}).(*phases)
-	host, portText, err := net.SplitHostPort(address)
+	host, port, err := splitTarget(address)
 	if err != nil {
-		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
-	}
-	port, err := strconv.ParseUint(portText, 10, 16)
-	if err != nil || host == "" {
-		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
-	}
-	d := attempts{guard: g, network: network, port: uint16(port), check: g.policy.CheckResolved}
-	addrs := d.literal[:1]
-	if addrs[0], err = netip.ParseAddr(host); err == nil {
-		d.check = g.policy.CheckAddr
-	} else if addrs, err = g.resolve(ctx, p, host); err != nil {
 		return nil, err
-	} else if err = g.policy.CheckAnswer(addrs, d.port); err != nil {
-		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
 	}
-	if p != nil && p.plain && !g.allPlain(addrs, d.port) {
-		return nil, &dialError{delivery.FailBlocked, "blocked address", egress.ErrBlocked}
+	d := attempts{guard: g, network: network, port: port}
+	addrs, check, err := g.resolved(ctx, p, host, port, d.literal[:1])
+	if err != nil {
+		return nil, err
 	}
+	d.check = check
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	d.dialer = net.Dialer{ControlContext: d.control(p), KeepAlive: 30 * time.Second}
@@ -101,6 +99,27 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		p.mark(&p.connected)
 	}
 	return conn, nil
+}
+
+// resolved are the addresses of a host, and what judges each of them once more when it is dialed. literal has room for
+// one.
+func (g *guard) resolved(ctx context.Context, p *phases, host string, port uint16, literal []netip.Addr) (
+	addrs []netip.Addr,
+	check func(netip.AddrPort) error,
+	err error,
+) {
+	addrs, check = literal, g.policy.CheckResolved
+	if addrs[0], err = netip.ParseAddr(host); err == nil {
+		check = g.policy.CheckAddr
+	} else if addrs, err = g.resolve(ctx, p, host); err != nil {
+		return nil, nil, err
+	} else if err = g.policy.CheckAnswer(addrs, port); err != nil {
+		return nil, nil, errBlocked(err)
+	}
+	if p != nil && p.plain && !g.allPlain(addrs, port) {
+		return nil, nil, errBlocked(egress.ErrBlocked)
+	}
+	return addrs, check, nil
 }
 
 // allPlain reports whether each of the addresses can be reached without TLS: which one wins must not decide it.

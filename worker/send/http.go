@@ -18,6 +18,7 @@ import (
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
 )
@@ -28,24 +29,26 @@ const maxAnswerHead = 64 << 10
 // maxIdlePerHost lets all in-flight requests of a worker go to one host and keep their connections.
 const maxIdlePerHost = 1024
 
-// httpTransport sends requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice by
-// itself.
+// httpTransport sends requests. It follows no redirect, uses the proxies of the operators alone, speaks HTTP/1.1, and
+// never sends twice by itself.
 type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
 	small     *smallRequests // nil: every request goes through transport
 	aged      agedConns      // of transport
 	tokens    tokenSources
-	own       tlsIdentities
+	own       profiles
 }
 
 func newHTTPTransport(g *guard) *httpTransport {
 	h := &httpTransport{guard: g, tokens: tokenSources{client: boundedClient(g.dial, nil)}}
 	h.transport = &http.Transport{
-		Proxy:       nil,
-		DialContext: h.dial,
+		Proxy: nil,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return h.dial(ctx, dialer{guard: g}, network, address)
+		},
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return h.dialTLS(ctx, network, address, h.transport.TLSClientConfig)
+			return h.dialTLS(ctx, dialer{guard: g}, network, address, h.transport.TLSClientConfig)
 		},
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
@@ -71,7 +74,7 @@ type httpAddress struct {
 	plain bool // http: only to addresses that the operator allows
 
 	tokens *tokenSource // nil: requests need no access token
-	own    *tlsIdentity // nil: connections have the usual TLS
+	own    *profile     // nil: connections are direct and have the usual TLS
 
 	// For smallRequests; prepare fills it.
 	once     sync.Once
@@ -105,7 +108,7 @@ func isPlainText(s string) bool {
 
 // configure accepts a URL that the policy rejects, since the policy is possibly stricter now than when the endpoint was
 // saved: nothing is sent, and the attempt says why.
-func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
+func (h *httpTransport) configure(s endpoint.Settings, proxy *egress.Proxy) (any, error) {
 	u, err := h.guard.policy.CheckURL(s.URL)
 	if err != nil {
 		if u, err = url.Parse(s.URL); err != nil {
@@ -113,13 +116,13 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 		}
 	}
 	a := &httpAddress{url: u, plain: u.Scheme == "http"}
-	if own := s.TLS.Connects(); own != nil {
-		if a.own, err = h.own.of(own, h); err != nil {
+	if own := s.TLS.Connects(); own != nil || proxy != nil {
+		if a.own, err = h.own.of(own, proxy, h); err != nil {
 			return nil, err
 		}
 	}
 	if s.Auth.Tokens() {
-		if a.tokens, err = h.tokens.of(s.Auth, s.TLS.Connects(), func() (*http.Client, error) { return h.tokenClient(s) }); err != nil {
+		if a.tokens, err = h.tokens.of(s, proxy, func() (*http.Client, error) { return h.tokenClient(s, proxy) }); err != nil {
 			return nil, err
 		}
 	}
@@ -327,13 +330,8 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return dial.failure, dial.text
 	case errors.Is(err, context.Canceled):
 		return delivery.FailReset, "interrupted: this worker was stopped before a response arrived"
-	// The endpoint's timeout can be shorter than the dial's own, which has not expired then.
-	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() > 0:
-		return delivery.FailTLS, "the TLS handshake timed out"
-	case timedOut && p.got.Load() == 0 && p.resolving.Load() && p.dns.Load() == 0:
-		return delivery.FailDNS, "the name server did not respond in time"
 	case timedOut && p.got.Load() == 0:
-		return delivery.FailConnect, "no connection in time"
+		return p.noConnection()
 	case timedOut:
 		return delivery.FailTimeout, "no response in time"
 	case isTLS(err):
@@ -344,6 +342,20 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return delivery.FailReset, "the connection was closed before a response arrived"
 	}
 	return delivery.FailProtocol, protocolText(err)
+}
+
+// noConnection is what took so long that there is no connection. The endpoint's timeout can be shorter than the dial's
+// own, which has not expired then.
+func (p *phases) noConnection() (delivery.Failure, string) {
+	switch {
+	case p.tlsBegun.Load() > 0:
+		return delivery.FailTLS, "the TLS handshake timed out"
+	case p.resolving.Load() && p.dns.Load() == 0:
+		return delivery.FailDNS, "the name server did not respond in time"
+	case p.proxied.Load() && p.reached.Load() == 0:
+		return delivery.FailProxy, "the egress proxy failed: it did not respond in time"
+	}
+	return delivery.FailConnect, "no connection in time"
 }
 
 // badStatusError is the status of a response that HTTP does not have. It is three digits and a reason.

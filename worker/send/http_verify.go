@@ -29,7 +29,7 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 	switch {
 	case filter != "":
 		return r.Status, fmt.Sprintf("The request didn't reach the endpoint: %s in front of it returned %d. The evidence is %s.", filter, r.Status, evidence), false
-	case r.Failure == delivery.FailToken:
+	case r.Failure.Unsent():
 		return 0, "Nothing was sent: " + a.Error + ".", false
 	case r.Failure != delivery.FailNone:
 		return 0, "The endpoint didn't respond: " + a.Error + ".", false

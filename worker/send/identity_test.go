@@ -84,7 +84,7 @@ func newMutual(t testing.TB, serve http.HandlerFunc) *mutual {
 func secured(t testing.TB, s *Sender, url string, own *endpoint.ClientTLS) *Destination {
 	t.Helper()
 	d := someDestination(t, url)
-	to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: url, TLS: own})
+	to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: url, TLS: own}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestAClientCertificateAuthenticatesToATokenEndpoint(t *testing.T) {
 	send := func(a *endpoint.Auth, t2 *endpoint.ClientTLS) (delivery.Result, *queue.Attempt) {
 		t.Helper()
 		d := someDestination(t, receiver.url())
-		to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: receiver.url(), Auth: a, TLS: t2})
+		to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: receiver.url(), Auth: a, TLS: t2}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

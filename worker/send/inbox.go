@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 )
 
@@ -60,7 +61,7 @@ type inboxTransport struct {
 }
 
 // configure ignores the URL's host, except for the Host header that the receiver gets.
-func (*inboxTransport) configure(s endpoint.Settings) (any, error) {
+func (*inboxTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)

@@ -30,7 +30,7 @@ func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 	defer own.close()
 	for _, address := range []string{"http://127.0.0.1:8080/inbox/token", "https://127.0.0.1:8080/inbox/token"} {
 		destination := someDestination(t, address)
-		inside, err := own.configure(endpoint.Settings{URL: address})
+		inside, err := own.configure(endpoint.Settings{URL: address}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

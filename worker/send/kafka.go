@@ -12,6 +12,7 @@ import (
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
 )
@@ -36,7 +37,7 @@ func newKafkaTransport(g *guard) *kafkaTransport {
 	return k
 }
 
-func (k *kafkaTransport) configure(s endpoint.Settings) (any, error) {
+func (k *kafkaTransport) configure(s endpoint.Settings, _ *egress.Proxy) (any, error) {
 	to, ok := s.Connection.(*endpoint.KafkaConnection)
 	if !ok || to == nil {
 		return nil, errors.New("the endpoint has no Kafka connection")

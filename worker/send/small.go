@@ -151,7 +151,11 @@ func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byt
 func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Time, p *phases) (*keptConn, error) {
 	ctx, cancel := context.WithDeadline(context.WithValue(ctx, phasesKey{}, p), until)
 	defer cancel()
-	conn, err := s.guard.dial(ctx, "tcp", to.dialed)
+	way := dialer{guard: s.guard}
+	if to.own != nil {
+		way = to.own.dialer
+	}
+	conn, err := way.dial(ctx, "tcp", to.dialed)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/sha256"
@@ -19,6 +20,7 @@ import (
 
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
 )
@@ -42,9 +44,11 @@ type tokenSources struct {
 	by map[[sha256.Size]byte]*tokenSource
 }
 
-// of returns the source for an endpoint's credentials. own makes the client of an endpoint that has TLS settings.
-func (ts *tokenSources) of(a *endpoint.Auth, t *endpoint.ClientTLS, own func() (*http.Client, error)) (*tokenSource, error) {
-	text, err := json.Marshal([]any{a, t})
+// of returns the source for an endpoint's credentials. own makes the client of an endpoint that has TLS settings or a
+// proxy.
+func (ts *tokenSources) of(settings endpoint.Settings, proxy *egress.Proxy, own func() (*http.Client, error)) (*tokenSource, error) {
+	a, t := settings.Auth, settings.TLS.Connects()
+	text, err := json.Marshal([]any{a, t, proxy.Identity()})
 	if err != nil {
 		return nil, errors.New("the endpoint's authentication can't be read")
 	}
@@ -55,7 +59,7 @@ func (ts *tokenSources) of(a *endpoint.Auth, t *endpoint.ClientTLS, own func() (
 		return s, nil
 	}
 	s := &tokenSource{auth: a.Clone(), client: ts.client, now: time.Now}
-	if t != nil {
+	if t != nil || proxy != nil {
 		if s.client, err = own(); err != nil {
 			return nil, err
 		}
@@ -111,7 +115,10 @@ type accessToken struct {
 }
 
 // tokenError says why there is no token. The text is for tenants and contains neither a secret nor an address.
-type tokenError struct{ text string }
+type tokenError struct {
+	text    string
+	failure delivery.Failure // zero: delivery.FailToken
+}
 
 func (e *tokenError) Error() string { return e.text }
 
@@ -214,7 +221,7 @@ func (s *tokenSource) fetch(ctx context.Context) (*accessToken, error) {
 		config.AuthStyle, config.ClientSecret = oauth2.AuthStyleInParams, ""
 		assertion, err := assertion(s.key, c, began)
 		if err != nil {
-			return nil, &tokenError{"the private key could not sign the assertion for the token endpoint"}
+			return nil, &tokenError{text: "the private key could not sign the assertion for the token endpoint"}
 		}
 		config.EndpointParams.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		config.EndpointParams.Set("client_assertion", assertion)
@@ -226,7 +233,10 @@ func (s *tokenSource) fetch(ctx context.Context) (*accessToken, error) {
 		if cause := ctx.Err(); errors.Is(cause, context.Canceled) {
 			return nil, cause
 		}
-		return nil, &tokenError{delivery.Clip(tokenText(err, s.auth), maxCause)}
+		if isOf(err, delivery.FailProxy) {
+			return nil, &tokenError{clientText(err), delivery.FailProxy}
+		}
+		return nil, &tokenError{text: delivery.Clip(tokenText(err, s.auth), maxCause)}
 	}
 	return newAccessToken(got, began)
 }
@@ -234,9 +244,9 @@ func (s *tokenSource) fetch(ctx context.Context) (*accessToken, error) {
 func newAccessToken(got *oauth2.Token, began time.Time) (*accessToken, error) {
 	switch text := got.AccessToken; {
 	case !strings.EqualFold(got.Type(), "Bearer"):
-		return nil, &tokenError{"the token endpoint returned a token of another type than Bearer"}
+		return nil, &tokenError{text: "the token endpoint returned a token of another type than Bearer"}
 	case len(text) > maxToken || !isPlainText(text):
-		return nil, &tokenError{"the token endpoint returned a token that can't be sent in a header"}
+		return nil, &tokenError{text: "the token endpoint returned a token that can't be sent in a header"}
 	}
 	life := tokenLife
 	if !got.Expiry.IsZero() {
@@ -306,5 +316,5 @@ func noToken(err error, a *queue.Attempt) delivery.Result {
 		return delivery.Result{Failure: delivery.FailReset}
 	}
 	a.Error = failed.text
-	return delivery.Result{Failure: delivery.FailToken}
+	return delivery.Result{Failure: cmp.Or(failed.failure, delivery.FailToken)}
 }

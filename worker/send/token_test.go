@@ -25,11 +25,11 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"posthorn/db"
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/signature"
 	"posthorn/tools/optest"
 )
 
@@ -41,7 +41,7 @@ type tokenWorld struct {
 	requests atomic.Int64
 }
 
-func newTokenWorld(t *testing.T) *tokenWorld {
+func newTokenWorld(t testing.TB) *tokenWorld {
 	t.Helper()
 	w := &tokenWorld{Provider: optest.New(t, "https://unused.example.com/"), sender: newTestSender(t)}
 	w.receiver = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func (w *tokenWorld) auth() *endpoint.Auth {
 func (w *tokenWorld) destination(t testing.TB, a *endpoint.Auth) *Destination {
 	t.Helper()
 	d := someDestination(t, w.receiver.URL+"/hook")
-	to, err := w.sender.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: w.receiver.URL + "/hook", Auth: a})
+	to, err := w.sender.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: w.receiver.URL + "/hook", Auth: a}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestAVerificationCarriesTheToken(t *testing.T) {
 	d := w.destination(t, w.auth())
 	for _, mode := range []string{"simple", "challenge_get"} {
 		for range 2 {
-			r := &request{headers: []signature.Header{{Name: "X-A", Value: "b"}}}
+			r := w.sender.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{}`), 1)
 			if status, detail, ok := w.sender.transports[endpoint.HTTP].verify(t.Context(), d, r, challenge{mode: mode, text: "abc"}); !ok {
 				t.Errorf("%s: %d %s", mode, status, detail)
 			}
@@ -331,7 +331,7 @@ func TestAVerificationCarriesTheToken(t *testing.T) {
 func TestASignedRequestAllocatesNothingForTokens(t *testing.T) {
 	t.Parallel()
 	s := newTestSender(t)
-	to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: "https://example.com/"})
+	to, err := s.transports[endpoint.HTTP].configure(endpoint.Settings{Kind: endpoint.HTTP, URL: "https://example.com/"}, nil)
 	if err != nil || to.(*httpAddress).tokens != nil {
 		t.Errorf("%+v %v", to, err)
 	}
@@ -339,7 +339,7 @@ func TestASignedRequestAllocatesNothingForTokens(t *testing.T) {
 		Kind: endpoint.HTTP,
 		URL:  "https://example.com/",
 		Auth: &endpoint.Auth{Type: endpoint.Bearer, Secret: "x"},
-	})
+	}, nil)
 	if err != nil || fixed.(*httpAddress).tokens != nil {
 		t.Errorf("a fixed token: %+v %v", fixed, err)
 	}
@@ -402,5 +402,22 @@ func TestAnAssertionProvesTheClientsKey(t *testing.T) {
 		if claims.Iss != c.ID || claims.Sub != c.ID || claims.Aud != c.TokenURL || len(claims.Jti) < 20 || claims.Iat != now.Unix() || claims.Nbf != claims.Iat || claims.Exp-claims.Iat != 60 {
 			t.Errorf("%s: %+v", algorithm, claims)
 		}
+	}
+}
+
+// BenchmarkDelivery compares endpoints that have access tokens with plain ones: a token is fetched once.
+func BenchmarkDelivery(b *testing.B) {
+	w := newTokenWorld(b)
+	w.receiver.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for name, auth := range map[string]*endpoint.Auth{"plain": nil, "oauth2": w.auth()} {
+		d := w.destination(b, auth)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if r, a := w.sender.Deliver(b.Context(), d, someMessage(`{}`)); r.Status != http.StatusOK {
+					b.Fatal(r, a.Error)
+				}
+			}
+		})
 	}
 }

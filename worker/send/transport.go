@@ -15,8 +15,8 @@ import (
 // sends again by itself once there is an outcome, and opens connections only through the guard.
 type transport interface {
 	// configure reads an endpoint's address, once for each configuration. The error is for operators and contains no
-	// secret.
-	configure(s endpoint.Settings) (any, error)
+	// secret. Only requests of endpoints of kind http go through a proxy.
+	configure(s endpoint.Settings, proxy *egress.Proxy) (any, error)
 	// deliver makes one attempt, and records the response and the duration of each phase in it.
 	deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result
 	// verify sends a verification. The detail is for the endpoint's owner.

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
 	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/show"
-	"posthorn/domain/signature"
 )
 
 // Tester tests connections to receivers. It is safe for concurrent use.
@@ -36,8 +37,8 @@ func NewTester(policy egress.Policy) *Tester {
 
 // Test connects to the receiver of an HTTP endpoint step by step, on new connections and with a new access token: it
 // resolves the name, connects, makes the TLS session, requests a token, and sends a test event that is recorded
-// nowhere. secret signs that event; empty: a new one does. The settings are those that Check returned.
-func (ts *Tester) Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error) {
+// nowhere, signed as deliveries are. Without secrets a new one signs. The settings are those that Check returned.
+func (ts *Tester) Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error) {
 	select {
 	case ts.slots <- struct{}{}:
 		defer func() { <-ts.slots }()
@@ -46,59 +47,46 @@ func (ts *Tester) Test(ctx context.Context, settings endpoint.Settings, secret s
 	}
 	h := newHTTPTransport(ts.guard)
 	defer h.close()
-	to, err := h.configure(settings)
+	d, err := testDestination(f, h)
 	if err != nil {
 		return nil, err
 	}
-	d, err := testDestination(settings, to.(*httpAddress), secret)
-	if err != nil {
-		return nil, err
+	to := d.to.(*httpAddress)
+	c := show.Connected{
+		Timeout:  d.timeout,
+		Tokens:   f.Settings.Auth.Tokens(),
+		Encrypt:  !to.plain,
+		Proxied:  f.Proxy != nil,
+		Resolves: f.Proxy != nil && f.Proxy.ResolveNames,
 	}
-	c := show.Connected{Timeout: d.timeout, Tokens: settings.Auth.Tokens(), Encrypt: !to.(*httpAddress).plain}
-	_, err = netip.ParseAddr(to.(*httpAddress).url.Hostname())
+	_, err = netip.ParseAddr(to.url.Hostname())
 	c.Literal = err == nil
 	h.testDial(ctx, d, &c)
 	if c.Dial.Failure == delivery.FailNone {
-		h.testRequest(ctx, d, &c)
+		h.testRequest(ctx, d, f.Bot, &c)
 	}
 	return show.NewConnectionSteps(c), ctx.Err()
 }
 
 // testDestination is an endpoint that is possibly not saved yet.
-func testDestination(s endpoint.Settings, to *httpAddress, secret string) (*Destination, error) {
-	wire := s.Wire()
-	if secret == "" {
+func testDestination(f endpoints.Facts, h *httpTransport) (*Destination, error) {
+	if f.Endpoint == "" {
+		f.Endpoint = "ep_test"
+	}
+	if len(f.Secrets) == 0 {
 		var r endpoint.SecretRequest
 		_, _ = rand.Read(r.Random[:]) // never fails (crypto/rand)
-		own, err := r.Secret(wire, false)
+		own, err := r.Secret(f.Settings.Wire(), false)
 		if err != nil {
 			return nil, err
 		}
-		secret = own.Text
+		f.Secrets = []endpoints.Secret{{Text: own.Text}}
 	}
-	key, err := wire.ParseKey(secret)
-	if err != nil {
-		return nil, err
+	d, err := newDestination(f, h)
+	if err == nil {
+		d.timeout = min(d.timeout, testTimeout)
 	}
-	d := &Destination{
-		Endpoint:  "ep_test",
-		Masked:    egress.Mask(s.URL),
-		kind:      endpoint.HTTP,
-		to:        to,
-		typeField: s.TypeField,
-		headers:   fixedHeaders(s),
-		timeout:   min(time.Duration(s.TimeoutSeconds)*time.Second, testTimeout),
-		expires:   []time.Time{{}},
-		signing: signature.Signing{
-			Format:   s.Format,
-			Prefix:   s.Prefix,
-			Rotation: s.Rotation,
-			Shape:    s.Shape,
-			Keys:     []signature.Key{key},
-		},
-	}
-	d.signing.Prepare()
-	return d, d.signing.Validate()
+	return d, err
 }
 
 // testDial resolves, connects and makes the TLS session, without a request.
@@ -119,12 +107,18 @@ func (h *httpTransport) testDial(ctx context.Context, d *Destination, c *show.Co
 	if c.Phases.Connect == 0 && a.DNS < a.Total {
 		c.Phases.Connect = micros(a.Total - a.DNS) // it failed
 	}
+	if c.Proxied {
+		if c.Proxy = micros(int32(p.reached.Load()) - a.DNS); c.Proxy <= 0 {
+			c.Proxy = c.Phases.Connect // it failed
+		}
+		c.Phases.Connect = max(c.Phases.Connect-c.Proxy, 0)
+	}
 }
 
 func micros(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // testRequest requests a token if need be, and sends a test event.
-func (h *httpTransport) testRequest(ctx context.Context, d *Destination, c *show.Connected) {
+func (h *httpTransport) testRequest(ctx context.Context, d *Destination, bot *httpsig.Bot, c *show.Connected) {
 	if tokens := d.to.(*httpAddress).tokens; tokens != nil {
 		began := time.Now()
 		_, err := tokens.token(ctx)
@@ -134,6 +128,7 @@ func (h *httpTransport) testRequest(ctx context.Context, d *Destination, c *show
 		}
 	}
 	s := &Sender{now: time.Now}
+	s.SetBot(bot)
 	r := s.ask(d, db.NewID(), endpoint.TestType, json.RawMessage(`{"test":true}`), 1)
 	a := &queue.Attempt{}
 	began := time.Now()

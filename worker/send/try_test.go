@@ -2,16 +2,21 @@ package send
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"posthorn/db/endpoints"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/httpsig"
 	"posthorn/domain/show"
+	"posthorn/domain/signature"
 )
 
 // shown is the state of each step, in order.
@@ -68,7 +73,7 @@ func TestEachStepOfAConnectionTestHasItsTimeAndItsError(t *testing.T) {
 			s.URL, s.Auth, s.TLS = c.url, c.auth, c.own
 			tester := NewTester(loopback(t))
 			tester.guard.resolver = names.resolver()
-			steps, err := tester.Test(t.Context(), s, "")
+			steps, err := tester.Test(t.Context(), endpoints.Facts{Settings: s})
 			if err != nil || shown(steps) != c.want {
 				t.Fatalf("%v: %s", err, shown(steps))
 			}
@@ -105,9 +110,55 @@ func TestAConnectionTestReachesNoPrivateAddress(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]", "10.1.2.3", "169.254.169.254", "[::ffff:10.0.0.1]", "private.test.example"} {
 		s := endpoint.ReadDefaults(50, nil, nil).Settings
 		s.URL = "https://" + host + "/"
-		steps, err := tester.Test(t.Context(), s, "")
+		steps, err := tester.Test(t.Context(), endpoints.Facts{Settings: s})
 		if err != nil || !strings.Contains(fmt.Sprint(steps), "Blocked address") {
 			t.Errorf("%s: %v %+v", host, err, steps)
 		}
+	}
+}
+
+// The test event has each signature that a delivery to the endpoint has, and each holds.
+func TestAConnectionTestIsSignedAsDeliveriesAre(t *testing.T) {
+	t.Parallel()
+	address, take := publicReceiver(t)
+	s := endpoint.ReadDefaults(50, nil, nil).Settings
+	s.URL, s.Public = address+"/hook", endpoint.BothPublic
+	s.Shape = &signature.Shape{AlsoSign: &signature.AlsoSign{Format: signature.TV1}}
+	f := endpoints.Facts{
+		Endpoint: "ep_1",
+		Settings: s,
+		Secrets:  []endpoints.Secret{{Text: "whsec_bmV3ZXN0LXNlY3JldC1vZi0zMi1ieXRlcy0wMDAwMDE="}, {Text: "whsec_b2xkZXN0LXNlY3JldC1vZi0zMi1ieXRlcy0wMDAwMDE="}},
+		Signers:  []httpsig.Signer{httpsig.NewSigner(tenantSeed, httpsig.Span{})},
+		Bot:      httpsig.NewBot("https://posthorn.example.com", []httpsig.Signer{httpsig.NewSigner(platformSeed, httpsig.Span{})}),
+	}
+	steps, err := NewTester(loopback(t)).Test(t.Context(), f)
+	if err != nil || !show.StepsOK(steps) {
+		t.Fatal(err, steps)
+	}
+	sender := newTestSender(t)
+	sender.SetBot(f.Bot)
+	d, err := newDestination(f, sender.transports[endpoint.HTTP])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, a := sender.Deliver(t.Context(), d, someMessage(`{}`)); r.Status != http.StatusOK {
+		t.Fatal(r, a.Error)
+	}
+	got := take()
+	if len(got) != 2 {
+		t.Fatalf("%d requests", len(got))
+	}
+	tested, delivered := got[0], got[1]
+	if a, b := slices.Sorted(maps.Keys(tested.Headers)), slices.Sorted(maps.Keys(delivered.Headers)); !slices.Equal(a, b) {
+		t.Errorf("the test has the headers\n%v, a delivery\n%v", a, b)
+	}
+	for label, key := range map[string][32]byte{"webhook": tenantSeed, "bot": platformSeed} {
+		if err := verifyPublic(tested, label, publicOf(key)); err != nil {
+			t.Error(err)
+		}
+	}
+	signatures := strings.Fields(tested.Headers.Get("webhook-signature"))
+	if len(signatures) != 3 || len(strings.Fields(delivered.Headers.Get("webhook-signature"))) != 3 {
+		t.Errorf("two secrets and a public key sign: %v", signatures)
 	}
 }

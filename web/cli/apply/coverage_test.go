@@ -89,6 +89,8 @@ var unmanaged = map[string]string{
 	"answerDelivery":       "a response of a listener",
 	"createPortalLink":     "ends within hours",
 	"revokePortalLink":     "ends within hours",
+	"setEgressProxy":       "belongs to the network of one server, as its environment does",
+	"removeEgressProxy":    "belongs to the network of one server, as its environment does",
 	"pauseDispatch":        "the response to an incident",
 	"resumeDispatch":       "the response to an incident",
 	"verifyEndpoint":       "changes nothing that stays",

@@ -202,6 +202,17 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	if string(e.Kind) == "inbox" {
 		delete(out, "assume_verified")
 	}
+	trimConnection(out)
+	for _, f := range endpoint.Fields() {
+		if out[f.Name] == nil && f.Name != "rate_limit" { // which is null where it is unlimited
+			delete(out, f.Name)
+		}
+	}
+	return desired.Object{Kind: desired.Endpoint, Tenant: tenant, Name: name, ID: e.ID, Fields: out}
+}
+
+// trimConnection removes what follows from other fields of how an endpoint connects.
+func trimConnection(out map[string]any) {
 	if kafka, ok := out["kafka"].(map[string]any); ok && kafka["sasl"] == nil {
 		delete(kafka, "sasl")
 	}
@@ -213,12 +224,6 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 			return name == "subject" || name == "expires_at" || name == "certificate_request" || v == nil
 		})
 	}
-	for _, f := range endpoint.Fields() {
-		if out[f.Name] == nil && f.Name != "rate_limit" { // which is null where it is unlimited
-			delete(out, f.Name)
-		}
-	}
-	return desired.Object{Kind: desired.Endpoint, Tenant: tenant, Name: name, ID: e.ID, Fields: out}
 }
 
 // ofFile reports whether an endpoint is of a kind that files have: not a listener.

@@ -409,11 +409,14 @@ func names(v any) (out []string) {
 }
 
 func (c *comparison) arrays(path string, a, b map[string]any) {
-	if items, had := a["items"]; had {
-		c.compare(path+"[]", items, orTrue(b["items"]))
-	}
 	before, _ := a["prefixItems"].([]any)
 	after, _ := b["prefixItems"].([]any)
+	if items, had := a["items"]; had {
+		c.compare(path+"[]", items, orTrue(b["items"]))
+		for i := len(before); i < len(after); i++ { // positions that items described, and have a schema of their own now
+			c.compare(fmt.Sprintf("%s[%d]", path, i), items, after[i])
+		}
+	}
 	for i := range before {
 		var now any = true
 		if i < len(after) {

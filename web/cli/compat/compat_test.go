@@ -32,6 +32,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 		{"no bound", `{"minItems":1}`, `{"type":"array"}`, "data", "not limited"},
 		{"a pattern", `{"pattern":"^a"}`, `{"pattern":"^b"}`, "data", "pattern"},
 		{"items", `{"items":{"type":"string"}}`, `{"items":{"type":"integer"}}`, "data[]", "can be integer now"},
+		{"a position of its own", `{"items":{"type":"string"}}`, `{"prefixItems":[{"type":"integer"}],"items":{"type":"string"}}`, "data[0]", "can be integer now"},
 		{"behind a reference", `{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`, `{"$ref":"#/$defs/b","$defs":{"b":{"type":"boolean"}}}`, "data", "can be boolean now"},
 		{"another name for a reference", `{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`, `{"$ref":"#/$defs/b","$defs":{"b":{"type":"string"}}}`, "", ""},
 		{"the same words, another target", `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"string"}}}`, `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"integer"}}}`, "data.x", "can be integer now"},
