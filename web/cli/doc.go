@@ -38,6 +38,7 @@ type Commands struct {
 	Import     importCommands     `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
 	Apply      applyCommand       `cmd:"" help:"Apply a file to a server: tenants, event types, endpoints, members, limits." group:"client"`
 	Export     exportCommand      `cmd:"" help:"Export a server's objects as a file for apply." group:"client"`
+	MCP        mcpCommand         `cmd:"" name:"mcp" help:"Serve tools to an AI client over stdin and stdout (MCP)." group:"client"`
 	Catalogue  catalogueCommands  `cmd:"" name:"catalog" aliases:"catalogue" help:"Export the catalog as a document for receivers, and compare two documents." group:"client"`
 	Types      typesCommand       `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
 	Completion completionCommand  `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
+	"posthorn/handlers/mcp"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/webtest"
 	"posthorn/worker"
@@ -56,7 +58,8 @@ func newWorld(t *testing.T) *world {
 		BeforeCommit: delivering.BeforeCommit,
 	})
 	w.Run(committer.Run)
-	w.engine = webtest.Serve(w.Config(time.Now, ""), api.Routes(api.Deps{
+	config := w.Config(time.Now, "")
+	own := webtest.Serve(config, api.Routes(api.Deps{
 		DB:      w.db,
 		Emitter: committer,
 		Egress:  w.Egress,
@@ -65,6 +68,14 @@ func newWorld(t *testing.T) *world {
 		Log:     w.Logger,
 		Now:     time.Now,
 	}))
+	protocol := webtest.Serve(config, mcp.Routes(mcp.Deps{API: own, Version: "test"}))
+	w.engine = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, mcp.Root) {
+			protocol.ServeHTTP(rw, r)
+			return
+		}
+		own.ServeHTTP(rw, r)
+	})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.before == nil || !w.before(rw, r) {
 			w.engine.ServeHTTP(rw, r)
