@@ -65,7 +65,16 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		ready: p.ready,
 		api:   own,
 		svix:  translated,
-		mcp:   mcp.Deps{API: inner, Version: buildVersion()},
+		mcp: mcp.Deps{
+			API:     inner,
+			DB:      general,
+			Keys:    ring,
+			Egress:  p.Config.Egress,
+			Poster:  tester,
+			Version: buildVersion(),
+			Now:     time.Now,
+			Closing: p.closing,
+		},
 		auth: auth.Deps{
 			DB:          general,
 			Keys:        ring,

@@ -18,6 +18,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
+	"posthorn/handlers/mcp"
 	"posthorn/handlers/openid"
 )
 
@@ -47,6 +48,7 @@ type Deps struct {
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, settings endpoint.Settings, secret string) ([]show.ConnectionStep, error)
+	mcp.Poster
 }
 
 // Settings are the platform's limits; zero fields have the default.
@@ -225,6 +227,9 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/feeds/:endpoint_id/consumers", access.WebhooksWrite, a.createFeedConsumer),
 		route("DELETE", "/feeds/:endpoint_id/consumers/:consumer", access.WebhooksWrite, a.deleteFeedConsumer),
 		route("POST", "/feeds/:endpoint_id/consumers/:consumer/rotate-token", access.WebhooksWrite, a.rotateFeedToken),
+
+		route("GET", "/subscriptions", access.WebhooksRead, a.listSubscriptions),
+		slow(route("DELETE", "/subscriptions/:subscription_id", access.WebhooksWrite, a.revokeSubscription), connectionTime),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
 		route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener).Endless(),

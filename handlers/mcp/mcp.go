@@ -7,8 +7,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 
+	"posthorn/db"
+	"posthorn/db/feeds"
+	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
 )
@@ -16,7 +21,13 @@ import (
 // Deps are the dependencies of the handlers.
 type Deps struct {
 	API     http.Handler // Posthorn's own, at /api/v1
-	Version string       // of this program
+	DB      *db.DB
+	Keys    *seal.Ring
+	Egress  egress.Policy
+	Poster  Poster
+	Version string // of this program
+	Now     func() time.Time
+	Closing <-chan struct{} // closed before the process stops, so that streams end; nil: never
 }
 
 // Root is the path of the server.
@@ -25,13 +36,17 @@ const Root = "/mcp"
 // maxBody bounds a message, in bytes.
 const maxBody = 1 << 20
 
-type server struct{ Deps }
+type server struct {
+	Deps
+	readers chan struct{} // a slot for each open stream
+	watch   *feeds.Watch
+}
 
 // Routes is the route table. A platform key names the tenant in the path. Each tool's call of the API checks what the
 // key can do.
 func Routes(d Deps) []handlers.Route {
-	s := &server{Deps: d}
-	route := handlers.Route{Method: http.MethodPost, Path: Root, Access: handlers.Access{Tenant: true}, MaxBody: maxBody, Handler: s.serve}
+	s := &server{Deps: d, readers: make(chan struct{}, maxStreams), watch: feeds.NewWatch(d.DB)}
+	route := handlers.Route{Method: http.MethodPost, Path: Root, Access: handlers.Access{Tenant: true}, MaxBody: maxBody, Handler: s.serve}.Endless()
 	named := route
 	named.Path, named.Access.Platform = Root+"/:"+handlers.TenantParam, true
 	return []handlers.Route{route, named}
@@ -102,6 +117,16 @@ func (s *server) serve(c *handlers.Call) error {
 		c.Writer.WriteHeader(http.StatusAccepted) // a notification: none changes anything here
 		return nil
 	}
+	if m.Method == "events/stream" {
+		if err := s.stream(c, m); err != nil {
+			wrong := asRPC(err)
+			if wrong == nil {
+				return err
+			}
+			return s.answer(c, m.ID, nil, wrong)
+		}
+		return nil
+	}
 	result, err := s.handle(c, m)
 	var wrong *rpcError
 	if err != nil {
@@ -166,7 +191,13 @@ func (s *server) info() map[string]string {
 }
 
 // capabilities are what the server has.
-func capabilities() map[string]any { return map[string]any{"tools": map[string]any{}} }
+func capabilities() map[string]any {
+	return map[string]any{
+		"tools":      map[string]any{},
+		"events":     map[string]any{},
+		"extensions": map[string]any{"io.modelcontextprotocol/events": map[string]any{}},
+	}
+}
 
 const instructions = "Posthorn delivers a tenant's events to endpoints as webhooks. These tools explain what happened to events and deliveries. " +
 	"Start with get_health, or with explain_delivery or explain_event if you have an id. " +
@@ -203,6 +234,14 @@ func (s *server) handle(c *handlers.Call, m message) (any, error) {
 		return s.listTools(c), nil
 	case "tools/call":
 		return s.callTool(c, m.Params)
+	case "events/list":
+		return s.listEvents(c, m.Params)
+	case "events/subscribe":
+		return s.subscribe(c, m.Params)
+	case "events/unsubscribe":
+		return s.unsubscribe(c, m.Params)
+	case "events/poll":
+		return s.poll(c, m.Params)
 	}
 	return nil, &rpcError{Code: codeMethod, Message: "Unknown method.", Data: map[string]string{"method": m.Method}}
 }

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +28,7 @@ type tool struct {
 	write                    bool         // it changes something
 	destructive              bool         // what it changes can't be changed back
 	args                     []arg
+	run                      func(*server, *handlers.Call, map[string]json.RawMessage) (any, error) // instead of a call of the API
 }
 
 // arg is an argument of a tool. Its type is one of JSON Schema: string, integer, boolean, or array, of strings.
@@ -130,6 +133,16 @@ var tools = []tool{
 		Description: "An event with the data that its producer sent.",
 		method:      http.MethodGet, path: "/events/{event_id}", scope: access.EventsRead,
 		args: []arg{eventID},
+	},
+	{
+		Name: "get_recent_events", Title: "Read the latest events of a type",
+		Description: "The events of one type that were accepted in the last minutes, oldest first, with their data.",
+		scope:       access.EventsRead, run: (*server).recentEvents,
+		args: []arg{
+			need("event", "The event type, as events/list or list_event_types names it."),
+			{name: "minutes", kind: "integer", about: "How far back. Default: 60."},
+			text("cursor", "The cursor of the response before, if it had hasMore."),
+		},
 	},
 	{
 		Name: "get_attempt", Title: "Read an attempt",
@@ -270,14 +283,23 @@ func (s *server) callTool(c *handlers.Call, params json.RawMessage) (any, error)
 	if !t.offered(c) {
 		return nil, invalid(notOffered(t))
 	}
+	given := maps.Clone(in.Arguments)
 	method, path, body, err := t.request(in.Arguments)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Tx(func(q *db.Tx) error {
-		return c.Audit(q, "mcp.tool_called", "tool", t.Name, "", map[string]string{"path": path})
+	if err := s.tx(c, func(_ context.Context, q *db.Tx) error {
+		return c.Audit(q, "mcp.call", "tool", t.Name, "", map[string]string{"path": path})
 	}); err != nil {
 		return nil, err
+	}
+	if t.run != nil {
+		v, err := t.run(s, c, given)
+		if err != nil {
+			return nil, err
+		}
+		out, err := json.Marshal(v)
+		return toolResult{result: s.complete(), Content: []content{{"text", untrusted(out)}}, Object: out}, err
 	}
 	if c.Actor.Platform {
 		path = "/tenants/" + url.PathEscape(c.Param(handlers.TenantParam)) + path

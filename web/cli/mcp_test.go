@@ -186,7 +186,7 @@ func TestAnAIClientFindsOutWhyADeliveryFailed(t *testing.T) {
 			}
 		}
 	}
-	if got := w.Audited(f.tenant, "mcp.tool_called"); got != calls {
+	if got := w.Audited(f.tenant, "mcp.call"); got != calls {
 		t.Errorf("%d calls are in the audit log, want %d", got, calls)
 	}
 }
@@ -234,7 +234,7 @@ func TestToolsThatWriteNeedAScopeAndTheFlag(t *testing.T) {
 			t.Error(said)
 		}
 	}
-	if w.Audited(f.tenant, "endpoint.paused") != 3 {
+	if w.Audited(f.tenant, "endpoint.pause") != 3 {
 		t.Error("what a tool does is not in the audit log as what the API does is")
 	}
 }

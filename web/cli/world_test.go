@@ -68,7 +68,15 @@ func newWorld(t *testing.T) *world {
 		Log:     w.Logger,
 		Now:     time.Now,
 	}))
-	protocol := webtest.Serve(config, mcp.Routes(mcp.Deps{API: own, Version: "test"}))
+	protocol := webtest.Serve(config, mcp.Routes(mcp.Deps{
+		API:     own,
+		DB:      w.db,
+		Keys:    w.Ring,
+		Egress:  w.Egress,
+		Poster:  send.NewTester(w.Egress),
+		Version: "test",
+		Now:     time.Now,
+	}))
 	w.engine = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, mcp.Root) {
 			protocol.ServeHTTP(rw, r)

@@ -90,7 +90,7 @@ func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ri
 	t.signing.Prepare()
 	t.typeField = signature.TypeField(e.TypeField)
 	wire := t.signing.Wire(signature.Message{TypeField: t.typeField})
-	t.wire, t.bare = wire.String(), wire.Bare()
+	t.wire, t.bare, t.typeField = wire.String(), wire.Bare(), wire.Field()
 	newest := ""
 	for i, s := range l.Secrets {
 		plain, err := ring.Open(s.Sealed, e.TenantID, e.ID)

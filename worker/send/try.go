@@ -85,7 +85,7 @@ func testDestination(s endpoint.Settings, to *httpAddress, secret string) (*Dest
 		Masked:    egress.Mask(s.URL),
 		kind:      endpoint.HTTP,
 		to:        to,
-		typeField: s.TypeField,
+		typeField: wire.Field(),
 		headers:   fixedHeaders(s),
 		timeout:   min(time.Duration(s.TimeoutSeconds)*time.Second, testTimeout),
 		expires:   []time.Time{{}},
