@@ -51,6 +51,9 @@ type Granted struct {
 
 // Find finds a subscription by its id, or returns fault.ErrNotFound.
 func (s Store) Find(ctx context.Context, q *sql.Queries, subscription string) (show.Subscription, error) {
+	if !mcp.IsID(subscription) {
+		return show.Subscription{}, fault.ErrNotFound
+	}
 	row, err := q.GetSubscription(ctx, s.Tenant, subscription)
 	if err != nil {
 		return show.Subscription{}, err
@@ -199,7 +202,11 @@ func (s Store) refresh(ctx context.Context, q *sql.Queries, row sql.Subscription
 		return g, err
 	}
 	e := before.Endpoint
-	if g.Cursor = row.Cursor; e.Waiting == 0 && e.StartingAt.IsZero() {
+	waiting, err := q.CountWaiting(ctx, sql.CountWaitingParams{TenantID: s.Tenant, EndpointID: e.ID, Limit: 1})
+	if err != nil {
+		return g, err
+	}
+	if g.Cursor = row.Cursor; waiting == 0 && e.StartingAt.IsZero() {
 		g.Cursor = end.String()
 	}
 	live, err := s.secrets(ctx, q, e.ID)
@@ -212,8 +219,8 @@ func (s Store) refresh(ctx context.Context, q *sql.Queries, row sql.Subscription
 			return g, err
 		}
 	}
-	if g.Suspended = e.Status != endpoint.Active; g.Suspended {
-		// A successful challenge has shown that the receiver wants events.
+	if g.Suspended = e.Status != endpoint.Active; e.Status == endpoint.Disabled {
+		// A successful challenge has shown that the receiver wants events. What a member paused stays paused.
 		if _, _, _, err := editor.SetState(ctx, q, s.Tenant, e.ID, "endpoint.resume", activate); err != nil {
 			return g, err
 		}
@@ -330,6 +337,7 @@ func Settings(base endpoint.Settings, w Wanted, address, filter string) endpoint
 	s.Shape = &signature.Shape{Body: signature.BodyMCP}
 	s.RetryPolicy, s.RetryDelays = endpoint.Custom, mcp.Retries
 	s.WhenHeld = endpoint.Hold
+	s.Metadata = map[string]string{mcp.Metadata: w.ID, "mcp_principal": w.Principal}
 	s.Headers = endpoint.Headers{mcp.SubscriptionHeader: {Value: w.ID}}
 	return s
 }

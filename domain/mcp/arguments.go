@@ -86,6 +86,9 @@ func Arguments(payload, given json.RawMessage) (canonical, filter string, err er
 		return "", "", err
 	}
 	canonical = strings.TrimSpace(text.String())
+	if strings.Contains(canonical, `\u0000`) {
+		return "", "", fault.InvalidField("arguments", "schema_mismatch", "arguments must not contain the character U+0000.")
+	}
 	if len(all) > 0 {
 		filter = canonical
 	}

@@ -28,6 +28,9 @@ const (
 // SubscriptionHeader is the header that names the subscription in each request to its URL.
 const SubscriptionHeader = "X-MCP-Subscription-Id"
 
+// Metadata is the entry of an endpoint's metadata that names its subscription.
+const Metadata = "mcp_subscription"
+
 // Retries are the delays after failed attempts, in seconds. The first ones are short: a client responds with 503 until
 // it has stored its new subscription.
 var Retries = []int{1, 2, 4, 8, 15, 30, 60, 300, 900, 3600, 3 * 3600, 6 * 3600}
@@ -61,6 +64,13 @@ func ID(principal, address, event, arguments string) string {
 	}
 	sum := sha256.Sum256(text)
 	return "sub_" + hex.EncodeToString(sum[:16])
+}
+
+// IsID reports whether a text has the form of an ID.
+func IsID(text string) bool {
+	rest, is := strings.CutPrefix(text, "sub_")
+	_, err := hex.DecodeString(rest)
+	return is && len(rest) == 32 && err == nil && rest == strings.ToLower(rest)
 }
 
 // CheckPrincipal validates the name of whoever subscribes.

@@ -17,6 +17,8 @@ import (
 	"posthorn/domain/catalogue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
 	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	rules "posthorn/domain/mcp"
@@ -91,7 +93,7 @@ func (s *server) listEvents(c *handlers.Call, params json.RawMessage) (any, erro
 	var in struct {
 		Cursor string `json:"cursor"`
 	}
-	if len(params) > 0 && json.Unmarshal(params, &in) != nil {
+	if len(params) > 0 && json.Unmarshal(params, &in) != nil || in.Cursor != "" && !event.ValidType(in.Cursor) {
 		return nil, invalid("cursor must be nextCursor of the response before.")
 	}
 	var page show.Page[catalogue.Entry]
@@ -149,6 +151,9 @@ func (s *server) read(c *handlers.Call, params json.RawMessage) (in asked, err e
 	}
 	var entry catalogue.Entry
 	err = s.tx(c, func(ctx context.Context, q *db.Tx) (err error) {
+		if !event.ValidType(in.Name) {
+			return fault.ErrNotFound
+		}
 		entry, err = events.ReadType(ctx, q, c.Actor.Tenant, in.Name)
 		return err
 	})
