@@ -1,5 +1,5 @@
-// Package mcp holds the rules of events over the Model Context Protocol (docs/mcp.md): who a subscription belongs to and
-// what makes it one, its arguments, its lifetime, and what is said about its deliveries.
+// Package mcp holds the rules of events over the Model Context Protocol (docs/mcp.md): who a subscription belongs to
+// and what makes it one, its arguments, its lifetime, and what is said about its deliveries.
 package mcp
 
 import (
@@ -42,8 +42,8 @@ const (
 	maxLife     = 7 * 24 * time.Hour
 )
 
-// Life is how long a subscription lives until it is refreshed: what the client suggests, within bounds. nil: it suggests
-// nothing. none: it asks for no end, which nobody gets.
+// Life is how long a subscription lives until it is refreshed: what the client suggests, within bounds. nil: it
+// suggests nothing. none: it asks for no end, which nobody gets.
 func Life(milliseconds *int64, none bool) time.Duration {
 	switch {
 	case none:

@@ -280,6 +280,8 @@ func TestWhatASubscriptionLacksIsSaidByItsCode(t *testing.T) {
 	d, c, deaf := w.desk(), newCallback(t), newCallback(t)
 	deaf.deaf = true
 	reader := agent{w, w.MakeKey(accounts.NewKey{Tenant: &d.tenant, Name: "reader", Scopes: access.Scopes{access.WebhooksRead}}), ""}
+	off := httptest.NewServer(nil)
+	off.Close()
 	to := func(address string) map[string]any {
 		return map[string]any{"mode": "webhook", "url": address, "secret": firstSecret}
 	}
@@ -301,7 +303,7 @@ func TestWhatASubscriptionLacksIsSaidByItsCode(t *testing.T) {
 		"a mode of nobody":       {d.agent, c.params(firstSecret, "delivery", map[string]any{"mode": "push"}), -32014, "map[feature:deliveryMode value:push]"},
 		"a key without scope":    {reader, c.params(firstSecret), -32012, "map[]"},
 		"a deaf receiver":        {d.agent, deaf.params(firstSecret), -32015, "map[reason:challenge_failed]"},
-		"a receiver that is off": {d.agent, c.params(firstSecret, "delivery", to("http://127.0.0.1:1/")), -32015, "map[reason:connection_refused]"},
+		"a receiver that is off": {d.agent, c.params(firstSecret, "delivery", to(off.URL)), -32015, "map[reason:connection_refused]"},
 	} {
 		if r := one.by.call("events/subscribe", one.params); r.code() != one.code || fmt.Sprint(r.Error.Data) != one.data {
 			t.Errorf("%s: %+v", name, r.Error)
