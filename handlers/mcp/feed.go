@@ -148,6 +148,7 @@ type follower struct {
 	stream *handlers.Stream
 	meta   map[string]any
 	id     json.RawMessage
+	result result // of the request, at the end
 }
 
 func (f follower) notify(kind string, params map[string]any) error {
@@ -194,7 +195,12 @@ func (s *server) stream(c *handlers.Call, m message) error {
 	if err != nil {
 		return nil // the client has disconnected: nobody would read the error
 	}
-	f := follower{stream: began, id: m.ID, meta: map[string]any{"io.modelcontextprotocol/subscriptionId": m.ID}}
+	f := follower{
+		stream: began,
+		meta:   map[string]any{"io.modelcontextprotocol/subscriptionId": m.ID},
+		id:     m.ID,
+		result: s.complete(),
+	}
 	start := page
 	if in.from != nil {
 		start.Next = *in.from
@@ -203,32 +209,47 @@ func (s *server) stream(c *handlers.Call, m message) error {
 		return nil
 	}
 	in.floor = time.Time{}
-	for err == nil {
-		if err = f.send(page.Events); err != nil {
-			break
+	if err = s.follow(c, f, in, page); err == nil {
+		_ = f.end()
+	} else if e := fault.As(err); e != nil && e.Kind != fault.Internal && e.Kind != fault.Unavailable {
+		_ = f.notify("terminated", map[string]any{"error": map[string]any{"code": codeForbidden, "message": e.Detail}})
+		_ = f.end()
+	}
+	return nil
+}
+
+// end sends the result of the request, which is the last that a stream has.
+func (f follower) end() error {
+	return f.stream.Event(0, "message", response{Version: "2.0", ID: f.id, Result: f.result})
+}
+
+// follow sends a page and what comes after it. It returns nil when this process stops.
+func (s *server) follow(c *handlers.Call, f follower, in asked, page feeds.Page) (err error) {
+	for {
+		if err := f.send(page.Events); err != nil {
+			return err
 		}
 		in.from = &page.Next
 		if page.CaughtUp && !s.await(c, page.Next) {
 			if s.closing() {
-				_ = began.Event(0, "message", response{Version: "2.0", ID: m.ID, Result: s.complete()})
 				return nil
 			}
-			if f.notify("heartbeat", map[string]any{"cursor": page.Next.String()}) != nil {
-				return nil
+			if err := f.notify("heartbeat", map[string]any{"cursor": page.Next.String()}); err != nil {
+				return err
 			}
 		}
-		if err = c.Still(); err == nil {
-			page, err = s.page(c, in, feed.DefaultLimit)
+		if err := c.Still(); err != nil {
+			return err
 		}
-		if err == nil && page.Truncated {
-			err = f.active(page) // a gap
+		if page, err = s.page(c, in, feed.DefaultLimit); err != nil {
+			return err
+		}
+		if page.Truncated {
+			if err := f.active(page); err != nil { // a gap
+				return err
+			}
 		}
 	}
-	if e := fault.As(err); e != nil && e.Kind != fault.Internal && e.Kind != fault.Unavailable {
-		_ = f.notify("terminated", map[string]any{"error": map[string]any{"code": codeForbidden, "message": e.Detail}})
-		_ = began.Event(0, "message", response{Version: "2.0", ID: m.ID, Result: s.complete()})
-	}
-	return nil
 }
 
 // await waits for an event behind a place. False: nothing came for long, the client is gone, or this process stops.

@@ -432,6 +432,42 @@ func TestPollReadsEveryMatchingEventOnceInOrder(t *testing.T) {
 	}
 }
 
+// notifications reads those of a stream, but for heartbeats.
+func notifications(t *testing.T, res *http.Response) (next func() (method string, params map[string]any)) {
+	t.Helper()
+	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatal(kind)
+	}
+	lines := bufio.NewScanner(res.Body)
+	return func() (string, map[string]any) {
+		for lines.Scan() {
+			text, is := strings.CutPrefix(lines.Text(), "data: ")
+			if !is {
+				continue
+			}
+			var m struct {
+				Method string
+				Params map[string]any
+				Result map[string]any
+			}
+			if err := json.Unmarshal([]byte(text), &m); err != nil {
+				t.Fatal(err, text)
+			}
+			if m.Method == "" {
+				return "result", m.Result
+			}
+			if m.Params["_meta"].(map[string]any)["io.modelcontextprotocol/subscriptionId"] != float64(7) {
+				t.Errorf("%s does not name its request", text)
+			}
+			if m.Method != "notifications/events/heartbeat" {
+				return m.Method, m.Params
+			}
+		}
+		t.Fatal("the stream has ended", lines.Err())
+		return "", nil
+	}
+}
+
 // TestAStreamContinuesBehindItsCursor reads notifications, breaks off, and reads on.
 func TestAStreamContinuesBehindItsCursor(t *testing.T) {
 	t.Parallel()
@@ -440,33 +476,7 @@ func TestAStreamContinuesBehindItsCursor(t *testing.T) {
 	var cursor any
 	for round := range 3 {
 		res := d.post("events/stream", map[string]any{"name": "incident.created", "arguments": map[string]any{"severity": "P1"}, "cursor": cursor})
-		if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
-			t.Fatal(kind)
-		}
-		lines := bufio.NewScanner(res.Body)
-		next := func() (method string, params map[string]any) {
-			for lines.Scan() {
-				text, is := strings.CutPrefix(lines.Text(), "data: ")
-				if !is {
-					continue
-				}
-				var m struct {
-					Method string
-					Params map[string]any
-				}
-				if err := json.Unmarshal([]byte(text), &m); err != nil {
-					t.Fatal(err, text)
-				}
-				if m.Params["_meta"].(map[string]any)["io.modelcontextprotocol/subscriptionId"] != float64(7) {
-					t.Errorf("%s does not name its request", text)
-				}
-				if m.Method != "notifications/events/heartbeat" {
-					return m.Method, m.Params
-				}
-			}
-			t.Fatal("the stream has ended", lines.Err())
-			return "", nil
-		}
+		next := notifications(t, res)
 		if method, params := next(); method != "notifications/events/active" || params["truncated"] != false {
 			t.Errorf("it begins with %s %v", method, params)
 		}
@@ -486,6 +496,28 @@ func TestAStreamContinuesBehindItsCursor(t *testing.T) {
 	}
 	if r := d.call("events/stream", map[string]any{"name": "nobody.knows"}); r.code() != -32011 {
 		t.Errorf("an unknown event: %+v", r)
+	}
+}
+
+// TestAStreamEndsWithItsKey: the client hears that it has ended, and gets nothing more.
+func TestAStreamEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.desk()
+	key := must[client.KeyCreated](t)(d.sdk.CreateKey(t.Context(), client.KeyInput{Name: "agent", Scopes: []client.Scope{client.EventsRead}}))
+	res := agent{w, key.APIKey, ""}.post("events/stream", map[string]any{"name": "incident.created"})
+	defer res.Body.Close()
+	next := notifications(t, res)
+	next() // it has begun
+	if err := d.sdk.RevokeKey(t.Context(), key.ID); err != nil {
+		t.Fatal(err)
+	}
+	d.emit(map[string]any{"severity": "P1"})
+	if method, params := next(); method != "notifications/events/terminated" || params["error"].(map[string]any)["code"] != float64(-32012) {
+		t.Errorf("%s %v", method, params)
+	}
+	if method, result := next(); method != "result" || result["resultType"] != "complete" {
+		t.Errorf("%s %v", method, result)
 	}
 }
 
