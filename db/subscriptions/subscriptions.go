@@ -163,6 +163,15 @@ func (s Store) create(ctx context.Context, q *sql.Queries, w Wanted) (g Granted,
 	if err != nil {
 		return g, err
 	}
+	// A client that is away is told so when it refreshes. The tenant's members are not woken for it.
+	if _, err := q.MuteEndpoint(ctx, sql.MuteEndpointParams{
+		MutedAt:    &s.Now,
+		MutedUntil: new(s.Now.AddDate(100, 0, 0)),
+		TenantID:   s.Tenant,
+		ID:         e.ID,
+	}); err != nil {
+		return g, err
+	}
 	end, err := feeds.End(ctx, q, s.Tenant)
 	if err != nil {
 		return g, err
@@ -215,7 +224,7 @@ func (s Store) refresh(ctx context.Context, q *sql.Queries, row sql.Subscription
 	}
 	editor := endpoints.Editor{Keys: s.Keys, By: s.By}
 	if len(live) == 0 || live[0] != w.Secret {
-		if _, _, err := editor.Rotate(ctx, q, s.Tenant, e.ID, mcp.SecretOverlap, endpoint.SecretRequest{Text: w.Secret}); err != nil {
+		if err := s.rotate(ctx, q, e.ID, w.Secret); err != nil {
 			return g, err
 		}
 	}
@@ -238,6 +247,27 @@ func (s Store) refresh(ctx context.Context, q *sql.Queries, row sql.Subscription
 		g.Endpoint.EndpointFacts = e.EndpointFacts // what was wrong is told once more
 	}
 	return g, err
+}
+
+// rotate adds the secret that the client has chosen.
+func (s Store) rotate(ctx context.Context, q *sql.Queries, endpointID id.UUID, text string) error {
+	added, err := endpoints.RotateSecret(ctx, q, s.Keys, s.Tenant, endpointID, endpoints.Rotation{
+		Overlap: mcp.SecretOverlap,
+		Known:   true,
+		Choose: func(w signature.Wire, _ bool) (endpoint.Secret, error) {
+			return endpoint.SecretRequest{Text: text}.Secret(w, false)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, s.By, db.Audited{
+		Tenant:  &s.Tenant,
+		Action:  "endpoint.rotate_secret",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(endpointID),
+		Details: map[string]any{"secret": id.Secret.Format(added.ID), "overlap_seconds": mcp.SecretOverlap, "imported": true},
+	})
 }
 
 func activate(endpoint.Status) (endpoint.Change, error) {

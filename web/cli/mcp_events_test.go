@@ -257,6 +257,9 @@ func TestASubscriptionIsVerifiedDeliveredRefreshedRotatedAndEnded(t *testing.T) 
 	if p := c.wait(3)[2]; p.verify(firstSecret) != nil || p.verify(secondSecret) != nil {
 		t.Errorf("not signed with both secrets: %v", p.header)
 	}
+	if n := webtest.One[int](w.World, "SELECT count(*)::int FROM notices WHERE kind = 'secret.rotated'"); n != 0 {
+		t.Error("members are told of a secret that the client has chosen")
+	}
 	d.good("events/unsubscribe", c.params(""))
 	if r := d.call("events/unsubscribe", c.params("")); r.code() != -32011 || r.Error.Data["kind"] != "subscription" {
 		t.Errorf("unsubscribed twice: %+v", r)
@@ -335,6 +338,10 @@ func TestSubscriptionsAreListedAndRevokedByPrincipal(t *testing.T) {
 	page := must[client.SubscriptionPage](t)(d.sdk.ListSubscriptions(t.Context(), client.ListSubscriptionsParams{Principal: new("auth0|bob")}))
 	if len(page.Data) != 1 || page.Data[0].ID != his["id"] || page.Data[0].Status != client.EndpointStatusActive || string(page.Data[0].Arguments) != `{"severity":"P1"}` {
 		t.Fatalf("listed %+v", page)
+	}
+	e := must[client.Endpoint](t)(d.sdk.GetEndpoint(t.Context(), page.Data[0].EndpointID))
+	if !e.Mute.IsSpecified() || e.Mute.IsNull() || e.Metadata["mcp_principal"] != "auth0|bob" {
+		t.Errorf("its endpoint wakes members, or does not say whose it is: %+v", e)
 	}
 	_, stranger := w.Tenant("Other")
 	if err := w.client(stranger).RevokeSubscription(t.Context(), page.Data[0].ID); client.Code(err) != "not_found" {
