@@ -3,8 +3,8 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -34,128 +34,155 @@ func TestTheAISDKSubscribesUnmodified(t *testing.T) {
 	}
 }
 
+// puller reads the events of a server that is killed.
+type puller struct {
+	*world
+	server *process
+	cursor any // where it continues
+	sent   int // how many events were emitted, each with its number
+}
+
+func newPuller(t *testing.T) *puller {
+	t.Helper()
+	p := &puller{world: newWorld(t, func(*arrival) int { return 200 })}
+	p.restart()
+	p.post("/api/v1/event-types", map[string]string{"name": "incident.created"}).Body.Close()
+	return p
+}
+
+// restart kills the server, if there is one, and starts another.
+func (p *puller) restart() {
+	p.t.Helper()
+	if p.server != nil {
+		p.server.kill()
+	}
+	p.server = p.launch("serve", "serve").ready()
+}
+
+func (p *puller) post(path string, body any) *http.Response {
+	p.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.server.url+path, bytes.NewReader(text))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+p.key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return res
+}
+
+// ask sends a message about the events, from the cursor on.
+func (p *puller) ask(method string) *http.Response {
+	p.t.Helper()
+	return p.post("/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": map[string]any{
+		"name":      "incident.created",
+		"cursor":    p.cursor,
+		"maxEvents": 7,
+	}})
+}
+
+func (p *puller) emit(n int) {
+	p.t.Helper()
+	for range n {
+		res := p.post("/api/v1/events", map[string]any{"type": "incident.created", "data": map[string]int{"n": p.sent}})
+		res.Body.Close()
+		if res.StatusCode != http.StatusAccepted {
+			p.t.Fatal(res.Status)
+		}
+		p.sent++
+	}
+}
+
+// occurrence is an event with its number.
+type occurrence struct {
+	Data   struct{ N int }
+	Cursor string
+}
+
+func (p *puller) poll() (numbers []int) {
+	p.t.Helper()
+	res := p.ask("events/poll")
+	defer res.Body.Close()
+	var out struct {
+		Result struct {
+			Events []occurrence
+			Cursor string
+		}
+	}
+	text, err := io.ReadAll(res.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil || out.Result.Cursor == "" {
+		p.t.Fatal(err, string(text))
+	}
+	p.cursor = out.Result.Cursor
+	for _, e := range out.Result.Events {
+		numbers = append(numbers, e.Data.N)
+	}
+	return numbers
+}
+
+// stream reads some events of a stream, and breaks off with the server.
+func (p *puller) stream(n int) (numbers []int) {
+	p.t.Helper()
+	res := p.ask("events/stream")
+	defer res.Body.Close()
+	p.emit(n + 2)
+	for reader := json.NewDecoder(dataLines(res.Body)); len(numbers) < n; {
+		var m struct {
+			Method string
+			Params occurrence
+		}
+		if err := reader.Decode(&m); err != nil {
+			p.t.Fatal(err)
+		}
+		if m.Method == "notifications/events/event" {
+			numbers, p.cursor = append(numbers, m.Params.Data.N), m.Params.Cursor
+		}
+	}
+	p.restart()
+	return numbers
+}
+
 // TestPollAndStreamLoseNothingWhenTheServerIsKilled polls, and reads streams, while the server is killed between two
 // polls and within a stream. Each event comes once, in order, by the cursor that the client stored.
 func TestPollAndStreamLoseNothingWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(*arrival) int { return 200 })
-	server := w.launch("serve", "serve").ready()
-	post := func(path string, body any) *http.Response {
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.url+path, strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.key)
-		r.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res
+	p := newPuller(t)
+	if first := p.poll(); len(first) > 0 {
+		t.Errorf("before the first event: %v", first)
 	}
-	emit := func(n int) {
-		res := post("/api/v1/events", map[string]any{"type": "incident.created", "data": map[string]int{"n": n}})
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusAccepted {
-			t.Fatal(res.Status)
-		}
-	}
-	made := post("/api/v1/event-types", map[string]string{"name": "incident.created"})
-	made.Body.Close()
-	type occurrence struct {
-		Data struct{ N int } `json:"data"`
-	}
-	var cursor any
-	poll := func() (list []occurrence, more bool) {
-		res := post("/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "events/poll", "params": map[string]any{
-			"name":      "incident.created",
-			"cursor":    cursor,
-			"maxEvents": 7,
-		}})
-		defer res.Body.Close()
-		var out struct {
-			Result struct {
-				Events  []occurrence
-				Cursor  string
-				HasMore bool
-			}
-		}
-		text, err := io.ReadAll(res.Body)
-		if err == nil {
-			err = json.Unmarshal(text, &out)
-		}
-		if err != nil || out.Result.Cursor == "" {
-			t.Fatal(err, string(text))
-		}
-		cursor = out.Result.Cursor
-		return out.Result.Events, out.Result.HasMore
-	}
-	poll() // from now on
 	var got []int
-	next := 0
+	all := func() {
+		t.Helper()
+		eventually(t, patience, "everything is read", func() bool {
+			got = append(got, p.poll()...)
+			return len(got) >= p.sent
+		})
+		for i, n := range got {
+			if i != n {
+				t.Fatalf("event %d came as number %d: %v", n, i, got)
+			}
+		}
+	}
 	for range 3 {
-		for range 20 {
-			emit(next)
-			next++
-		}
-		list, _ := poll()
-		for _, e := range list {
-			got = append(got, e.Data.N)
-		}
-		server.kill()
-		server = w.launch("serve", "serve").ready()
+		p.emit(20)
+		got = append(got, p.poll()...)
+		p.restart()
 	}
-	eventually(t, patience, "everything is polled", func() bool {
-		list, _ := poll()
-		for _, e := range list {
-			got = append(got, e.Data.N)
-		}
-		return len(got) >= next
-	})
-	for i, n := range got {
-		if i != n {
-			t.Fatalf("event %d came as number %d: %v", n, i, got)
-		}
-	}
-	first := next
+	all()
 	for range 2 {
-		res := post("/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "events/stream", "params": map[string]any{"name": "incident.created", "cursor": cursor}})
-		for range 5 {
-			emit(next)
-			next++
-		}
-		seen := 0
-		reader := json.NewDecoder(dataLines(res.Body))
-		for seen < 3 {
-			var m struct {
-				Method string
-				Params struct {
-					Cursor string
-					Data   struct{ N int }
-				}
-			}
-			if err := reader.Decode(&m); err != nil {
-				t.Fatal(err)
-			}
-			if m.Method == "notifications/events/event" {
-				if m.Params.Data.N != first {
-					t.Errorf("the stream has %d instead of %d", m.Params.Data.N, first)
-				}
-				cursor, first, seen = m.Params.Cursor, first+1, seen+1
-			}
-		}
-		server.kill()
-		res.Body.Close()
-		server = w.launch("serve", "serve").ready()
+		got = append(got, p.stream(3)...)
 	}
-	rest, _ := poll()
-	if len(rest) != next-first || rest[0].Data.N != first {
-		t.Errorf("after the streams: %v, want %s", rest, fmt.Sprint(first, " to ", next-1))
-	}
+	all()
 }
 
 // dataLines are the data of server-sent events.
