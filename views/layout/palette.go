@@ -24,23 +24,24 @@ type PaletteEntry struct {
 
 // pageWords find the pages of the navigation by what people call them elsewhere.
 var pageWords = map[string]string{
-	"overview":      "home dashboard start",
-	"endpoints":     "webhooks urls destinations receivers",
-	"deliveries":    "messages attempts requests logs",
-	"events":        "payloads messages",
-	"event-types":   "catalog schemas topics",
-	"keys":          "tokens credentials",
+	"overview":    "home dashboard start",
+	"endpoints":   "webhooks urls destinations receivers",
+	"deliveries":  "messages attempts requests logs",
+	"events":      "payloads messages",
+	"event-types": "catalog schemas topics",
+	"keys":        "tokens credentials",
+	"portal":      "embed iframe white label customers links",
+	"signature":   "verify hmac headers",
+	"notices":     "alerts notifications emails",
+	"members":     "people users team roles",
+	"audit-log":   "history who changed",
+	"settings":    "preferences configuration options",
+	"audit":       "history who changed",
+	"queue":       "backlog workers lag",
+	"pauses":      "stop maintenance incident",
+	"books":       "ledger reconcile totals",
+
 	"subscriptions": "mcp model context protocol agents chatgpt principals",
-	"portal":        "embed iframe white label customers links",
-	"signature":     "verify hmac headers",
-	"notices":       "alerts notifications emails",
-	"members":       "people users team roles",
-	"audit-log":     "history who changed",
-	"settings":      "preferences configuration options",
-	"audit":         "history who changed",
-	"queue":         "backlog workers lag",
-	"pauses":        "stop maintenance incident",
-	"books":         "ledger reconcile totals",
 }
 
 // paletteGroups are the pages of the navigation and the entries of the page's own handler. What belongs to the reader's

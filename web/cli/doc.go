@@ -21,29 +21,30 @@ import (
 
 // Commands are the commands, as kong reads them from the tags.
 type Commands struct {
-	Login         loginCommand          `cmd:"" help:"Store a server and an API key for the commands below." group:"client"`
-	Logout        logoutCommand         `cmd:"" help:"Delete the stored server and key." group:"client"`
-	Emit          emitCommand           `cmd:"" help:"Emit an event." group:"client"`
-	Events        eventsCommands        `cmd:"" help:"List and show events." group:"client"`
-	Endpoints     endpointsCommands     `cmd:"" help:"Manage endpoints." group:"client"`
-	Feeds         feedsCommands         `cmd:"" help:"Read feeds, and manage their consumers." group:"client"`
-	Subscriptions subscriptionsCommands `cmd:"" help:"List and revoke subscriptions of AI clients (MCP)." group:"client"`
-	SigningKey    signingKeyCommands    `cmd:"" name:"signing-key" help:"Show and rotate the keys of public-key signatures." group:"client"`
-	Deliveries    deliveryCommands      `cmd:"" help:"List, retry, cancel, and replay deliveries." group:"client"`
-	Test          testCommand           `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
-	Dlq           deadCommands          `cmd:"" help:"List and replay dead letters: deliveries that failed permanently." group:"client"`
-	Jobs          jobsCommands          `cmd:"" help:"Show, continue, and cancel bulk jobs." group:"client"`
-	History       historyCommands       `cmd:"" help:"List days of history in storage, and bring them back." group:"client"`
-	Settings      settingsCommands      `cmd:"" help:"The tenant's settings." group:"client"`
-	Listen        listenCommand         `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
-	Import        importCommands        `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
-	Apply         applyCommand          `cmd:"" help:"Apply a file to a server: tenants, event types, endpoints, members, limits." group:"client"`
-	Export        exportCommand         `cmd:"" help:"Export a server's objects as a file for apply." group:"client"`
+	Login      loginCommand       `cmd:"" help:"Store a server and an API key for the commands below." group:"client"`
+	Logout     logoutCommand      `cmd:"" help:"Delete the stored server and key." group:"client"`
+	Emit       emitCommand        `cmd:"" help:"Emit an event." group:"client"`
+	Events     eventsCommands     `cmd:"" help:"List and show events." group:"client"`
+	Endpoints  endpointsCommands  `cmd:"" help:"Manage endpoints." group:"client"`
+	Feeds      feedsCommands      `cmd:"" help:"Read feeds, and manage their consumers." group:"client"`
+	SigningKey signingKeyCommands `cmd:"" name:"signing-key" help:"Show and rotate the keys of public-key signatures." group:"client"`
+	Deliveries deliveryCommands   `cmd:"" help:"List, retry, cancel, and replay deliveries." group:"client"`
+	Test       testCommand        `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
+	Dlq        deadCommands       `cmd:"" help:"List and replay dead letters: deliveries that failed permanently." group:"client"`
+	Jobs       jobsCommands       `cmd:"" help:"Show, continue, and cancel bulk jobs." group:"client"`
+	History    historyCommands    `cmd:"" help:"List days of history in storage, and bring them back." group:"client"`
+	Settings   settingsCommands   `cmd:"" help:"The tenant's settings." group:"client"`
+	Listen     listenCommand      `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
+	Import     importCommands     `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
+	Apply      applyCommand       `cmd:"" help:"Apply a file to a server: tenants, event types, endpoints, members, limits." group:"client"`
+	Export     exportCommand      `cmd:"" help:"Export a server's objects as a file for apply." group:"client"`
+	Catalogue  catalogueCommands  `cmd:"" name:"catalog" aliases:"catalogue" help:"Export the catalog as a document for receivers, and compare two documents." group:"client"`
+	Types      typesCommand       `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
+	Completion completionCommand  `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
+	Complete   completeCommand    `cmd:"" hidden:"" name:"__complete"`
+
 	MCP           mcpCommand            `cmd:"" name:"mcp" help:"Serve tools to an AI client over stdin and stdout (MCP)." group:"client"`
-	Catalogue     catalogueCommands     `cmd:"" name:"catalog" aliases:"catalogue" help:"Export the catalog as a document for receivers, and compare two documents." group:"client"`
-	Types         typesCommand          `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
-	Completion    completionCommand     `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
-	Complete      completeCommand       `cmd:"" hidden:"" name:"__complete"`
+	Subscriptions subscriptionsCommands `cmd:"" help:"List and revoke subscriptions of AI clients (MCP)." group:"client"`
 }
 
 // New are the commands, with the flags that come from tables.
