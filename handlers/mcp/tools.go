@@ -244,7 +244,7 @@ var tools = []tool{
 		path:        "/endpoints/{endpoint_id}/pause",
 		scope:       access.WebhooksWrite,
 		write:       true,
-		args:        []arg{endpointID, reason},
+		args:        []arg{endpointID, text("until", "When it resumes by itself (RFC 3339). Default: when somebody resumes it.")},
 	},
 	{
 		Name:        "write_resume_endpoint",
