@@ -1658,6 +1658,7 @@ func (e WhenHeld) Valid() bool {
 // Defines values for WireSettingsBody.
 const (
 	Envelope WireSettingsBody = "envelope"
+	Mcp      WireSettingsBody = "mcp"
 	Payload  WireSettingsBody = "payload"
 )
 
@@ -1665,6 +1666,8 @@ const (
 func (e WireSettingsBody) Valid() bool {
 	switch e {
 	case Envelope:
+		return true
+	case Mcp:
 		return true
 	case Payload:
 		return true
@@ -2111,6 +2114,24 @@ func (e ListPortalLinksParamsOrder) Valid() bool {
 	case ListPortalLinksParamsOrderAsc:
 		return true
 	case ListPortalLinksParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListSubscriptionsParamsOrder.
+const (
+	ListSubscriptionsParamsOrderAsc  ListSubscriptionsParamsOrder = "asc"
+	ListSubscriptionsParamsOrderDesc ListSubscriptionsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListSubscriptionsParamsOrder enum.
+func (e ListSubscriptionsParamsOrder) Valid() bool {
+	switch e {
+	case ListSubscriptionsParamsOrderAsc:
+		return true
+	case ListSubscriptionsParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -5252,6 +5273,35 @@ type SigningKeys struct {
 // StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
 type StatusClass string
 
+// Subscription defines model for Subscription.
+type Subscription struct {
+	ID string `json:"id"`
+
+	// Principal Who subscribed: the product's own user, or a key
+	Principal string `json:"principal"`
+
+	// Arguments An event matches if its data has these values
+	Arguments json.RawMessage `json:"arguments"`
+
+	// Condition The state of the endpoint's condition
+	Condition  string    `json:"condition"`
+	CreatedAt  time.Time `json:"created_at"`
+	EndpointID string    `json:"endpoint_id"`
+	EventType  string    `json:"event_type"`
+
+	// ExpiresAt It ends then, unless the client refreshes it
+	ExpiresAt   time.Time      `json:"expires_at"`
+	RefreshedAt time.Time      `json:"refreshed_at"`
+	Status      EndpointStatus `json:"status"`
+	URL         string         `json:"url"`
+}
+
+// SubscriptionPage defines model for SubscriptionPage.
+type SubscriptionPage struct {
+	Data       []Subscription            `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
 // SuccessRate defines model for SuccessRate.
 type SuccessRate struct {
 	Attempts int `json:"attempts"`
@@ -5529,7 +5579,7 @@ type WireSettings struct {
 	// AlsoSign A second signature on each request, in its own headers, so that receivers can switch when they are ready.
 	AlsoSign *AlsoSign `json:"also_sign,omitempty"`
 
-	// Body `payload`: the body is the event's data, byte for byte
+	// Body `payload`: the body is the event's data, byte for byte. `mcp`: an event of the Model Context Protocol, in the format `standard` alone
 	Body *WireSettingsBody `json:"body,omitempty"`
 
 	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header. Names that HTTP, proxies, or cloud services use are rejected, as for `custom_headers`.
@@ -5543,7 +5593,7 @@ type WireSettings struct {
 	Timestamp *WireSettingsTimestamp `json:"timestamp,omitempty"`
 }
 
-// WireSettingsBody `payload`: the body is the event's data, byte for byte
+// WireSettingsBody `payload`: the body is the event's data, byte for byte. `mcp`: an event of the Model Context Protocol, in the format `standard` alone
 type WireSettingsBody string
 
 // WireSettingsTimestamp Of the format `template`: how the header with the time is written where the signature does not cover it. Left out, unix seconds
@@ -5608,6 +5658,9 @@ type ShareID = string
 
 // Since defines model for since.
 type Since = time.Time
+
+// SubscriptionID defines model for subscription_id.
+type SubscriptionID = string
 
 // TenantID defines model for tenant_id.
 type TenantID = string
@@ -5999,6 +6052,24 @@ type ListPortalLinksParams struct {
 
 // ListPortalLinksParamsOrder defines parameters for ListPortalLinks.
 type ListPortalLinksParamsOrder string
+
+// ListSubscriptionsParams defines parameters for ListSubscriptions.
+type ListSubscriptionsParams struct {
+	// Limit Maximum rows per page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the previous page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; default `desc`, unless the list says otherwise
+	Order *ListSubscriptionsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Principal Only those of this principal
+	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
+}
+
+// ListSubscriptionsParamsOrder defines parameters for ListSubscriptions.
+type ListSubscriptionsParamsOrder string
 
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
@@ -7510,6 +7581,31 @@ func (c *Client) RotateSigningKeys(ctx context.Context, body RotateSigningKeysIn
 	r := newRequest(http.MethodPost, "/signing-keys/rotate")
 	r.body = body
 	return result[SigningKey](ctx, c, r)
+}
+
+// ListSubscriptions: list subscriptions.
+//
+// Subscriptions of AI clients over the Model Context Protocol, newest first. Each has an endpoint, whose deliveries and health
+// are those of the subscription.
+//
+// GET /subscriptions, scope webhooks:read
+func (c *Client) ListSubscriptions(ctx context.Context, params ListSubscriptionsParams) (SubscriptionPage, error) {
+	r := newRequest(http.MethodGet, "/subscriptions")
+	r.setQuery("limit", params.Limit)
+	r.setQuery("cursor", params.Cursor)
+	r.setQuery("order", params.Order)
+	r.setQuery("principal", params.Principal)
+	return result[SubscriptionPage](ctx, c, r)
+}
+
+// RevokeSubscription: revoke a subscription.
+//
+// Its endpoint is deleted, and the client gets the message `terminated`, if it can be reached.
+//
+// DELETE /subscriptions/{subscription_id}, scope webhooks:write
+func (c *Client) RevokeSubscription(ctx context.Context, subscriptionID SubscriptionID) error {
+	r := newRequest(http.MethodDelete, "/subscriptions/%s", subscriptionID)
+	return c.finish(ctx, r)
 }
 
 // GetOwnTenant: read your tenant.

@@ -42,6 +42,15 @@ func (c *Client) Events(ctx context.Context, params ListEventsParams) iter.Seq2[
 	})
 }
 
+// Subscriptions iterates over the subscriptions of AI clients.
+func (c *Client) Subscriptions(ctx context.Context, params ListSubscriptionsParams) iter.Seq2[Subscription, error] {
+	return Each(func(cursor *string) ([]Subscription, Nullable[string], error) {
+		params.Cursor = cursor
+		page, err := c.ListSubscriptions(ctx, params)
+		return page.Data, page.NextCursor, err
+	})
+}
+
 // EventDeliveries iterates over the deliveries of one event.
 func (c *Client) EventDeliveries(ctx context.Context, eventID string, params ListEventDeliveriesParams) iter.Seq2[Delivery, error] {
 	return Each(func(cursor *string) ([]Delivery, Nullable[string], error) {

@@ -58,7 +58,7 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	switch {
 	case err == nil:
 		return uuid, nil
-	case strings.HasPrefix(c.Request.URL.Path, "/api/"), strings.HasPrefix(c.Request.URL.Path, "/svix/"):
+	case strings.HasPrefix(c.Request.URL.Path, "/api/"), strings.HasPrefix(c.Request.URL.Path, "/svix/"), strings.HasPrefix(c.Request.URL.Path, "/mcp"):
 		return id.None, nil
 	}
 	return id.UUID{}, fault.ErrNotFound

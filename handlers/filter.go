@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mcp"
 	"posthorn/domain/show"
 	"posthorn/domain/trace"
 )
@@ -40,6 +41,8 @@ const (
 	ByState    Filter = "condition"
 	ByKind     Filter = "kind" // of an endpoint
 	BySearch   Filter = "q"    // any text
+	// ByPrincipal filters subscriptions by who subscribed.
+	ByPrincipal Filter = "principal"
 )
 
 // ByOutcome filters events by what became of them: Page.Chosen[ByOutcome.Name] is one of show.Outcomes.
@@ -259,6 +262,12 @@ var filters = map[Filter]func(r *pageReader, value string){
 		r.page.Kind = endpoint.Kind(value)
 		if !slices.Contains(endpoint.ListedKinds(), r.page.Kind) {
 			r.refuse("kind", "choice_unknown", mustBe("kind", endpoint.ListedKinds()))
+		}
+	},
+	ByPrincipal: func(r *pageReader, value string) {
+		r.page.Principal = value
+		if err := mcp.CheckPrincipal(value); err != nil {
+			r.refuse("principal", "principal_malformed", fault.As(err).Detail)
 		}
 	},
 	ByAction: func(r *pageReader, value string) {

@@ -73,6 +73,7 @@ type Page struct {
 	Condition condition.State  // of an endpoint
 	Kind      endpoint.Kind    // of an endpoint
 	Action    string
+	Principal string // of a subscription
 	Code      string
 	Archived  bool
 	Chosen    map[string]string // the words of the list's choices

@@ -5,8 +5,9 @@
 SELECT settings FROM platform;
 
 -- name: CountEndpoints :one
--- Listeners have a separate limit.
-SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
+-- Listeners and subscriptions of AI clients have separate limits.
+SELECT (count(*) - (SELECT count(*) FROM subscriptions s WHERE s.tenant_id = @tenant_id))::bigint FROM endpoints
+WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: StoreEndpoint :one
 -- A new endpoint, or all settings of one that the caller has locked: its kind, its secrets and its age stay.

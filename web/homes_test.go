@@ -215,6 +215,10 @@ func TestAPlatformKeyActsForTenantsOfAllHomes(t *testing.T) {
 				!strings.Contains(got.body, "Of "+of.Config.Home) {
 				t.Errorf("Svix's API through %s for %s: %d %s", by.Config.Home, of.Config.Home, got.status, got.body)
 			}
+			if got := ask(t, "POST", by.URL()+"/mcp/"+of.tenant, key.APIKey, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); got.status != http.StatusOK ||
+				got.header.Get("Posthorn-Home") != of.Config.Home || !strings.Contains(got.body, "complete") {
+				t.Errorf("MCP through %s for %s: %d %s", by.Config.Home, of.Config.Home, got.status, got.body)
+			}
 		}
 	}
 	// What a scope does not allow is not allowed elsewhere either.

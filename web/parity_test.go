@@ -69,6 +69,7 @@ var twins = map[string]string{
 	"/members/:member_id/role":                           "PATCH /members/:member_id",
 	"/members/invite":                                    "POST /invitations",
 	"/settings":                                          "PATCH /tenant",
+	"/subscriptions/:subscription_id/revoke":             "DELETE /subscriptions/:subscription_id",
 	"/settings/delete":                                   "DELETE /tenants/:tenant_id",
 	"/settings/export":                                   "POST /tenants/:tenant_id/export",
 	"/settings/notices":                                  "PATCH /tenant",

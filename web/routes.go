@@ -23,6 +23,7 @@ import (
 	"posthorn/handlers/homes"
 	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
+	"posthorn/handlers/mcp"
 	"posthorn/handlers/openid"
 	"posthorn/handlers/publickeys"
 	"posthorn/handlers/readers"
@@ -54,10 +55,10 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		OpenID:  providers,
 		Tester:  tester,
 	}
+	inner := kit.NewEngine()
+	kit.Mount(inner, api.Routes(own, readers.Routes))
 	var translated *svix.Deps
 	if p.Config.SvixAPI != "off" {
-		inner := kit.NewEngine()
-		kit.Mount(inner, api.Routes(own, readers.Routes))
 		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
 	}
 	fleet := newFleet(p, kit, engine, config)
@@ -65,6 +66,17 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		ready: p.ready,
 		api:   own,
 		svix:  translated,
+		mcp: mcp.Deps{
+			API:     inner,
+			DB:      general,
+			Keys:    ring,
+			Egress:  p.Config.Egress,
+			Poster:  tester,
+			BaseURL: p.URL(),
+			Version: buildVersion(),
+			Now:     time.Now,
+			Closing: p.closing,
+		},
 		auth: auth.Deps{
 			DB:          general,
 			Keys:        ring,
@@ -159,7 +171,8 @@ type routed struct {
 	status     status.Deps
 	keys       publickeys.Deps
 	svix       *svix.Deps // nil: switched off
-	operators  *auth.SSO  // nil: operators sign in only here
+	mcp        mcp.Deps
+	operators  *auth.SSO // nil: operators sign in only here
 	consoleURL string
 	homes      *homes.Router // nil: the installation has no homes
 }
@@ -195,7 +208,7 @@ func table(d routed) []handlers.Route {
 	}
 	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), publickeys.Routes(d.keys), admin.Routes(console), pages,
 		auth.Routes(accounts), dashboard.Routes(d.dashboard), dashboard.SharedRoutes(d.dashboard, handlers.NewAddresses(accounts.Now)),
-		mailbox.Routes(d.mailbox), api.Routes(d.api, readers.Routes))
+		mailbox.Routes(d.mailbox), api.Routes(d.api, readers.Routes), mcp.Routes(d.mcp))
 }
 
 // catalogueOf is the public catalogue of a database; a table that is only looked at has none.

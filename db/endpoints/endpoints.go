@@ -543,6 +543,9 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	if err := q.SupersedeVerifications(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
+	if err := q.DeleteSubscription(ctx, tenant, endpointID); err != nil {
+		return sql.Endpoint{}, err
+	}
 	if endpoint.Kind(e.Kind) == endpoint.Inbox {
 		if err := removeInbox(ctx, q, tenant, endpointID); err != nil {
 			return sql.Endpoint{}, err

@@ -88,6 +88,8 @@ func slotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 // Rotation describes how an endpoint gets its next secret.
 type Rotation struct {
 	Overlap int // seconds for which older secrets stay live; 0 ends them immediately
+	// Known says that the receiver has chosen the secret, so that nobody has to tell it.
+	Known bool
 	// Choose returns the next secret of requests that are rendered like this. pair: the newest live secret is a key
 	// pair.
 	Choose func(w signature.Wire, pair bool) (endpoint.Secret, error)
@@ -144,8 +146,10 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	}); err != nil {
 		return show.Secret{}, err
 	}
-	if err := tellRotated(ctx, q, e, added, r.Overlap); err != nil {
-		return show.Secret{}, err
+	if !r.Known {
+		if err := tellRotated(ctx, q, e, added, r.Overlap); err != nil {
+			return show.Secret{}, err
+		}
 	}
 	return secretOf(added, slot == added.ID || !bareSettings(e).SignsOne()), resign(ctx, q, tenant, endpointID)
 }

@@ -261,7 +261,7 @@ func (r *reader) event(row sql.Event, at feed.Place) Event {
 	external := id.Event.Format(row.ID)
 	m := queue.Message(&row, external, external, id.Endpoint.Format(r.endpoint.ID))
 	w := endpoints.Wire(r.endpoint)
-	m.TypeField, m.Bare = w.TypeField, w.Bare()
+	m.TypeField, m.Bare = w.Field(), w.Bare()
 	e := Event{
 		Place:       at,
 		Type:        row.Type,
@@ -298,4 +298,33 @@ func (r *reader) note(ctx context.Context, o Options, seen string) error {
 		Name:       o.Consumer,
 		Seen:       seen,
 	})
+}
+
+// Follow reads a page of the events that a rule matches, as they are, for somebody who has no feed: without From, it
+// returns the end of the log and no event. Nothing from before floor is read; zero: anything.
+func Follow(ctx context.Context, d *db.DB, tenant id.UUID, rule routing.Rule, o Options, floor time.Time) (Page, error) {
+	var p Page
+	err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		l, err := ensureLog(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
+		if o.From == nil {
+			p.CaughtUp = true
+			p.Next, err = l.place(ctx, feed.Start{})
+			return err
+		}
+		r := reader{log: l, route: routing.Compile(rule), now: o.Now, limit: o.Limit, plain: true}
+		if r.page.Next, r.page.Truncated, err = l.notBefore(ctx, *o.From, floor); err != nil {
+			return err
+		}
+		r.started = !r.page.Next.Event.IsZero()
+		err = r.read(ctx)
+		p = r.page
+		return err
+	})
+	return p, err
 }

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/feed"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
@@ -240,4 +241,65 @@ func (c *catching) move(ctx context.Context, settled *int64) error {
 		TenantID:   c.endpoint.TenantID,
 		EndpointID: c.endpoint.ID,
 	})
+}
+
+// End is the end of a tenant's log: what is accepted from now on is behind it. The log begins if there is none.
+func End(ctx context.Context, q *sql.Queries, tenant id.UUID) (feed.Place, error) {
+	l, err := ensureLog(ctx, q, tenant)
+	if err != nil {
+		return feed.Place{}, err
+	}
+	return l.place(ctx, feed.Start{})
+}
+
+// StartAfter is StartAt behind a place, but not before a moment; zero: any. truncated says that events between the
+// place and the start are left out.
+func StartAfter(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, place feed.Place, floor time.Time) (truncated bool, err error) {
+	l, err := ensureLog(ctx, q, tenant)
+	if err != nil {
+		return false, err
+	}
+	place, truncated, err = l.notBefore(ctx, place, floor)
+	if err != nil {
+		return false, err
+	}
+	return truncated, q.PutStart(ctx, sql.PutStartParams{TenantID: tenant, EndpointID: endpointID, Cursor: place.String()})
+}
+
+// ensureLog is openLog for a tenant whose log has possibly not begun.
+func ensureLog(ctx context.Context, q *sql.Queries, tenant id.UUID) (*tenantLog, error) {
+	l, err := openLog(ctx, q, tenant)
+	if !db.IsNotFound(err) && !db.IsNoRows(err) {
+		return l, err
+	}
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if _, err := q.BumpRouting(ctx, tenant); err != nil { // what is stored by the routes of before is not logged
+		return nil, err
+	}
+	if err := q.BeginLog(ctx, tenant); err != nil {
+		return nil, err
+	}
+	return openLog(ctx, q, tenant)
+}
+
+// notBefore moves a place on to a moment, and says whether events behind it are left out, by that or by retention. A
+// place that the log does not know any more is moved to its end.
+func (l *tenantLog) notBefore(ctx context.Context, p feed.Place, floor time.Time) (moved feed.Place, truncated bool, err error) {
+	truncated, err = l.check(ctx, p)
+	if fault.Is(err, feed.ErrCursorLost.Code) {
+		p, err = l.place(ctx, feed.Start{})
+		return p, true, err
+	}
+	if err != nil || floor.IsZero() {
+		return p, truncated, err
+	}
+	first, err := l.place(ctx, feed.Start{At: floor})
+	if err != nil || p.Compare(first) >= 0 {
+		return p, truncated, err
+	}
+	skipped, _, err := l.after(ctx, p)
+	truncated = truncated || len(skipped) > 0 && skipped[0].Compare(first) < 0
+	return first, truncated, err
 }

@@ -44,7 +44,7 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 // SentMessage is the event as the requests of a delivery render it.
 func SentMessage(e *sql.Event, d show.Delivery, w signature.Wire) signature.Message {
 	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.Endpoint.ID))
-	m.TypeField, m.Bare = w.TypeField, w.Bare()
+	m.TypeField, m.Bare = w.Field(), w.Bare()
 	if !d.FirstID.IsZero() {
 		m.FirstID = id.Delivery.Format(d.FirstID)
 	}

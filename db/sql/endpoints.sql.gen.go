@@ -76,15 +76,16 @@ func (q *Queries) AnyEndpoint(ctx context.Context, tenantID id.UUID, iD id.UUID)
 }
 
 const CountEndpoints = `-- name: CountEndpoints :one
-SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
+SELECT (count(*) - (SELECT count(*) FROM subscriptions s WHERE s.tenant_id = $1))::bigint FROM endpoints
+WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
 `
 
-// Listeners have a separate limit.
+// Listeners and subscriptions of AI clients have separate limits.
 func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, CountEndpoints, tenantID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const DeleteEndpoint = `-- name: DeleteEndpoint :exec

@@ -881,6 +881,19 @@ type SigningKey struct {
 	ExpiresAt *time.Time
 }
 
+type Subscription struct {
+	TenantID    id.UUID
+	ID          string
+	EndpointID  id.UUID
+	Principal   string
+	EventType   string
+	Arguments   string
+	Cursor      string
+	ExpiresAt   time.Time
+	RefreshedAt time.Time
+	CreatedAt   time.Time
+}
+
 type Tenant struct {
 	ID             id.UUID
 	Name           string

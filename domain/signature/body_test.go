@@ -2,6 +2,7 @@ package signature_test
 
 import (
 	"testing"
+	"time"
 
 	"posthorn/domain/signature"
 )
@@ -22,6 +23,31 @@ func TestTextIsTheWholeBodyUnderItsContentType(t *testing.T) {
 		m.Bare = c.bare
 		if body := string(signature.AppendBody(nil, c.format, m)); body != c.body || m.BodyType(c.format) != c.typ {
 			t.Errorf("%s: %s as %s", c.format, body, m.BodyType(c.format))
+		}
+	}
+}
+
+// TestABodyForMCPHasTheFieldsOfTheProtocol: the data is an object, whatever was emitted.
+func TestABodyForMCPHasTheFieldsOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	shape := &signature.Shape{Body: signature.BodyMCP}
+	if err := shape.Check(signature.Standard, ""); err != nil {
+		t.Error(err)
+	}
+	if err := shape.Check(signature.XWebhook, ""); err == nil {
+		t.Error("another format has the body")
+	}
+	at := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
+	for data, want := range map[string]string{
+		` {"a":1}`: ` {"a":1}`,
+		`[1]`:      `{"value":[1]}`,
+		`"{"`:      `{"value":"{"}`,
+		``:         `{"value":null}`,
+	} {
+		m := signature.Message{EventID: "evt_1", Type: "a.b", CreatedAt: at, Data: []byte(data), TypeField: signature.Wire{Shape: shape}.Field()}
+		got := string(signature.AppendBody(nil, signature.Standard, m))
+		if got != `{"eventId":"evt_1","name":"a.b","timestamp":"2026-11-01T08:00:00.000Z","data":`+want+`}` {
+			t.Errorf("%s: %s", data, got)
 		}
 	}
 }

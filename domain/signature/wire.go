@@ -19,6 +19,14 @@ func (s Signing) Wire(m Message) Wire {
 	return Wire{Format: s.Format, Prefix: s.Prefix, TypeField: m.TypeField, Shape: s.Shape}
 }
 
+// Field is how a body names the fields of an event: by the wire's type field, unless its shape says otherwise.
+func (w Wire) Field() TypeField {
+	if w.Shape != nil && w.Shape.Body == BodyMCP {
+		return typeAsName
+	}
+	return w.TypeField
+}
+
 // Bare reports whether the body is the event's data alone.
 func (w Wire) Bare() bool {
 	switch {

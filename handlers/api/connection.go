@@ -6,9 +6,12 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
+	"posthorn/db/subscriptions"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
+	"posthorn/handlers/mcp"
 )
 
 // connectionTime is how long a test of a connection can take: each of its three requests has 10 s.
@@ -89,4 +92,52 @@ func encodeConnection(steps []show.ConnectionStep) ConnectionTest {
 		})
 	}
 	return v
+}
+
+// listSubscriptions lists the subscriptions of AI clients.
+func (a *api) listSubscriptions(c *handlers.Call) error {
+	l := handlers.List{Name: "subscriptions", Filters: []handlers.Filter{handlers.ByPrincipal}}
+	return list(c, l, func(q *db.Tx, p handlers.Page) (show.Page[show.Subscription], error) {
+		return a.subscriptions(c).List(c.Ctx(), q, p.Principal, p.Range)
+	}, encodeSubscription)
+}
+
+func (a *api) subscriptions(c *handlers.Call) subscriptions.Store {
+	return subscriptions.Store{Tenant: c.Actor.Tenant, Keys: a.Keys, By: c.Author(), Now: a.Now()}
+}
+
+// revokeSubscription ends a subscription and tells its client.
+func (a *api) revokeSubscription(c *handlers.Call) error {
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	var last endpoints.Facts
+	err := c.Tx(func(q *db.Tx) (err error) {
+		last, err = a.subscriptions(c).Remove(c.Ctx(), q, c.Param("subscription_id"))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := last.Complete(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, a.BaseURL); err != nil {
+		return err
+	}
+	mcp.Terminate(c.Ctx(), a.Tester, last)
+	return c.AnswerNothing()
+}
+
+func encodeSubscription(s show.Subscription) Subscription {
+	return Subscription{
+		ID:          s.ID,
+		Principal:   s.Principal,
+		EventType:   s.EventType,
+		Arguments:   s.Arguments,
+		EndpointID:  id.Endpoint.Format(s.Endpoint.ID),
+		URL:         s.Endpoint.MaskedURL(),
+		Status:      EndpointStatus(s.Endpoint.Status),
+		Condition:   string(s.Endpoint.Condition.State),
+		ExpiresAt:   Time(s.ExpiresAt),
+		RefreshedAt: Time(s.RefreshedAt),
+		CreatedAt:   Time(s.CreatedAt),
+	}
 }

@@ -334,6 +334,7 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 
 // parameterProblems are the codes of each query parameter, by name. Any other parameter has a few permitted values.
 var parameterProblems = map[string]string{
+	"principal": "principal_malformed",
 	"limit":     "limit_range",
 	"cursor":    "cursor_invalid",
 	"order":     "order_unknown",

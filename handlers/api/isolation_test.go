@@ -18,6 +18,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/mcp"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
 	"posthorn/handlers/readers"
@@ -102,6 +103,8 @@ var probeBodies = map[string]string{
 	"POST /deliveries/:delivery_id/shares":                      ``,
 	"GET /deliveries/:delivery_id/shares":                       ``,
 	"DELETE /deliveries/:delivery_id/shares/:share_id":          ``,
+	"GET /subscriptions":                                        ``,
+	"DELETE /subscriptions/:subscription_id":                    ``,
 	"POST /bulk-jobs/:job_id/continue":                          ``,
 	"GET /health":                                               ``,
 	"GET /analytics/deliveries":                                 ``,
@@ -171,6 +174,9 @@ func prepare(t *testing.T, url string) {
 		w.do("POST", "/api/v1/deliveries/"+deliveries[2]+"/cancel", owner.key, nil).want(200)
 		w.attempt(deliveries[3], ep, name)
 		share := w.do("POST", "/api/v1/deliveries/"+deliveries[0]+"/shares", owner.key, nil).want(201).text("id")
+		subscription := mcp.ID(name, "https://hooks.example.com", name+".type", "{}")
+		w.SQL(`INSERT INTO subscriptions (tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at)
+			VALUES ($1, $2, $3, $4, $4, '{}', '', now() + interval '1 day')`, owner.uuid.String(), subscription, w.uuid(id.Endpoint, ep), name)
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		box := w.do("POST", "/api/v1/inboxes", owner.key, nil).want(201).text("id")
 		w.SQL(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
@@ -183,6 +189,7 @@ func prepare(t *testing.T, url string) {
 				[]string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 			s.Theirs["share_id"] = []string{share}
+			s.Theirs["subscription_id"] = []string{subscription}
 			s.Theirs["endpoint_id"] = append(s.Theirs["endpoint_id"], box, feed)
 			s.Theirs["secret_id"] = ids(w.do("GET", "/api/v1/endpoints/"+ep+"/secrets", owner.key, nil).want(200))
 			s.Theirs["attempt_id"] = []string{w.outer(id.Attempt, one[string](w, "SELECT id::text FROM attempts WHERE delivery_id = $1", w.uuid(id.Delivery, deliveries[3])))}
@@ -361,6 +368,7 @@ func unknown(param string) []string {
 		"portal_link_id":   id.PortalLink.Format(db.NewID()),
 		"rejected_id":      id.Event.Format(db.NewID()),
 		"day":              "2020-01-01",
+		"subscription_id":  mcp.ID("nobody", "", "", ""),
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -508,7 +516,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe proves something only if B's objects exist for B.
 	for param, theirs := range s.Theirs {
-		if param == "day" || param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" || param == "secret_id" || param == "share_id" {
+		if param == "day" || param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" || param == "secret_id" || param == "share_id" || param == "subscription_id" {
 			continue // they are in their lists alone
 		}
 		path := map[string]string{

@@ -17,6 +17,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/handlers"
+	"posthorn/handlers/mcp"
 	"posthorn/handlers/openid"
 )
 
@@ -46,6 +47,7 @@ type Deps struct {
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
+	mcp.Poster
 }
 
 // Settings are the platform's limits; zero fields have the default.
@@ -220,6 +222,9 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/rewind", access.WebhooksWrite, a.rewindEndpoint),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
+
+		route("GET", "/subscriptions", access.WebhooksRead, a.listSubscriptions),
+		slow(route("DELETE", "/subscriptions/:subscription_id", access.WebhooksWrite, a.revokeSubscription), connectionTime),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),

@@ -1656,6 +1656,7 @@ func (e WhenHeld) Valid() bool {
 // Defines values for WireSettingsBody.
 const (
 	Envelope WireSettingsBody = "envelope"
+	Mcp      WireSettingsBody = "mcp"
 	Payload  WireSettingsBody = "payload"
 )
 
@@ -1663,6 +1664,8 @@ const (
 func (e WireSettingsBody) Valid() bool {
 	switch e {
 	case Envelope:
+		return true
+	case Mcp:
 		return true
 	case Payload:
 		return true
@@ -2109,6 +2112,24 @@ func (e ListPortalLinksParamsOrder) Valid() bool {
 	case ListPortalLinksParamsOrderAsc:
 		return true
 	case ListPortalLinksParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListSubscriptionsParamsOrder.
+const (
+	ListSubscriptionsParamsOrderAsc  ListSubscriptionsParamsOrder = "asc"
+	ListSubscriptionsParamsOrderDesc ListSubscriptionsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListSubscriptionsParamsOrder enum.
+func (e ListSubscriptionsParamsOrder) Valid() bool {
+	switch e {
+	case ListSubscriptionsParamsOrderAsc:
+		return true
+	case ListSubscriptionsParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -5250,6 +5271,35 @@ type SigningKeys struct {
 // StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
 type StatusClass string
 
+// Subscription defines model for Subscription.
+type Subscription struct {
+	ID string `json:"id"`
+
+	// Principal Who subscribed: the product's own user, or a key
+	Principal string `json:"principal"`
+
+	// Arguments An event matches if its data has these values
+	Arguments json.RawMessage `json:"arguments"`
+
+	// Condition The state of the endpoint's condition
+	Condition  string `json:"condition"`
+	CreatedAt  Time   `json:"created_at"`
+	EndpointID string `json:"endpoint_id"`
+	EventType  string `json:"event_type"`
+
+	// ExpiresAt It ends then, unless the client refreshes it
+	ExpiresAt   Time           `json:"expires_at"`
+	RefreshedAt Time           `json:"refreshed_at"`
+	Status      EndpointStatus `json:"status"`
+	URL         string         `json:"url"`
+}
+
+// SubscriptionPage defines model for SubscriptionPage.
+type SubscriptionPage struct {
+	Data       []Subscription            `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
 // SuccessRate defines model for SuccessRate.
 type SuccessRate struct {
 	Attempts int `json:"attempts"`
@@ -5527,7 +5577,7 @@ type WireSettings struct {
 	// AlsoSign A second signature on each request, in its own headers, so that receivers can switch when they are ready.
 	AlsoSign *AlsoSign `json:"also_sign,omitempty"`
 
-	// Body `payload`: the body is the event's data, byte for byte
+	// Body `payload`: the body is the event's data, byte for byte. `mcp`: an event of the Model Context Protocol, in the format `standard` alone
 	Body *WireSettingsBody `json:"body,omitempty"`
 
 	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header. Names that HTTP, proxies, or cloud services use are rejected, as for `custom_headers`.
@@ -5541,7 +5591,7 @@ type WireSettings struct {
 	Timestamp *WireSettingsTimestamp `json:"timestamp,omitempty"`
 }
 
-// WireSettingsBody `payload`: the body is the event's data, byte for byte
+// WireSettingsBody `payload`: the body is the event's data, byte for byte. `mcp`: an event of the Model Context Protocol, in the format `standard` alone
 type WireSettingsBody string
 
 // WireSettingsTimestamp Of the format `template`: how the header with the time is written where the signature does not cover it. Left out, unix seconds
@@ -5606,6 +5656,9 @@ type ShareID = string
 
 // Since defines model for since.
 type Since = Time
+
+// SubscriptionID defines model for subscription_id.
+type SubscriptionID = string
 
 // TenantID defines model for tenant_id.
 type TenantID = string
@@ -5997,6 +6050,24 @@ type ListPortalLinksParams struct {
 
 // ListPortalLinksParamsOrder defines parameters for ListPortalLinks.
 type ListPortalLinksParamsOrder string
+
+// ListSubscriptionsParams defines parameters for ListSubscriptions.
+type ListSubscriptionsParams struct {
+	// Limit Maximum rows per page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the previous page
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; default `desc`, unless the list says otherwise
+	Order *ListSubscriptionsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Principal Only those of this principal
+	Principal *string `form:"principal,omitempty" json:"principal,omitempty"`
+}
+
+// ListSubscriptionsParamsOrder defines parameters for ListSubscriptions.
+type ListSubscriptionsParamsOrder string
 
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {

@@ -11,12 +11,14 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/show"
 	"posthorn/handlers"
+	"posthorn/handlers/mcp"
 	"posthorn/views/pages"
 )
 
 // Tester connects to the receiver of an endpoint step by step.
 type Tester interface {
 	Test(ctx context.Context, f endpoints.Facts) ([]show.ConnectionStep, error)
+	mcp.Poster
 }
 
 // testNewConnection tests the connection of the form of a new endpoint.

@@ -73,6 +73,7 @@ var goodForms = map[string]url.Values{
 	"/deliveries/:delivery_id/share":                     {"expires_in": {"3600"}},
 	"/deliveries/:delivery_id/shares/:share_id/revoke":   {},
 	"/deliveries/:delivery_id/unarchive":                 {},
+	"/subscriptions/:subscription_id/revoke":             {},
 	"/bulk-jobs":                                         {"action": {"archive"}, "all": {"true"}, "status": {"failed"}},
 	"/bulk-jobs/:job_id/cancel":                          {},
 	"/bulk-jobs/:job_id/continue":                        {}, // TestAReplayCanSendOneFirst continues one

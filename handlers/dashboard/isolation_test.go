@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
+	"posthorn/domain/mcp"
 	"posthorn/domain/show"
 	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
@@ -62,14 +63,15 @@ func (w *world) things(tn tenant) map[string]string {
 		w.t.Fatal(err)
 	}
 	return map[string]string{
-		"key_id":      id.Key.Format(key),
-		"share_id":    id.Share.Format(share.ID),
-		"job_id":      id.Job.Format(job),
-		"endpoint_id": id.Endpoint.Format(ep),
-		"event_id":    id.Event.Format(ev),
-		"delivery_id": id.Delivery.Format(dlv),
-		"name":        "order.paid",
-		"member_id":   id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String()))),
+		"key_id":          id.Key.Format(key),
+		"share_id":        id.Share.Format(share.ID),
+		"subscription_id": w.subscription(tn, ep),
+		"job_id":          id.Job.Format(job),
+		"endpoint_id":     id.Endpoint.Format(ep),
+		"event_id":        id.Event.Format(ev),
+		"delivery_id":     id.Delivery.Format(dlv),
+		"name":            "order.paid",
+		"member_id":       id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String()))),
 	}
 }
 
@@ -123,6 +125,7 @@ func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 	for name, kind := range kinds {
 		unknown[name], malformed[name] = kind.Format(db.NewID()), "not-an-id"
 	}
+	unknown["subscription_id"], malformed["subscription_id"] = mcp.ID("nobody", "", "", ""), "not-an-id"
 	unknown["name"], malformed["name"], foreign["name"] = "no.such.type", "no such type!", "theirs.alone"
 	unknown["format"], malformed["format"], foreign["format"] = "no-such-format", "no such format!", "no-such-format"
 	nowhere := "/t/" + id.Tenant.Format(db.NewID())

@@ -67,12 +67,12 @@ func classify(r *http.Request) subject {
 	if rest, ok := strings.CutPrefix(path, "/api/v1/tenants/"); ok {
 		return subject{kind: ofTenant, text: segment(rest), key: bearer(r)}
 	}
-	for _, root := range []string{"/svix/api/v1/app/", "/svix/api/v1/auth/app-portal-access/"} {
+	for _, root := range []string{"/svix/api/v1/app/", "/svix/api/v1/auth/app-portal-access/", "/mcp/"} {
 		if rest, ok := strings.CutPrefix(path, root); ok {
 			return subject{kind: ofTenant, text: segment(rest), key: bearer(r)}
 		}
 	}
-	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") {
+	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") || path == "/mcp" {
 		return subject{kind: ofKey, text: bearer(r)}
 	}
 	for _, root := range []string{"/t/", "/sso/", "/shared/", httpsig.KeysRoot} {

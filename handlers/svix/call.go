@@ -1,7 +1,6 @@
 package svix
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,18 +10,8 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/handlers"
+	"posthorn/handlers/inner"
 )
-
-// reply is a response of Posthorn's own API in memory.
-type reply struct {
-	status int
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (r *reply) Header() http.Header         { return r.header }
-func (r *reply) Write(p []byte) (int, error) { return r.body.Write(p) }
-func (r *reply) WriteHeader(status int)      { r.status = status }
 
 // call sends a request to Posthorn's own API with the caller's key. in is sent as JSON, bytes unchanged; nil is no
 // body. The response is read into out unless that is nil.
@@ -37,29 +26,17 @@ func (s *svix) call(c *handlers.Call, method, path string, in, out any) (status 
 			return 0, err
 		}
 	}
-	r, err := http.NewRequestWithContext(c.Ctx(), method, "/api/v1"+path, bytes.NewReader(body))
+	w, err := inner.Call(c, s.API, method, path, body)
 	if err != nil {
 		return 0, err
 	}
-	from := c.Request
-	r.Host, r.RemoteAddr, r.RequestURI = from.Host, from.RemoteAddr, "/api/v1"+path
-	for _, name := range []string{"Authorization", "X-Forwarded-For", "X-Forwarded-Proto"} {
-		if v := from.Header[name]; v != nil {
-			r.Header[name] = v
-		}
+	if w.Status >= http.StatusBadRequest {
+		return w.Status, refusalOf(w)
 	}
-	if body != nil {
-		r.Header["Content-Type"] = []string{"application/json"}
+	if out == nil || w.Body.Len() == 0 {
+		return w.Status, nil
 	}
-	w := &reply{status: http.StatusOK, header: http.Header{}}
-	s.API.ServeHTTP(w, r)
-	if w.status >= http.StatusBadRequest {
-		return w.status, refusalOf(w)
-	}
-	if out == nil || w.body.Len() == 0 {
-		return w.status, nil
-	}
-	return w.status, json.Unmarshal(w.body.Bytes(), out)
+	return w.Status, json.Unmarshal(w.Body.Bytes(), out)
 }
 
 // decode reads the request's body. It ignores unknown fields, as Svix does.

@@ -11,6 +11,7 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/handlers"
+	"posthorn/handlers/inner"
 )
 
 // refusal is an error in Svix's form.
@@ -113,13 +114,13 @@ type invalid struct {
 }
 
 // refusalOf reads a problem.
-func refusalOf(w *reply) error {
+func refusalOf(w *inner.Reply) error {
 	var p struct {
 		Code, Detail string
 		Errors       []struct{ Field, Code, Detail string }
 	}
-	_ = json.Unmarshal(w.body.Bytes(), &p) // a body that is not a problem has no code
-	r := &refusal{status: w.status, code: p.Code, detail: p.Detail, retryAfter: w.header.Get("Retry-After")}
+	_ = json.Unmarshal(w.Body.Bytes(), &p) // a body that is not a problem has no code
+	r := &refusal{status: w.Status, code: p.Code, detail: p.Detail, retryAfter: w.Header().Get("Retry-After")}
 	for _, f := range p.Errors {
 		r.fields = append(r.fields, fault.Field{Name: f.Field, Code: f.Code, Detail: f.Detail})
 	}

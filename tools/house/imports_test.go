@@ -60,7 +60,7 @@ var floors = [][]string{
 	{"db/endpoints"},
 	{"db/deliveries"},
 	{"db/listen", "db/feeds"},
-	{"db/days", "db/maintenance"},
+	{"db/days", "db/maintenance", "db/subscriptions"},
 	{"db/move"},
 }
 

@@ -41,6 +41,8 @@ var pageWords = map[string]string{
 	"pauses":      "stop maintenance incident",
 	"egress":      "socks connect outgoing network firewall",
 	"books":       "ledger reconcile totals",
+
+	"subscriptions": "mcp model context protocol agents chatgpt principals",
 }
 
 // paletteGroups are the pages of the navigation and the entries of the page's own handler. What belongs to the reader's

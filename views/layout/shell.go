@@ -190,6 +190,7 @@ func (s Shell) tenantNavigation() []group {
 	if s.may(access.ReadEventTypes) {
 		setup = append(setup, entry{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book})
 	}
+	setup = append(setup, entry{key: "subscriptions", label: "AI clients", path: root + "/subscriptions", icon: icons.Layers})
 	if s.may(access.ManageKeys) {
 		setup = append(setup, entry{key: "keys", label: "API keys", path: root + "/keys", icon: icons.Key})
 	}

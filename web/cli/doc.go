@@ -42,6 +42,9 @@ type Commands struct {
 	Types      typesCommand       `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
 	Completion completionCommand  `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand    `cmd:"" hidden:"" name:"__complete"`
+
+	MCP           mcpCommand            `cmd:"" name:"mcp" help:"Serve tools to an AI client over stdin and stdout (MCP)." group:"client"`
+	Subscriptions subscriptionsCommands `cmd:"" help:"List and revoke subscriptions of AI clients (MCP)." group:"client"`
 }
 
 // New are the commands, with the flags that come from tables.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
+	"posthorn/handlers/mcp"
 	"posthorn/handlers/readers"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/webtest"
@@ -57,7 +59,8 @@ func newWorld(t *testing.T) *world {
 		BeforeCommit: delivering.BeforeCommit,
 	})
 	w.Run(committer.Run)
-	w.engine = webtest.Serve(w.Config(time.Now, ""), api.Routes(api.Deps{
+	config := w.Config(time.Now, "")
+	own := webtest.Serve(config, api.Routes(api.Deps{
 		DB:      w.db,
 		Emitter: committer,
 		Egress:  w.Egress,
@@ -66,6 +69,22 @@ func newWorld(t *testing.T) *world {
 		Log:     w.Logger,
 		Now:     time.Now,
 	}, readers.Routes))
+	protocol := webtest.Serve(config, mcp.Routes(mcp.Deps{
+		API:     own,
+		DB:      w.db,
+		Keys:    w.Ring,
+		Egress:  w.Egress,
+		Poster:  send.NewTester(w.Egress),
+		Version: "test",
+		Now:     time.Now,
+	}))
+	w.engine = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, mcp.Root) {
+			protocol.ServeHTTP(rw, r)
+			return
+		}
+		own.ServeHTTP(rw, r)
+	})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.before == nil || !w.before(rw, r) {
 			w.engine.ServeHTTP(rw, r)

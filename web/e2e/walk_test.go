@@ -197,6 +197,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 	bad, _ := o.endpoint("/a/path/that/is/rather/long/and/does/not/break/anywhere-because-it-has-no-spaces", settings{"event_types": []string{"order.refused"}})
 	pair, _ := o.endpoint("/pair", settings{"secret_type": "ed25519", "public_signature": "both", "event_types": []string{"never.sent"}})
 	o.manage(http.MethodPost, "/signing-keys/rotate", settings{}, nil)
+	w.subscribe(t, pair)
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
 	o.await("delivered", 1)
 	o.customer.status.Store(http.StatusUnprocessableEntity)
@@ -296,6 +297,24 @@ func (w *stops) store(t *testing.T) {
 		if _, err := w.s.sql.Exec(t.Context(), statement, tenant.String(), day); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// subscribe makes an endpoint the one of an AI client's subscription.
+func (w *stops) subscribe(t *testing.T, endpoint string) {
+	t.Helper()
+	tenant, err := id.Tenant.Parse(w.office.tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpointID, err := id.Endpoint.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.s.sql.Exec(t.Context(), `INSERT INTO subscriptions (tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at)
+		VALUES ($1, 'sub_00000000000000000000000000000000', $2, 'auth0|ada.lovelace@a-company-with-a-long-name.example.com', 'order.paid', '{"currency":"EUR","region":"eu-central-1"}', '', now() + interval '1 day')`,
+		tenant.String(), endpointID.String()); err != nil {
+		t.Fatal(err)
 	}
 }
 

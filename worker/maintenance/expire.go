@@ -8,6 +8,7 @@ import (
 	"posthorn/db/feeds"
 	"posthorn/db/listen"
 	"posthorn/db/sql"
+	"posthorn/db/subscriptions"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -65,6 +66,15 @@ func (m *Maintenance) endAbandoned(ctx context.Context) error {
 		return err
 	}
 	_, err := listen.EndAbandoned(ctx, m.db, endpoint.ListenerAbandoned, sweepMost)
+	return err
+}
+
+// lapsedEvery is how often subscriptions of AI clients are looked at.
+const lapsedEvery = 15 * time.Second
+
+// endLapsed ends subscriptions that were not refreshed in time, or whose receivers want no more events.
+func (m *Maintenance) endLapsed(ctx context.Context) error {
+	_, err := subscriptions.EndLapsed(ctx, m.db, sweepMost)
 	return err
 }
 

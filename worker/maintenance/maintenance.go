@@ -65,6 +65,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "fail deliveries of deleted endpoints", Every: deletedEvery, Do: m.sweepDeleted},
 		{Name: "erase deleted tenants", Every: eraseEvery, Do: m.eraseTenants},
 		{Name: "end abandoned listeners", Every: listenEvery, Do: m.endAbandoned},
+		{Name: "end lapsed subscriptions", Every: lapsedEvery, Do: m.endLapsed},
 		{Name: "expire idempotency keys", Every: expireEvery, Do: m.expireKeys},
 		{Name: "forget expired sessions", Every: forgetEvery, Do: m.forgetExpired},
 		{Name: "partitions", Every: partitionsEvery, Do: m.partitions},

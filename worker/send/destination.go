@@ -123,7 +123,7 @@ func (t *Destination) readSecrets(f endpoints.Facts) error {
 	}
 	t.signing.Prepare()
 	wire := t.signing.Wire(signature.Message{TypeField: t.typeField})
-	t.wire, t.bare = wire.String(), wire.Bare()
+	t.wire, t.bare, t.typeField = wire.String(), wire.Bare(), wire.Field()
 	for i, s := range f.Secrets {
 		key, err := wire.ParseKey(s.Text)
 		if err != nil {

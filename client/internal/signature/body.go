@@ -3,6 +3,7 @@
 package signature
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -39,6 +40,8 @@ const (
 	TypeAsType  TypeField = "type"
 	TypeAsEvent TypeField = "event" // for receivers that read body.event
 	TypeAsBoth  TypeField = "both"
+
+	typeAsName TypeField = "name" // of BodyMCP, with its other fields; no endpoint has it as a setting
 )
 
 // TypeFields lists the names, the default first.
@@ -88,12 +91,14 @@ func AppendBody(dst []byte, f Format, m Message) []byte {
 	if at.IsZero() {
 		at = m.CreatedAt
 	}
-	switch f {
-	case BodyHex:
+	switch {
+	case m.TypeField == typeAsName:
+		return appendOccurrence(dst, m, at)
+	case f == BodyHex:
 		dst = append(dst, `{"event":`...)
 		dst = appendString(dst, m.Type)
 		dst = append(dst, `,"timestamp":"`...)
-	case XWebhook:
+	case f == XWebhook:
 		dst = appendHead(dst, m, m.TypeField)
 		dst = append(dst, `,"created_at":"`...)
 		at = m.CreatedAt
@@ -112,6 +117,30 @@ func AppendBody(dst []byte, f Format, m Message) []byte {
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, m.Data...)
+	return append(dst, '}')
+}
+
+// appendOccurrence writes an event as the Model Context Protocol has it. Its data is an object: other data is in the
+// field value of one.
+func appendOccurrence(dst []byte, m Message, at time.Time) []byte {
+	dst = append(dst, `{"eventId":`...)
+	dst = appendString(dst, m.EventID)
+	dst = append(dst, `,"name":`...)
+	dst = appendString(dst, m.Type)
+	dst = append(dst, `,"timestamp":"`...)
+	dst = appendTime(dst, at)
+	dst = append(dst, `","data":`...)
+	object := bytes.HasPrefix(bytes.TrimLeft(m.Data, " \t\r\n"), []byte("{"))
+	if !object {
+		dst = append(dst, `{"value":`...)
+	}
+	if len(m.Data) == 0 {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, m.Data...)
+	if !object {
+		dst = append(dst, '}')
+	}
 	return append(dst, '}')
 }
 

@@ -16,6 +16,9 @@ import (
 const (
 	bodyEnvelope = "envelope" // the format's own, with id, type and data
 	bodyPayload  = "payload"  // the event's data, byte for byte
+
+	// BodyMCP is an event as the Model Context Protocol has it (docs/mcp.md), in the standard format alone.
+	BodyMCP = "mcp"
 )
 
 // timestampRFC3339 writes a timestamp that is not signed as RFC 3339 in UTC with milliseconds, not in unix seconds.
@@ -151,8 +154,11 @@ func (s *Shape) Check(f Format, prefix string) error {
 	refuse := func(field, code, detail string) {
 		wrong = append(wrong, fault.Field{Name: "wire." + field, Code: code, Detail: detail})
 	}
-	if s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload {
-		refuse("body", "wire_body_unknown", "The body is envelope or payload.")
+	switch {
+	case s.Body == BodyMCP && f != Standard:
+		refuse("body", "wire_body_unknown", "Only the format standard can have the body mcp.")
+	case s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload && s.Body != BodyMCP:
+		refuse("body", "wire_body_unknown", "The body is envelope, payload, or mcp.")
 	}
 	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
 		!strings.Contains(s.Signature.Value, "{ts}"); {

@@ -12,6 +12,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/mcp"
 	"posthorn/domain/signature"
 	"posthorn/web/cli/desired"
 )
@@ -226,8 +227,11 @@ func trimConnection(out map[string]any) {
 	}
 }
 
-// ofFile reports whether an endpoint is of a kind that files have: not a listener.
-func ofFile(e client.Endpoint) bool { return string(e.Kind) != "listen" }
+// ofFile reports whether an endpoint is of a kind that files have: not a listener, and not a subscription of an AI
+// client, which comes and goes.
+func ofFile(e client.Endpoint) bool {
+	return string(e.Kind) != "listen" && e.Metadata[mcp.Metadata] == ""
+}
 
 // shownSSO is a tenant's single sign-on as a file has it, without the secret, and the end of the secret. found is false
 // where the tenant has none.
