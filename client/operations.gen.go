@@ -5278,7 +5278,8 @@ type Subscription struct {
 	ID string `json:"id"`
 
 	// Principal Who subscribed: the product's own user, or a key
-	Principal string `json:"principal"`
+	Principal string         `json:"principal"`
+	Status    EndpointStatus `json:"status"`
 
 	// Arguments An event matches if its data has these values
 	Arguments json.RawMessage `json:"arguments"`
@@ -5290,10 +5291,9 @@ type Subscription struct {
 	EventType  string    `json:"event_type"`
 
 	// ExpiresAt It ends then, unless the client refreshes it
-	ExpiresAt   time.Time      `json:"expires_at"`
-	RefreshedAt time.Time      `json:"refreshed_at"`
-	Status      EndpointStatus `json:"status"`
-	URL         string         `json:"url"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	RefreshedAt time.Time `json:"refreshed_at"`
+	URL         string    `json:"url"`
 }
 
 // SubscriptionPage defines model for SubscriptionPage.

@@ -25,6 +25,7 @@ import (
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
 	"posthorn/handlers/mailbox"
+	"posthorn/handlers/mcp"
 )
 
 // program is a Posthorn in the test's process, closed with the test.
@@ -88,6 +89,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 			t.Errorf("%s: public %t", name, r.Access.Public)
 		}
 		ofAPI, page := strings.HasPrefix(r.Path, "/api/v1/"), r.Access.Session || r.Access.Operator
+		ofAPI = ofAPI || strings.HasPrefix(r.Path, mcp.Root)
 		if !r.Access.Public && ofAPI == page {
 			t.Errorf("%s: of the API %t, asks for a session %t", name, ofAPI, page)
 		}

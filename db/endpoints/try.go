@@ -55,6 +55,16 @@ func ToTest(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 	return f, nil
 }
 
+// CheckSecrets says whether the secrets can sign with the settings, which a test can have changed.
+func (f *Facts) CheckSecrets() error {
+	for _, s := range f.Secrets {
+		if err := endpoint.CheckFormat(f.Settings.Wire(), endpoint.Secret{Text: s.Text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Complete reads what else deliveries with the settings of a test would have: the proxy, and the keys of the tenant
 // and the platform. A tenant that has no key yet gets its first, as if the endpoint was saved.
 func (f *Facts) Complete(ctx context.Context, d *db.DB, ring *seal.Ring, tenant id.UUID, publicURL string) (err error) {

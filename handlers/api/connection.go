@@ -37,7 +37,11 @@ func (a *api) testNewConnection(c *handlers.Call) error {
 	}
 	f := endpoints.Facts{Settings: s}
 	if in.Secret != nil {
-		f.Secrets = []endpoints.Secret{{Text: *in.Secret}}
+		own, err := endpoint.ImportSecret(s.Wire(), *in.Secret)
+		if err != nil {
+			return err
+		}
+		f.Secrets = []endpoints.Secret{{Text: own.Text}}
 	}
 	return a.connect(c, f)
 }
@@ -57,8 +61,10 @@ func (a *api) testConnection(c *handlers.Call) error {
 		if err := f.Settings.CheckConnection(); err != nil {
 			return err
 		}
-		f.Settings, err = in.apply(f.Settings, a.Egress)
-		return err
+		if f.Settings, err = in.apply(f.Settings, a.Egress); err != nil {
+			return err
+		}
+		return f.CheckSecrets()
 	})
 	if err != nil {
 		return err

@@ -63,8 +63,10 @@ func (a *dashboard) tryConnection(c *handlers.Call, from func(*db.Tx, url.Values
 		if f.Settings, err = settingsOf(in, f.Settings); err != nil {
 			return err
 		}
-		f.Settings, err = f.Settings.Check(a.Egress)
-		return err
+		if f.Settings, err = f.Settings.Check(a.Egress); err != nil {
+			return err
+		}
+		return f.CheckSecrets()
 	})
 	if wrong := fault.As(err); wrong != nil && len(wrong.Fields) > 0 {
 		form, err := filled(in, nil, err)
