@@ -51,6 +51,7 @@ var idsNamed = map[string]string{
 	"pause_id":         "pse",
 	"inbox_request_id": "rcv",
 	"consumer":         "consumer",
+	"subscription_id":  "subscription",
 	"lastEventId":      "place",
 	"offset":           "place",
 }
