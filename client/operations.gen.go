@@ -2851,7 +2851,7 @@ type EgressProxy struct {
 
 // EgressProxyInput defines model for EgressProxyInput.
 type EgressProxyInput struct {
-	// Address Host and port, such as proxy.example.com:3128. A private address must be listed in POSTHORN_EGRESS_PROXY_ALLOW
+	// Address Host and port. A private address must be listed in POSTHORN_EGRESS_PROXY_ALLOW
 	Address *string `json:"address,omitempty"`
 
 	// Password Never returned. Leave it out to keep the stored one

@@ -445,7 +445,7 @@ func TestColoursAreForTerminalsWhosePersonDidNotSayNo(t *testing.T) {
 func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"e":                               "emit endpoints events export",
+		"e":                               "egress-proxy emit endpoints events export",
 		"endpoints ":                      "certificate-request create delete failures get list mute pause recover replay-missing resume rewind secret test test-connection unmute update verify",
 		"endpoints secret r":              "rotate",
 		"deliveries list --sta":           "--status",

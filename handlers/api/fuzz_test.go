@@ -175,6 +175,7 @@ func (f *fuzzer) exists(t, other tenant) {
 	hook := w.active(t, nil)
 	f.remember("ep", hook)
 	f.remember("hook", hook)
+	w.do("PUT", "/api/v1/platform/egress-proxies/platform", w.platform, `{"type":"http","address":"proxy.example.com:3128"}`).want(http.StatusOK)
 	for i := range 5 {
 		own := w.do("POST", "/api/v1/endpoints", t.key, `{"url":"https://hooks.example.com/s"}`).want(http.StatusCreated).text("id")
 		subscription := mcp.ID(own, "", "", "")

@@ -199,7 +199,8 @@ func (f *fuzzer) object(v *openapi3.Schema, wrong, depth int) any {
 		if wrong == 0 && (name == "wire" || name == "assume_verified" || name == "paused") {
 			continue // fit some formats and some keys alone
 		}
-		if slices.Contains(v.Required, name) || f.chance(2) {
+		// The more fields an object has, the rarer each is: many exclude each other.
+		if slices.Contains(v.Required, name) || f.chance(2+len(v.Properties)/8) {
 			object[name] = f.value(name, v.Properties[name], wrong, depth+1)
 		}
 	}

@@ -80,6 +80,7 @@ var unmanaged = map[string]string{
 	"exportTenant":         "a file of data",
 	"emptyInbox":           "data",
 	"restoreHistory":       "data",
+	"revokeSubscription":   "a client subscribes, and ends by itself",
 	"createFeedConsumer":   "its token is shown once, to its program",
 	"rotateFeedToken":      "its token is shown once, to its program",
 	"deleteFeedConsumer":   "follows its program",
