@@ -26,7 +26,7 @@ const (
 )
 
 // passwordHash is Password as /etc/shadow has it.
-const passwordHash = "$6$posthorn$WBx0doNUNPIiOweROdqXwsC/PhYLyjwIuVQdtfeIZ9K2yjnSM7LgJY73WVzcJQ9ODi89Kks4I4715CbHY1vIb0"
+const passwordHash = "$6$posthorn$WBx0doNUNPIiOweROdqXwsC/PhYLyjwIuVQdtfeIZ9K2yjnSM7LgJY73WVzcJQ9ODi89Kks4I4715CbHY1vIb0" //nolint:gosec // of a test
 
 // Proxy is a running proxy.
 type Proxy struct {
