@@ -6983,7 +6983,8 @@ func (c *Client) RewindFeed(ctx context.Context, endpointID EndpointID, body Fee
 // ReadFeedAsDurableStream: read a feed as a Durable Stream.
 //
 // The read half of the Durable Streams protocol in JSON mode, for its clients: catch-up reads, `live=long-poll`, and `live=sse`. Offsets are the
-// feed's cursors. `HEAD` tells the end. An offset behind which retention dropped events gets 410. Nothing is acknowledged.
+// feed's cursors. `HEAD` tells the end. An offset behind which retention dropped events gets 410. Nothing is acknowledged. Other parameters are
+// ignored, as the protocol has it.
 //
 // GET /feeds/{endpoint_id}/stream, scope feeds:read
 func (c *Client) ReadFeedAsDurableStream(ctx context.Context, endpointID EndpointID, params ReadFeedAsDurableStreamParams) ([]FeedEvent, error) {
