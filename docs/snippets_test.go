@@ -43,7 +43,7 @@ var proofs = map[string]struct {
 	"docs/program.md go":         {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/program.md python":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/program.md js":         {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
-	"docs/replay.md sh":          {10, "handlers/api/replay_guide_test.go TestTheRecoveryGuideCanBeTyped"},
+	"docs/replay.md sh":          {11, "handlers/api/replay_guide_test.go TestTheRecoveryGuideCanBeTyped"},
 	"docs/svix.md go":            {1, "- a line of a product's own code; web/e2e/svix_test.go makes such clients"},
 	"docs/verify.md go":          {6, "docs/verify_test.go TestTheGoExamplesVerify"},
 	"docs/verify.md js":          {6, "docs/verify_test.go TestTheNodeExamplesVerify"},

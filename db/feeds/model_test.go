@@ -131,8 +131,8 @@ func (m *model) log() (events []id.UUID) {
 }
 
 // TestNoReaderMissesOrRepeatsAnEvent runs transactions that commit in any order, with ids in any order, beside readers
-// that die, are rewound, lose days, and move to another database system. Whatever a reader has acknowledged is a part of the one order of the log,
-// without a gap, unless it was told so.
+// that die, are rewound, lose days, and move to another database system. Whatever a reader has acknowledged is a part
+// of the one order of the log, without a gap, unless it was told so.
 func TestNoReaderMissesOrRepeatsAnEvent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -77,7 +77,7 @@ func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, en
 			return e, err
 		}
 	}
-	// From the next version of the routes on, live events are left to the backlog, and are in the log if this begins it.
+	// From the next version of the routes on, live events are left to the backlog. If this begins the log, they are in it.
 	if _, err := q.BumpRouting(ctx, tenant); err != nil {
 		return e, err
 	}

@@ -1,5 +1,5 @@
-// Package readers serves the programs that take events themselves instead of being sent requests: the consumers of feeds,
-// in each of the dialects that they read, and listeners.
+// Package readers serves the programs that take events themselves instead of being sent requests: the consumers of
+// feeds, in each of the dialects that they read, and listeners.
 package readers
 
 import (
