@@ -78,8 +78,7 @@ func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, en
 			return e, err
 		}
 	}
-	// From the next version of the routes on, live events are left to the backlog. They are in the log, if need be from
-	// its beginning.
+	// From the next version of the routes on, live events are left to the backlog. If this begins the log, they are in it.
 	if _, err := q.BumpRouting(ctx, tenant); err != nil {
 		return e, err
 	}
