@@ -249,7 +249,7 @@ func (h *handler) streamFeed(c *handlers.Call, r feedRead) error {
 			break
 		}
 		r.From = &page.Next
-		if page.CaughtUp && !h.await(c, page.Next, beatEvery) {
+		if page.CaughtUp && !h.await(c, page.Next, feedBeat) {
 			if h.closing() || s.Beat() != nil {
 				return nil
 			}

@@ -29,6 +29,8 @@ const (
 const (
 	lookEvery = 250 * time.Millisecond
 	beatEvery = 15 * time.Second
+	// A beat of a feed's stream asks whether the key and the feed still are. Proxies close what is silent for a minute.
+	feedBeat = 30 * time.Second
 )
 
 // Routes are the routes of readers in the API.
