@@ -72,7 +72,7 @@ func TestSvixPollersReadEveryEventOnceThroughKills(t *testing.T) {
 			go func() {
 				out, err := within(t, 8*time.Minute, run)
 				if err != nil {
-					t.Errorf("%s: %v\n%.2000s", name, err, out)
+					t.Errorf("%s: %v\n%s", name, err, out[max(0, len(out)-2000):])
 				}
 				read[name] <- strings.Fields(out)
 			}()

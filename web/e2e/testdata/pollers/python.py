@@ -25,8 +25,8 @@ def patient(call):
         except HttpError as e:
             if e.status_code < 500:
                 raise
-        except httpx.TransportError:
-            pass
+        except (httpx.TransportError, ValueError):
+            pass  # no connection, or a proxy's response that is no JSON, which the library tries to read
         time.sleep(0.1)
 
 
