@@ -78,7 +78,8 @@ func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, en
 			return e, err
 		}
 	}
-	// From the next version of the routes on, live events are left to the backlog. If this begins the log, they are in it.
+	// From the next version of the routes on, live events are left to the backlog. If this begins the log, they are in
+	// it.
 	if _, err := q.BumpRouting(ctx, tenant); err != nil {
 		return e, err
 	}
