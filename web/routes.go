@@ -66,17 +66,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		ready: p.ready,
 		api:   own,
 		svix:  translated,
-		mcp: mcp.Deps{
-			API:     inner,
-			DB:      general,
-			Keys:    ring,
-			Egress:  p.Config.Egress,
-			Poster:  tester,
-			BaseURL: p.URL(),
-			Version: buildVersion(),
-			Now:     time.Now,
-			Closing: p.closing,
-		},
+		mcp:   mcpDeps(own, inner),
 		auth: auth.Deps{
 			DB:          general,
 			Keys:        ring,
@@ -117,6 +107,21 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		return svix.OnHost(p.Config.SvixHost, engine)
 	}
 	return svix.OnHost(p.Config.SvixHost, fleet)
+}
+
+// mcpDeps is what tools of AI clients need: the API's, and the API itself.
+func mcpDeps(own api.Deps, inner http.Handler) mcp.Deps {
+	return mcp.Deps{
+		API:     inner,
+		DB:      own.DB,
+		Keys:    own.Keys,
+		Egress:  own.Egress,
+		Poster:  own.Tester,
+		BaseURL: own.BaseURL,
+		Version: buildVersion(),
+		Now:     own.Now,
+		Closing: own.Closing,
+	}
 }
 
 func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *seal.Ring) handlers.Config {

@@ -118,7 +118,9 @@ func TestAFailedProxyHoldsDeliveriesAndTellsTheOperators(t *testing.T) {
 	eventually(t, 15*time.Second, "the proxy's failure is recorded", func() bool {
 		return h.count("SELECT count(*) FROM egress_proxies WHERE failed_at IS NOT NULL AND failure LIKE '%not reached: connection refused'") == 1
 	})
-	if n := h.count("SELECT count(*) FROM attempts WHERE endpoint_id = $1", ep); n == 0 || n > 10 {
+	attempts := func() int { return h.count("SELECT count(*) FROM attempts WHERE endpoint_id = $1", ep) }
+	eventually(t, 15*time.Second, "what was in flight is recorded", func() bool { return attempts() > 0 })
+	if n := attempts(); n > 10 {
 		t.Errorf("%d attempts while the proxy is down, want those that were in flight", n)
 	}
 	if n := h.count("SELECT count(*) FROM attempts WHERE endpoint_id = $1 AND failure <> $2", ep, int16(delivery.FailProxy)); n != 0 || len(r.seen()) != 0 {

@@ -164,13 +164,19 @@ type Backlog struct {
 	Deliver time.Time // its deliver_at; zero: none
 }
 
+// CatchesUp is an endpoint that gets a backlog.
+type CatchesUp struct {
+	Tenant, Endpoint id.UUID
+	Ordering         string
+}
+
 // QueueBacklog stores deliveries of events to an endpoint that catches up, in their order. What the endpoint has had
 // before is a replay of its last delivery.
-func QueueBacklog(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, ordering string, events []Backlog, now time.Time) error {
+func QueueBacklog(ctx context.Context, q *sql.Queries, to CatchesUp, events []Backlog, now time.Time) error {
 	if len(events) == 0 {
 		return nil
 	}
-	earlier, err := earlierDeliveries(ctx, q, tenant, endpointID, events)
+	earlier, err := earlierDeliveries(ctx, q, to.Tenant, to.Endpoint, events)
 	if err != nil {
 		return err
 	}
@@ -179,19 +185,19 @@ func QueueBacklog(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 		last := earlier[e.Event]
 		again[i] = againDelivery{
 			event:     e.Event,
-			endpoint:  endpointID,
+			endpoint:  to.Endpoint,
 			eventType: e.Type,
 			replayOf:  last.ID,
 			first:     last.FirstID,
 		}
-		if ordering == "strict" || e.Key != "" {
-			again[i].orderKey = db.OrZero(orderKey(ordering, &e.Key))
+		if to.Ordering == "strict" || e.Key != "" {
+			again[i].orderKey = db.OrZero(orderKey(to.Ordering, &e.Key))
 		}
 		if e.Deliver.After(now) {
 			again[i].due = e.Deliver
 		}
 	}
-	_, err = sendAgain(ctx, q, tenant, again, nil)
+	_, err = sendAgain(ctx, q, to.Tenant, again, nil)
 	return err
 }
 

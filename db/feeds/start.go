@@ -50,19 +50,26 @@ func putStart(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, s
 	return q.PutStart(ctx, sql.PutStartParams{TenantID: tenant, EndpointID: endpointID, Cursor: place.String()})
 }
 
+// Rewound says from where an endpoint gets everything again.
+type Rewound struct {
+	Tenant, Endpoint id.UUID
+	Start            feed.Start
+	Now              time.Time
+}
+
 // Rewind makes an endpoint get everything again since a start, in the order of acceptance, and live events behind it.
 // What waits for it already is sent before. With a start of now, a backlog that is not created yet is left out.
-func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, endpointID id.UUID, start feed.Start, now time.Time) (show.Endpoint, error) {
-	if err := start.Past(now); err != nil {
+func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, r Rewound) (show.Endpoint, error) {
+	if err := r.Start.Past(r.Now); err != nil {
 		return show.Endpoint{}, err
 	}
-	if _, err := q.LockTenant(ctx, tenant); err != nil { // as in catchUp
+	if _, err := q.LockTenant(ctx, r.Tenant); err != nil { // as in catchUp
 		return show.Endpoint{}, err
 	}
-	if _, err := q.LockEndpoint(ctx, tenant, endpointID); err != nil {
+	if _, err := q.LockEndpoint(ctx, r.Tenant, r.Endpoint); err != nil {
 		return show.Endpoint{}, err
 	}
-	e, err := endpoints.Read(ctx, q, ed.Keys, tenant, endpointID)
+	e, err := endpoints.Read(ctx, q, ed.Keys, r.Tenant, r.Endpoint)
 	switch {
 	case err != nil:
 		return e, err
@@ -71,28 +78,28 @@ func Rewind(ctx context.Context, q *sql.Queries, ed endpoints.Editor, tenant, en
 	case e.Settings.Kind == endpoint.Listen:
 		return e, endpoint.ErrListener
 	}
-	ends := !start.Oldest && start.At.IsZero()
+	ends := !r.Start.Oldest && r.Start.At.IsZero()
 	if ends {
-		catching, err := q.IsStarting(ctx, tenant, endpointID)
+		catching, err := q.IsStarting(ctx, r.Tenant, r.Endpoint)
 		if err != nil || !catching {
 			return e, err
 		}
 	}
 	// From the next version of the routes on, live events are left to the backlog. If this begins the log, they are in
 	// it.
-	if _, err := q.BumpRouting(ctx, tenant); err != nil {
+	if _, err := q.BumpRouting(ctx, r.Tenant); err != nil {
 		return e, err
 	}
-	if err := putStart(ctx, q, tenant, endpointID, start); err != nil {
+	if err := putStart(ctx, q, r.Tenant, r.Endpoint, r.Start); err != nil {
 		return e, err
 	}
-	e.StartingAt = now
+	e.StartingAt = r.Now
 	return e, db.Audit(ctx, q, ed.By, db.Audited{
-		Tenant:  &tenant,
+		Tenant:  &r.Tenant,
 		Action:  "endpoint.rewind",
 		Kind:    "endpoint",
-		Object:  id.Endpoint.Format(endpointID),
-		Details: map[string]any{"start": start.String()},
+		Object:  id.Endpoint.Format(r.Endpoint),
+		Details: map[string]any{"start": r.Start.String()},
 	})
 }
 
@@ -209,7 +216,7 @@ func (c *catching) step(ctx context.Context) (caughtUp bool, err error) {
 	}
 	c.place = r.page.Next
 	e := c.endpoint
-	return r.page.CaughtUp, deliveries.QueueBacklog(ctx, c.log.q, e.TenantID, e.ID, e.Ordering, backlog, r.now)
+	return r.page.CaughtUp, deliveries.QueueBacklog(ctx, c.log.q, deliveries.CatchesUp{Tenant: e.TenantID, Endpoint: e.ID, Ordering: e.Ordering}, backlog, r.now)
 }
 
 // finish makes live events go to the endpoint, if it has the last of the log: no transaction of the tenant is open that

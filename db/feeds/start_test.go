@@ -101,7 +101,7 @@ func (h *house) rewind(endpointID id.UUID, start feed.Start) (made show.Endpoint
 	h.t.Helper()
 	h.in(func(q *sql.Queries) (err error) {
 		ed := endpoints.Editor{Keys: h.ring, By: db.Author{Kind: "command"}}
-		made, err = Rewind(h.t.Context(), q, ed, h.tenant, endpointID, start, time.Now())
+		made, err = Rewind(h.t.Context(), q, ed, Rewound{Tenant: h.tenant, Endpoint: endpointID, Start: start, Now: time.Now()})
 		return err
 	})
 	return made
@@ -208,7 +208,7 @@ func TestARewindIsReplacedAndEnds(t *testing.T) {
 	}
 	pulled := h.feed(nil)
 	err := h.db.Tenant(t.Context(), h.tenant, func(q *sql.Queries) error {
-		_, err := Rewind(t.Context(), q, endpoints.Editor{Keys: h.ring}, h.tenant, pulled, feed.Start{Oldest: true}, time.Now())
+		_, err := Rewind(t.Context(), q, endpoints.Editor{Keys: h.ring}, Rewound{Tenant: h.tenant, Endpoint: pulled, Start: feed.Start{Oldest: true}, Now: time.Now()})
 		return err
 	})
 	if !errors.Is(err, endpoint.ErrFeed) {

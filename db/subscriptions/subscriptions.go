@@ -123,7 +123,7 @@ func (s Store) Subscribe(ctx context.Context, q *sql.Queries, w Wanted) (Granted
 
 // Limits says whether a principal can have one more subscription.
 func limits(count sql.CountSubscriptionsRow) error {
-	most := 0
+	var most int
 	switch {
 	case count.Own >= mcp.MaxPerPrincipal:
 		most = mcp.MaxPerPrincipal

@@ -158,12 +158,8 @@ func (s *Shape) Check(f Format, prefix string) error {
 	case s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload && s.Body != BodyMCP:
 		refuse("body", "wire_body_unknown", "The body is envelope, payload, or mcp.")
 	}
-	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
-		!strings.Contains(s.Signature.Value, "{ts}"); {
-	case s.Timestamp != "" && s.Timestamp != timestampRFC3339:
-		refuse("timestamp", "wire_timestamp_refused", "The timestamp is rfc3339, or as the format says where it is left out.")
-	case s.Timestamp != "" && (f != Templated || signed):
-		refuse("timestamp", "wire_timestamp_refused", "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339.")
+	if why := s.timestampFault(f); why != "" {
+		refuse("timestamp", "wire_timestamp_refused", why)
 	}
 	checkPart("", f, s.HeaderPrefix, s.HeaderNames, s.Signature, refuse)
 	if a := s.AlsoSign; a != nil {
@@ -185,6 +181,21 @@ func (s *Shape) Check(f Format, prefix string) error {
 		return fault.InvalidFields(wrong)
 	}
 	return nil
+}
+
+// timestampFault says why the timestamp's header can't be written as asked, or nothing.
+func (s *Shape) timestampFault(f Format) string {
+	covered := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
+		!strings.Contains(s.Signature.Value, "{ts}")
+	switch {
+	case s.Timestamp == "":
+		return ""
+	case s.Timestamp != timestampRFC3339:
+		return "The timestamp is rfc3339, or as the format says where it is left out."
+	case f != Templated || covered:
+		return "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339."
+	}
+	return ""
 }
 
 func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code,

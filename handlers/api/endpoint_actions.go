@@ -89,7 +89,7 @@ func (a *api) rewindEndpoint(c *handlers.Call) error {
 	return respond(c, http.StatusOK, func(q *db.Tx) (show.Endpoint, error) {
 		ed := a.editor(c)
 		ed.By = ed.By.Because(reason)
-		return feeds.Rewind(c.Ctx(), q, ed, c.Actor.Tenant, endpointID, start, a.Now())
+		return feeds.Rewind(c.Ctx(), q, ed, feeds.Rewound{Tenant: c.Actor.Tenant, Endpoint: endpointID, Start: start, Now: a.Now()})
 	}, encodeEndpoint)
 }
 

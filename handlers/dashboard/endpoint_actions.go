@@ -60,7 +60,7 @@ func (a *dashboard) rewindEndpoint(c *handlers.Call) error {
 		return err
 	}
 	err = c.Tx(func(q *db.Tx) error {
-		_, err := feeds.Rewind(c.Ctx(), q, a.editor(c), c.Actor.Tenant, endpointID, start, a.Now())
+		_, err := feeds.Rewind(c.Ctx(), q, a.editor(c), feeds.Rewound{Tenant: c.Actor.Tenant, Endpoint: endpointID, Start: start, Now: a.Now()})
 		return err
 	})
 	if err != nil {

@@ -62,10 +62,10 @@ func TestAFormThatFailedForAMomentIsSentAgain(t *testing.T) {
 			owner, path := tn.of[access.Owner], tn.path+"/event-types"
 			fail(t, w)
 			form := url.Values{"name": {"order.paid"}, "description": {`Two words, "quoted"`}, "schema_check": {"off"}, "more": {"1", "2"}}
-			got := owner.post(path, form).want(http.StatusServiceUnavailable, `action="`+path+`"`, "Send again",
+			owner.post(path, form).want(http.StatusServiceUnavailable, `action="`+path+`"`, "Send again",
 				`name="name" value="order.paid"`, `value="Two words, &#34;quoted&#34;"`, `name="more" value="1"`, `name="more" value="2"`)
 			form.Set("client_secret", "of-the-provider")
-			if got = owner.post(path, form); strings.Contains(got.Body, "Send again") || strings.Contains(got.Body, "of-the-provider") {
+			if got := owner.post(path, form); strings.Contains(got.Body, "Send again") || strings.Contains(got.Body, "of-the-provider") {
 				t.Error("the page holds a secret")
 			}
 		})

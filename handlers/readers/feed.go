@@ -143,7 +143,7 @@ func feedReadOf(c *handlers.Call) (r feedRead, err error) {
 	if r.endpoint, r.Consumer, err = consumerOf(c, query.Get("consumer")); err != nil {
 		return r, err
 	}
-	ok := false
+	var ok bool
 	if r.Limit, ok = numberOf(query, "limit", feed.DefaultLimit, 1, feed.MaxLimit); !ok {
 		return r, fault.InvalidField("limit", "limit_range", fmt.Sprintf("limit must be a number from 1 to %d.", feed.MaxLimit))
 	}

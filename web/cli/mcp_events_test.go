@@ -187,7 +187,7 @@ func (w *world) desk() desk {
 	tenant, key := w.Tenant("Acme")
 	d := desk{agent: agent{w, key, "auth0|ada"}, tenant: tenant, sdk: w.client(key)}
 	schema := json.RawMessage(`{"type":"object","properties":{"severity":{"type":"string","enum":["P1","P2"]},"n":{"type":"integer"},"tags":{"type":"array"}}}`)
-	must[client.EventType](w.t)(d.sdk.CreateEventType(w.t.Context(), client.EventTypeInput{Name: "incident.created", Schema: client.Value(client.JSONSchema(schema))}))
+	must[client.EventType](w.t)(d.sdk.CreateEventType(w.t.Context(), client.EventTypeInput{Name: "incident.created", Schema: client.Value(schema)}))
 	return d
 }
 

@@ -45,12 +45,13 @@ func TestAThousandIdleReadersOfAFeedCostLittle(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	many := &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: readers}}
+	page := web.url + "/api/v1/feeds/" + feed.ID + "?wait=25&cursor=" + begin.Cursor
 	var waiting, got atomic.Int64
 	var group sync.WaitGroup
 	for i := range readers {
 		group.Go(func() {
 			for first := true; ctx.Err() == nil; first = false {
-				if waits(ctx, many, web.url+"/api/v1/feeds/"+feed.ID, w.key, begin.Cursor, i%2 == 0, func() {
+				if w.gets(ctx, many, page, i%2 == 0, func() {
 					if first {
 						waiting.Add(1)
 					}
@@ -74,13 +75,13 @@ func TestAThousandIdleReadersOfAFeedCostLittle(t *testing.T) {
 	group.Wait()
 }
 
-// waits reads behind a cursor, as a stream or by a long poll, and reports whether an event came.
-func waits(ctx context.Context, client *http.Client, url, key, cursor string, streams bool, begun func()) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"?wait=25&cursor="+cursor, nil)
+// gets reads behind a cursor, as a stream or by a long poll, and reports whether an event came.
+func (w *world) gets(ctx context.Context, client *http.Client, url string, streams bool, begun func()) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
-	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Authorization", "Bearer "+w.key)
 	if streams {
 		r.Header.Set("Accept", "text/event-stream")
 	} else {
