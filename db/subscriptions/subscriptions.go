@@ -283,13 +283,21 @@ func (s Store) List(ctx context.Context, q *sql.Queries, principal string, r sho
 		After:     r.Edge(),
 		Limit:     int32(r.Limit + 1),
 	})
-	list := make([]show.Subscription, len(rows))
-	for i, row := range rows {
-		if err == nil {
-			list[i], err = s.complete(ctx, q, row)
-		}
+	if err != nil {
+		return show.Page[show.Subscription]{}, err
 	}
-	return show.Cut(list, r.Limit, func(one show.Subscription) []byte { return one.Endpoint.ID[:] }), err
+	page := show.Cut(rows, r.Limit, func(row sql.Subscription) []byte { return row.EndpointID[:] })
+	out := show.Page[show.Subscription]{Rows: make([]show.Subscription, 0, len(page.Rows)), Next: page.Next}
+	for _, row := range page.Rows {
+		one, err := s.complete(ctx, q, row)
+		if db.IsNotFound(err) {
+			continue // it has ended meanwhile
+		} else if err != nil {
+			return out, err
+		}
+		out.Rows = append(out.Rows, one)
+	}
+	return out, nil
 }
 
 // Remove ends a subscription, with its endpoint. The facts are what is needed to tell its client.
