@@ -34,12 +34,13 @@ func (e AnalyticsBy) Valid() bool {
 
 // Defines values for AuditEntryActorKind.
 const (
-	AuditEntryActorKindCommand  AuditEntryActorKind = "command"
-	AuditEntryActorKindKey      AuditEntryActorKind = "key"
-	AuditEntryActorKindMember   AuditEntryActorKind = "member"
-	AuditEntryActorKindOperator AuditEntryActorKind = "operator"
-	AuditEntryActorKindPortal   AuditEntryActorKind = "portal"
-	AuditEntryActorKindSystem   AuditEntryActorKind = "system"
+	AuditEntryActorKindCommand   AuditEntryActorKind = "command"
+	AuditEntryActorKindKey       AuditEntryActorKind = "key"
+	AuditEntryActorKindMember    AuditEntryActorKind = "member"
+	AuditEntryActorKindOperator  AuditEntryActorKind = "operator"
+	AuditEntryActorKindPortal    AuditEntryActorKind = "portal"
+	AuditEntryActorKindPrincipal AuditEntryActorKind = "principal"
+	AuditEntryActorKindSystem    AuditEntryActorKind = "system"
 )
 
 // Valid indicates whether the value is a known member of the AuditEntryActorKind enum.
@@ -54,6 +55,8 @@ func (e AuditEntryActorKind) Valid() bool {
 	case AuditEntryActorKindOperator:
 		return true
 	case AuditEntryActorKindPortal:
+		return true
+	case AuditEntryActorKindPrincipal:
 		return true
 	case AuditEntryActorKindSystem:
 		return true
@@ -2435,7 +2438,7 @@ type BulkActionInputAction string
 type BulkAuthor struct {
 	ID string `json:"id"`
 
-	// Kind As in the audit log: key, member, operator, system, command
+	// Kind As in the audit log: key, member, operator, system, command, principal
 	Kind string `json:"kind"`
 }
 
@@ -4570,6 +4573,41 @@ type ListenerInput struct {
 	Secret *string `json:"secret,omitempty"`
 }
 
+// MCPAccess defines model for MCPAccess.
+type MCPAccess struct {
+	// Audience What tokens must have as `aud`; `resource` unless you set another
+	Audience string `json:"audience"`
+
+	// Claim A claim that tokens must have with the value of `claim_value`
+	Claim      nullable.Nullable[string] `json:"claim"`
+	ClaimValue nullable.Nullable[string] `json:"claim_value"`
+
+	// Issuer The authorization server whose access tokens are accepted; null: API keys only
+	Issuer nullable.Nullable[string] `json:"issuer"`
+
+	// MessageIDHosts Hosts of callback URLs that get the message's id as `webhook-id`. All others get the event's
+	MessageIDHosts []string `json:"message_id_hosts"`
+
+	// Resource The address of the tenant's server
+	Resource string `json:"resource"`
+}
+
+// MCPAccessPatch defines model for MCPAccessPatch.
+type MCPAccessPatch struct {
+	// Audience Null: `resource`
+	Audience nullable.Nullable[string] `json:"audience,omitempty"`
+
+	// Claim Needs `claim_value`. A claim that is a list must contain the value
+	Claim      nullable.Nullable[string] `json:"claim,omitempty"`
+	ClaimValue nullable.Nullable[string] `json:"claim_value,omitempty"`
+
+	// Issuer Null: API keys only
+	Issuer nullable.Nullable[string] `json:"issuer,omitempty"`
+
+	// MessageIDHosts Replaces the list
+	MessageIDHosts *[]string `json:"message_id_hosts,omitempty"`
+}
+
 // Member defines model for Member.
 type Member struct {
 	ID        string     `json:"id"`
@@ -6245,6 +6283,9 @@ type ExportTenantJSONRequestBody = ReasonInput
 // UpdateTenantLimitsJSONRequestBody defines body for UpdateTenantLimits for application/json ContentType.
 type UpdateTenantLimitsJSONRequestBody = TenantLimitsPatch
 
+// UpdateMCPAccessJSONRequestBody defines body for UpdateMCPAccess for application/json ContentType.
+type UpdateMCPAccessJSONRequestBody = MCPAccessPatch
+
 // ResumeTenantJSONRequestBody defines body for ResumeTenant for application/json ContentType.
 type ResumeTenantJSONRequestBody = ReasonInput
 
@@ -7725,6 +7766,28 @@ func (c *Client) UpdateTenantLimits(ctx context.Context, tenantID TenantID, body
 	r := newRequest(http.MethodPatch, "/tenants/%s/limits", tenantID)
 	r.body = body
 	return result[TenantLimits](ctx, c, r)
+}
+
+// GetMCPAccess: read how AI clients sign in to a tenant.
+//
+// Owners of the tenant have the same settings in the dashboard, under **AI clients**.
+//
+// GET /tenants/{tenant_id}/mcp-access, scope tenants:write
+func (c *Client) GetMCPAccess(ctx context.Context, tenantID TenantID) (MCPAccess, error) {
+	r := newRequest(http.MethodGet, "/tenants/%s/mcp-access", tenantID)
+	return result[MCPAccess](ctx, c, r)
+}
+
+// UpdateMCPAccess: change how AI clients sign in to a tenant.
+//
+// With an issuer, people of your product reach the tenant's server at `resource` with access tokens of your authorization server, and
+// without an API key. Posthorn reads the issuer's metadata before it saves a new issuer. Within seconds a change applies on every node.
+//
+// PATCH /tenants/{tenant_id}/mcp-access, scope tenants:write
+func (c *Client) UpdateMCPAccess(ctx context.Context, tenantID TenantID, body MCPAccessPatch) (MCPAccess, error) {
+	r := newRequest(http.MethodPatch, "/tenants/%s/mcp-access", tenantID)
+	r.body = body
+	return result[MCPAccess](ctx, c, r)
 }
 
 // ResumeTenant: resume a suspended tenant.

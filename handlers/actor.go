@@ -19,6 +19,7 @@ type Actor struct {
 	Scopes    access.Scopes
 	Feed      id.UUID // of the token of a feed's consumer: the only feed that it reads; else zero
 	Consumer  string  // its name
+	Principal string  // of an access token: the person of the tenant's product. Then there is no key and no scope
 	Platform  bool    // a platform key, which can act for any tenant
 	// Address is where the request comes from, without the port: the connection, or what a trusted proxy reports.
 	Address   string
@@ -38,6 +39,7 @@ type Actor struct {
 // is makes the holder of a key the actor.
 func (a *Actor) is(who *holder) {
 	a.Key, a.Scopes, a.Platform, a.Feed, a.Consumer = who.key, who.scopes, who.tenant.IsZero(), who.feed, who.consumer
+	a.Principal = who.principal
 }
 
 // May reports whether the actor can do an action in the tenant now. A suspended tenant can be read and not changed.

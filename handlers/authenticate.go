@@ -38,6 +38,18 @@ type Keys interface {
 	TouchKeys(ctx context.Context, keys []id.UUID) error
 }
 
+// Tokens identifies people of a tenant's product by the access tokens that the product's authorization server gave them.
+type Tokens interface {
+	// Identify returns who a token was given to. Errors are 401s, or 503 if that can't be found out now.
+	Identify(ctx context.Context, tenant id.UUID, token string) (Identified, error)
+}
+
+// Identified is a person of a tenant's product.
+type Identified struct {
+	Principal string // the product's own id of the person
+	Expires   time.Time
+}
+
 const (
 	// A revocation takes effect within a second. Cached results hold while the revision, polled this often, stays the
 	// same ...
@@ -57,7 +69,10 @@ const (
 // Authenticator identifies the holder of a key. It caches results in memory as long as the database's revision of
 // keys stays the same.
 type Authenticator struct {
-	keys  Keys
+	keys Keys
+	// Tokens is for routes with Access.Tokens; nil: nobody has a token.
+	Tokens Tokens
+
 	log   *slog.Logger
 	now   func() time.Time
 	start time.Time
@@ -96,6 +111,7 @@ type holder struct {
 	scopes      access.Scopes
 	feed        id.UUID // of the token of a consumer: the only feed that it reads; else zero
 	consumer    string
+	principal   string // of a token: the person of the tenant's product. Then key is zero
 	expires     time.Time
 	revoked     bool
 	state       account.TenantState
@@ -161,14 +177,22 @@ var (
 	errKeyUnknown    = fault.New(fault.Unauthenticated, "key_unknown", "Invalid API key. Check that you copied all of it, or create a new one under API keys.")
 	errKeyRevoked    = fault.New(fault.Unauthenticated, "key_revoked", "This API key was revoked. Use another key.")
 	errConsumerToken = fault.New(fault.Forbidden, "consumer_token_only", "This is the token of a feed's consumer. It reads and acknowledges that feed, and nothing else. Use an API key.")
+	ErrTokenRejected = fault.New(fault.Unauthenticated, "token_rejected", "This access token is not accepted here. Sign in again, and ask for a token for this address.")
 	errKeyExpired    = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another key.")
 )
 
+// credential returns what an Authorization header has as a bearer token; empty: nothing.
+func credential(h http.Header) string {
+	if scheme, text, _ := strings.Cut(h.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(text)
+	}
+	return ""
+}
+
 // bearer returns the key in an Authorization header.
 func bearer(h http.Header) (string, error) {
-	scheme, key, ok := strings.Cut(h.Get("Authorization"), " ")
-	key = strings.TrimSpace(key)
-	if !ok || key == "" || !strings.EqualFold(scheme, "Bearer") {
+	key := credential(h)
+	if key == "" {
 		return "", errKeyMissing
 	}
 	if !accounts.LooksLikeKey(key) {
@@ -476,10 +500,36 @@ func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if v := VouchedOf(c.Ctx()); v != nil {
 		return &holder{key: v.Key, scopes: withFeeds(v.Scopes)}, nil
 	}
+	if token := credential(c.Request.Header); c.access.Tokens && a.Tokens != nil && token != "" && !accounts.LooksLikeKey(token) {
+		return a.person(c, token)
+	}
 	text, err := bearer(c.Request.Header)
 	if err != nil {
 		return nil, err
 	}
 	who, err := a.authenticate(c.Ctx(), text)
 	return who, movedAway(c.Ctx(), err)
+}
+
+// person finds who a token was given to, in the tenant that the path names.
+func (a *Authenticator) person(c *Call, token string) (*holder, error) {
+	tenant, err := id.Tenant.Parse(c.Param(TenantParam))
+	if err != nil {
+		tenant, err = a.findTenant(c.Ctx(), c.Param(TenantParam))
+	}
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return nil, ErrTokenRejected
+	} else if err != nil {
+		return nil, err
+	}
+	who, err := a.Tokens.Identify(c.Ctx(), tenant, token)
+	if err != nil {
+		return nil, err
+	}
+	state, err := a.tenantState(c.Ctx(), tenant)
+	if err != nil {
+		return nil, movedAway(c.Ctx(), err)
+	}
+	c.setParam(TenantParam, id.Tenant.Format(tenant))
+	return &holder{tenant: tenant, principal: who.Principal, expires: who.Expires, state: state}, nil
 }

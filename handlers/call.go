@@ -192,6 +192,8 @@ func (c *Call) Author() db.Author {
 		by.Kind, by.ID = "member", id.Member.Format(a.Member)
 	case !a.Person.ID.IsZero():
 		by.Kind, by.ID = "member", id.Person.Format(a.Person.ID)
+	case a.Principal != "":
+		by.Kind, by.ID = "principal", a.Principal
 	default:
 		by.Kind, by.ID = "key", id.Key.Format(a.Key)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -12,6 +13,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mcp"
 	"posthorn/domain/quota"
 )
 
@@ -123,7 +125,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		return
 	}
 	if status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="posthorn"`)
+		h.Set("WWW-Authenticate", k.challenge(c))
 	}
 	body, encodeErr := encode(c.Request, problem{
 		Type:      problemPage + e.Code,
@@ -177,4 +179,15 @@ func saneRequestID(s string) bool {
 		}
 	}
 	return true
+}
+
+// challenge says how to authenticate. Where access tokens are accepted, it also says where a client finds who issues them
+// (RFC 9728, section 5.1).
+func (k *Kit) challenge(c *gin.Context) string {
+	text := `Bearer realm="posthorn"`
+	call, _ := c.Value(callKey).(*Call)
+	if tenant := c.Param(TenantParam); call != nil && call.access.Tokens && tenant != "" {
+		text += `, resource_metadata="` + k.baseURL + mcp.MetadataPath(url.PathEscape(tenant)) + `"`
+	}
+	return text
 }

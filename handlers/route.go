@@ -48,6 +48,9 @@ type Access struct {
 	Public    bool // everybody, without a key
 	// Key admits every valid key. What the handler calls checks the key's scopes and its tenant.
 	Key bool
+	// Tokens also admits people of the tenant's product, with an access token of its authorization server, to a route
+	// whose path names the tenant. They have no scopes.
+	Tokens bool
 
 	// Session admits signed-in people. If the path names a tenant, it admits its members and portal links into it.
 	Session bool

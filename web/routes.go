@@ -55,6 +55,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		OpenID:  providers,
 		Tester:  tester,
 	}
+	keys.Tokens = &mcp.SignIns{DB: general, OpenID: providers, BaseURL: p.URL(), Now: time.Now}
 	inner := kit.NewEngine()
 	kit.Mount(inner, api.Routes(own, readers.Routes))
 	var translated *svix.Deps

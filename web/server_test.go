@@ -21,11 +21,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/fault"
+	"posthorn/domain/mcp"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
 	"posthorn/handlers/mailbox"
-	"posthorn/handlers/mcp"
 )
 
 // program is a Posthorn in the test's process, closed with the test.

@@ -137,6 +137,9 @@ func New(c Config) *Worker {
 		Registry: c.Registry,
 		Changed:  func(ep id.UUID) { w.changed.Ask(ep) },
 		History:  c.History,
+		Keys:     c.Keys,
+		BaseURL:  c.BaseURL,
+		Post:     send.NewTester(c.Egress).Post,
 	})
 	return w
 }

@@ -55,6 +55,7 @@ var movedTables = []movedTable{
 	{name: "feed_consumers", as: atOnce},
 	{name: "endpoint_starts", as: atOnce},
 	{name: "subscriptions", as: atOnce},
+	{name: "mcp_access", as: atOnce},
 	{name: "endpoint_secrets", as: atOnce},
 	{name: "endpoint_warnings", as: atOnce},
 	{name: "signing_keys", as: atOnce},

@@ -615,6 +615,16 @@ type Mailbox struct {
 	Sealed []byte
 }
 
+type McpAccess struct {
+	TenantID       id.UUID
+	Issuer         string
+	Audience       string
+	Claim          string
+	ClaimValue     string
+	MessageIDHosts []string
+	ChangedAt      time.Time
+}
+
 type Membership struct {
 	TenantID    id.UUID
 	PersonID    id.UUID
@@ -892,6 +902,8 @@ type Subscription struct {
 	ExpiresAt   time.Time
 	RefreshedAt time.Time
 	CreatedAt   time.Time
+	ToldUntil   time.Time
+	Missed      bool
 }
 
 type Tenant struct {

@@ -70,9 +70,28 @@ func (q *Queries) EndedSubscriptions(ctx context.Context, goneReason string, lim
 	return items, nil
 }
 
+const GetMCPAccess = `-- name: GetMCPAccess :one
+SELECT tenant_id, issuer, audience, claim, claim_value, message_id_hosts, changed_at FROM mcp_access WHERE tenant_id = $1
+`
+
+func (q *Queries) GetMCPAccess(ctx context.Context, tenantID id.UUID) (McpAccess, error) {
+	row := q.db.QueryRow(ctx, GetMCPAccess, tenantID)
+	var i McpAccess
+	err := row.Scan(
+		&i.TenantID,
+		&i.Issuer,
+		&i.Audience,
+		&i.Claim,
+		&i.ClaimValue,
+		&i.MessageIDHosts,
+		&i.ChangedAt,
+	)
+	return i, err
+}
+
 const GetSubscription = `-- name: GetSubscription :one
 
-SELECT tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at, refreshed_at, created_at FROM subscriptions WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at, refreshed_at, created_at, told_until, missed FROM subscriptions WHERE tenant_id = $1 AND id = $2
 `
 
 // Subscriptions of AI clients (docs/mcp.md). Each has an endpoint, and is deleted with it.
@@ -90,6 +109,8 @@ func (q *Queries) GetSubscription(ctx context.Context, tenantID id.UUID, iD stri
 		&i.ExpiresAt,
 		&i.RefreshedAt,
 		&i.CreatedAt,
+		&i.ToldUntil,
+		&i.Missed,
 	)
 	return i, err
 }
@@ -125,7 +146,7 @@ func (q *Queries) InsertSubscription(ctx context.Context, arg InsertSubscription
 }
 
 const ListSubscriptions = `-- name: ListSubscriptions :many
-SELECT tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at, refreshed_at, created_at FROM subscriptions
+SELECT tenant_id, id, endpoint_id, principal, event_type, arguments, cursor, expires_at, refreshed_at, created_at, told_until, missed FROM subscriptions
 WHERE tenant_id = $1 AND CASE WHEN $2::boolean THEN endpoint_id < $3 ELSE endpoint_id > $3 END
 	AND ($4::text = '' OR principal = $4)
 ORDER BY CASE WHEN $2 THEN endpoint_id END DESC, endpoint_id LIMIT $5
@@ -166,6 +187,8 @@ func (q *Queries) ListSubscriptions(ctx context.Context, arg ListSubscriptionsPa
 			&i.ExpiresAt,
 			&i.RefreshedAt,
 			&i.CreatedAt,
+			&i.ToldUntil,
+			&i.Missed,
 		); err != nil {
 			return nil, err
 		}
@@ -177,8 +200,60 @@ func (q *Queries) ListSubscriptions(ctx context.Context, arg ListSubscriptionsPa
 	return items, nil
 }
 
+const NoteTold = `-- name: NoteTold :execrows
+UPDATE subscriptions SET told_until = $1, missed = true WHERE tenant_id = $2 AND id = $3 AND told_until = $4
+`
+
+type NoteToldParams struct {
+	Until    time.Time
+	TenantID id.UUID
+	ID       string
+	Was      time.Time
+}
+
+func (q *Queries) NoteTold(ctx context.Context, arg NoteToldParams) (int64, error) {
+	result, err := q.db.Exec(ctx, NoteTold,
+		arg.Until,
+		arg.TenantID,
+		arg.ID,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PutMCPAccess = `-- name: PutMCPAccess :exec
+INSERT INTO mcp_access (tenant_id, issuer, audience, claim, claim_value, message_id_hosts)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant_id) DO UPDATE SET issuer = excluded.issuer, audience = excluded.audience, claim = excluded.claim,
+	claim_value = excluded.claim_value, message_id_hosts = excluded.message_id_hosts, changed_at = now()
+`
+
+type PutMCPAccessParams struct {
+	TenantID       id.UUID
+	Issuer         string
+	Audience       string
+	Claim          string
+	ClaimValue     string
+	MessageIDHosts []string
+}
+
+func (q *Queries) PutMCPAccess(ctx context.Context, arg PutMCPAccessParams) error {
+	_, err := q.db.Exec(ctx, PutMCPAccess,
+		arg.TenantID,
+		arg.Issuer,
+		arg.Audience,
+		arg.Claim,
+		arg.ClaimValue,
+		arg.MessageIDHosts,
+	)
+	return err
+}
+
 const RefreshSubscription = `-- name: RefreshSubscription :exec
-UPDATE subscriptions SET expires_at = $1, cursor = $2, refreshed_at = now() WHERE tenant_id = $3 AND id = $4
+UPDATE subscriptions SET expires_at = $1, cursor = $2, refreshed_at = now(), missed = false WHERE tenant_id = $3 AND id = $4
 `
 
 type RefreshSubscriptionParams struct {
@@ -196,4 +271,46 @@ func (q *Queries) RefreshSubscription(ctx context.Context, arg RefreshSubscripti
 		arg.ID,
 	)
 	return err
+}
+
+const UntoldSubscriptions = `-- name: UntoldSubscriptions :many
+SELECT s.tenant_id, s.id, s.told_until, (now() - interval '5 seconds')::timestamptz AS until FROM subscriptions s
+JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
+WHERE e.status = 'active' AND EXISTS (SELECT FROM dead_letters d WHERE d.tenant_id = s.tenant_id AND d.endpoint_id = s.endpoint_id
+	AND d.failed_at > s.told_until AND d.failed_at <= now() - interval '5 seconds' AND NOT d.replayed)
+ORDER BY s.told_until LIMIT $1::int
+`
+
+type UntoldSubscriptionsRow struct {
+	TenantID  id.UUID
+	ID        string
+	ToldUntil time.Time
+	Until     time.Time
+}
+
+// Those with a delivery that has failed for good since they were last told so, with the time until which they are told now:
+// a little ago, so that no transaction adds an older one.
+func (q *Queries) UntoldSubscriptions(ctx context.Context, limit int32) ([]UntoldSubscriptionsRow, error) {
+	rows, err := q.db.Query(ctx, UntoldSubscriptions, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UntoldSubscriptionsRow{}
+	for rows.Next() {
+		var i UntoldSubscriptionsRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.ToldUntil,
+			&i.Until,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -38,6 +38,7 @@ type Wanted struct {
 	Life                                time.Duration
 	From                                *feed.Place // where deliveries of a new subscription begin; nil: now
 	Floor                               time.Time   // but not before; zero: any time
+	MessageID                           bool        // its host wants the message's id as webhook-id
 }
 
 // Granted is what a client gets.
@@ -228,6 +229,7 @@ func (s Store) refresh(ctx context.Context, q *sql.Queries, row sql.Subscription
 			return g, err
 		}
 	}
+	g.Truncated = row.Missed
 	if g.Suspended = e.Status != endpoint.Active; e.Status == endpoint.Disabled {
 		// A successful challenge has shown that the receiver wants events. What a member paused stays paused.
 		if _, _, _, err := editor.SetState(ctx, q, s.Tenant, e.ID, "endpoint.resume", activate); err != nil {
@@ -365,7 +367,7 @@ func Settings(base endpoint.Settings, w Wanted, address, filter string) endpoint
 	s.Description = "AI client of " + w.Principal
 	s.SetFormat(signature.Standard)
 	s.Prefix = signature.DefaultPrefix
-	s.Shape = &signature.Shape{Body: signature.BodyMCP}
+	s.Shape = &signature.Shape{Body: signature.BodyMCP, MessageID: w.MessageID}
 	s.RetryPolicy, s.RetryDelays = endpoint.Custom, mcp.Retries
 	s.WhenHeld = endpoint.Hold
 	s.Metadata = map[string]string{mcp.Metadata: w.ID, "mcp_principal": w.Principal}

@@ -31,6 +31,7 @@ type Shape struct {
 	Signature    *Template         `json:"signature,omitempty"`     // of the format template alone
 	Timestamp    string            `json:"timestamp,omitempty"`     // how the timestamp's header is written; empty: as the format says
 	AlsoSign     *AlsoSign         `json:"also_sign,omitempty"`
+	MessageID    bool              `json:"message_id,omitempty"` // the id is the delivery's, not the event's; of BodyMCP alone
 }
 
 // AlsoSign is a second signature on each request, in headers of its own, so that receivers can move at their own pace.
@@ -66,7 +67,7 @@ func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
 // IsZero reports whether the shape changes nothing.
 func (s *Shape) IsZero() bool {
 	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil &&
-		s.Timestamp == "" && s.AlsoSign == nil
+		s.Timestamp == "" && s.AlsoSign == nil && !s.MessageID
 }
 
 // Clone is a copy that shares nothing with s.
@@ -155,6 +156,8 @@ func (s *Shape) Check(f Format, prefix string) error {
 	switch {
 	case s.Body == BodyMCP && f != Standard:
 		refuse("body", "wire_body_unknown", "Only the format standard can have the body mcp.")
+	case s.MessageID && s.Body != BodyMCP:
+		refuse("message_id", "wire_body_unknown", "Only the body mcp can have the id of the message.")
 	case s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload && s.Body != BodyMCP:
 		refuse("body", "wire_body_unknown", "The body is envelope, payload, or mcp.")
 	}

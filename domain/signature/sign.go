@@ -84,6 +84,9 @@ type Header struct{ Name, Value string }
 // mark where it is one. body is what AppendBody made. Content-Type and User-Agent are the sender's. Keys appear in
 // their order in Signing, so the newest signature comes first; where one key signs alone it is the Slot's.
 func (s Signing) Headers(dst []Header, m Message, body []byte, send Send) []Header {
+	if s.Shape != nil && s.Shape.MessageID && m.DeliveryID != "" {
+		m.EventID = m.DeliveryID
+	}
 	stamp := strconv.FormatInt(send.At.Unix(), 10)
 	n := s.names
 	if n == nil {

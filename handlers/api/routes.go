@@ -327,6 +327,8 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.getTenantSSO),
 		route("PATCH", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.updateTenantSSO),
 		route("DELETE", "/tenants/:"+handlers.TenantParam+"/sso", access.TenantsWrite, a.removeTenantSSO),
+		route("GET", "/tenants/:"+handlers.TenantParam+"/mcp-access", access.TenantsWrite, a.getMCPAccess),
+		route("PATCH", "/tenants/:"+handlers.TenantParam+"/mcp-access", access.TenantsWrite, a.updateMCPAccess),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/export", access.TenantsWrite, a.exportTenant).Endless(),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/suspend", access.TenantsWrite, a.suspendTenant),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/resume", access.TenantsWrite, a.resumeTenant),

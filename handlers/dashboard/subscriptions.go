@@ -15,6 +15,8 @@ import (
 func (a *dashboard) subscriptionRoutes() []handlers.Route {
 	return []handlers.Route{
 		page("GET", "/subscriptions", access.Read, a.listSubscriptions),
+		fresh("GET", "/subscriptions/access", access.ManageSSO, a.showMCPAccess),
+		fresh("POST", "/subscriptions/access", access.ManageSSO, a.changeMCPAccess),
 		page("POST", "/subscriptions/:subscription_id/revoke", access.ChangeEndpoints, a.revokeSubscription),
 	}
 }
@@ -44,6 +46,7 @@ func (a *dashboard) listSubscriptions(c *handlers.Call) error {
 		Newer:     found.Newer,
 		Older:     found.Older,
 		MayChange: c.Actor.May(access.ChangeEndpoints),
+		MayOpen:   c.Actor.May(access.ManageSSO),
 	}))
 }
 

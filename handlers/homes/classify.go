@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"strings"
 
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/account"
 	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
+	"posthorn/domain/mcp"
 	"posthorn/domain/notice"
 )
 
@@ -67,6 +69,9 @@ func classify(r *http.Request) subject {
 	if rest, ok := strings.CutPrefix(path, "/api/v1/tenants/"); ok {
 		return subject{kind: ofTenant, text: segment(rest), key: bearer(r)}
 	}
+	if rest, ok := strings.CutPrefix(path, "/mcp/"); ok && !accounts.LooksLikeKey(bearer(r)) { // a token of the tenant's product
+		return subject{kind: ofTenant, text: segment(rest)}
+	}
 	for _, root := range []string{"/svix/api/v1/app/", "/svix/api/v1/auth/app-portal-access/", "/mcp/"} {
 		if rest, ok := strings.CutPrefix(path, root); ok {
 			return subject{kind: ofTenant, text: segment(rest), key: bearer(r)}
@@ -75,7 +80,7 @@ func classify(r *http.Request) subject {
 	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") || path == "/mcp" {
 		return subject{kind: ofKey, text: bearer(r)}
 	}
-	for _, root := range []string{"/t/", "/sso/", "/shared/", httpsig.KeysRoot} {
+	for _, root := range []string{"/t/", "/sso/", "/shared/", httpsig.KeysRoot, mcp.ResourceRoot} {
 		if rest, ok := strings.CutPrefix(path, root); ok {
 			return subject{kind: ofTenant, text: segment(rest), cookie: homeCookie}
 		}

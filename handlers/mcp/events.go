@@ -30,14 +30,14 @@ type Poster interface {
 	Post(ctx context.Context, f endpoints.Facts, messageID string, body []byte) (delivery.Result, []byte, error)
 }
 
-// PrincipalHeader names whoever the caller acts for: the subject of its own users' tokens, say. Without it, the
+// PrincipalHeader names whoever a caller with a key acts for: the subject of its own users' tokens, say. Without it, the
 // principal is the key.
 const PrincipalHeader = "Posthorn-Principal"
 
 // The codes of the extension.
 const (
 	codeNotFound    = -32011
-	codeForbidden   = -32012
+	codeForbidden   = rules.CodeForbidden
 	codeExhausted   = -32013
 	codeUnsupported = -32014
 	codeCallback    = -32015
@@ -53,9 +53,9 @@ func (s *server) tx(c *handlers.Call, fn func(context.Context, *db.Tx) error) er
 	return s.DB.Tenant(ctx, c.Actor.Tenant, func(q *db.Tx) error { return fn(ctx, q) })
 }
 
-// requires rejects a caller whose key lacks a scope.
+// requires rejects a caller whose key lacks a scope. People with a token have all events, and no scopes.
 func requires(c *handlers.Call, scope access.Scope) error {
-	if slices.Contains(c.Actor.Scopes, scope) {
+	if c.Actor.Principal != "" || slices.Contains(c.Actor.Scopes, scope) {
 		return nil
 	}
 	return &rpcError{Code: codeForbidden, Message: "This key lacks the scope " + string(scope) + "."}
@@ -63,6 +63,9 @@ func requires(c *handlers.Call, scope access.Scope) error {
 
 // principal is whoever the caller acts for.
 func principal(c *handlers.Call) (string, error) {
+	if c.Actor.Principal != "" {
+		return c.Actor.Principal, nil
+	}
 	text := c.Request.Header.Get(PrincipalHeader)
 	if text == "" {
 		return id.Key.Format(c.Actor.Key), nil
@@ -252,6 +255,11 @@ func (s *server) subscribe(c *handlers.Call, params json.RawMessage) (any, error
 	store := subscriptions.Store{Tenant: c.Actor.Tenant, Keys: s.Keys, By: c.Author(), Now: s.Now()}
 	trusted := false
 	err = s.tx(c, func(ctx context.Context, q *db.Tx) error {
+		hosts, err := subscriptions.Access(ctx, q, c.Actor.Tenant)
+		if err != nil {
+			return err
+		}
+		w.MessageID = hosts.MessageID(in.Delivery.URL)
 		defaults, err := endpoints.Defaults(ctx, q, c.Actor.Tenant, rules.MaxPerTenant)
 		if err != nil {
 			return err
@@ -351,11 +359,8 @@ func (s *server) unsubscribe(c *handlers.Call, params json.RawMessage) (any, err
 // Terminate tells a client that somebody else has ended its subscription. It is tried once: a client that does not hear
 // it is told so when it refreshes.
 func Terminate(ctx context.Context, p Poster, f endpoints.Facts) {
-	body, err := json.Marshal(map[string]any{
-		"type":  "terminated",
-		"error": map[string]any{"code": codeForbidden, "message": "The subscription was revoked."},
-	})
-	if err == nil && p != nil && len(f.Secrets) > 0 {
-		_, _, _ = p.Post(ctx, f, "msg_terminated_"+rand.Text(), body)
+	if p != nil && len(f.Secrets) > 0 {
+		messageID, body := rules.Terminated()
+		_, _, _ = p.Post(ctx, f, messageID, body)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
+	rules "posthorn/domain/mcp"
 	"posthorn/handlers"
 )
 
@@ -31,9 +32,6 @@ type Deps struct {
 	Closing <-chan struct{} // closed before the process stops, so that streams end; nil: never
 }
 
-// Root is the path of the server.
-const Root = "/mcp"
-
 // maxBody bounds a message, in bytes.
 const maxBody = 1 << 20
 
@@ -47,10 +45,16 @@ type server struct {
 // key can do.
 func Routes(d Deps) []handlers.Route {
 	s := &server{Deps: d, readers: make(chan struct{}, maxStreams), watch: feeds.NewWatch(d.DB)}
-	route := handlers.Route{Method: http.MethodPost, Path: Root, Access: handlers.Access{Tenant: true}, MaxBody: maxBody, Handler: s.serve}.Endless()
+	route := handlers.Route{Method: http.MethodPost, Path: rules.Root, Access: handlers.Access{Tenant: true}, MaxBody: maxBody, Handler: s.serve}.Endless()
 	named := route
-	named.Path, named.Access.Platform = Root+"/:"+handlers.TenantParam, true
-	return []handlers.Route{route, named}
+	named.Path, named.Access.Platform, named.Access.Tokens = rules.Root+"/:"+handlers.TenantParam, true, true
+	about := handlers.Route{
+		Method:  http.MethodGet,
+		Path:    rules.MetadataPath(":" + handlers.TenantParam),
+		Access:  handlers.Access{Public: true},
+		Handler: s.metadata,
+	}
+	return []handlers.Route{route, named, about}
 }
 
 // The versions of the protocol. Those before stateless have a handshake.

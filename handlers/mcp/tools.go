@@ -278,8 +278,12 @@ func (t tool) schema() map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// offered reports whether a caller can call a tool.
+// offered reports whether a caller can call a tool. People with a token read events: the API's tools are for those who
+// run the product.
 func (t tool) offered(c *handlers.Call) bool {
+	if c.Actor.Principal != "" {
+		return t.run != nil
+	}
 	return slices.Contains(c.Actor.Scopes, t.scope) && (!t.write || mayWrite(c))
 }
 
@@ -342,6 +346,9 @@ func (s *server) callTool(c *handlers.Call, params json.RawMessage) (any, error)
 	}
 	t := tools[at]
 	if !t.offered(c) {
+		if c.Actor.Principal != "" {
+			return nil, invalid("The tool " + t.Name + " needs an API key.")
+		}
 		return nil, invalid(notOffered(t))
 	}
 	given := maps.Clone(in.Arguments)

@@ -43,6 +43,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	known map[string]discovered // by issuer
+
+	authorities map[string]authority // of access tokens, by issuer
 }
 
 // discovered is a provider's metadata with the time until which it is used.
@@ -59,7 +61,7 @@ const (
 
 // New creates a client. c must bound the time and size of responses, and decide which addresses it connects to.
 func New(c *http.Client, now func() time.Time) *Client {
-	return &Client{http: c, now: now, known: map[string]discovered{}}
+	return &Client{http: c, now: now, known: map[string]discovered{}, authorities: map[string]authority{}}
 }
 
 // metadata is what Posthorn reads of a provider's discovery document (OpenID Connect Discovery 1.0, section 3).
@@ -157,10 +159,17 @@ func (c *Client) discover(ctx context.Context, issuer string) (discovered, error
 // check rejects metadata that would send people or secrets somewhere unsafe.
 func (m metadata) check(issuer string) error {
 	for name, text := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys} {
-		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && strings.HasPrefix(issuer, "http://")) {
-			return fmt.Errorf("%s is not an https URL", name)
+		if err := safeAddress(name, text, issuer); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func safeAddress(name, text, issuer string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && strings.HasPrefix(issuer, "http://")) {
+		return fmt.Errorf("%s is not an https URL", name)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"posthorn/domain/id"
 	"posthorn/domain/show"
+	"posthorn/views/components"
 	"posthorn/views/layout"
 )
 
@@ -15,6 +16,26 @@ type SubscriptionsView struct {
 	Wrong        map[string]string
 	Newer, Older string
 	MayChange    bool
+	MayOpen      bool // can decide how clients sign in
+}
+
+// MCPAccessView is how people of the tenant's product reach its server themselves.
+type MCPAccessView struct {
+	Shell      layout.Shell
+	List, Root string
+	Resource   string // the address of the server
+	Fields     []components.FieldProps
+	Hosts      components.FieldProps
+	wrong      map[string]string
+}
+
+// Refuse marks the fields that are wrong.
+func (v *MCPAccessView) Refuse(wrong map[string]string) {
+	v.wrong = wrong
+	for i := range v.Fields {
+		v.Fields[i].Error = wrong[v.Fields[i].Name]
+	}
+	v.Hosts.Error = wrong[v.Hosts.Name]
 }
 
 func (v SubscriptionsView) endpoint(s show.Subscription) string {

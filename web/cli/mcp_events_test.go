@@ -139,13 +139,14 @@ func (r reply) code() int {
 type agent struct {
 	w              *world
 	key, principal string
+	below          string // of the path of the server: a tenant's own
 }
 
 func (a agent) post(method string, params any) *http.Response {
 	t := a.w.t
 	t.Helper()
 	body := must[[]byte](t)(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": method, "params": params}))
-	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, a.w.url+"/mcp", bytes.NewReader(body)))
+	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, a.w.url+"/mcp"+a.below, bytes.NewReader(body)))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+a.key)
 	if a.principal != "" {
@@ -185,7 +186,7 @@ type desk struct {
 
 func (w *world) desk() desk {
 	tenant, key := w.Tenant("Acme")
-	d := desk{agent: agent{w, key, "auth0|ada"}, tenant: tenant, sdk: w.client(key)}
+	d := desk{agent: agent{w: w, key: key, principal: "auth0|ada"}, tenant: tenant, sdk: w.client(key)}
 	schema := json.RawMessage(`{"type":"object","properties":{"severity":{"type":"string","enum":["P1","P2"]},"n":{"type":"integer"},"tags":{"type":"array"}}}`)
 	must[client.EventType](w.t)(d.sdk.CreateEventType(w.t.Context(), client.EventTypeInput{Name: "incident.created", Schema: client.Value(schema)}))
 	return d
@@ -282,7 +283,7 @@ func TestWhatASubscriptionLacksIsSaidByItsCode(t *testing.T) {
 	w := newWorld(t)
 	d, c, deaf := w.desk(), newCallback(t), newCallback(t)
 	deaf.deaf = true
-	reader := agent{w, w.MakeKey(accounts.NewKey{Tenant: &d.tenant, Name: "reader", Scopes: access.Scopes{access.WebhooksRead}}), ""}
+	reader := agent{w: w, key: w.MakeKey(accounts.NewKey{Tenant: &d.tenant, Name: "reader", Scopes: access.Scopes{access.WebhooksRead}})}
 	off := httptest.NewServer(nil)
 	off.Close()
 	to := func(address string) map[string]any {
@@ -302,7 +303,7 @@ func TestWhatASubscriptionLacksIsSaidByItsCode(t *testing.T) {
 		"an address of nobody":   {d.agent, c.params(firstSecret, "delivery", to("https://10.0.0.1/")), -32602, "map[]"},
 		"a cursor of nobody":     {d.agent, c.params(firstSecret, "cursor", "abc"), -32602, "map[]"},
 		"a time that is none":    {d.agent, c.params(firstSecret, "ttlMs", -1), -32602, "map[]"},
-		"a name of two lines":    {agent{w, d.key, "a\u200bb"}, c.params(firstSecret), -32602, "map[]"},
+		"a name of two lines":    {agent{w: w, key: d.key, principal: "a\u200bb"}, c.params(firstSecret), -32602, "map[]"},
 		"a mode of nobody":       {d.agent, c.params(firstSecret, "delivery", map[string]any{"mode": "push"}), -32014, "map[feature:deliveryMode value:push]"},
 		"a key without scope":    {reader, c.params(firstSecret), -32012, "map[]"},
 		"a deaf receiver":        {d.agent, deaf.params(firstSecret), -32015, "map[reason:challenge_failed]"},
@@ -320,7 +321,7 @@ func TestWhatASubscriptionLacksIsSaidByItsCode(t *testing.T) {
 	if r := d.call("events/subscribe", c.params(firstSecret)); r.code() != -32013 || fmt.Sprint(r.Error.Data) != "map[limit:subscriptions max:50]" {
 		t.Errorf("above the limit: %+v", r.Error)
 	}
-	if other := (agent{w, d.key, "auth0|bob"}); other.call("events/subscribe", c.params(firstSecret)).code() != 0 {
+	if other := (agent{w: w, key: d.key, principal: "auth0|bob"}); other.call("events/subscribe", c.params(firstSecret)).code() != 0 {
 		t.Error("the limit of one principal is another's")
 	}
 }
@@ -330,7 +331,7 @@ func TestSubscriptionsAreListedAndRevokedByPrincipal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d, c := w.desk(), newCallback(t)
-	bob := agent{w, d.key, "auth0|bob"}
+	bob := agent{w: w, key: d.key, principal: "auth0|bob"}
 	mine, his := d.good("events/subscribe", c.params(firstSecret)), bob.good("events/subscribe", c.params(firstSecret))
 	if mine["id"] == his["id"] {
 		t.Fatal("two principals have one subscription")
@@ -512,7 +513,7 @@ func TestAStreamEndsWithItsKey(t *testing.T) {
 	w := newWorld(t)
 	d := w.desk()
 	key := must[client.KeyCreated](t)(d.sdk.CreateKey(t.Context(), client.KeyInput{Name: "agent", Scopes: []client.Scope{client.EventsRead}}))
-	res := agent{w, key.APIKey, ""}.post("events/stream", map[string]any{"name": "incident.created"})
+	res := agent{w: w, key: key.APIKey, principal: ""}.post("events/stream", map[string]any{"name": "incident.created"})
 	defer res.Body.Close()
 	next := notifications(t, res)
 	next() // it has begun

@@ -15,8 +15,10 @@ import (
 	"posthorn/db/emit"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/mcp"
 	"posthorn/handlers/api"
-	"posthorn/handlers/mcp"
+	mcpserver "posthorn/handlers/mcp"
+	"posthorn/handlers/openid"
 	"posthorn/handlers/readers"
 	"posthorn/tools/dbtest"
 	"posthorn/tools/webtest"
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 // patience bounds what a test waits for on a busy machine. Nothing takes that long.
 const patience = time.Minute
 
+// publicURL is what the server believes to be its address.
+const publicURL = "https://posthorn.example.com"
+
 // world is a Posthorn with its worker and its own database, reached over HTTP.
 type world struct {
 	*webtest.World
@@ -36,13 +41,14 @@ type world struct {
 	db     *db.DB
 	url    string
 	engine http.Handler
+	tester *send.Tester
 	before func(http.ResponseWriter, *http.Request) bool // responds in the server's place where it returns true
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	shared := webtest.New(t)
-	w := &world{World: shared, t: t, db: shared.DB}
+	w := &world{World: shared, t: t, db: shared.DB, tester: send.NewTester(shared.Egress)}
 	delivering := worker.New(worker.Config{
 		DB:        w.db,
 		ListenURL: w.URL,
@@ -60,26 +66,32 @@ func newWorld(t *testing.T) *world {
 	})
 	w.Run(committer.Run)
 	config := w.Config(time.Now, "")
+	config.BaseURL = publicURL
+	providers := openid.New(send.NewClient(w.Egress), time.Now)
+	config.Authenticator.Tokens = &mcpserver.SignIns{DB: w.db, OpenID: providers, BaseURL: publicURL, Now: time.Now}
 	own := webtest.Serve(config, api.Routes(api.Deps{
 		DB:      w.db,
+		OpenID:  providers,
+		BaseURL: publicURL,
 		Emitter: committer,
 		Egress:  w.Egress,
-		Tester:  send.NewTester(w.Egress),
+		Tester:  w.tester,
 		Keys:    w.Ring,
 		Log:     w.Logger,
 		Now:     time.Now,
 	}, readers.Routes))
-	protocol := webtest.Serve(config, mcp.Routes(mcp.Deps{
+	protocol := webtest.Serve(config, mcpserver.Routes(mcpserver.Deps{
 		API:     own,
 		DB:      w.db,
 		Keys:    w.Ring,
 		Egress:  w.Egress,
-		Poster:  send.NewTester(w.Egress),
+		Poster:  w.tester,
+		BaseURL: publicURL,
 		Version: "test",
 		Now:     time.Now,
 	}))
 	w.engine = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, mcp.Root) {
+		if strings.HasPrefix(r.URL.Path, mcp.Root) || strings.HasPrefix(r.URL.Path, mcp.ResourceRoot) {
 			protocol.ServeHTTP(rw, r)
 			return
 		}

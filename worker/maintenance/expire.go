@@ -72,6 +72,17 @@ func (m *Maintenance) endAbandoned(ctx context.Context) error {
 // lapsedEvery is how often subscriptions of AI clients are looked at.
 const lapsedEvery = 15 * time.Second
 
+// gapsEvery is how often clients are told of events that they did not get.
+const gapsEvery = 15 * time.Second
+
+// tellGaps tells AI clients of events that were not delivered to them and will not be.
+func (m *Maintenance) tellGaps(ctx context.Context) error {
+	if m.post == nil {
+		return nil
+	}
+	return subscriptions.TellGaps(ctx, m.db, m.keys, m.baseURL, m.post, sweepMost)
+}
+
 // endLapsed ends subscriptions that were not refreshed in time, or whose receivers want no more events.
 func (m *Maintenance) endLapsed(ctx context.Context) error {
 	_, err := subscriptions.EndLapsed(ctx, m.db, sweepMost)

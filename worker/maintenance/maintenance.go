@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/subscriptions"
 	"posthorn/domain/id"
 	"posthorn/worker/history"
 	"posthorn/worker/loop"
@@ -27,6 +29,9 @@ type Config struct {
 	Registry prometheus.Registerer // nil: metrics are not exported
 	Changed  func(id.UUID)         // gets the endpoints whose state changed
 	History  *history.Keeper       // nil: history stays in the database
+	Keys     *seal.Ring            // with Post
+	BaseURL  string                // with Post
+	Post     subscriptions.Post    // nil: AI clients are not told what they did not get
 }
 
 // Maintenance runs the periodic jobs. Create it with New.
@@ -37,7 +42,10 @@ type Maintenance struct {
 	assessing *loop.Asked
 	changed   func(id.UUID)
 	history   *history.Keeper // nil: off
-	foldNext  int32           // how many entries of the ledger are folded together next
+	keys      *seal.Ring
+	baseURL   string
+	post      subscriptions.Post // nil: off
+	foldNext  int32              // how many entries of the ledger are folded together next
 }
 
 // New returns maintenance that does nothing before Run.
@@ -49,6 +57,9 @@ func New(c Config) *Maintenance {
 		assessing: loop.NewAsked(),
 		changed:   c.Changed,
 		history:   c.History,
+		keys:      c.Keys,
+		baseURL:   c.BaseURL,
+		post:      c.Post,
 		foldNext:  foldMost,
 	}
 }
@@ -66,6 +77,7 @@ func (m *Maintenance) jobs() []loop.Job {
 		{Name: "erase deleted tenants", Every: eraseEvery, Do: m.eraseTenants},
 		{Name: "end abandoned listeners", Every: listenEvery, Do: m.endAbandoned},
 		{Name: "end lapsed subscriptions", Every: lapsedEvery, Do: m.endLapsed},
+		{Name: "tell gaps of subscriptions", Every: gapsEvery, Do: m.tellGaps},
 		{Name: "expire idempotency keys", Every: expireEvery, Do: m.expireKeys},
 		{Name: "forget expired sessions", Every: forgetEvery, Do: m.forgetExpired},
 		{Name: "partitions", Every: partitionsEvery, Do: m.partitions},

@@ -33,6 +33,7 @@ type Shape struct {
 	Signature    *Template         `json:"signature,omitempty"`     // of the format template alone
 	Timestamp    string            `json:"timestamp,omitempty"`     // how the timestamp's header is written; empty: as the format says
 	AlsoSign     *AlsoSign         `json:"also_sign,omitempty"`
+	MessageID    bool              `json:"message_id,omitempty"` // the id is the delivery's, not the event's; of BodyMCP alone
 }
 
 // AlsoSign is a second signature on each request, in headers of its own, so that receivers can move at their own pace.
@@ -68,7 +69,7 @@ func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
 // IsZero reports whether the shape changes nothing.
 func (s *Shape) IsZero() bool {
 	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil &&
-		s.Timestamp == "" && s.AlsoSign == nil
+		s.Timestamp == "" && s.AlsoSign == nil && !s.MessageID
 }
 
 // Clone is a copy that shares nothing with s.
@@ -157,15 +158,13 @@ func (s *Shape) Check(f Format, prefix string) error {
 	switch {
 	case s.Body == BodyMCP && f != Standard:
 		refuse("body", "wire_body_unknown", "Only the format standard can have the body mcp.")
+	case s.MessageID && s.Body != BodyMCP:
+		refuse("message_id", "wire_body_unknown", "Only the body mcp can have the id of the message.")
 	case s.Body != "" && s.Body != bodyEnvelope && s.Body != bodyPayload && s.Body != BodyMCP:
 		refuse("body", "wire_body_unknown", "The body is envelope, payload, or mcp.")
 	}
-	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
-		!strings.Contains(s.Signature.Value, "{ts}"); {
-	case s.Timestamp != "" && s.Timestamp != timestampRFC3339:
-		refuse("timestamp", "wire_timestamp_refused", "The timestamp is rfc3339, or as the format says where it is left out.")
-	case s.Timestamp != "" && (f != Templated || signed):
-		refuse("timestamp", "wire_timestamp_refused", "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339.")
+	if why := s.timestampFault(f); why != "" {
+		refuse("timestamp", "wire_timestamp_refused", why)
 	}
 	checkPart("", f, s.HeaderPrefix, s.HeaderNames, s.Signature, refuse)
 	if a := s.AlsoSign; a != nil {
@@ -187,6 +186,21 @@ func (s *Shape) Check(f Format, prefix string) error {
 		return fault.InvalidFields(wrong)
 	}
 	return nil
+}
+
+// timestampFault says why the timestamp's header can't be written as asked, or nothing.
+func (s *Shape) timestampFault(f Format) string {
+	covered := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
+		!strings.Contains(s.Signature.Value, "{ts}")
+	switch {
+	case s.Timestamp == "":
+		return ""
+	case s.Timestamp != timestampRFC3339:
+		return "The timestamp is rfc3339, or as the format says where it is left out."
+	case f != Templated || covered:
+		return "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339."
+	}
+	return ""
 }
 
 func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code,
