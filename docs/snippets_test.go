@@ -29,7 +29,7 @@ var proofs = map[string]struct {
 	"docs/receiver-auth.md sh":   {3, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/receiver-auth.md json": {4, "handlers/api/endpoint_auth_test.go TestTheExamplesOfThePageAuthenticateAnEndpoint"},
 	"docs/mcp.md json":           {1, "web/cli/mcp_events_test.go TestTheExamplesOfTheMCPPageWork"},
-	"docs/mcp.md http":           {1, "web/cli/mcp_events_test.go TestTheExamplesOfTheMCPPageWork"},
+	"docs/mcp.md http":           {2, "web/cli/mcp_events_test.go TestTheExamplesOfTheMCPPageWork"},
 	"docs/mtls.md sh":            {3, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/mtls.md json":          {1, "- the shape of a change, with a certificate and a key of one's own; TestNobodySeesWhatAnEndpointAuthenticatesWith sends one"},
 	"docs/migrate.md json":       {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},

@@ -38,7 +38,8 @@ type Keys interface {
 	TouchKeys(ctx context.Context, keys []id.UUID) error
 }
 
-// Tokens identifies people of a tenant's product by the access tokens that the product's authorization server gave them.
+// Tokens identifies people of a tenant's product by the access tokens that the product's authorization server gave
+// them.
 type Tokens interface {
 	// Identify returns who a token was given to. Errors are 401s, or 503 if that can't be found out now.
 	Identify(ctx context.Context, tenant id.UUID, token string) (Identified, error)
@@ -455,7 +456,8 @@ type Vouched struct {
 	Scopes access.Scopes
 }
 
-// PlatformKey admits a platform key of this database, so that this home can vouch for it. A key of a tenant is unknown.
+// PlatformKey admits a platform key of this database, so that this home can vouch for it. A key of a tenant is
+// unknown.
 func (a *Authenticator) PlatformKey(ctx context.Context, text string) (Vouched, error) {
 	who, err := a.authenticate(ctx, text)
 	if err == nil && !who.tenant.IsZero() {
@@ -485,8 +487,8 @@ type hereKey struct{}
 // WithHere returns a context for a request whose key or tenant was in this home a moment ago.
 func WithHere(ctx context.Context) context.Context { return context.WithValue(ctx, hereKey{}, true) }
 
-// movedAway is the error of a request whose key or tenant is not here. If it was here a moment ago, it has moved or was
-// deleted: the client sends the request again and learns which.
+// movedAway is the error of a request whose key or tenant is not here. If it was here a moment ago, it has moved or
+// was deleted: the client sends the request again and learns which.
 func movedAway(ctx context.Context, err error) error {
 	if here, _ := ctx.Value(hereKey{}).(bool); here && (fault.Is(err, KeyUnknown) ||
 		fault.Is(err, fault.ErrNotFound.Code)) {

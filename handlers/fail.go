@@ -181,8 +181,8 @@ func saneRequestID(s string) bool {
 	return true
 }
 
-// challenge says how to authenticate. Where access tokens are accepted, it also says where a client finds who issues them
-// (RFC 9728, section 5.1).
+// challenge says how to authenticate. Where access tokens are accepted, it also says where a client finds who issues
+// them (RFC 9728, section 5.1).
 func (k *Kit) challenge(c *gin.Context) string {
 	text := `Bearer realm="posthorn"`
 	call, _ := c.Value(callKey).(*Call)

@@ -12,7 +12,7 @@ import (
 // Access reads how people of a tenant's product reach its server. A tenant without settings has those that are empty.
 func Access(ctx context.Context, q *sql.Queries, tenant id.UUID) (mcp.Access, error) {
 	row, err := q.GetMCPAccess(ctx, tenant)
-	if db.IsNoRows(err) || db.IsNotFound(err) {
+	if db.IsMissing(err) {
 		return mcp.Access{MessageIDHosts: []string{}}, nil
 	}
 	return mcp.Access{

@@ -2,6 +2,7 @@ package subscriptions
 
 import (
 	"context"
+	"crypto/rand"
 
 	"posthorn/db"
 	"posthorn/db/endpoints"
@@ -14,8 +15,8 @@ import (
 // Post sends a message that is no delivery to an endpoint.
 type Post func(ctx context.Context, f endpoints.Facts, messageID string, body []byte) (delivery.Result, []byte, error)
 
-// TellGaps tells clients of subscriptions that an event was not delivered and will not be, with a cursor from before it.
-// Each failure is told once, by a message and by the next refresh. It tells at most `most` clients.
+// TellGaps tells clients of subscriptions that an event was not delivered and will not be, with a cursor from before
+// it. Each failure is told once, by a message and by the next refresh. It tells at most `most` clients.
 func TellGaps(ctx context.Context, d *db.DB, keys *seal.Ring, publicURL string, post Post, most int32) error {
 	var rows []sql.UntoldSubscriptionsRow
 	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
@@ -54,7 +55,6 @@ func tellGap(ctx context.Context, d *db.DB, keys *seal.Ring, publicURL string, p
 	if err := f.Complete(ctx, d, keys, row.TenantID, publicURL); err != nil {
 		return err
 	}
-	id, body := mcp.Gap(cursor)
-	_, _, err = post(ctx, f, id, body)
+	_, _, err = post(ctx, f, "msg_gap_"+rand.Text(), mcp.Gap(cursor))
 	return err
 }

@@ -80,7 +80,7 @@ func (s Store) complete(ctx context.Context, q *sql.Queries, row sql.Subscriptio
 // newest secret is this one. Then it needs no new challenge.
 func (s Store) Trusted(ctx context.Context, q *sql.Queries, subscription, secret string) (bool, error) {
 	found, err := s.Find(ctx, q, subscription)
-	if db.IsNotFound(err) || db.IsNoRows(err) || fault.Is(err, fault.ErrNotFound.Code) {
+	if db.IsMissing(err) {
 		return false, nil
 	} else if err != nil || found.Endpoint.Status != endpoint.Active || !found.ExpiresAt.After(s.Now) {
 		return false, err
@@ -116,7 +116,7 @@ func (s Store) Subscribe(ctx context.Context, q *sql.Queries, w Wanted) (Granted
 		if err := s.remove(ctx, q, row.EndpointID, "It was not refreshed in time."); err != nil {
 			return Granted{}, err
 		}
-	case !db.IsNoRows(err) && !db.IsNotFound(err):
+	case !db.IsMissing(err):
 		return Granted{}, err
 	}
 	return s.create(ctx, q, w)
@@ -292,7 +292,7 @@ func (s Store) List(ctx context.Context, q *sql.Queries, principal string, r sho
 	out := show.Page[show.Subscription]{Rows: make([]show.Subscription, 0, len(page.Rows)), Next: page.Next}
 	for _, row := range page.Rows {
 		one, err := s.complete(ctx, q, row)
-		if db.IsNotFound(err) {
+		if db.IsMissing(err) {
 			continue // it has ended meanwhile
 		} else if err != nil {
 			return out, err

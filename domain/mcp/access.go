@@ -26,8 +26,8 @@ type Access struct {
 	Audience string // that tokens have; empty: the address of the tenant's server
 	Claim    string // that tokens have with the value Value; empty: none
 	Value    string
-	// MessageIDHosts are the hosts of callback URLs whose requests have the id of the message as webhook-id. Others get
-	// the id of the event.
+	// MessageIDHosts are the hosts of callback URLs whose requests have the id of the message as webhook-id. Others
+	// get the id of the event.
 	MessageIDHosts []string
 }
 

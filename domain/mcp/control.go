@@ -1,22 +1,19 @@
 package mcp
 
-import (
-	"crypto/rand"
-	"encoding/json"
-)
+import "encoding/json"
 
 // CodeForbidden is the code of the extension for what the caller can't have, or no longer.
 const CodeForbidden = -32012
 
-// Gap is the message that tells a client that an event after a cursor was not delivered and will not be. It is signed as
-// deliveries are, under an id of its own.
-func Gap(cursor string) (id string, body []byte) {
-	return "msg_gap_" + rand.Text(), control(map[string]any{"type": "gap", "cursor": cursor})
+// Gap is the message that tells a client that an event after a cursor was not delivered and will not be. It is signed
+// as deliveries are, under an id of its own.
+func Gap(cursor string) []byte {
+	return control(map[string]any{"type": "gap", "cursor": cursor})
 }
 
 // Terminated is the message that tells a client that somebody else has ended its subscription.
-func Terminated() (id string, body []byte) {
-	return "msg_terminated_" + rand.Text(), control(map[string]any{
+func Terminated() []byte {
+	return control(map[string]any{
 		"type":  "terminated",
 		"error": map[string]any{"code": CodeForbidden, "message": "The subscription was revoked."},
 	})

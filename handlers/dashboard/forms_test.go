@@ -85,6 +85,7 @@ var goodForms = map[string]url.Values{
 	"/event-types/:name":                                 {"description": {"x"}},
 	"/event-types/:name/delete":                          {},
 	"/history/:day/restore":                              {}, // TestListsSayWhichDaysAreInStorageAndBringThemBack presses it
+	"/subscriptions/access":                              {"audience": {"https://agents.example.com"}},
 	"/keys":                                              {"name": {"k"}, "scopes": {"events:write"}},
 	"/keys/:key_id/revoke":                               {},
 	"/notices/read":                                      {},

@@ -95,8 +95,8 @@ func (s *SignIns) access(ctx context.Context, tenant id.UUID) (a rules.Access, e
 
 var errNoSignIn = fault.New(fault.NotFound, "mcp_sign_in_off", "People can't sign in to this address themselves. Use an API key.")
 
-// metadata tells clients who issues tokens for a tenant's server (RFC 9728, section 2). A tenant without an issuer looks
-// like one that does not exist.
+// metadata tells clients who issues tokens for a tenant's server (RFC 9728, section 2). A tenant without an issuer
+// looks like one that does not exist.
 func (s *server) metadata(c *handlers.Call) error {
 	tenant := c.PathID(handlers.TenantParam)
 	var a rules.Access

@@ -30,8 +30,8 @@ type Poster interface {
 	Post(ctx context.Context, f endpoints.Facts, messageID string, body []byte) (delivery.Result, []byte, error)
 }
 
-// PrincipalHeader names whoever a caller with a key acts for: the subject of its own users' tokens, say. Without it, the
-// principal is the key.
+// PrincipalHeader names whoever a caller with a key acts for: the subject of its own users' tokens, say. Without it,
+// the principal is the key.
 const PrincipalHeader = "Posthorn-Principal"
 
 // The codes of the extension.
@@ -356,11 +356,10 @@ func (s *server) unsubscribe(c *handlers.Call, params json.RawMessage) (any, err
 	return s.complete(), nil
 }
 
-// Terminate tells a client that somebody else has ended its subscription. It is tried once: a client that does not hear
-// it is told so when it refreshes.
+// Terminate tells a client that somebody else has ended its subscription. It is tried once: a client that does not
+// hear it is told so when it refreshes.
 func Terminate(ctx context.Context, p Poster, f endpoints.Facts) {
 	if p != nil && len(f.Secrets) > 0 {
-		messageID, body := rules.Terminated()
-		_, _, _ = p.Post(ctx, f, messageID, body)
+		_, _, _ = p.Post(ctx, f, "msg_terminated_"+rand.Text(), rules.Terminated())
 	}
 }

@@ -77,8 +77,8 @@ func (c *Client) authority(ctx context.Context, issuer string) (authority, error
 // maxMetadata bounds a metadata document, in bytes.
 const maxMetadata = 1 << 20
 
-// keysOf is the jwks_uri of an issuer: by OpenID Connect Discovery 1.0, or by RFC 8414, section 3.1, which puts its path
-// between host and path.
+// keysOf is the jwks_uri of an issuer: by OpenID Connect Discovery 1.0, or by RFC 8414, section 3.1, which puts its
+// path between host and path.
 func (c *Client) keysOf(ctx context.Context, issuer string) (string, error) {
 	at, err := url.Parse(issuer)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *Client) keysAt(ctx context.Context, address, issuer string) (string, er
 	return m.Keys, safeAddress("jwks_uri", m.Keys, issuer)
 }
 
-// CheckAuthority rejects an issuer of access tokens that can't be a destination of requests, or that does not respond as
-// one. The error has the field issuer.
+// CheckAuthority rejects an issuer of access tokens that can't be a destination of requests, or that does not respond
+// as one. The error has the field issuer.
 func (c *Client) CheckAuthority(ctx context.Context, policy egress.Policy, issuer string, log *slog.Logger) error {
 	wrong := func(detail string) error { return fault.InvalidField("issuer", "mcp_access_invalid", detail) }
 	if u, err := policy.CheckURL(issuer); err != nil {
