@@ -24,8 +24,11 @@ func Access(ctx context.Context, q *sql.Queries, tenant id.UUID) (mcp.Access, er
 	}, err
 }
 
-// SetAccess stores settings that Check returned.
+// SetAccess stores settings that Check returned. Errors: not found, if there is no such tenant.
 func SetAccess(ctx context.Context, q *sql.Queries, tenant id.UUID, a mcp.Access, by db.Author) error {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return err
+	}
 	if err := q.PutMCPAccess(ctx, sql.PutMCPAccessParams{
 		TenantID:       tenant,
 		Issuer:         a.Issuer,

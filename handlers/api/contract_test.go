@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -364,6 +365,19 @@ var feedProblems = map[string]string{
 	"start":       "start_malformed",
 }
 
+// hasTime reports whether a schema has a time anywhere.
+func hasTime(s *openapi3.SchemaRef, seen map[string]bool) bool {
+	if s == nil || s.Value == nil || seen[s.Ref] {
+		return false
+	}
+	if s.Ref != "" {
+		seen[s.Ref] = true
+	}
+	v := s.Value
+	parts := slices.Concat(slices.Collect(maps.Values(v.Properties)), v.OneOf, v.AllOf, v.AnyOf, openapi3.SchemaRefs{v.Items, v.AdditionalProperties.Schema})
+	return v.Format == "date-time" || slices.ContainsFunc(parts, func(part *openapi3.SchemaRef) bool { return hasTime(part, seen) })
+}
+
 // bodyProblems can come from any route that reads a body, and from routes that permit none.
 var bodyProblems = []string{
 	"body_incomplete", "body_too_large", "content_encoding_unsupported", "duplicate_field", "not_json", "not_object", "not_utf8", "too_deep", "unknown_field",
@@ -398,6 +412,9 @@ func TestEveryOperationNamesTheProblemsOfItsParametersAndItsBody(t *testing.T) {
 			}
 			if op.RequestBody != nil {
 				wanted = append(wanted, "field_type")
+				if media := op.RequestBody.Value.Content["application/json"]; media != nil && hasTime(media.Schema, map[string]bool{}) {
+					wanted = append(wanted, "time_malformed")
+				}
 			}
 			named := problemsOf(t, op.Extensions)
 			for _, code := range wanted {

@@ -220,6 +220,20 @@ func TestOtherTokensAreRejected(t *testing.T) {
 	}
 }
 
+// A tenant that does not exist has no settings.
+func TestAnUnknownTenantHasNoSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nobody := id.Tenant.Format(id.UUID{1})
+	_, read := w.platform().GetMCPAccess(t.Context(), nobody)
+	_, changed := w.platform().UpdateMCPAccess(t.Context(), nobody, client.MCPAccessPatch{Audience: client.Value("a")})
+	for _, err := range []error{read, changed} {
+		if err == nil || !strings.Contains(err.Error(), "not_found") {
+			t.Error(err)
+		}
+	}
+}
+
 func readAll(res *http.Response) (string, error) {
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
