@@ -70,6 +70,7 @@ var twins = map[string]string{
 	"/members/invite":                                    "POST /invitations",
 	"/settings":                                          "PATCH /tenant",
 	"/subscriptions/:subscription_id/revoke":             "DELETE /subscriptions/:subscription_id",
+	"/subscriptions/access":                              "PATCH /tenants/:tenant_id/mcp-access",
 	"/settings/delete":                                   "DELETE /tenants/:tenant_id",
 	"/settings/export":                                   "POST /tenants/:tenant_id/export",
 	"/settings/notices":                                  "PATCH /tenant",

@@ -64,6 +64,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
 		"/status", "/shared/:tenant_id", "/.well-known/posthorn/egress.json",
 		"/.well-known/posthorn/tenants/:tenant_id/jwks.json", "/.well-known/http-message-signatures-directory",
+		"/.well-known/oauth-protected-resource/mcp/:tenant_id",
 	} {
 		open[path] = true
 	}
