@@ -43,7 +43,10 @@ ORDER BY s.told_until LIMIT sqlc.arg('limit')::int;
 UPDATE subscriptions SET told_until = @until, missed = true WHERE tenant_id = @tenant_id AND id = @id AND told_until = @was;
 
 -- name: GetMCPAccess :one
-SELECT * FROM mcp_access WHERE tenant_id = @tenant_id;
+-- Of a tenant that exists.
+SELECT coalesce(a.issuer, '')::text AS issuer, coalesce(a.audience, '')::text AS audience, coalesce(a.claim, '')::text AS claim,
+	coalesce(a.claim_value, '')::text AS claim_value, coalesce(a.message_id_hosts, '{}')::text[] AS message_id_hosts
+FROM tenants t LEFT JOIN mcp_access a ON a.tenant_id = t.id WHERE t.id = @tenant_id AND t.state <> 'deleted';
 
 -- name: PutMCPAccess :exec
 INSERT INTO mcp_access (tenant_id, issuer, audience, claim, claim_value, message_id_hosts)

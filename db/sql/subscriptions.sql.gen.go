@@ -71,20 +71,29 @@ func (q *Queries) EndedSubscriptions(ctx context.Context, goneReason string, lim
 }
 
 const GetMCPAccess = `-- name: GetMCPAccess :one
-SELECT tenant_id, issuer, audience, claim, claim_value, message_id_hosts, changed_at FROM mcp_access WHERE tenant_id = $1
+SELECT coalesce(a.issuer, '')::text AS issuer, coalesce(a.audience, '')::text AS audience, coalesce(a.claim, '')::text AS claim,
+	coalesce(a.claim_value, '')::text AS claim_value, coalesce(a.message_id_hosts, '{}')::text[] AS message_id_hosts
+FROM tenants t LEFT JOIN mcp_access a ON a.tenant_id = t.id WHERE t.id = $1 AND t.state <> 'deleted'
 `
 
-func (q *Queries) GetMCPAccess(ctx context.Context, tenantID id.UUID) (McpAccess, error) {
+type GetMCPAccessRow struct {
+	Issuer         string
+	Audience       string
+	Claim          string
+	ClaimValue     string
+	MessageIDHosts []string
+}
+
+// Of a tenant that exists.
+func (q *Queries) GetMCPAccess(ctx context.Context, tenantID id.UUID) (GetMCPAccessRow, error) {
 	row := q.db.QueryRow(ctx, GetMCPAccess, tenantID)
-	var i McpAccess
+	var i GetMCPAccessRow
 	err := row.Scan(
-		&i.TenantID,
 		&i.Issuer,
 		&i.Audience,
 		&i.Claim,
 		&i.ClaimValue,
 		&i.MessageIDHosts,
-		&i.ChangedAt,
 	)
 	return i, err
 }

@@ -9,12 +9,10 @@ import (
 	"posthorn/domain/mcp"
 )
 
-// Access reads how people of a tenant's product reach its server. A tenant without settings has those that are empty.
+// Access reads how people of a tenant's product reach its server. A tenant without settings has empty
+// ones. Errors: not found, if there is no such tenant.
 func Access(ctx context.Context, q *sql.Queries, tenant id.UUID) (mcp.Access, error) {
 	row, err := q.GetMCPAccess(ctx, tenant)
-	if db.IsMissing(err) {
-		return mcp.Access{MessageIDHosts: []string{}}, nil
-	}
 	return mcp.Access{
 		Issuer:         row.Issuer,
 		Audience:       row.Audience,

@@ -24,9 +24,6 @@ func (a *api) getMCPAccess(c *handlers.Call) error {
 func (a *api) mcpAccess(c *handlers.Call) (found rules.Access, err error) {
 	tenant := c.PathID(handlers.TenantParam)
 	err = a.DB.Tenant(c.Ctx(), tenant, func(q *db.Tx) (err error) {
-		if _, err := q.GetTenant(c.Ctx(), tenant); err != nil {
-			return err
-		}
 		found, err = subscriptions.Access(c.Ctx(), q, tenant)
 		return err
 	})

@@ -47,7 +47,7 @@ func (s *SignIns) Identify(ctx context.Context, tenant id.UUID, token string) (h
 	ctx, cancel := context.WithTimeout(ctx, workTime)
 	defer cancel()
 	a, err := s.access(ctx, tenant)
-	if err != nil {
+	if err != nil && !db.IsNotFound(err) {
 		return handlers.Identified{}, err
 	}
 	if a.Issuer == "" {

@@ -43,6 +43,7 @@ var managed = map[string]desired.Kind{
 	"revokeKey":          desired.Key,
 	"updateTenantSSO":    desired.SSO,
 	"removeTenantSSO":    desired.SSO,
+	"updateMCPAccess":    desired.Tenant,
 }
 
 // unmanaged are the operations that change nothing which a file could have, each with the reason.
@@ -112,6 +113,7 @@ var parts = []struct {
 	}, map[string]string{"health_policy": "settings has it", "overdue_minutes": "settings has it"}},
 	{"TenantPatch", tenantFields, shownTenant, nil, nil},
 	{"TenantLimitsPatch", fieldsIn("TenantLimitsPatch"), fieldsIn("OwnLimits"), nil, nil},
+	{"MCPAccessPatch", fieldsIn("MCPAccessPatch"), slices.DeleteFunc(fieldsIn("MCPAccess"), func(name string) bool { return name == "resource" }), nil, nil},
 	{"EventTypeInput", eventTypeFields, fieldsIn("EventType"), nil, nil},
 	{"EndpointInput", endpointFields, append([]string{"assume_verified", "paused", "secret"}, shownEndpoint...), nil, map[string]string{
 		"preset":            "the fields that it sets are written",

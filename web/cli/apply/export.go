@@ -177,10 +177,15 @@ func compact(fields map[string]any) map[string]any {
 // own keeps what the tenant says itself: parts of the health policy that are the platform's, the platform's default
 // schedule and limits that were not set for it are left out.
 func (x *exporter) own(ctx context.Context, s *Server, fields map[string]any) error {
-	if limits, ok := fields["limits"].(map[string]any); ok {
-		maps.DeleteFunc(limits, func(_ string, v any) bool { return v == nil })
-		if len(limits) == 0 {
-			delete(fields, "limits")
+	for _, name := range []string{"limits", "mcp_access"} {
+		if part, ok := fields[name].(map[string]any); ok {
+			maps.DeleteFunc(part, func(_ string, v any) bool {
+				list, isList := v.([]any)
+				return v == nil || isList && len(list) == 0
+			})
+			if len(part) == 0 {
+				delete(fields, name)
+			}
 		}
 	}
 	if !s.platform {

@@ -133,7 +133,7 @@ func (d *decoder) tenant(v any, path string) {
 		}
 	}
 	normalizeContacts(o.Fields)
-	fits[client.TenantPatch](d, o.Fields, path, "limits", "suspended")
+	fits[client.TenantPatch](d, o.Fields, path, "limits", "mcp_access", "suspended")
 	if suspended, ok := o.Fields["suspended"]; ok {
 		if _, is := suspended.(bool); !is {
 			d.problem(join(path, "suspended"), "This must be true or false.")
@@ -143,6 +143,12 @@ func (d *decoder) tenant(v any, path string) {
 		if parts := d.fields(limits, join(path, "limits")); parts != nil {
 			d.rejectUnknown(parts, join(path, "limits"), fieldsOf[client.TenantLimitsPatch]())
 			fits[client.TenantLimitsPatch](d, parts, join(path, "limits"))
+		}
+	}
+	if signIn, ok := o.Fields["mcp_access"]; ok {
+		if parts := d.fields(signIn, join(path, "mcp_access")); parts != nil {
+			d.rejectUnknown(parts, join(path, "mcp_access"), fieldsOf[client.MCPAccessPatch]())
+			fits[client.MCPAccessPatch](d, parts, join(path, "mcp_access"))
 		}
 	}
 	normalizeRetries(o.Fields)

@@ -37,7 +37,7 @@ type Plan struct {
 
 // comparison is how the fields of each kind are compared.
 var comparison = desired.Rules{
-	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits"}},
+	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits", "mcp_access"}},
 	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts"}, desired.SSO: {"domains"}},
 	Ignored: map[desired.Kind][]string{
 		desired.Tenant:   {"external_id"},

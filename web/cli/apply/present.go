@@ -143,8 +143,24 @@ func (s *Server) showTenant(ctx context.Context, name string, t client.Tenant) (
 			return desired.Object{}, err
 		}
 		out["limits"] = plainJSON(limits.Own)
+		signIn, err := s.sdk.GetMCPAccess(ctx, t.ID)
+		if err != nil {
+			return desired.Object{}, err
+		}
+		out["mcp_access"] = shownSignIn(signIn)
 	}
 	return desired.Object{Kind: desired.Tenant, Name: name, ID: t.ID, Fields: out}, nil
+}
+
+// shownSignIn is how people sign in to a tenant's MCP server, as a file has it: an audience that is the server's own
+// address is none.
+func shownSignIn(a client.MCPAccess) map[string]any {
+	out := plainJSON(a)
+	if a.Audience == a.Resource {
+		out["audience"] = nil
+	}
+	delete(out, "resource")
+	return out
 }
 
 // shownRetries is a schedule as one writes it: a name, or delays of one's own.

@@ -124,15 +124,17 @@ func (p *Plan) doTenant(ctx context.Context, c desired.Change) error {
 	}
 	fields := maps.Clone(c.Wanted.Fields)
 	limits, _ := fields["limits"].(map[string]any)
+	signIn, _ := fields["mcp_access"].(map[string]any)
 	suspended, state := fields["suspended"].(bool)
 	external, _ := fields["external_id"].(string)
 	delete(fields, "limits")
+	delete(fields, "mcp_access")
 	delete(fields, "suspended")
 	if !s.platform || c.ID == "" {
 		delete(fields, "external_id") // in the path
 	}
-	if !s.platform && (limits != nil || state) {
-		return fmt.Errorf("limits and suspended of the tenant %s need a platform key", c.Name)
+	if !s.platform && (limits != nil || signIn != nil || state) {
+		return fmt.Errorf("limits, mcp_access, and suspended of the tenant %s need a platform key", c.Name)
 	}
 	body, err := typed[client.TenantPatch](fields)
 	if err != nil {
@@ -157,6 +159,15 @@ func (p *Plan) doTenant(ctx context.Context, c desired.Change) error {
 			return err
 		}
 		if _, err := s.sdk.UpdateTenantLimits(ctx, t.ID, patch); err != nil {
+			return err
+		}
+	}
+	if signIn != nil {
+		patch, err := typed[client.MCPAccessPatch](signIn)
+		if err != nil {
+			return err
+		}
+		if _, err := s.sdk.UpdateMCPAccess(ctx, t.ID, patch); err != nil {
 			return err
 		}
 	}
