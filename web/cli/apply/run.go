@@ -117,6 +117,18 @@ func (p *Plan) doSSO(ctx context.Context, tenantID string, c desired.Change) err
 	return err
 }
 
+// part changes a part of a tenant that has an operation of its own; nil: the file does not have it.
+func part[P, T any](ctx context.Context, change func(context.Context, string, P) (T, error), tenant string, fields map[string]any) error {
+	if fields == nil {
+		return nil
+	}
+	patch, err := typed[P](fields)
+	if err == nil {
+		_, err = change(ctx, tenant, patch)
+	}
+	return err
+}
+
 func (p *Plan) doTenant(ctx context.Context, c desired.Change) error {
 	s := p.server
 	if c.Action == desired.Delete {
@@ -153,23 +165,11 @@ func (p *Plan) doTenant(ctx context.Context, c desired.Change) error {
 		return err
 	}
 	p.tenants[c.Name] = t.ID
-	if limits != nil {
-		patch, err := typed[client.TenantLimitsPatch](limits)
-		if err != nil {
-			return err
-		}
-		if _, err := s.sdk.UpdateTenantLimits(ctx, t.ID, patch); err != nil {
-			return err
-		}
+	if err := part(ctx, s.sdk.UpdateTenantLimits, t.ID, limits); err != nil {
+		return err
 	}
-	if signIn != nil {
-		patch, err := typed[client.MCPAccessPatch](signIn)
-		if err != nil {
-			return err
-		}
-		if _, err := s.sdk.UpdateMCPAccess(ctx, t.ID, patch); err != nil {
-			return err
-		}
+	if err := part(ctx, s.sdk.UpdateMCPAccess, t.ID, signIn); err != nil {
+		return err
 	}
 	if is := string(t.State) == "suspended"; state && is != suspended {
 		reason := client.ReasonInput{Reason: new("posthorn apply")}
