@@ -192,7 +192,14 @@ func TestTheCommandLineReadsFeedsAndRewinds(t *testing.T) {
 	}
 	emit()
 	emit()
-	read := func() string { return d.ok(nil, "feeds read "+feed.ID+" --consumer warehouse") }
+	read := func() string {
+		t.Helper()
+		r := d.run("feeds read " + feed.ID + " --consumer warehouse")
+		if r.code != 0 || r.stderr != "" { // nothing was dropped
+			t.Errorf("feeds read: %d %s", r.code, r.stderr)
+		}
+		return r.stdout
+	}
 	var lines string
 	eventually(t, "the consumer reads both events", func() bool {
 		lines += read()

@@ -50,7 +50,8 @@ func openLog(ctx context.Context, q *sql.Queries, tenant id.UUID) (*tenantLog, e
 // olderSettled reports whether no event from before the log can appear any more.
 func (l *tenantLog) olderSettled() bool { return l.Settled <= l.Watermark }
 
-// skew is how much later than the log's beginning an id can be drawn that is not in it: the clocks of processes differ.
+// skew is how much later than the log's beginning an id can be drawn that is not in it: the clocks of processes
+// differ.
 const skew = time.Hour
 
 // place is where a start is in the log.
@@ -92,7 +93,7 @@ func (l *tenantLog) placeAt(ctx context.Context, at time.Time) (feed.Place, erro
 func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, err error) {
 	switch {
 	case p.Position == feed.Older:
-		return p.Event.Time().Before(l.floor), nil
+		return l.olderDropped(ctx, p)
 	case p.Index == 0:
 		return p.Position < l.Dropped, nil
 	}
@@ -104,6 +105,17 @@ func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, er
 		return false, feed.ErrCursorLost
 	}
 	return false, err
+}
+
+// olderDropped is check for a place before the log. Whole days are dropped, and what is hidden of the day of the floor
+// is still there.
+func (l *tenantLog) olderDropped(ctx context.Context, p feed.Place) (bool, error) {
+	at := p.Event.Time()
+	if day := l.floor.UTC().Truncate(24 * time.Hour); at.Before(day) || !at.Before(l.floor) {
+		return at.Before(day), nil
+	}
+	hidden, err := l.q.ReadOlder(ctx, sql.ReadOlderParams{TenantID: l.tenant, LowAt: at, HighAt: l.floor, Low: p.Event, Limit: 1})
+	return len(hidden) > 0, err
 }
 
 // named is a place with its event, by which a later check recognizes another history.
