@@ -3543,6 +3543,9 @@ type EventOutcome struct {
 	Delivered int `json:"delivered"`
 	Failed    int `json:"failed"`
 
+	// Feeds Feeds that have the event, if it has no delivery
+	Feeds int `json:"feeds"`
+
 	// Waiting Pending, retrying, or held
 	Waiting int `json:"waiting"`
 }

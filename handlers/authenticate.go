@@ -497,6 +497,19 @@ func movedAway(ctx context.Context, err error) error {
 	return err
 }
 
+// stillHere is the error of an object that is not here, in a home that had its tenant a moment ago: if the tenant has
+// gone meanwhile, the object has gone with it.
+func (a *Authenticator) stillHere(c *Call, err error) error {
+	here, _ := c.Ctx().Value(hereKey{}).(bool)
+	if !here || c.Actor.Tenant.IsZero() || !fault.Is(err, fault.ErrNotFound.Code) {
+		return err
+	}
+	if _, gone := a.keys.TenantState(c.Ctx(), c.Actor.Tenant); gone != nil {
+		return movedAway(c.Ctx(), gone)
+	}
+	return err
+}
+
 // caller finds the holder of a request's key: by the key, or by the statement of the home that admitted it.
 func (a *Authenticator) caller(c *Call) (*holder, error) {
 	if v := VouchedOf(c.Ctx()); v != nil {

@@ -329,6 +329,9 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		}
 		switch {
 		case err != nil:
+			if k.auth != nil {
+				err = k.auth.stillHere(call, err)
+			}
 			k.Fail(c, call.ofStoredDay(err))
 		case body != nil && !body.done:
 			hurry(c.Writer, c.Request)

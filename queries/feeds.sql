@@ -217,3 +217,9 @@ SELECT 1 FROM feed_logs WHERE tenant_id = ANY(@tenants::uuid[]) ORDER BY tenant_
 -- name: HoldLog :one
 -- No transaction that stores events of the tenant is open, and none begins to.
 SELECT 1 FROM feed_logs WHERE tenant_id = @tenant_id FOR UPDATE;
+
+-- name: FeedRules :many
+-- What the feeds of tenants take. A paused feed keeps its events.
+SELECT e.tenant_id, e.event_types, e.channels, coalesce(e.filter, '')::text AS filter, coalesce(e.payload_version, '')::text AS payload_version
+FROM endpoints e WHERE e.tenant_id = ANY(@tenants::uuid[]) AND e.kind = 'feed' AND e.status <> 'disabled' AND e.deleted_at IS NULL
+LIMIT 1000;

@@ -2,13 +2,18 @@ package events
 
 import (
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
+	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/routing"
 	"posthorn/domain/show"
 )
 
@@ -37,6 +42,72 @@ func addOutcomes(ctx context.Context, q *sql.Queries, events []show.Event) error
 			Delivered: int(r.Delivered),
 			Failed:    int(r.Failed),
 			Canceled:  int(r.Canceled),
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return addFeeds(ctx, q, events)
+}
+
+// addFeeds counts the feeds that have an event without deliveries. A feed is a filter over all events, so its filter of
+// now decides. A tenant without feeds costs nothing.
+func addFeeds(ctx context.Context, q *sql.Queries, events []show.Event) error {
+	alone := map[id.UUID][]*show.Event{} // by tenant
+	for i := range events {
+		if e := &events[i]; e.Outcome != nil && e.Outcome.Is(show.MatchedNothing) {
+			alone[e.TenantID] = append(alone[e.TenantID], e)
+		}
+	}
+	if len(alone) == 0 {
+		return nil
+	}
+	rows, err := q.FeedRules(ctx, slices.Collect(maps.Keys(alone)))
+	if err != nil {
+		return err
+	}
+	rules := map[id.UUID][]routing.Rule{}
+	for _, r := range rows {
+		rules[r.TenantID] = append(rules[r.TenantID], routing.Rule{
+			EventTypes: r.EventTypes,
+			Channels:   r.Channels,
+			Filter:     r.Filter,
+			Status:     endpoint.Active,
+			Version:    r.PayloadVersion,
+		})
+	}
+	for tenant, feeds := range rules {
+		for part := range slices.Chunk(alone[tenant], feedChunk) {
+			if err := countFeeds(ctx, q, tenant, feeds, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// feedChunk is how many events are read together to compare them with the filters of feeds.
+const feedChunk = 20
+
+func countFeeds(ctx context.Context, q *sql.Queries, tenant id.UUID, feeds []routing.Rule, events []*show.Event) error {
+	p := sql.EventsByIDParams{TenantID: tenant}
+	if slices.ContainsFunc(feeds, func(r routing.Rule) bool { return r.Filter != "" }) {
+		p.Octets = math.MaxInt32
+	}
+	byID := make(map[id.UUID]*show.Event, len(events))
+	for _, e := range events {
+		byID[e.ID] = e
+		p.Ids, p.Created = append(p.Ids, e.ID), append(p.Created, e.ID.Time())
+	}
+	p.First, p.Last = slices.MinFunc(p.Created, time.Time.Compare), slices.MaxFunc(p.Created, time.Time.Compare)
+	rows, err := q.EventsByID(ctx, p)
+	for _, row := range rows {
+		in := filter.NewInput(row.Type, row.Data, row.Channels)
+		for _, rule := range feeds {
+			route := routing.Compile(rule)
+			if matched, _, _ := route.Takes(in, db.TextOf(row.Version)); matched {
+				byID[row.ID].Outcome.Feeds++
+			}
 		}
 	}
 	return err

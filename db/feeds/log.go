@@ -110,6 +110,9 @@ func (l *tenantLog) check(ctx context.Context, p feed.Place) (truncated bool, er
 // olderDropped is check for a place before the log. Whole days are dropped, and what is hidden of the day of the floor
 // is still there.
 func (l *tenantLog) olderDropped(ctx context.Context, p feed.Place) (bool, error) {
+	if l.Dropped > 0 {
+		return true, nil // the beginning of the log, too
+	}
 	at := p.Event.Time()
 	if day := l.floor.UTC().Truncate(24 * time.Hour); at.Before(day) || !at.Before(l.floor) {
 		return at.Before(day), nil

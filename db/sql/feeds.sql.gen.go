@@ -93,6 +93,47 @@ func (q *Queries) DeleteStart(ctx context.Context, tenantID id.UUID, endpointID 
 	return err
 }
 
+const FeedRules = `-- name: FeedRules :many
+SELECT e.tenant_id, e.event_types, e.channels, coalesce(e.filter, '')::text AS filter, coalesce(e.payload_version, '')::text AS payload_version
+FROM endpoints e WHERE e.tenant_id = ANY($1::uuid[]) AND e.kind = 'feed' AND e.status <> 'disabled' AND e.deleted_at IS NULL
+LIMIT 1000
+`
+
+type FeedRulesRow struct {
+	TenantID       id.UUID
+	EventTypes     []string
+	Channels       []string
+	Filter         string
+	PayloadVersion string
+}
+
+// What the feeds of tenants take. A paused feed keeps its events.
+func (q *Queries) FeedRules(ctx context.Context, tenants []id.UUID) ([]FeedRulesRow, error) {
+	rows, err := q.db.Query(ctx, FeedRules, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FeedRulesRow{}
+	for rows.Next() {
+		var i FeedRulesRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.EventTypes,
+			&i.Channels,
+			&i.Filter,
+			&i.PayloadVersion,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FeedsToAssess = `-- name: FeedsToAssess :many
 SELECT e.tenant_id, e.id, e.url, e.description, greatest(e.status_at, e.created_at, (SELECT max(greatest(c.read_at, c.created_at)) FROM feed_consumers c
 	WHERE c.tenant_id = e.tenant_id AND c.endpoint_id = e.id))::timestamptz AS read_at

@@ -34,13 +34,16 @@ type Event struct {
 
 // Outcome is what became of an event: how many of its deliveries have which status. A delivery that was replayed counts
 // as its newest replay.
-type Outcome struct{ Waiting, Delivered, Failed, Canceled int }
+type Outcome struct {
+	Waiting, Delivered, Failed, Canceled int
+	Feeds                                int // that have the event; counted if it has no delivery
+}
 
 // The outcomes by which events are filtered.
 const (
 	AnyOutcome     = ""
 	WithFailures   = "failed"    // a delivery failed, and no replay of it was delivered
-	MatchedNothing = "unmatched" // the event has no delivery
+	MatchedNothing = "unmatched" // the event has no delivery, and no feed has it
 )
 
 // Outcomes are the filters by outcome.
@@ -63,6 +66,13 @@ type Counted struct {
 	N    int
 }
 
+func feeds(n int) string {
+	if n == 1 {
+		return "feed"
+	}
+	return "feeds"
+}
+
 // Counts are the statuses that the outcome has, in the order in which people read them.
 func (o Outcome) Counts() []Counted {
 	all := []Counted{
@@ -70,6 +80,7 @@ func (o Outcome) Counts() []Counted {
 		{"waiting", o.Waiting},
 		{delivery.Failed.String(), o.Failed},
 		{delivery.Canceled.String(), o.Canceled},
+		{feeds(o.Feeds), o.Feeds},
 	}
 	return slices.DeleteFunc(all, func(c Counted) bool { return c.N == 0 })
 }

@@ -250,7 +250,7 @@ func eventView(e show.Event) Event {
 		ContentType: orNullText(e.ContentType),
 	}
 	if o := e.Outcome; o != nil {
-		out.Outcome = &EventOutcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled}
+		out.Outcome = &EventOutcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled, Feeds: o.Feeds}
 	}
 	return out
 }

@@ -334,7 +334,7 @@ func TestEventsSayWhatBecameOfThem(t *testing.T) {
 		}
 	}
 	counts := func(waiting, delivered, failed, canceled int) map[string]any {
-		return map[string]any{"waiting": float64(waiting), "delivered": float64(delivered), "failed": float64(failed), "canceled": float64(canceled)}
+		return map[string]any{"waiting": float64(waiting), "delivered": float64(delivered), "failed": float64(failed), "canceled": float64(canceled), "feeds": 0.0}
 	}
 	is("waiting", counts(2, 0, 0, 0))
 	w.settle(both[0], 3, 1)

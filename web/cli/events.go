@@ -117,7 +117,7 @@ func became(o *client.EventOutcome) string {
 	if o == nil {
 		return ""
 	}
-	shown := show.Outcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled}
+	shown := show.Outcome{Waiting: o.Waiting, Delivered: o.Delivered, Failed: o.Failed, Canceled: o.Canceled, Feeds: o.Feeds}
 	if shown.Is(show.MatchedNothing) {
 		return "matched nothing"
 	}
