@@ -63,6 +63,12 @@
     if (event.target instanceof HTMLDialogElement && event.target.open && event.target.matches(":modal")) event.target.close();
   });
 
+  // A field that the browser rejects is shown, also in a group that is folded.
+  document.addEventListener("invalid", (event) => {
+    const fold = closest(event, "details.fold:not([open])");
+    if (fold) fold.open = true;
+  }, true);
+
   // Menus are details elements: they close when the pointer or the focus goes elsewhere, and on Escape.
   const closeMenus = (except) => {
     for (const menu of document.querySelectorAll("details.menu[open]")) {

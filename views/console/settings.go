@@ -1,6 +1,8 @@
 package console
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"posthorn/domain/show"
@@ -21,6 +23,34 @@ type SettingsView struct {
 type SettingGroup struct {
 	Title  string
 	Fields []SettingField
+}
+
+// line is what differs from the defaults, on one line.
+func (g SettingGroup) line() string {
+	var parts []string
+	for _, f := range g.Fields {
+		if f.Value == "" {
+			continue
+		}
+		value := f.Value
+		for _, o := range f.Options {
+			if o.Value == f.Value {
+				value = o.Label
+			}
+		}
+		if f.Unit != "" {
+			value += " " + f.Unit
+		}
+		parts = append(parts, f.Label+": "+value)
+	}
+	if len(parts) == 0 {
+		return "Defaults"
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (g SettingGroup) faulty() bool {
+	return slices.ContainsFunc(g.Fields, func(f SettingField) bool { return f.Error != "" })
 }
 
 // SettingField is one setting: a choice if it has options.

@@ -29,6 +29,8 @@ type stops struct {
 	destroyed string
 	// stored is an event of a day in storage.
 	stored string
+	// feed is an endpoint that consumers read.
+	feed string
 }
 
 // elsewhere are pages that lead away unless something is under way, which the journeys see, a stream without an end,
@@ -170,6 +172,7 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 	for _, path := range []string{
 		"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/notices?unread=true", w.office.root + "/notices?kind=nonsense",
 		w.office.root + "/events/" + w.destroyed, w.office.root + "/events/" + w.stored, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense",
+		w.office.root + "/endpoints/" + w.feed, w.office.root + "/endpoints/" + w.feed + "/settings",
 	} {
 		all = append(all, stop{path, w.office.owner})
 	}
@@ -198,6 +201,11 @@ func inhabit(t *testing.T, s *stage) *stops {
 	pair, _ := o.endpoint("/pair", settings{"secret_type": "ed25519", "public_signature": "both", "event_types": []string{"never.sent"}})
 	o.manage(http.MethodPost, "/signing-keys/rotate", settings{}, nil)
 	w.subscribe(t, pair)
+	var feed struct{ ID string }
+	o.manage(http.MethodPost, "/endpoints", settings{"kind": "feed", "description": "The warehouse", "event_types": []string{"order.*"}}, &feed)
+	w.feed = feed.ID
+	o.manage(http.MethodPost, "/feeds/"+feed.ID+"/consumers", settings{"name": "warehouse", "start": "oldest"}, nil)
+	o.manage(http.MethodPost, "/feeds/"+feed.ID+"/consumers", settings{"name": "reports-of-a-department-with-a-long-name"}, nil)
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
 	o.await("delivered", 1)
 	o.customer.status.Store(http.StatusUnprocessableEntity)
