@@ -217,7 +217,7 @@ func TestReadersAreWokenByACommit(t *testing.T) {
 	const waiting = 100
 	woken := make(chan error, waiting)
 	for range waiting {
-		go func() { woken <- w.Wait(ctx, h.tenant, position) }()
+		go func() { woken <- w.wait(ctx, h.tenant, position) }()
 	}
 	h.emit(at(time.Now()))
 	for range waiting {
@@ -227,7 +227,7 @@ func TestReadersAreWokenByACommit(t *testing.T) {
 	}
 	idle, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if err := w.Wait(idle, id.None, 0); !errors.Is(err, context.DeadlineExceeded) {
+	if err := w.wait(idle, id.None, 0); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a tenant without a log: %v", err)
 	}
 }

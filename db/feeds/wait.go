@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/feed"
 	"posthorn/domain/id"
 )
 
@@ -37,8 +38,33 @@ const (
 	lookLimit = 5 * time.Second
 )
 
-// Wait returns when the tenant has an event in a row of its log above a position, or when the context ends.
-func (w *Watch) Wait(ctx context.Context, tenant id.UUID, position int64) error {
+// Await waits for an event behind a place of a tenant's log. False: nothing came in time, the context ended, or closing
+// was closed; it can be nil.
+func (w *Watch) Await(ctx context.Context, tenant id.UUID, behind feed.Place, most time.Duration, closing <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if closing != nil {
+		go func() {
+			select {
+			case <-closing:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	if behind.Position != feed.Older {
+		return w.wait(ctx, tenant, behind.Position) == nil
+	}
+	select { // the log has not settled, which takes a moment
+	case <-ctx.Done():
+		return false
+	case <-time.After(lookEvery):
+		return true
+	}
+}
+
+// wait returns when the tenant has an event in a row of its log above a position, or when the context ends.
+func (w *Watch) wait(ctx context.Context, tenant id.UUID, position int64) error {
 	w.mu.Lock()
 	t := w.tenants[tenant]
 	if t == nil {

@@ -21,9 +21,6 @@ const maxStreams = 1000
 // beatEvery is how often a stream that has nothing to send says so, with its cursor.
 const beatEvery = 15 * time.Second
 
-// settleEvery is how often a log that has just begun is read until it has settled.
-const settleEvery = 250 * time.Millisecond
-
 // nextPoll is when a client that has read everything polls again, in milliseconds.
 const nextPoll = 5000
 
@@ -230,7 +227,7 @@ func (s *server) follow(c *handlers.Call, f follower, in asked, page feeds.Page)
 			return err
 		}
 		in.from = &page.Next
-		if page.CaughtUp && !s.await(c, page.Next) {
+		if page.CaughtUp && !s.watch.Await(c.Ctx(), c.Actor.Tenant, page.Next, beatEvery, s.Closing) {
 			if s.closing() {
 				return nil
 			}
@@ -250,30 +247,6 @@ func (s *server) follow(c *handlers.Call, f follower, in asked, page feeds.Page)
 			}
 		}
 	}
-}
-
-// await waits for an event behind a place. False: nothing came for long, the client is gone, or this process stops.
-func (s *server) await(c *handlers.Call, behind feed.Place) bool {
-	ctx, cancel := context.WithTimeout(c.Ctx(), beatEvery)
-	defer cancel()
-	if s.Closing != nil {
-		go func() {
-			select {
-			case <-s.Closing:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	if behind.Position == feed.Older { // the log has not settled, which takes a moment
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(settleEvery):
-			return true
-		}
-	}
-	return s.watch.Wait(ctx, c.Actor.Tenant, behind.Position) == nil
 }
 
 func (s *server) closing() bool {

@@ -211,26 +211,7 @@ func (h *handler) page(c *handlers.Call, r feedRead) (feeds.Page, error) {
 
 // await waits for an event behind a place. False: the time is over, the client is gone, or this process stops.
 func (h *handler) await(c *handlers.Call, behind feed.Place, most time.Duration) bool {
-	ctx, cancel := context.WithTimeout(c.Ctx(), most)
-	defer cancel()
-	if h.Closing != nil {
-		go func() {
-			select {
-			case <-h.Closing:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	if behind.Position == feed.Older { // the log has not settled, which takes a moment
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(lookEvery):
-			return true
-		}
-	}
-	return h.watch.Wait(ctx, c.Actor.Tenant, behind.Position) == nil
+	return h.watch.Await(c.Ctx(), c.Actor.Tenant, behind, most, h.Closing)
 }
 
 // streamFeed sends events until the client disconnects, the feed or the key ends, or this process stops. The client
