@@ -43,6 +43,9 @@ func TestNoSurfaceContradictsAnotherAboutFeeds(t *testing.T) {
 		}
 		return list.Data[0].Lag
 	}
+	if lag := behind(); lag.Seconds > 3600 {
+		t.Errorf("a consumer that begins with the oldest event, of a moment ago, is %d seconds behind", lag.Seconds)
+	}
 	name := "warehouse"
 	eventually(t, "two events are read", func() bool {
 		page, err := sdk.ReadFeed(ctx, feed.ID, client.ReadFeedParams{Consumer: &name, Limit: new(2)})

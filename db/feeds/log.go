@@ -192,22 +192,26 @@ func (l *tenantLog) olderAfter(ctx context.Context, p feed.Place) ([]candidate, 
 	if !l.olderSettled() {
 		return nil, nil
 	}
-	low := p.Event
-	if first := id.FirstAt(l.floor); first.Compare(low) > 0 {
-		low = first
-	}
-	rows, err := l.q.ReadOlder(ctx, sql.ReadOlderParams{
-		TenantID: l.tenant,
-		LowAt:    low.Time(),
-		HighAt:   l.BeganAt.Add(skew),
-		Low:      low,
-		Limit:    feed.MaxScan,
-	})
+	rows, err := l.readOlder(ctx, p, feed.MaxScan)
 	list := make([]candidate, len(rows))
 	for i, r := range rows {
 		list[i] = candidate{Place: feed.Place{Event: r.ID, Position: feed.Older}, logged: r.RoutingVersion >= l.SinceVersion}
 	}
 	return list, err
+}
+
+func (l *tenantLog) readOlder(ctx context.Context, p feed.Place, most int32) ([]sql.ReadOlderRow, error) {
+	low := p.Event
+	if first := id.FirstAt(l.floor); first.Compare(low) > 0 {
+		low = first
+	}
+	return l.q.ReadOlder(ctx, sql.ReadOlderParams{
+		TenantID: l.tenant,
+		LowAt:    low.Time(),
+		HighAt:   l.BeganAt.Add(skew),
+		Low:      low,
+		Limit:    most,
+	})
 }
 
 // lag is how far a place is behind the log.
@@ -226,8 +230,12 @@ func (l *tenantLog) lag(ctx context.Context, p feed.Place, now time.Time) (feed.
 	if lag.Events > 0 {
 		lag.Waiting = max(now.Sub(row.Oldest), 0)
 	}
-	if p.Position == feed.Older {
-		lag.More, lag.Waiting = true, now.Sub(p.Event.Time())
+	if p.Position != feed.Older {
+		return lag, nil
 	}
-	return lag, nil
+	older, err := l.readOlder(ctx, p, 1)
+	if err == nil && len(older) > 0 && older[0].RoutingVersion < l.SinceVersion {
+		lag.More, lag.Waiting = true, max(now.Sub(older[0].ID.Time()), 0)
+	}
+	return lag, err
 }
