@@ -498,7 +498,7 @@ func movedAway(ctx context.Context, err error) error {
 }
 
 // stillHere is the error of an object that is not here, in a home that had its tenant a moment ago: if the tenant has
-// gone meanwhile, the object has gone with it.
+// left since, the object has left with it.
 func (a *Authenticator) stillHere(c *Call, err error) error {
 	here, _ := c.Ctx().Value(hereKey{}).(bool)
 	if !here || c.Actor.Tenant.IsZero() || !fault.Is(err, fault.ErrNotFound.Code) {

@@ -31,8 +31,8 @@ WHERE s.expires_at < now() OR e.status = 'disabled' AND e.status_reason = @gone_
 ORDER BY s.expires_at LIMIT sqlc.arg('limit')::int;
 
 -- name: UntoldSubscriptions :many
--- Those with a delivery that has failed for good since they were last told so, with the time until which they are told now:
--- a little ago, so that no transaction adds an older one.
+-- Those with a delivery that failed permanently since their clients were last told, with the time until which they are told
+-- now: a few seconds ago, so that no transaction adds an older one.
 SELECT s.tenant_id, s.id, s.told_until, (now() - interval '5 seconds')::timestamptz AS until FROM subscriptions s
 JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
 WHERE e.status = 'active' AND EXISTS (SELECT FROM dead_letters d WHERE d.tenant_id = s.tenant_id AND d.endpoint_id = s.endpoint_id

@@ -66,19 +66,24 @@ func addFeeds(ctx context.Context, q *sql.Queries, events []show.Event) error {
 	if err != nil {
 		return err
 	}
-	rules := map[id.UUID][]routing.Rule{}
+	feeds := map[id.UUID][]routing.Route{}
+	octets := map[id.UUID]int32{} // of the events' data that a filter needs
 	for _, r := range rows {
-		rules[r.TenantID] = append(rules[r.TenantID], routing.Rule{
+		feeds[r.TenantID] = append(feeds[r.TenantID], routing.Compile(routing.Rule{
 			EventTypes: r.EventTypes,
 			Channels:   r.Channels,
 			Filter:     r.Filter,
 			Status:     endpoint.Active,
 			Version:    r.PayloadVersion,
-		})
+		}))
+		if r.Filter != "" {
+			octets[r.TenantID] = math.MaxInt32
+		}
 	}
-	for tenant, feeds := range rules {
+	for tenant, routes := range feeds {
 		for part := range slices.Chunk(alone[tenant], feedChunk) {
-			if err := countFeeds(ctx, q, tenant, feeds, part); err != nil {
+			p := sql.EventsByIDParams{TenantID: tenant, Octets: octets[tenant]}
+			if err := countFeeds(ctx, q, p, routes, part); err != nil {
 				return err
 			}
 		}
@@ -89,11 +94,7 @@ func addFeeds(ctx context.Context, q *sql.Queries, events []show.Event) error {
 // feedChunk is how many events are read together to compare them with the filters of feeds.
 const feedChunk = 20
 
-func countFeeds(ctx context.Context, q *sql.Queries, tenant id.UUID, feeds []routing.Rule, events []*show.Event) error {
-	p := sql.EventsByIDParams{TenantID: tenant}
-	if slices.ContainsFunc(feeds, func(r routing.Rule) bool { return r.Filter != "" }) {
-		p.Octets = math.MaxInt32
-	}
+func countFeeds(ctx context.Context, q *sql.Queries, p sql.EventsByIDParams, feeds []routing.Route, events []*show.Event) error {
 	byID := make(map[id.UUID]*show.Event, len(events))
 	for _, e := range events {
 		byID[e.ID] = e
@@ -103,9 +104,8 @@ func countFeeds(ctx context.Context, q *sql.Queries, tenant id.UUID, feeds []rou
 	rows, err := q.EventsByID(ctx, p)
 	for _, row := range rows {
 		in := filter.NewInput(row.Type, row.Data, row.Channels)
-		for _, rule := range feeds {
-			route := routing.Compile(rule)
-			if matched, _, _ := route.Takes(in, db.TextOf(row.Version)); matched {
+		for i := range feeds {
+			if matched, _, _ := feeds[i].Takes(in, db.TextOf(row.Version)); matched {
 				byID[row.ID].Outcome.Feeds++
 			}
 		}

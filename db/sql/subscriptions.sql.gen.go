@@ -297,8 +297,8 @@ type UntoldSubscriptionsRow struct {
 	Until     time.Time
 }
 
-// Those with a delivery that has failed for good since they were last told so, with the time until which they are told now:
-// a little ago, so that no transaction adds an older one.
+// Those with a delivery that failed permanently since their clients were last told, with the time until which they are told
+// now: a few seconds ago, so that no transaction adds an older one.
 func (q *Queries) UntoldSubscriptions(ctx context.Context, limit int32) ([]UntoldSubscriptionsRow, error) {
 	rows, err := q.db.Query(ctx, UntoldSubscriptions, limit)
 	if err != nil {

@@ -293,7 +293,7 @@ func (s Store) List(ctx context.Context, q *sql.Queries, principal string, r sho
 	for _, row := range page.Rows {
 		one, err := s.complete(ctx, q, row)
 		if db.IsMissing(err) {
-			continue // it has ended meanwhile
+			continue // it ended after the rows were read
 		} else if err != nil {
 			return out, err
 		}

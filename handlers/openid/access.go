@@ -129,10 +129,8 @@ func (c *Client) keysAt(ctx context.Context, address, issuer string) (string, er
 // as one. The error has the field issuer.
 func (c *Client) CheckAuthority(ctx context.Context, policy egress.Policy, issuer string, log *slog.Logger) error {
 	wrong := func(detail string) error { return fault.InvalidField("issuer", "mcp_access_invalid", detail) }
-	if u, err := policy.CheckURL(issuer); err != nil {
-		return wrong(fault.As(err).Fields[0].Detail)
-	} else if u.RawQuery != "" {
-		return wrong("An issuer has no query. Copy the issuer from the configuration of your authorization server.")
+	if why := addressFault(policy, issuer); why != "" {
+		return wrong(why)
 	}
 	if _, err := c.keysOf(ctx, issuer); err != nil {
 		log.Info("issuer rejected", "issuer", egress.Mask(issuer), "error", err)

@@ -12,10 +12,8 @@ import (
 // error has the field issuer.
 func (c *Client) CheckIssuer(ctx context.Context, policy egress.Policy, issuer string, log *slog.Logger) error {
 	wrong := func(detail string) error { return fault.InvalidField("issuer", "sso_issuer_invalid", detail) }
-	if u, err := policy.CheckURL(issuer); err != nil {
-		return wrong(fault.As(err).Fields[0].Detail)
-	} else if u.RawQuery != "" {
-		return wrong("An issuer has no query. Copy the issuer from your provider's configuration.")
+	if why := addressFault(policy, issuer); why != "" {
+		return wrong(why)
 	}
 	err := c.checkProvider(ctx, issuer)
 	if e := fault.As(err); e != nil && e.Kind == fault.Unavailable {
@@ -24,4 +22,16 @@ func (c *Client) CheckIssuer(ctx context.Context, policy egress.Policy, issuer s
 			"It must be reachable from the internet, respond within 4 seconds, and name exactly this issuer.")
 	}
 	return err
+}
+
+// addressFault says why an issuer can't be a destination of requests, or nothing.
+func addressFault(policy egress.Policy, issuer string) string {
+	u, err := policy.CheckURL(issuer)
+	switch {
+	case err != nil:
+		return fault.As(err).Fields[0].Detail
+	case u.RawQuery != "":
+		return "An issuer has no query. Copy the issuer from your provider's configuration."
+	}
+	return ""
 }

@@ -76,7 +76,7 @@ func TestAThousandIdleReadersOfAFeedCostLittle(t *testing.T) {
 }
 
 // gets reads behind a cursor, as a stream or by a long poll, and reports whether an event came.
-func (w *world) gets(ctx context.Context, client *http.Client, url string, streams bool, begun func()) bool {
+func (w *world) gets(ctx context.Context, client *http.Client, url string, streams bool, started func()) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
@@ -85,7 +85,7 @@ func (w *world) gets(ctx context.Context, client *http.Client, url string, strea
 	if streams {
 		r.Header.Set("Accept", "text/event-stream")
 	} else {
-		begun() // it has no sign of its own that it waits
+		started() // it has no sign of its own that it waits
 	}
 	res, err := client.Do(r)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *world) gets(ctx context.Context, client *http.Client, url string, strea
 	}
 	defer func() { _ = res.Body.Close() }()
 	if streams {
-		begun()
+		started()
 	}
 	for in := bufio.NewScanner(res.Body); in.Scan(); {
 		if strings.Contains(in.Text(), `"event_id"`) {
