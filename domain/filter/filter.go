@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"posthorn/domain/expression"
 	"posthorn/domain/fault"
-
-	"cel.dev/cel-go/cel"
 )
 
 // maxFilter bounds a filter as JSON, in bytes.
@@ -17,9 +16,9 @@ const maxFilter = 4 << 10
 
 // Filter is a compiled filter. The nil *Filter matches every event. It is read-only and safe for concurrent use.
 type Filter struct {
-	program   cel.Program // of an expression, or
-	equal     []equality  // of a plain object
-	readsData bool        // the expression looks at data, which must be decoded first
+	program   *expression.Program // of an expression, or
+	equal     []equality          // of a plain object
+	readsData bool                // the expression looks at data, which must be decoded first
 }
 
 // Compile makes a Filter of a JSON value of at most 4 KiB:
@@ -70,9 +69,13 @@ func (f *Filter) Match(in *Input) (bool, error) {
 	if f.program == nil {
 		return matchEqualities(f.equal, in.data), nil
 	}
-	out, _, err := f.program.Eval((*variables)(in))
+	out, err := f.program.Run((*variables)(in))
 	if err != nil {
-		return false, evaluationError(err)
+		var why *expression.Problem
+		if errors.As(err, &why) {
+			err = errors.New(why.Text)
+		}
+		return false, err
 	}
 	answer, ok := out.Value().(bool)
 	if !ok {

@@ -1,4 +1,4 @@
-package filter
+package expression
 
 import (
 	"regexp"

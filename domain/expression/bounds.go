@@ -1,10 +1,12 @@
-package filter
+package expression
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
@@ -32,9 +34,11 @@ func (a adapter) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
 	case string:
 		if len(v) > maxText {
-			return types.NewErr("strings of more than %d KiB can't be used in a filter", maxText>>10)
+			return types.NewErr("strings of more than %d KiB can't be used in an expression", maxText>>10)
 		}
 		return types.String(v)
+	case json.Number:
+		return number(v)
 	case map[string]any:
 		if len(v) > largeObject {
 			return types.NewDynamicMap(a, v)
@@ -44,6 +48,21 @@ func (a adapter) NativeToValue(value any) ref.Val {
 		return types.NewDynamicList(a, v)
 	}
 	return types.DefaultTypeAdapter.NativeToValue(value)
+}
+
+// number is a number of JSON: an integer where it is one of 64 bits, else the nearest double.
+func number(n json.Number) ref.Val {
+	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+		return types.Int(i)
+	}
+	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
+		return types.Uint(u)
+	}
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil {
+		return types.NewErr("the number is too large")
+	}
+	return types.Double(f)
 }
 
 // pricing is what calls cost in units. It replaces CEL's own figures for texts, which take a lookup for a traversal and
