@@ -1222,16 +1222,16 @@ func (e RetryPolicyName) Valid() bool {
 
 // Defines values for RetrySpread.
 const (
-	Both RetrySpread = "both"
-	Full RetrySpread = "full"
+	RetrySpreadBoth RetrySpread = "both"
+	RetrySpreadFull RetrySpread = "full"
 )
 
 // Valid indicates whether the value is a known member of the RetrySpread enum.
 func (e RetrySpread) Valid() bool {
 	switch e {
-	case Both:
+	case RetrySpreadBoth:
 		return true
-	case Full:
+	case RetrySpreadFull:
 		return true
 	default:
 		return false
@@ -1426,16 +1426,16 @@ func (e SignatureTemplateAlgorithm) Valid() bool {
 
 // Defines values for SignatureTemplateKey.
 const (
-	Base64 SignatureTemplateKey = "base64"
-	Text   SignatureTemplateKey = "text"
+	SignatureTemplateKeyBase64 SignatureTemplateKey = "base64"
+	SignatureTemplateKeyText   SignatureTemplateKey = "text"
 )
 
 // Valid indicates whether the value is a known member of the SignatureTemplateKey enum.
 func (e SignatureTemplateKey) Valid() bool {
 	switch e {
-	case Base64:
+	case SignatureTemplateKeyBase64:
 		return true
-	case Text:
+	case SignatureTemplateKeyText:
 		return true
 	default:
 		return false
@@ -1508,6 +1508,90 @@ func (e TenantState) Valid() bool {
 	case TenantStateActive:
 		return true
 	case TenantStateSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TransformationKind.
+const (
+	TransformationKindCel    TransformationKind = "cel"
+	TransformationKindFields TransformationKind = "fields"
+	TransformationKindFull   TransformationKind = "full"
+	TransformationKindThin   TransformationKind = "thin"
+)
+
+// Valid indicates whether the value is a known member of the TransformationKind enum.
+func (e TransformationKind) Valid() bool {
+	switch e {
+	case TransformationKindCel:
+		return true
+	case TransformationKindFields:
+		return true
+	case TransformationKindFull:
+		return true
+	case TransformationKindThin:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TransformationMethod.
+const (
+	PATCH TransformationMethod = "PATCH"
+	POST  TransformationMethod = "POST"
+	PUT   TransformationMethod = "PUT"
+)
+
+// Valid indicates whether the value is a known member of the TransformationMethod enum.
+func (e TransformationMethod) Valid() bool {
+	switch e {
+	case PATCH:
+		return true
+	case POST:
+		return true
+	case PUT:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TransformationPreset.
+const (
+	TransformationPresetA2A               TransformationPreset = "a2a"
+	TransformationPresetCloudevents       TransformationPreset = "cloudevents"
+	TransformationPresetCloudeventsBinary TransformationPreset = "cloudevents-binary"
+	TransformationPresetDiscord           TransformationPreset = "discord"
+	TransformationPresetOpsgenie          TransformationPreset = "opsgenie"
+	TransformationPresetPagerduty         TransformationPreset = "pagerduty"
+	TransformationPresetSlack             TransformationPreset = "slack"
+	TransformationPresetTeams             TransformationPreset = "teams"
+	TransformationPresetText              TransformationPreset = "text"
+)
+
+// Valid indicates whether the value is a known member of the TransformationPreset enum.
+func (e TransformationPreset) Valid() bool {
+	switch e {
+	case TransformationPresetA2A:
+		return true
+	case TransformationPresetCloudevents:
+		return true
+	case TransformationPresetCloudeventsBinary:
+		return true
+	case TransformationPresetDiscord:
+		return true
+	case TransformationPresetOpsgenie:
+		return true
+	case TransformationPresetPagerduty:
+		return true
+	case TransformationPresetSlack:
+		return true
+	case TransformationPresetTeams:
+		return true
+	case TransformationPresetText:
 		return true
 	default:
 		return false
@@ -1598,6 +1682,7 @@ const (
 	WaitReasonRetry              WaitReason = "retry"
 	WaitReasonRetryAfter         WaitReason = "retry_after"
 	WaitReasonTenantSuspended    WaitReason = "tenant_suspended"
+	WaitReasonTransformation     WaitReason = "transformation"
 )
 
 // Valid indicates whether the value is a known member of the WaitReason enum.
@@ -1634,6 +1719,8 @@ func (e WaitReason) Valid() bool {
 	case WaitReasonRetryAfter:
 		return true
 	case WaitReasonTenantSuspended:
+		return true
+	case WaitReasonTransformation:
 		return true
 	default:
 		return false
@@ -2711,7 +2798,8 @@ type DeliveryWait struct {
 	// Reason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 	// endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
-	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
+	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it;
+	// `transformation`: the endpoint's transformation can't be applied to it, and must be edited.
 	Reason WaitReason `json:"reason"`
 
 	// Since For `in_flight`: when its request started
@@ -3007,6 +3095,9 @@ type Endpoint struct {
 	// TLS Null for the usual TLS
 	TLS nullable.Nullable[TLS] `json:"tls"`
 
+	// Transformation Null for none. The values of variables are `***`
+	Transformation nullable.Nullable[Transformation] `json:"transformation,omitempty"`
+
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
 	TypeField TypeField `json:"type_field"`
@@ -3161,6 +3252,9 @@ type EndpointCreated struct {
 
 	// TLS Null for the usual TLS
 	TLS nullable.Nullable[TLS] `json:"tls"`
+
+	// Transformation Null for none. The values of variables are `***`
+	Transformation nullable.Nullable[Transformation] `json:"transformation,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -3331,6 +3425,9 @@ type EndpointInput struct {
 	// TLS Null, the default, for the usual TLS
 	TLS nullable.Nullable[TLSInput] `json:"tls,omitempty"`
 
+	// Transformation What the endpoint receives instead of the event as its format has it; see /docs/transformations. Null, the default, for none
+	Transformation nullable.Nullable[Transformation] `json:"transformation,omitempty"`
+
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
 	TypeField *TypeField `json:"type_field,omitempty"`
@@ -3441,6 +3538,9 @@ type EndpointPatch struct {
 
 	// TLS Null for the usual TLS
 	TLS nullable.Nullable[TLSInput] `json:"tls,omitempty"`
+
+	// Transformation Replaces all of it; null removes it. `***` as the value of a variable keeps the stored one
+	Transformation nullable.Nullable[Transformation] `json:"transformation,omitempty"`
 
 	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 	// or `both`.
@@ -5253,6 +5353,9 @@ type SentRequest struct {
 	// Headers In the order in which Posthorn sets them. HTTP adds `Host` and `Content-Length`
 	Headers []HandoutHeader `json:"headers"`
 
+	// Method POST, unless the endpoint's transformation says otherwise
+	Method string `json:"method"`
+
 	// Sent False: there was no connection or no request could be built, so the receiver got nothing
 	Sent bool `json:"sent"`
 
@@ -5572,6 +5675,97 @@ type TestInput struct {
 	Type *string `json:"type,omitempty"`
 }
 
+// Transformation What an endpoint makes of its events. `full`: the event as the endpoint's format has it. `thin`: `id`, `type`, `timestamp`, and a link to the
+// event. `fields`: a part of the data. `cel`: the value of an expression, a string as text and everything else as JSON.
+type Transformation struct {
+	// ContentType By default that of the body
+	ContentType *string `json:"content_type,omitempty"`
+
+	// Drop Of `fields`: paths that are removed
+	Drop *[]string `json:"drop,omitempty"`
+
+	// Expression Of `cel`: an expression over `event`, `data`, `delivery`, `endpoint`, and `vars`
+	Expression *string `json:"expression,omitempty"`
+
+	// Headers Expressions by header name; null as the value leaves the header out
+	Headers *map[string]string `json:"headers,omitempty"`
+
+	// Keep Of `fields`: paths into the data that stay; all, if there are none
+	Keep *[]string `json:"keep,omitempty"`
+
+	// Kind Can be left out with a `preset`
+	Kind *TransformationKind `json:"kind,omitempty"`
+
+	// Method Default POST
+	Method *TransformationMethod `json:"method,omitempty"`
+
+	// Preset Fills in what is left out, for a well-known receiver
+	Preset *TransformationPreset `json:"preset,omitempty"`
+
+	// Redact Of `fields`: paths whose value becomes `***`
+	Redact *[]string `json:"redact,omitempty"`
+
+	// Variables Values that expressions read as `vars.name`, such as keys. Stored encrypted and shown as `***`
+	Variables *map[string]string `json:"variables,omitempty"`
+}
+
+// TransformationKind Can be left out with a `preset`
+type TransformationKind string
+
+// TransformationMethod Default POST
+type TransformationMethod string
+
+// TransformationPreset Fills in what is left out, for a well-known receiver
+type TransformationPreset string
+
+// TransformationProblem defines model for TransformationProblem.
+type TransformationProblem struct {
+	// Column Counts from 1
+	Column nullable.Nullable[int] `json:"column"`
+	Detail string                 `json:"detail"`
+
+	// Header The header whose expression failed; null: the body's
+	Header nullable.Nullable[string] `json:"header"`
+
+	// Line Counts from 1
+	Line nullable.Nullable[int] `json:"line"`
+}
+
+// TransformationResult defines model for TransformationResult.
+type TransformationResult struct {
+	// Body Null if it can't be applied
+	Body        nullable.Nullable[string] `json:"body"`
+	ContentType string                    `json:"content_type"`
+	EventID     string                    `json:"event_id"`
+	EventType   string                    `json:"event_type"`
+
+	// Headers Those that the transformation sets
+	Headers []HandoutHeader                          `json:"headers"`
+	Method  string                                   `json:"method"`
+	Problem nullable.Nullable[TransformationProblem] `json:"problem"`
+}
+
+// TransformationTry defines model for TransformationTry.
+type TransformationTry struct {
+	Failed int `json:"failed"`
+
+	// OK Events that it can be applied to
+	OK      int                    `json:"ok"`
+	Results []TransformationResult `json:"results"`
+}
+
+// TransformationTryInput defines model for TransformationTryInput.
+type TransformationTryInput struct {
+	// EventID One event, instead of the latest
+	EventID *string `json:"event_id,omitempty"`
+
+	// Limit How many of the latest events
+	Limit *int `json:"limit,omitempty"`
+
+	// Transformation By default the saved one
+	Transformation nullable.Nullable[Transformation] `json:"transformation,omitempty"`
+}
+
 // TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
 // or `both`.
 type TypeField string
@@ -5608,7 +5802,8 @@ type VerificationMode string
 // WaitReason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 // `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 // endpoint asked for a wait; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
-// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
+// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it;
+// `transformation`: the endpoint's transformation can't be applied to it, and must be edited.
 type WaitReason string
 
 // WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
@@ -6192,6 +6387,9 @@ type TestEndpointJSONRequestBody = TestInput
 
 // TestConnectionJSONRequestBody defines body for TestConnection for application/json ContentType.
 type TestConnectionJSONRequestBody = EndpointPatch
+
+// TryTransformationJSONRequestBody defines body for TryTransformation for application/json ContentType.
+type TryTransformationJSONRequestBody = TransformationTryInput
 
 // CreateEventTypeJSONRequestBody defines body for CreateEventType for application/json ContentType.
 type CreateEventTypeJSONRequestBody = EventTypeInput
@@ -6872,6 +7070,18 @@ func (c *Client) TestConnection(ctx context.Context, endpointID EndpointID, body
 	r := newRequest(http.MethodPost, "/endpoints/%s/test-connection", endpointID)
 	r.body = body
 	return result[ConnectionTest](ctx, c, r)
+}
+
+// TryTransformation: try a transformation on past events.
+//
+// What the endpoint would receive for the latest events that were sent to it, or for one event, by the saved transformation or by
+// that of the body. Nothing is changed or sent. The body is optional. Requires a key with `events:read`, too.
+//
+// POST /endpoints/{endpoint_id}/transformation/try, scope webhooks:write
+func (c *Client) TryTransformation(ctx context.Context, endpointID EndpointID, body TransformationTryInput) (TransformationTry, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/transformation/try", endpointID)
+	r.body = body
+	return result[TransformationTry](ctx, c, r)
 }
 
 // UnmuteEndpoint: unmute alerts about an endpoint.

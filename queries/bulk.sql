@@ -79,19 +79,19 @@ JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;
 
 -- name: InsertReplays :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id, routing_version)
 SELECT @tenant_id, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type,
 	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), u.first_id,
-	sqlc.narg('job_id')::uuid
+	sqlc.narg('job_id')::uuid, (SELECT t.routing_version FROM tenants t WHERE t.id = @tenant_id)
 FROM ROWS FROM (unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),
 	unnest(@types::text[]), unnest(@replays_of::uuid[]), unnest(@firsts::uuid[]))
 	AS u(created_at, id, event_id, endpoint_id, event_type, replay_of, first_id);
 
 -- name: QueueReplays :exec
 -- Always locked after their deliveries: see LockQueued. The order of the arrays becomes the queue's order.
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id, routing_version)
 SELECT @tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true,
-	u.first_id
+	u.first_id, (SELECT t.routing_version FROM tenants t WHERE t.id = @tenant_id)
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]), unnest(@states::smallint[]),
 	unnest(@order_keys::text[]), unnest(@due::timestamptz[]), unnest(@firsts::uuid[]))
 	AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at, first_id);

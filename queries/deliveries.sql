@@ -342,13 +342,13 @@ SELECT key, (data IS NOT NULL)::boolean AS has_data FROM events
 WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
 
 -- name: InsertReplay :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id)
-VALUES (@tenant_id, @created_at, @id, @event_id, @endpoint_id, @event_type, @replay_of, @first_id);
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, routing_version)
+VALUES (@tenant_id, @created_at, @id, @event_id, @endpoint_id, @event_type, @replay_of, @first_id, (SELECT t.routing_version FROM tenants t WHERE t.id = @tenant_id));
 
 -- name: QueueReplay :exec
 -- After its delivery, always: see LockQueued.
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay, first_id)
-VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'), true, @first_id);
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay, first_id, routing_version)
+VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'), true, @first_id, (SELECT t.routing_version FROM tenants t WHERE t.id = @tenant_id));
 
 -- name: LastReplay :one
 -- The newest replay of a delivery; no row: it was not replayed.

@@ -51,6 +51,13 @@ WHERE credentials IS NOT NULL AND substring(credentials FROM 1 FOR 5) <> @head::
 -- name: ResealCredentials :exec
 UPDATE endpoints SET credentials = @credentials WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleVariables :many
+SELECT id, tenant_id, endpoint_id, variables FROM transformations
+WHERE variables IS NOT NULL AND substring(variables FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;
+
+-- name: ResealVariables :exec
+UPDATE transformations SET variables = @variables WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails
 WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE;

@@ -94,7 +94,7 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
 -- name: ReadLanes :many
 -- The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
 SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
-	coalesce(q.order_key, '')::text AS order_key
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@floors::bigint[]), unnest(@limits::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
 	SELECT * FROM queue r

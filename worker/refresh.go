@@ -86,7 +86,9 @@ func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, behi
 			if d, ok := details[ep]; ok {
 				lease := leaseOf(d)
 				lease.Rev, lease.Version = numbers[ep], behind[ep]
-				w.dispatch.Configure(lease, w.settingsOf(d), now)
+				s := w.settingsOf(d)
+				w.dispatch.Configure(lease, s, now)
+				w.releaseTransformed(ctx, ep, s)
 			}
 		}
 	}

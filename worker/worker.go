@@ -313,6 +313,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		FirstID:    j.FirstText(),
 		Attempt:    number,
 		Replayed:   j.Replay,
+		Version:    j.Version(),
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	if span != nil {
@@ -330,6 +331,9 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
+	if response.Failure == delivery.FailTransformation {
+		attempt, number = nil, int(j.Attempts) // nothing was sent, and no attempt is used up
+	}
 	w.results <- &result{
 		job:    j,
 		health: then.Change,

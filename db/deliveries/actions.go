@@ -36,7 +36,7 @@ func read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (show
 	if err != nil {
 		return show.Delivery{}, err
 	}
-	return rows[0], nil
+	return untransformed(ctx, q, rows[0])
 }
 
 // RetryNow makes a waiting delivery ready now, and ends the wait that its endpoint asked for with Retry-After. changed

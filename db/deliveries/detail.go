@@ -9,11 +9,13 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/seal"
 	"posthorn/db/sql"
+	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/show"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // ReadDetail reads a delivery with what its page shows beside it: at most limit attempts, and as many deliveries of the
@@ -70,6 +72,7 @@ type Sent struct {
 	endpoint sql.Endpoint
 	settings endpoint.Settings
 	event    sql.Event // without data if it is no longer kept
+	versions transform.Versions
 }
 
 // ReadSent reads what the requests of a delivery are rebuilt from.
@@ -85,7 +88,52 @@ func ReadSent(ctx context.Context, q *sql.Queries, keys *seal.Ring, d show.Deliv
 	if db.IsMissing(err) { // a replay outlives its event: the delivery still has the type
 		s.event, err = sql.Event{Type: d.EventType}, nil
 	}
+	if err == nil {
+		s.versions, err = endpoints.Transformations(ctx, q, d.TenantID, d.Endpoint.ID)
+	}
 	return s, err
+}
+
+// untransformed adds why the endpoint's transformation can't be applied to a delivery that waits for its edit.
+func untransformed(ctx context.Context, q *sql.Queries, d show.Delivery) (show.Delivery, error) {
+	if d.Wait.Reason != condition.Transformation {
+		return d, nil
+	}
+	s := Sent{delivery: d}
+	var err error
+	if s.endpoint, err = q.AnyEndpoint(ctx, d.TenantID, d.Endpoint.ID); err != nil {
+		return d, err
+	}
+	if s.event, err = events.ReadRow(ctx, q, d.TenantID, d.EventID); err != nil {
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return d, err
+	}
+	if s.versions, err = endpoints.Transformations(ctx, q, d.TenantID, d.Endpoint.ID); err != nil {
+		return d, err
+	}
+	if _, _, problem := s.versions.Render(s.routes(), s.input(endpoints.Wire(s.endpoint))); problem != nil {
+		return d.Untransformed(problem.Error()), nil
+	}
+	return d, nil
+}
+
+// routes is the version of the tenant's routes by which the endpoint's transformation is chosen.
+func (s Sent) routes() int64 {
+	if s.delivery.Routes != 0 {
+		return s.delivery.Routes
+	}
+	return s.event.RoutingVersion
+}
+
+func (s Sent) input(wire signature.Wire) transform.Input {
+	return transform.Input{
+		Message:  queue.SentMessage(&s.event, s.delivery, wire),
+		Format:   wire.Format,
+		Key:      db.OrZero(s.event.Key),
+		Channels: s.event.Channels,
+	}
 }
 
 // Request rebuilds the request of an attempt by the rules that rendered it.
@@ -94,8 +142,14 @@ func (s Sent) Request(t show.Attempt) show.Request {
 	m := queue.SentMessage(&s.event, s.delivery, wire)
 	r := show.Request{
 		Headers: queue.SentHeaders(s.settings, wire, m, s.delivery, t),
-		Body:    s.body(wire),
 		Changed: s.endpoint.UpdatedAt.After(t.StartedAt),
+	}
+	if wire.Transformed == 0 {
+		r.Body = s.body(wire)
+	} else if out, ok := s.versions.RenderAt(wire.Transformed, s.input(wire)); ok && s.event.Data != nil {
+		r.Body, r.Method = out.Body, out.Method
+		r.Headers[0].Value = out.ContentType
+		r.Headers = append(r.Headers, out.Headers...)
 	}
 	if s.settings.Kind == endpoint.Kafka {
 		r.Key = db.OrZero(s.event.Key)
@@ -110,12 +164,21 @@ func (s Sent) Body(attempts ...show.Attempt) []byte {
 	for _, t := range attempts {
 		wire = signature.ParseWire(t.Format, wire.Prefix)
 	}
+	if len(attempts) == 0 && s.event.Data != nil {
+		if out, used, err := s.versions.Render(s.routes(), s.input(wire)); err != nil || used != 0 {
+			return out.Body
+		}
+	}
 	return s.body(wire)
 }
 
 func (s Sent) body(wire signature.Wire) []byte {
 	if s.event.Data == nil {
 		return nil
+	}
+	if wire.Transformed != 0 {
+		out, _ := s.versions.RenderAt(wire.Transformed, s.input(wire))
+		return out.Body
 	}
 	return signature.AppendBody(nil, wire.Format, queue.SentMessage(&s.event, s.delivery, wire))
 }

@@ -94,6 +94,7 @@ func stored(r sql.ReadDeliveriesRow) show.Delivery {
 		JobID:      db.OrZero(d.JobID),
 		ReplayOf:   db.OrZero(d.ReplayOf),
 		FirstID:    db.OrZero(d.FirstID),
+		Routes:     db.OrZero(d.RoutingVersion),
 		ReplayedBy: r.ReplayedBy,
 		DeadLetter: r.Dead,
 		Endpoint: show.Destination{

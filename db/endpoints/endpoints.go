@@ -86,7 +86,7 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 			return show.Endpoint{}, err
 		}
 	}
-	if err := reroute(ctx, q, row, false); err != nil {
+	if err := routeNew(ctx, q, ring, row, n.Settings); err != nil {
 		return show.Endpoint{}, err
 	}
 	if n.Settings.Kind.Pulls() {
@@ -351,7 +351,11 @@ func (ed Editor) auditNew(ctx context.Context, q *sql.Queries, e show.Endpoint, 
 
 // Adopt makes the endpoint of a row that Insert stored a part of the tenant's routes, and records its creation.
 func (ed Editor) Adopt(ctx context.Context, q *sql.Queries, row sql.Endpoint, imported bool) (show.Endpoint, error) {
-	if err := reroute(ctx, q, row, false); err != nil {
+	settings, err := OpenSettings(row, ed.Keys)
+	if err != nil {
+		return show.Endpoint{}, err
+	}
+	if err := routeNew(ctx, q, ed.Keys, row, settings); err != nil {
 		return show.Endpoint{}, err
 	}
 	e, err := complete(ctx, q, ed.Keys, row)
@@ -473,11 +477,15 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 			return row, err
 		}
 	}
+	var version int64
 	switch {
 	case !to.Routes(before.Settings) || row.Status != string(before.Status):
-		err = reroute(ctx, q, row, false)
+		version, err = newRoutes(ctx, q, row, false)
 	case !to.Sends(before.Settings):
-		_, err = q.BumpRouting(ctx, tenant)
+		version, err = q.BumpRouting(ctx, tenant)
+	}
+	if err == nil && !sameTransformation(to, before.Settings) {
+		err = keepTransformation(ctx, q, ring, row, version, to.Transformation)
 	}
 	if err != nil {
 		return row, err
@@ -532,6 +540,9 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 		return sql.Endpoint{}, err
 	}
 	if err := reroute(ctx, q, e, true); err != nil {
+		return sql.Endpoint{}, err
+	}
+	if err := q.ForgetVariables(ctx, tenant, endpointID); err != nil {
 		return sql.Endpoint{}, err
 	}
 	if err := q.DeleteEndpoint(ctx, tenant, endpointID); err != nil {

@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // OpenSettings are the settings of a stored endpoint, with its custom headers and its connection opened.
@@ -58,8 +59,9 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 
 // credentials are what an endpoint authenticates with, as they are sealed.
 type credentials struct {
-	Auth *endpoint.Auth      `json:"auth,omitempty"`
-	TLS  *endpoint.ClientTLS `json:"tls,omitempty"`
+	Auth      *endpoint.Auth      `json:"auth,omitempty"`
+	TLS       *endpoint.ClientTLS `json:"tls,omitempty"`
+	Variables map[string]string   `json:"variables,omitempty"` // of the transformation
 }
 
 func openCredentials(e sql.Endpoint, ring *seal.Ring, s *endpoint.Settings) error {
@@ -75,6 +77,9 @@ func openCredentials(e sql.Endpoint, ring *seal.Ring, s *endpoint.Settings) erro
 		return db.Unopened(err)
 	}
 	s.Auth, s.TLS = c.Auth, c.TLS
+	if s.Transformation != nil {
+		s.Transformation.Variables = c.Variables
+	}
 	return nil
 }
 
@@ -96,6 +101,24 @@ func shapeOf(e sql.Endpoint) *signature.Shape {
 	shape := &signature.Shape{}
 	_ = json.Unmarshal(e.Wire, shape) // written by settingsRow alone
 	return shape
+}
+
+// transformationOf is a stored transformation with its variables marked; nil: none.
+func transformationOf(stored []byte) *transform.Transformation {
+	if len(stored) == 0 {
+		return nil
+	}
+	t := &transform.Transformation{}
+	_ = json.Unmarshal(stored, t) // written by marked alone
+	return t
+}
+
+// marked is a transformation as it is stored, with the names of its variables and without their values; nil: none.
+func marked(t *transform.Transformation) []byte {
+	if t == nil {
+		return nil
+	}
+	return encode(t.Shown())
 }
 
 // Headers opens an endpoint's custom headers.
@@ -144,6 +167,7 @@ func bareSettings(e sql.Endpoint) endpoint.Settings {
 		Metadata:          map[string]string{},
 		Shape:             shapeOf(e),
 		Public:            endpoint.PublicSignature(e.PublicSignature),
+		Transformation:    transformationOf(e.Transformation),
 	}
 	for _, seconds := range e.RetryDelays {
 		s.RetryDelays = append(s.RetryDelays, int(seconds))
@@ -211,7 +235,11 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 	if s.AlsoSecret != "" {
 		p.AlsoSecret = ring.Seal([]byte(s.AlsoSecret), tenant, endpointID)
 	}
-	if c := (credentials{s.Auth, s.TLS}); c != (credentials{}) {
+	c := credentials{Auth: s.Auth, TLS: s.TLS}
+	if p.Transformation = marked(s.Transformation); s.Transformation != nil {
+		c.Variables = s.Transformation.Variables
+	}
+	if c.Auth != nil || c.TLS != nil || len(c.Variables) > 0 {
 		p.Credentials = ring.Seal(encode(c), tenant, endpointID)
 		if ends := s.TLS.Ends(); !ends.IsZero() {
 			p.CertificateEndsAt = &ends

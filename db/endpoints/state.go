@@ -189,11 +189,25 @@ func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 
 // reroute creates a new routing version of a tenant, and records what the endpoint routes under it.
 func reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) error {
-	version, err := q.BumpRouting(ctx, e.TenantID)
-	if err != nil {
+	_, err := newRoutes(ctx, q, e, deleted)
+	return err
+}
+
+// newRoutes is reroute, and returns the new version.
+func newRoutes(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) (version int64, err error) {
+	if version, err = q.BumpRouting(ctx, e.TenantID); err != nil {
+		return 0, err
+	}
+	return version, keepRevision(ctx, q, e, version, deleted)
+}
+
+// routeNew makes a new endpoint a part of its tenant's routes.
+func routeNew(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, s endpoint.Settings) error {
+	version, err := newRoutes(ctx, q, e, false)
+	if err != nil || s.Transformation == nil {
 		return err
 	}
-	return keepRevision(ctx, q, e, version, deleted)
+	return keepTransformation(ctx, q, ring, e, version, s.Transformation)
 }
 
 func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version int64, deleted bool) error {

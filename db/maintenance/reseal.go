@@ -91,6 +91,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealCredentials(ctx, sql.ResealCredentialsParams{Credentials: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"transformations.variables", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleVariables(ctx, head, most)
+		return sealedValues(rows, err, func(r sql.StaleVariablesRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.EndpointID, r.Variables}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealVariables(ctx, sql.ResealVariablesParams{Variables: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMails(ctx, head, most)
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {

@@ -128,9 +128,11 @@ type Leased struct {
 	Secrets  []sql.LaneSecretsRow // live, newest first
 	Keys     []sql.SigningKey     // of the tenant, newest first, if the endpoint signs with them
 	Proxies  []sql.EgressProxy    // of the tenants that were read together, and the platform's
-	Health   sql.EndpointHealth
-	Policy   health.Policy
-	Asked    int64 // the oldest row for which somebody requested a probe; 0: none
+	// Transformations are the versions of the endpoint's, oldest first.
+	Transformations []sql.Transformation
+	Health          sql.EndpointHealth
+	Policy          health.Policy
+	Asked           int64 // the oldest row for which somebody requested a probe; 0: none
 }
 
 // Lease takes those of the named lanes that are free and open. It returns ErrWorkerDead if this worker was declared
@@ -153,14 +155,15 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	leased := make([]Leased, 0, len(lanes))
 	for _, l := range lanes {
 		leased = append(leased, Leased{
-			LeaseLanesRow: l,
-			Endpoint:      about.endpoints[l.EndpointID],
-			Secrets:       about.secrets[l.EndpointID],
-			Keys:          about.keys[l.TenantID],
-			Proxies:       about.proxies,
-			Health:        about.health[l.EndpointID],
-			Asked:         about.asked[l.EndpointID],
-			Policy:        about.policies[l.EndpointID],
+			LeaseLanesRow:   l,
+			Endpoint:        about.endpoints[l.EndpointID],
+			Secrets:         about.secrets[l.EndpointID],
+			Keys:            about.keys[l.TenantID],
+			Proxies:         about.proxies,
+			Transformations: about.transformations[l.EndpointID],
+			Health:          about.health[l.EndpointID],
+			Asked:           about.asked[l.EndpointID],
+			Policy:          about.policies[l.EndpointID],
 		})
 	}
 	return leased, nil
@@ -175,31 +178,33 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 	out := make(map[id.UUID]Leased, len(about.endpoints))
 	for ep, e := range about.endpoints {
 		out[ep] = Leased{
-			Endpoint: e,
-			Secrets:  about.secrets[ep],
-			Keys:     about.keys[e.TenantID],
-			Proxies:  about.proxies,
-			Health:   about.health[ep],
-			Asked:    about.asked[ep],
-			Policy:   about.policies[ep],
+			Endpoint:        e,
+			Secrets:         about.secrets[ep],
+			Keys:            about.keys[e.TenantID],
+			Proxies:         about.proxies,
+			Transformations: about.transformations[ep],
+			Health:          about.health[ep],
+			Asked:           about.asked[ep],
+			Policy:          about.policies[ep],
 		}
 	}
 	return out, nil
 }
 
 type laneDetails struct {
-	endpoints map[id.UUID]sql.Endpoint
-	secrets   map[id.UUID][]sql.LaneSecretsRow
-	keys      map[id.UUID][]sql.SigningKey // by tenant
-	proxies   []sql.EgressProxy
-	health    map[id.UUID]sql.EndpointHealth
-	asked     map[id.UUID]int64
-	policies  map[id.UUID]health.Policy
+	endpoints       map[id.UUID]sql.Endpoint
+	secrets         map[id.UUID][]sql.LaneSecretsRow
+	keys            map[id.UUID][]sql.SigningKey // by tenant
+	proxies         []sql.EgressProxy
+	health          map[id.UUID]sql.EndpointHealth
+	transformations map[id.UUID][]sql.Transformation
+	asked           map[id.UUID]int64
+	policies        map[id.UUID]health.Policy
 }
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
-	a.keys = map[id.UUID][]sql.SigningKey{}
+	a.keys, a.transformations = map[id.UUID][]sql.SigningKey{}, map[id.UUID][]sql.Transformation{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
 	// Secrets first: if an endpoint is deleted in between, its row says so. In the other order it would look like an
 	// endpoint without secrets.
@@ -214,6 +219,13 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.SigningKey])
 		for _, k := range list {
 			a.keys[k.TenantID] = append(a.keys[k.TenantID], k)
+		}
+		return err
+	})
+	b.Queue(sql.LaneTransformations, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.Transformation])
+		for _, t := range list {
+			a.transformations[t.EndpointID] = append(a.transformations[t.EndpointID], t)
 		}
 		return err
 	})
@@ -322,6 +334,21 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 		})
 	})
 	return due, err
+}
+
+// ReleaseTransformed makes a chunk of a lane's deliveries due that wait for an edit of its transformation, above a
+// number. It returns the highest number of the chunk; 0: there are no more.
+func ReleaseTransformed(ctx context.Context, d *db.DB, endpointID id.UUID, after int64) (last int64, err error) {
+	err = hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue(sql.ReleaseTransformed, endpointID, after).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			for _, seq := range list {
+				last = max(last, seq)
+			}
+			return err
+		})
+	})
+	return last, err
 }
 
 const (

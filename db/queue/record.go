@@ -313,7 +313,9 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 			continue
 		}
 		if o.Attempt == nil {
-			unsent = append(unsent, o)
+			if o.Decision.Status.Terminal() {
+				unsent = append(unsent, o)
+			}
 			continue
 		}
 		p.Tenants = append(p.Tenants, o.TenantID)

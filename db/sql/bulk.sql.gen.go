@@ -255,10 +255,10 @@ func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams
 const DeliveriesOfEvent = `-- name: DeliveriesOfEvent :many
 SELECT x.id, x.endpoint_id, x.event_type, x.status, x.replay_of, x.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
 FROM (
-	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id FROM deliveries d
+	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, d.routing_version FROM deliveries d
 	WHERE d.tenant_id = $1 AND d.created_at = $2::timestamptz AND d.event_id = $3
 	UNION ALL
-	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id FROM deliveries d
+	SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, d.routing_version FROM deliveries d
 	WHERE d.tenant_id = $1 AND d.event_id = $3 AND substring(uuid_send(d.id), 1, 6) <> substring(uuid_send(d.event_id), 1, 6)
 		AND d.created_at >= $4::timestamptz
 ) x LEFT JOIN queue q ON q.tenant_id = x.tenant_id AND q.delivery_id = x.id
@@ -836,10 +836,10 @@ func (q *Queries) InsertCancellations(ctx context.Context, arg InsertCancellatio
 }
 
 const InsertReplays = `-- name: InsertReplays :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id, routing_version)
 SELECT $1, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type,
 	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), u.first_id,
-	$2::uuid
+	$2::uuid, (SELECT t.routing_version FROM tenants t WHERE t.id = $1)
 FROM ROWS FROM (unnest($3::timestamptz[]), unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::uuid[]),
 	unnest($7::text[]), unnest($8::uuid[]), unnest($9::uuid[]))
 	AS u(created_at, id, event_id, endpoint_id, event_type, replay_of, first_id)
@@ -972,7 +972,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, tenantID id.UUID, iD id.UUID)
 }
 
 const LockDropped = `-- name: LockDropped :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
 LIMIT $4::int FOR UPDATE SKIP LOCKED
 `
@@ -1016,6 +1016,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 			&i.PlannedAt,
 			&i.FirstID,
 			&i.TriedAt,
+			&i.RoutingVersion,
 		); err != nil {
 			return nil, err
 		}
@@ -1028,7 +1029,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 }
 
 const LockFreeQueued = `-- name: LockFreeQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
 // The queue rows of these deliveries that no other transaction holds.
@@ -1058,6 +1059,7 @@ func (q *Queries) LockFreeQueued(ctx context.Context, tenantID id.UUID, ids []id
 			&i.PlannedAt,
 			&i.FirstID,
 			&i.TriedAt,
+			&i.RoutingVersion,
 		); err != nil {
 			return nil, err
 		}
@@ -1101,7 +1103,7 @@ func (q *Queries) LockLetters(ctx context.Context, tenantID id.UUID, ids []id.UU
 }
 
 const LockManyQueued = `-- name: LockManyQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
 func (q *Queries) LockManyQueued(ctx context.Context, tenantID id.UUID, ids []id.UUID) ([]Queue, error) {
@@ -1130,6 +1132,7 @@ func (q *Queries) LockManyQueued(ctx context.Context, tenantID id.UUID, ids []id
 			&i.PlannedAt,
 			&i.FirstID,
 			&i.TriedAt,
+			&i.RoutingVersion,
 		); err != nil {
 			return nil, err
 		}
@@ -1179,9 +1182,9 @@ func (q *Queries) QueueManyNow(ctx context.Context, tenantID id.UUID, ids []id.U
 }
 
 const QueueReplays = `-- name: QueueReplays :exec
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id, routing_version)
 SELECT $1, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true,
-	u.first_id
+	u.first_id, (SELECT t.routing_version FROM tenants t WHERE t.id = $1)
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::uuid[]), unnest($5::smallint[]),
 	unnest($6::text[]), unnest($7::timestamptz[]), unnest($8::uuid[]))
 	AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at, first_id)

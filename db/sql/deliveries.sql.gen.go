@@ -423,8 +423,8 @@ func (q *Queries) InsertCancellation(ctx context.Context, arg InsertCancellation
 }
 
 const InsertReplay = `-- name: InsertReplay :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, routing_version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT t.routing_version FROM tenants t WHERE t.id = $1))
 `
 
 type InsertReplayParams struct {
@@ -762,7 +762,7 @@ func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]A
 }
 
 const LockDelivery = `-- name: LockDelivery :one
-SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of, job_id, first_id FROM deliveries
+SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of, job_id, first_id, routing_version FROM deliveries
 WHERE tenant_id = $1 AND created_at = $2 AND id = $3 FOR NO KEY UPDATE
 `
 
@@ -792,12 +792,13 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 		&i.ReplayOf,
 		&i.JobID,
 		&i.FirstID,
+		&i.RoutingVersion,
 	)
 	return i, err
 }
 
 const LockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 // The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it
@@ -822,6 +823,7 @@ func (q *Queries) LockQueued(ctx context.Context, tenantID id.UUID, deliveryID i
 		&i.PlannedAt,
 		&i.FirstID,
 		&i.TriedAt,
+		&i.RoutingVersion,
 	)
 	return i, err
 }
@@ -890,8 +892,8 @@ func (q *Queries) QueueNow(ctx context.Context, tenantID id.UUID, deliveryID id.
 }
 
 const QueueReplay = `-- name: QueueReplay :exec
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay, first_id)
-VALUES ($1, $2, $3, $4, $5, $6, true, $7)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay, first_id, routing_version)
+VALUES ($1, $2, $3, $4, $5, $6, true, $7, (SELECT t.routing_version FROM tenants t WHERE t.id = $1))
 `
 
 type QueueReplayParams struct {
@@ -919,7 +921,7 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 }
 
 const ReadDeliveries = `-- name: ReadDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, d.routing_version, q.due_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x
 		WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived AND x.trial IS NOT TRUE))::boolean AS dead,
@@ -998,6 +1000,7 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Delivery.ReplayOf,
 			&i.Delivery.JobID,
 			&i.Delivery.FirstID,
+			&i.Delivery.RoutingVersion,
 			&i.DueAt,
 			&i.Queued,
 			&i.Seq,

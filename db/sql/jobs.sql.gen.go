@@ -16,7 +16,7 @@ import (
 const ActivateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
 `
 
 // No row: the endpoint was changed, paused or deleted while it was being verified.
@@ -73,6 +73,7 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, tenantID id.UUID, iD id.
 		&i.Credentials,
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
+		&i.Transformation,
 	)
 	return i, err
 }

@@ -150,22 +150,23 @@ type DeadLetter struct {
 }
 
 type Delivery struct {
-	TenantID    id.UUID
-	CreatedAt   time.Time
-	ID          id.UUID
-	EventID     id.UUID
-	EndpointID  id.UUID
-	EventType   string
-	Status      delivery.Status
-	Reason      delivery.Reason
-	Attempts    int16
-	LastStatus  int16
-	LastFailure delivery.Failure
-	SettledAt   *time.Time
-	ArchivedAt  *time.Time
-	ReplayOf    *id.UUID
-	JobID       *id.UUID
-	FirstID     *id.UUID
+	TenantID       id.UUID
+	CreatedAt      time.Time
+	ID             id.UUID
+	EventID        id.UUID
+	EndpointID     id.UUID
+	EventType      string
+	Status         delivery.Status
+	Reason         delivery.Reason
+	Attempts       int16
+	LastStatus     int16
+	LastFailure    delivery.Failure
+	SettledAt      *time.Time
+	ArchivedAt     *time.Time
+	ReplayOf       *id.UUID
+	JobID          *id.UUID
+	FirstID        *id.UUID
+	RoutingVersion *int64
 }
 
 type DeliveryShare struct {
@@ -279,6 +280,7 @@ type Endpoint struct {
 	Credentials        []byte
 	CertificateEndsAt  *time.Time
 	PublicSignature    string
+	Transformation     []byte
 }
 
 type EndpointFailure struct {
@@ -777,22 +779,23 @@ type PortalLink struct {
 }
 
 type Queue struct {
-	Seq        int64
-	TenantID   id.UUID
-	DeliveryID id.UUID
-	EventID    id.UUID
-	EndpointID id.UUID
-	DueAt      *time.Time
-	Gen        int32
-	Attempts   int16
-	State      int16
-	Replay     bool
-	OrderKey   *string
-	Probes     int16
-	Asked      bool
-	PlannedAt  *time.Time
-	FirstID    *id.UUID
-	TriedAt    *time.Time
+	Seq            int64
+	TenantID       id.UUID
+	DeliveryID     id.UUID
+	EventID        id.UUID
+	EndpointID     id.UUID
+	DueAt          *time.Time
+	Gen            int32
+	Attempts       int16
+	State          int16
+	Replay         bool
+	OrderKey       *string
+	Probes         int16
+	Asked          bool
+	PlannedAt      *time.Time
+	FirstID        *id.UUID
+	TriedAt        *time.Time
+	RoutingVersion *int64
 }
 
 type QuotaBucket struct {
@@ -947,6 +950,16 @@ type TenantMovePart struct {
 	TenantID id.UUID
 	Part     string
 	N        int64
+}
+
+type Transformation struct {
+	TenantID       id.UUID
+	ID             id.UUID
+	EndpointID     id.UUID
+	RoutingVersion int64
+	Transformation []byte
+	Variables      []byte
+	CreatedAt      time.Time
 }
 
 type Verification struct {

@@ -155,6 +155,21 @@ func (q *Queries) ResealSigningKey(ctx context.Context, arg ResealSigningKeyPara
 	return err
 }
 
+const ResealVariables = `-- name: ResealVariables :exec
+UPDATE transformations SET variables = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealVariablesParams struct {
+	Variables []byte
+	TenantID  id.UUID
+	ID        id.UUID
+}
+
+func (q *Queries) ResealVariables(ctx context.Context, arg ResealVariablesParams) error {
+	_, err := q.db.Exec(ctx, ResealVariables, arg.Variables, arg.TenantID, arg.ID)
+	return err
+}
+
 const StaleAlsoSecrets = `-- name: StaleAlsoSecrets :many
 SELECT id, tenant_id, also_secret FROM endpoints
 WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
@@ -516,6 +531,43 @@ func (q *Queries) StaleSigningKeys(ctx context.Context, head []byte, limit int32
 	for rows.Next() {
 		var i StaleSigningKeysRow
 		if err := rows.Scan(&i.ID, &i.TenantID, &i.Sealed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleVariables = `-- name: StaleVariables :many
+SELECT id, tenant_id, endpoint_id, variables FROM transformations
+WHERE variables IS NOT NULL AND substring(variables FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleVariablesRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Variables  []byte
+}
+
+func (q *Queries) StaleVariables(ctx context.Context, head []byte, limit int32) ([]StaleVariablesRow, error) {
+	rows, err := q.db.Query(ctx, StaleVariables, head, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleVariablesRow{}
+	for rows.Next() {
+		var i StaleVariablesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.EndpointID,
+			&i.Variables,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

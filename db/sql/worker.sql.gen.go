@@ -102,7 +102,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
 `
 
 type DisableEndpointParams struct {
@@ -165,6 +165,7 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.Credentials,
 		&i.CertificateEndsAt,
 		&i.PublicSignature,
+		&i.Transformation,
 	)
 	return i, err
 }
@@ -568,7 +569,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -630,6 +631,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.Credentials,
 			&i.CertificateEndsAt,
 			&i.PublicSignature,
+			&i.Transformation,
 		); err != nil {
 			return nil, err
 		}
@@ -1279,10 +1281,10 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 
 const ReadLanes = `-- name: ReadLanes :many
 SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
-	coalesce(q.order_key, '')::text AS order_key
+	q.routing_version, coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id, tried_at, routing_version FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1296,17 +1298,18 @@ type ReadLanesParams struct {
 }
 
 type ReadLanesRow struct {
-	Seq        int64
-	Gen        int32
-	Attempts   int16
-	Probes     int16
-	TenantID   id.UUID
-	EndpointID id.UUID
-	DeliveryID id.UUID
-	EventID    id.UUID
-	Replay     bool
-	FirstID    *id.UUID
-	OrderKey   string
+	Seq            int64
+	Gen            int32
+	Attempts       int16
+	Probes         int16
+	TenantID       id.UUID
+	EndpointID     id.UUID
+	DeliveryID     id.UUID
+	EventID        id.UUID
+	Replay         bool
+	FirstID        *id.UUID
+	RoutingVersion *int64
+	OrderKey       string
 }
 
 // The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
@@ -1335,6 +1338,7 @@ func (q *Queries) ReadLanes(ctx context.Context, arg ReadLanesParams) ([]ReadLan
 			&i.EventID,
 			&i.Replay,
 			&i.FirstID,
+			&i.RoutingVersion,
 			&i.OrderKey,
 		); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package condition
 import (
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
 )
@@ -28,13 +29,14 @@ const (
 	EndpointDisabled   Reason = "endpoint_disabled"   //
 	TenantSuspended    Reason = "tenant_suspended"    //
 	Listener           Reason = "listener"            // the program that listens has not collected it
+	Transformation     Reason = "transformation"      // its endpoint's transformation can't be applied to it
 )
 
 // Reasons lists the reasons.
 func Reasons() []Reason {
 	return []Reason{
 		InFlight, Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause,
-		EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
+		EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener, Transformation,
 	}
 }
 
@@ -42,7 +44,7 @@ func Reasons() []Reason {
 // endpoint from receiving, and not for a time or its turn.
 func (r Reason) Holds() bool {
 	switch r {
-	case Breaker, OperatorPause, EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener:
+	case Breaker, OperatorPause, EndpointPaused, EndpointUnverified, EndpointDisabled, TenantSuspended, Listener, Transformation:
 		return true
 	}
 	return false
@@ -94,6 +96,8 @@ type Wait struct {
 	About  bool        // Until is an estimate
 	Behind id.UUID     // of Order
 	Scope  pause.Scope // of OperatorPause
+	// Problem is, of Transformation, what is wrong, if the event was looked at.
+	Problem string
 }
 
 // WaitOf says why a delivery waits at a moment. What has to end first is named first.
@@ -117,6 +121,8 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 		return Wait{Reason: Breaker, Until: l.Condition.NextProbeAt}
 	case r.State == RowBlocked && !r.Behind.IsZero():
 		return Wait{Reason: Order, Behind: r.Behind}
+	case r.State == RowRetry && delivery.HeldByTransformation(r.Due, now):
+		return Wait{Reason: Transformation}
 	case r.State == RowRetry && r.Due.After(now) && r.Due.After(l.NotBefore):
 		return Wait{Reason: Retry, Until: r.Due}
 	case l.NotBefore.After(now):
@@ -215,6 +221,10 @@ var reasonWords = map[Reason]struct{ word, title, detail string }{
 		"Endpoint disabled", "On hold: the endpoint is disabled",
 		"The endpoint was disabled automatically. The delivery is sent when the endpoint is resumed and verified.",
 	},
+	Transformation: {
+		"Transformation failed", "On hold: the transformation failed",
+		"The endpoint's transformation can't be applied to this event. Nothing was sent.",
+	},
 	Listener: {"Listener not connected", "On hold: the listener is not connected", "It waits for `posthorn listen` to collect it."},
 }
 
@@ -233,6 +243,9 @@ func (w Wait) Title() string {
 func (w Wait) Detail() string {
 	if w.Reason == OperatorPause || w.Reason == TenantSuspended {
 		return w.Scope.Sentence()
+	}
+	if w.Problem != "" {
+		return reasonWords[w.Reason].detail + " The problem is in " + w.Problem + "."
 	}
 	return reasonWords[w.Reason].detail
 }

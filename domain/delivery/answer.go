@@ -28,6 +28,8 @@ func AnswerText(code int, failure Failure) string {
 		return "No access token"
 	case FailProxy:
 		return "Proxy failed"
+	case FailTransformation:
+		return "Not sent"
 	}
 	return "No response"
 }

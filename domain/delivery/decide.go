@@ -67,12 +67,23 @@ var classWords = [...]string{"neutral", "success", "unhealthy", "auth", "throttl
 // String is the word for the class, as metrics and logs carry it.
 func (c Class) String() string { return word(classWords[:], int(c), "class") }
 
+// UntilEdit is for how long a delivery waits whose endpoint's transformation can't be applied to it: until somebody
+// edits the transformation. HeldByTransformation recognizes such a wait.
+const UntilEdit = 200 * 365 * 24 * time.Hour
+
+// HeldByTransformation reports whether a retry that is due then waits for an edit.
+func HeldByTransformation(due, now time.Time) bool { return due.Sub(now) > UntilEdit/2 }
+
 // Decide says what an attempt's result means for its delivery, by the table of docs/delivery.md. attempt counts from 1
 // and is the attempt that just ended; random is drawn evenly from [0, 1) and spreads the retry.
 func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
 	if r.Stale {
 		d.Status, d.Repeat = Retrying, true
+		return d
+	}
+	if r.Failure == FailTransformation {
+		d.Status, d.RetryIn = Retrying, UntilEdit
 		return d
 	}
 	if r.Failure.OfPlatform() {

@@ -129,15 +129,19 @@ const (
 	FailInternal Failure = 8  // nothing was sent: Posthorn could not render or sign
 	FailToken    Failure = 9  // nothing was sent: the authorization server gave no access token
 	FailProxy    Failure = 10 // nothing was sent: the platform's own proxy failed
+	// FailTransformation is never stored: the delivery is held, and is no attempt
+	FailTransformation Failure = 11
 )
 
 var failureWords = [...]string{
 	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
-	"token_error", "proxy_error",
+	"token_error", "proxy_error", "transformation_error",
 }
 
 // Unsent reports whether nothing was sent for a reason that says nothing about the receiver.
-func (f Failure) Unsent() bool { return f == FailInternal || f == FailToken || f == FailProxy }
+func (f Failure) Unsent() bool {
+	return f == FailInternal || f == FailToken || f == FailProxy || f == FailTransformation
+}
 
 // OfPlatform reports whether the platform alone is at fault, so that the attempt counts against no endpoint and for no
 // schedule.

@@ -92,6 +92,7 @@ var nexts = map[condition.Reason]string{
 	condition.EndpointUnverified: "It waits until the endpoint is verified. After 7 days it fails as expired.",
 	condition.EndpointDisabled:   "It waits until the endpoint is resumed. After the retention period it fails as expired.",
 	condition.Listener:           "It is sent when posthorn listen connects.",
+	condition.Transformation:     "It is sent as soon as an edited transformation works for it. After the retention period it fails as expired.",
 }
 
 // fixes are what a person does about a wait.
@@ -100,6 +101,7 @@ var fixes = map[condition.Reason]string{
 	condition.EndpointUnverified: "Verify the endpoint.",
 	condition.EndpointDisabled:   "Fix the cause shown on the endpoint's page, then resume the endpoint.",
 	condition.Listener:           "Run posthorn listen.",
+	condition.Transformation:     "Edit the endpoint's transformation.",
 }
 
 // waiting is what is told of a delivery that waits. What its last attempt came to stays named.

@@ -63,6 +63,16 @@ func (s Settings) CheckSubscription() (Settings, error) {
 	return s, nil
 }
 
+// CheckTransformation is Check of the transformation alone.
+func (s Settings) CheckTransformation() error {
+	var c collector
+	c.transformation(s, s.Wire().HeaderNames())
+	if len(c.fields) > 0 {
+		return fault.InvalidFields(c.fields)
+	}
+	return nil
+}
+
 // CheckRoom says whether a tenant with so many endpoints can have one more.
 func CheckRoom(has, most int) error {
 	if has < most {
@@ -145,8 +155,36 @@ func (c *collector) wire(s *Settings, policy egress.Policy) {
 	}
 	c.auth(s, own, policy)
 	c.tls(s)
+	c.transformation(*s, own)
 	if err := egress.CheckHeaders(s.Headers.Values(), own...); err != nil {
 		c.add(err)
+	}
+}
+
+// transformation checks what the endpoint makes of its events. Headers that it sets can't be the format's, nor custom
+// ones.
+func (c *collector) transformation(s Settings, own []string) {
+	if s.Transformation == nil {
+		return
+	}
+	if s.Kind.Pulls() || s.Kind == Listen {
+		c.refuse("transformation", "transformation_unwanted", fmt.Sprintf(
+			"An endpoint of the kind %s has no transformation: nothing is sent to it. Leave transformation out.", s.Kind))
+		return
+	}
+	if s.Auth != nil && !s.Auth.Tokens() {
+		own = append(slices.Clone(own), s.Auth.HeaderName())
+	}
+	if err := s.Transformation.Check(s.Kind != Kafka, own...); err != nil {
+		c.add(err)
+	}
+	for name := range s.Transformation.Headers {
+		for _, custom := range s.Headers.Names() {
+			if strings.EqualFold(name, custom) {
+				c.refuse("transformation.headers", "custom_header_refused", fmt.Sprintf(
+					"The header %s is a custom header of the endpoint, too. Remove one of the two.", name))
+			}
+		}
 	}
 }
 

@@ -635,6 +635,13 @@ var fields = []Field{
 		show:  showTLS,
 	},
 	{
+		Name:  "transformation",
+		Group: Advanced,
+		Type:  Special,
+		set:   setTransformation,
+		show:  func(s Settings) any { return s.Transformation.Shown() },
+	},
+	{
 		Name:        "custom_headers",
 		Group:       Advanced,
 		Brief:       "custom headers: %s",

@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // These are the fields that are more than a value: what a patch of each means, and how it is shown.
@@ -50,6 +51,19 @@ func setPreset(s *Settings, raw json.RawMessage) error {
 		return fault.InvalidField("preset", "preset_unknown", "There is no such preset. Use one of "+strings.Join(signature.PresetNames(), ", ")+".")
 	}
 	s.SetPreset(preset)
+	return nil
+}
+
+// setTransformation replaces the transformation; null removes it. A variable whose value is the marker keeps it, as long
+// as what is sent goes to the same host: who can change an endpoint must not learn its secrets by sending them elsewhere.
+func setTransformation(s *Settings, raw json.RawMessage) error {
+	before := s.Transformation
+	after, err := transform.Parse(raw)
+	if err != nil {
+		return err
+	}
+	after.KeepVariables(before)
+	s.Transformation = after
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // The ranges, as in the API's contract.
@@ -42,40 +43,41 @@ const DefaultJitter = 0.10
 // fields that reads and writes the field.
 type Settings struct {
 	Kind              Kind
-	ExternalID        string              `row:"external_id"` // the company's own id; empty: none
-	URL               string              `row:"url"`         // of other kinds than HTTP: their connection as people see it
-	Connection        Connection          `row:"kafka"`       // nil where the kind needs none
-	Description       string              `row:"description"`
-	EventTypes        []string            `row:"event_types"`
-	Filter            string              `row:"filter"` // JSON as saved: a string is CEL, an object means equality on all; empty: none
-	Channels          []string            `row:"channels"`
-	Format            signature.Format    `row:"format"`
-	Prefix            string              `row:"prefix"`
-	TypeField         signature.TypeField `row:"type_field"`          // of XWebhook bodies
-	Rotation          signature.Rotation  `row:"rotation_signatures"` // empty is the format's default
-	Shape             *signature.Shape    `row:"wire"`                // what it changes about the format; nil is nothing
-	AlsoSecret        string              `row:"wire"`                // of the second signature; empty is the endpoint's own
-	Public            PublicSignature     `row:"public_signature"`
-	RetryPolicy       string              `row:"retry_policy"` // a named schedule, or Custom
-	RetryDelays       []int               `row:"retry_policy"` // seconds; of a custom policy alone, where none is a single attempt
-	RetryJitter       *float64            `row:"retry_policy"` // of a custom policy alone; nil is DefaultJitter
-	RetryFull         bool                `row:"retry_policy"` // of a custom policy alone: waits are drawn from nothing up to the delay
-	RetryClientErrors bool                `row:"retry_client_errors"`
-	TimeoutSeconds    int                 `row:"timeout_seconds"`
-	MaxInFlight       int                 `row:"max_in_flight"`
-	RateLimit         *int                `row:"rate_limit"` // requests a second; nil is unlimited
-	Burst             *int                `row:"burst"`      // nil is twice the rate
-	Ordering          string              `row:"ordering"`
-	PayloadVersion    string              `row:"payload_version"` // empty is any
-	AcceptConflict    bool                `row:"accept_conflict"`
-	SendTraceparent   bool                `row:"send_traceparent"` // requests carry the context of the event's trace
-	CircuitBreaker    bool                `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
-	Verification      string              `row:"verification"`
-	WhenHeld          string              `row:"when_held"`
-	Auth              *Auth               `row:"auth"` // to the receiver; nil is none
-	TLS               *ClientTLS          `row:"tls"`  // nil is the usual
-	Headers           Headers             `row:"custom_headers"`
-	Metadata          map[string]string   `row:"metadata"`
+	ExternalID        string                    `row:"external_id"` // the company's own id; empty: none
+	URL               string                    `row:"url"`         // of other kinds than HTTP: their connection as people see it
+	Connection        Connection                `row:"kafka"`       // nil where the kind needs none
+	Description       string                    `row:"description"`
+	EventTypes        []string                  `row:"event_types"`
+	Filter            string                    `row:"filter"` // JSON as saved: a string is CEL, an object means equality on all; empty: none
+	Channels          []string                  `row:"channels"`
+	Format            signature.Format          `row:"format"`
+	Prefix            string                    `row:"prefix"`
+	TypeField         signature.TypeField       `row:"type_field"`          // of XWebhook bodies
+	Rotation          signature.Rotation        `row:"rotation_signatures"` // empty is the format's default
+	Shape             *signature.Shape          `row:"wire"`                // what it changes about the format; nil is nothing
+	AlsoSecret        string                    `row:"wire"`                // of the second signature; empty is the endpoint's own
+	Public            PublicSignature           `row:"public_signature"`
+	RetryPolicy       string                    `row:"retry_policy"` // a named schedule, or Custom
+	RetryDelays       []int                     `row:"retry_policy"` // seconds; of a custom policy alone, where none is a single attempt
+	RetryJitter       *float64                  `row:"retry_policy"` // of a custom policy alone; nil is DefaultJitter
+	RetryFull         bool                      `row:"retry_policy"` // of a custom policy alone: waits are drawn from nothing up to the delay
+	RetryClientErrors bool                      `row:"retry_client_errors"`
+	TimeoutSeconds    int                       `row:"timeout_seconds"`
+	MaxInFlight       int                       `row:"max_in_flight"`
+	RateLimit         *int                      `row:"rate_limit"` // requests a second; nil is unlimited
+	Burst             *int                      `row:"burst"`      // nil is twice the rate
+	Ordering          string                    `row:"ordering"`
+	PayloadVersion    string                    `row:"payload_version"` // empty is any
+	AcceptConflict    bool                      `row:"accept_conflict"`
+	SendTraceparent   bool                      `row:"send_traceparent"` // requests carry the context of the event's trace
+	CircuitBreaker    bool                      `row:"circuit_breaker"`  // off: deliveries keep to their schedules however the endpoint fails
+	Verification      string                    `row:"verification"`
+	WhenHeld          string                    `row:"when_held"`
+	Auth              *Auth                     `row:"auth"`           // to the receiver; nil is none
+	TLS               *ClientTLS                `row:"tls"`            // nil is the usual
+	Transformation    *transform.Transformation `row:"transformation"` // nil is none
+	Headers           Headers                   `row:"custom_headers"`
+	Metadata          map[string]string         `row:"metadata"`
 }
 
 // Clone is a copy that shares nothing with s.
@@ -86,7 +88,7 @@ func (s Settings) Clone() Settings {
 	s.Headers = maps.Clone(s.Headers)
 	s.Metadata = maps.Clone(s.Metadata)
 	s.Auth, s.TLS = s.Auth.Clone(), clonePointer(s.TLS)
-	s.Shape = s.Shape.Clone()
+	s.Shape, s.Transformation = s.Shape.Clone(), s.Transformation.Clone()
 	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
 	if s.Connection != nil {
 		s.Connection = s.Connection.Clone()

@@ -62,6 +62,7 @@ func (a Attempt) SignedAt() time.Time {
 type Request struct {
 	Headers []signature.Header // with secrets masked
 	Key     string             // of a Kafka record; empty: none
+	Method  string             // of HTTP; empty: POST
 	Body    []byte             // nil: the event's data is no longer kept
 	Changed bool               // the endpoint was changed after the attempt: custom headers and the prefix are shown as they are now
 }

@@ -31,6 +31,7 @@ type Delivery struct {
 	ReplayOf   id.UUID
 	FirstID    id.UUID // the first delivery of its event to its endpoint, if this is a replay; older rows lack it
 	ReplayedBy id.UUID // its newest replay
+	Routes     int64   // of a replay: the version of its tenant's routes when it was created; 0: that of its event
 	DeadLetter bool    // see delivery.DeadLetter
 
 	Wait        condition.Wait // why it waits; empty: it does not
@@ -93,6 +94,13 @@ func (d Delivery) Diagnosed(attempts []Attempt) Delivery {
 		d.facts.Response = attempts[n-1].response()
 		d.Diagnosis = diagnosis.Of(d.facts)
 	}
+	return d
+}
+
+// Untransformed is the delivery with why its endpoint's transformation can't be applied to it.
+func (d Delivery) Untransformed(problem string) Delivery {
+	d.Wait.Problem, d.facts.Wait.Problem = problem, problem
+	d.Diagnosis = diagnosis.Of(d.facts)
 	return d
 }
 

@@ -94,6 +94,9 @@ func (t *Transformation) Shown() *Transformation {
 
 // KeepVariables takes the values over that are only marked.
 func (t *Transformation) KeepVariables(before *Transformation) {
+	if t == nil {
+		return
+	}
 	for name, value := range t.Variables {
 		if value == Marker && before != nil && before.Variables[name] != "" {
 			t.Variables[name] = before.Variables[name]
@@ -123,7 +126,7 @@ func (t *Transformation) fill() error {
 	}
 	p, ok := PresetNamed(t.Preset)
 	if !ok {
-		return refuse("preset", "transformation_preset_unknown", "There is no such preset. Use one of "+strings.Join(PresetNames(), ", ")+".")
+		return refuse("preset", "transformation_invalid", "There is no such preset. Use one of "+strings.Join(PresetNames(), ", ")+".")
 	}
 	if t.Kind == "" {
 		t.Kind = CEL
@@ -162,16 +165,16 @@ func (t *Transformation) Check(http bool, taken ...string) error {
 		}
 	}
 	if !slices.Contains(Kinds(), t.Kind) {
-		add(refuse("kind", "transformation_kind_unknown", "transformation.kind must be full, thin, fields, or cel."))
+		add(refuse("kind", "transformation_invalid", "transformation.kind must be full, thin, fields, or cel."))
 	}
 	add(t.checkPaths())
 	add(t.checkRequest(http, taken))
 	add(t.checkVariables())
 	if t.Kind == CEL && strings.TrimSpace(t.Expression) == "" {
-		add(refuse("expression", "transformation_expression_missing", "A transformation of the kind cel needs an expression. Write one, such as {\"text\": data.message}."))
+		add(refuse("expression", "transformation_invalid", "A transformation of the kind cel needs an expression. Write one, such as {\"text\": data.message}."))
 	}
 	if t.Kind != CEL && t.Expression != "" {
-		add(refuse("expression", "transformation_field_unwanted", "Only a transformation of the kind cel has an expression. Leave it out, or set kind to cel."))
+		add(refuse("expression", "transformation_invalid", "Only a transformation of the kind cel has an expression. Leave it out, or set kind to cel."))
 	}
 	if len(wrong) == 0 {
 		_, err := t.compile()
@@ -189,19 +192,19 @@ func (t *Transformation) checkPaths() error {
 		list := lists[name]
 		switch {
 		case len(list) > 0 && t.Kind != Fields:
-			return refuse(name, "transformation_field_unwanted", "Only a transformation of the kind fields has "+name+". Leave it out, or set kind to fields.")
+			return refuse(name, "transformation_invalid", "Only a transformation of the kind fields has "+name+". Leave it out, or set kind to fields.")
 		case len(list) > maxPaths:
-			return refuse(name, "transformation_paths", fmt.Sprintf("%s can have at most %d paths; this has %d.", name, maxPaths, len(list)))
+			return refuse(name, "transformation_invalid", fmt.Sprintf("%s can have at most %d paths; this has %d.", name, maxPaths, len(list)))
 		}
 		for _, path := range list {
 			if len(path) > maxPath || slices.Contains(strings.Split(path, "."), "") {
-				return refuse(name, "transformation_path_malformed", fmt.Sprintf(
+				return refuse(name, "transformation_invalid", fmt.Sprintf(
 					"A path names a field of the data, such as customer.email; * is every field or element, such as items.*.price. It has at most %d characters.", maxPath))
 			}
 		}
 	}
 	if t.Kind == Fields && len(t.Keep)+len(t.Drop)+len(t.Redact) == 0 {
-		return refuse("", "transformation_paths", "A transformation of the kind fields needs keep, drop, or redact.")
+		return refuse("", "transformation_invalid", "A transformation of the kind fields needs keep, drop, or redact.")
 	}
 	return nil
 }
@@ -209,15 +212,15 @@ func (t *Transformation) checkPaths() error {
 func (t *Transformation) checkRequest(http bool, taken []string) error {
 	switch {
 	case t.Method != "" && !http:
-		return refuse("method", "transformation_field_unwanted", "Only requests over HTTP have a method. Leave it out.")
+		return refuse("method", "transformation_invalid", "Only requests over HTTP have a method. Leave it out.")
 	case t.Method != "" && !slices.Contains(Methods(), t.Method):
-		return refuse("method", "transformation_method_unknown", "transformation.method must be POST, PUT, or PATCH.")
+		return refuse("method", "transformation_invalid", "transformation.method must be POST, PUT, or PATCH.")
 	case len(t.Headers) > maxHeaders:
-		return refuse("headers", "transformation_headers", fmt.Sprintf("A transformation can have at most %d headers; this has %d.", maxHeaders, len(t.Headers)))
+		return refuse("headers", "transformation_invalid", fmt.Sprintf("A transformation can have at most %d headers; this has %d.", maxHeaders, len(t.Headers)))
 	}
 	if t.ContentType != "" {
 		if _, _, err := mime.ParseMediaType(t.ContentType); err != nil || len(t.ContentType) > 100 {
-			return refuse("content_type", "transformation_content_type_malformed", "content_type is no media type. Write one such as application/json or text/plain; charset=utf-8.")
+			return refuse("content_type", "transformation_invalid", "content_type is no media type. Write one such as application/json or text/plain; charset=utf-8.")
 		}
 	}
 	names := make(map[string]string, len(t.Headers))
@@ -234,14 +237,14 @@ func (t *Transformation) checkRequest(http bool, taken []string) error {
 
 func (t *Transformation) checkVariables() error {
 	if len(t.Variables) > maxVariables {
-		return refuse("variables", "transformation_variables", fmt.Sprintf("A transformation can have at most %d variables; this has %d.", maxVariables, len(t.Variables)))
+		return refuse("variables", "transformation_invalid", fmt.Sprintf("A transformation can have at most %d variables; this has %d.", maxVariables, len(t.Variables)))
 	}
 	for name, value := range t.Variables {
 		switch {
 		case !isName(name):
-			return refuse("variables", "transformation_variable_malformed", "A variable's name has 1 to 50 lowercase letters, digits, and underscores, and begins with a letter, such as routing_key.")
+			return refuse("variables", "transformation_invalid", "A variable's name has 1 to 50 lowercase letters, digits, and underscores, and begins with a letter, such as routing_key.")
 		case value == Marker:
-			return refuse("variables."+name, "transformation_variable_unknown", "The variable "+name+" has no stored value. Send its value.")
+			return refuse("variables."+name, "transformation_invalid", "The variable "+name+" has no stored value. Send its value.")
 		case len(value) > maxVariable:
 			return refuse("variables."+name, "out_of_range", fmt.Sprintf("A variable's value has at most %d bytes.", maxVariable))
 		}

@@ -216,6 +216,7 @@ func (a *api) endpointRoutes() []handlers.Route {
 		route("POST", "/signing-keys/rotate", access.WebhooksWrite, a.rotateSigningKeys),
 		slow(route("POST", "/endpoints/test-connection", access.WebhooksWrite, a.testNewConnection), connectionTime),
 		slow(route("POST", "/endpoints/:endpoint_id/test-connection", access.WebhooksWrite, a.testConnection), connectionTime),
+		route("POST", "/endpoints/:endpoint_id/transformation/try", access.WebhooksWrite, a.tryTransformation),
 		route("POST", "/endpoints/:endpoint_id/certificate-request", access.WebhooksWrite, a.requestCertificate),
 		route("POST", "/endpoints/:endpoint_id/mute", access.WebhooksWrite, a.muteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/unmute", access.WebhooksWrite, a.unmuteEndpoint),

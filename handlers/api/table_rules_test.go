@@ -65,6 +65,7 @@ var tableRules = map[string]tableRule{
 	"event_log":           {why: "the order of events that are taken along, by this server's transactions"},
 	"endpoint_starts":     {why: passing},
 	"subscriptions":       {why: "they end by themselves unless their clients refresh them; their endpoints are taken along"},
+	"transformations":     {why: "the versions of an endpoint's transformation: the newest is a setting of the endpoint"},
 	"mcp_access":          {why: "which authorization server of the tenant's own is trusted"},
 	"tenant_moves":        {why: passing},
 	"tenant_move_parts":   {why: passing},

@@ -280,7 +280,9 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	counters, breaker := l.health.counters, l.health.breaker
 	f := Finished{Decision: o.Decision, Wait: l.applyWait(j, o, now), Change: l.count(j, o, now)}
 	f.Assess = l.evaluate(o, counters, breaker, now)
-	if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
+	if o.Result.Failure == delivery.FailTransformation {
+		// it waits for an edit, also as a probe: nothing was sent
+	} else if j.IsProbe || o.Decision.Refused() && l.holdsRefusals() {
 		f.Decision = l.afterProbe(j, o.Decision, now)
 	} else if o.Decision.Repeat || o.Decision.Hold > 0 {
 		j.Probes++

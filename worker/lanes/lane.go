@@ -25,7 +25,9 @@ type Row struct {
 	EventID    id.UUID
 	Replay     bool
 	FirstID    *id.UUID // the first delivery of the event to the endpoint; nil: this is it
-	OrderKey   string   // empty: unordered
+	// RoutingVersion is that of the tenant's routes when a replay was created; nil: that of its event.
+	RoutingVersion *int64
+	OrderKey       string // empty: unordered
 }
 
 // Job is one delivery in a worker's memory, from the read of its queue row until its outcome is recorded.
@@ -41,6 +43,14 @@ type Job struct {
 	started  time.Time
 	inFlight bool      // its request started and has not ended
 	texts    [2]string // of the event's id and the delivery's, once requested
+}
+
+// Version is the version of the tenant's routes by which the endpoint's transformation is chosen.
+func (j *Job) Version() int64 {
+	if j.RoutingVersion != nil {
+		return *j.RoutingVersion
+	}
+	return j.Event.RoutingVersion
 }
 
 // EventText is the event's external id. Only the goroutine that has the job calls it.

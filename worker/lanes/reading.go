@@ -221,6 +221,9 @@ func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.U
 	if event != nil && event.RoutingVersion > l.version {
 		d.require(l, event.RoutingVersion)
 	}
+	if row.RoutingVersion != nil && *row.RoutingVersion > l.version {
+		d.require(l, *row.RoutingVersion)
+	}
 	j := &Job{Row: *row, Event: event, Lane: l, Epoch: epoch}
 	l.window.rows[row.Seq] = j
 	d.rows++

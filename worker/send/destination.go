@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/httpsig"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // Destination is an immutable snapshot of everything that a delivery to an endpoint needs.
@@ -37,6 +38,9 @@ type Destination struct {
 	headers   []signature.Header
 	timeout   time.Duration
 	traced    bool // requests carry the context of the event's trace
+
+	transformations transform.Versions // nil: it never had one
+	shape           signature.Wire     // of which wire is the text
 }
 
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and
@@ -71,7 +75,14 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	if transport == nil {
 		return nil, fmt.Errorf("kind %q is not known here: a newer process saved it", settings.Kind)
 	}
-	return newDestination(f, transport)
+	to, err := newDestination(f, transport)
+	if err != nil || len(l.Transformations) == 0 {
+		return to, err
+	}
+	if to.transformations, err = endpoints.OpenTransformations(l.Transformations, ring); err != nil {
+		return nil, fmt.Errorf("transformation: %w", err)
+	}
+	return to, nil
 }
 
 // newDestination is the one way to a destination, for deliveries and tests of connections.
@@ -123,6 +134,7 @@ func (t *Destination) readSecrets(f endpoints.Facts) error {
 	}
 	t.signing.Prepare()
 	wire := t.signing.Wire(signature.Message{TypeField: t.typeField})
+	t.shape = wire
 	t.wire, t.bare, t.typeField = wire.String(), wire.Bare(), wire.Field()
 	for i, s := range f.Secrets {
 		key, err := wire.ParseKey(s.Text)

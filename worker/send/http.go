@@ -2,6 +2,7 @@ package send
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -167,13 +168,13 @@ func refuseChallenge(r *delivery.Result, a *queue.Attempt, answer http.Header) {
 
 // send writes a delivery's request and reads its response.
 func (h *httpTransport) send(ctx context.Context, t *Destination, p *request, a *queue.Attempt) (delivery.Result, http.Header) {
-	if h.small != nil && p.contentType == signature.ContentType {
+	if h.small != nil && p.contentType == signature.ContentType && p.method == "" && p.made == nil {
 		if r, answer, done := h.small.exchange(ctx, t, p, a); done {
 			return r, answer
 		}
 	}
 	return h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-		return post(ctx, t, p.contentType, p.body, p.headers)
+		return post(ctx, t, p)
 	}, a)
 }
 
@@ -226,20 +227,24 @@ func (p *phases) isStale(ctx context.Context, r delivery.Result) bool {
 const incompleteBody = "the response body was incomplete or timed out"
 
 // post builds a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
-func post(ctx context.Context, t *Destination, contentType string, body []byte, headers []signature.Header) *http.Request {
-	h := make(http.Header, len(headers)+len(t.headers)+4)
+func post(ctx context.Context, t *Destination, p *request) *http.Request {
+	body := p.body
+	h := make(http.Header, len(p.headers)+len(p.made)+len(t.headers)+4)
 	for _, c := range t.headers {
 		h[c.Name] = []string{c.Value}
 	}
-	h["Content-Type"] = []string{contentType}
+	for _, c := range p.made {
+		h[http.CanonicalHeaderKey(c.Name)] = []string{c.Value}
+	}
+	h["Content-Type"] = []string{p.contentType}
 	h["User-Agent"] = userAgent
 	h["Accept-Encoding"] = identity
-	for _, c := range headers {
+	for _, c := range p.headers {
 		h[c.Name] = []string{c.Value}
 	}
 	u := t.to.(*httpAddress).url
 	req := &http.Request{
-		Method:        http.MethodPost,
+		Method:        cmp.Or(p.method, http.MethodPost),
 		URL:           u,
 		Host:          u.Host,
 		Proto:         "HTTP/1.1",

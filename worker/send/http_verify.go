@@ -49,7 +49,7 @@ func (h *httpTransport) challenge(ctx context.Context, t *Destination, p *reques
 			if c.mode == "challenge_get" {
 				return getChallenge(ctx, t, c.text, own.headers[len(p.headers):], p.signGet)
 			}
-			return post(ctx, t, own.contentType, own.body, own.headers)
+			return post(ctx, t, &own)
 		}, a)
 	}
 	if tokens := t.to.(*httpAddress).tokens; tokens != nil {

@@ -109,6 +109,9 @@ func kafkaRecord(t *Destination, p *request, topic string, at time.Time) *kgo.Re
 		add(h)
 	}
 	add(signature.Header{Name: "content-type", Value: p.contentType})
+	for _, h := range p.made {
+		add(h)
+	}
 	for _, h := range p.headers {
 		add(h)
 	}

@@ -47,6 +47,7 @@ type Message struct {
 	DeliveryID string // the external id
 	FirstID    string // of a replay: the first delivery of the event to the endpoint; else empty
 	Attempt    int    // from 1
+	Version    int64  // of the tenant's routes by which the endpoint's transformation is chosen
 	Replayed   bool
 }
 
@@ -59,24 +60,38 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
 	signing := to.signingAt(now)
-	body := m.Event.render(signing.Format, content)
+	r := &request{contentType: content.BodyType(signing.Format)}
+	if m.Event.Key != nil {
+		r.key = *m.Event.Key
+	}
+	wire := to.wire
+	if to.transformations != nil {
+		used, err := to.transform(r, m, signing.Format, content)
+		if err != nil {
+			a.Error = err.Error()
+			return delivery.Result{Failure: delivery.FailTransformation}, a
+		}
+		if used != 0 {
+			wire = to.wireWith(used)
+		}
+	}
+	if r.body == nil {
+		r.body = m.Event.render(signing.Format, content)
+	}
+	body := r.body
 	headers := signing.Headers(
 		make([]signature.Header, 0, 8),
 		content,
 		body,
 		signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed},
 	)
-	contentType := content.BodyType(signing.Format)
-	public := s.publicHeaders(to, body, contentType, headers, now)
-	a.Format, a.Signature = to.wire, signature.KeptWith(signing.Kept(headers), public)
+	public := s.publicHeaders(to, body, r.contentType, headers, now)
+	a.Format, a.Signature = wire, signature.KeptWith(signing.Kept(headers), public)
 	headers = append(headers, public...)
 	if to.traced && content.Traceparent != "" {
 		headers = queue.AppendTrace(headers, content.Traceparent, m.Delivery, m.Attempt)
 	}
-	r := &request{message: content, body: body, contentType: contentType, headers: headers}
-	if m.Event.Key != nil {
-		r.key = *m.Event.Key
-	}
+	r.message, r.headers = content, headers
 	return s.transports[to.kind].deliver(ctx, to, r, a), a
 }
 

@@ -40,6 +40,8 @@ type request struct {
 	body        []byte // read-only
 	contentType string
 	headers     []signature.Header
+	method      string                            // of HTTP; empty: POST
+	made        []signature.Header                // by the endpoint's transformation
 	signGet     func(*url.URL) []signature.Header // further headers if a GET is sent instead; of a verification alone
 }
 

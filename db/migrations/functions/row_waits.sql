@@ -8,6 +8,7 @@ LANGUAGE sql STABLE AS $$
 		WHEN condition IN ('failing', 'asked_to_wait') AND asked THEN 'next'
 		WHEN condition = 'failing' THEN 'breaker'
 		WHEN row_state = 2 THEN 'order'
+		WHEN row_state = 1 AND due_at > now() + interval '100 years' THEN 'transformation'
 		WHEN row_state = 1 AND due_at > now() AND due_at > coalesce(not_before, '-infinity') THEN 'retry'
 		WHEN not_before > now() THEN 'retry_after'
 		WHEN row_state = 0 THEN waits

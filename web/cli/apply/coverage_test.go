@@ -67,6 +67,7 @@ var unmanaged = map[string]string{
 	"rewindEndpoint":       "an action",
 	"requestCertificate":   "an action",
 	"testConnection":       "an action",
+	"tryTransformation":    "an action",
 	"testNewConnection":    "an action",
 	"unmuteEndpoint":       "an action",
 	"unarchiveDelivery":    "data",

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/show"
+	"posthorn/domain/transform"
+	"posthorn/handlers"
+)
+
+// triedByDefault and mostTried are how many past events a transformation is tried on.
+const (
+	triedByDefault = 10
+	mostTried      = 50
+)
+
+// tryTransformation shows what an endpoint would receive for past events, by its transformation or a tried one. It
+// changes nothing.
+func (a *api) tryTransformation(c *handlers.Call) error {
+	trial := deliveries.Trial{Endpoint: c.PathID("endpoint_id"), Limit: triedByDefault, Now: a.Now()}
+	if !c.Actor.Scopes.Has(access.EventsRead) {
+		return fault.New(fault.Forbidden, "scope_missing", "The result shows data of events, so it needs the scope "+string(access.EventsRead)+", which this key lacks.")
+	}
+	var in TransformationTryInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	if in.Limit != nil {
+		if trial.Limit = *in.Limit; trial.Limit < 1 || trial.Limit > mostTried {
+			wrong.add("limit", "out_of_range", "limit must be a number from 1 to 50.")
+		}
+	}
+	if in.EventID != nil {
+		var err error
+		if trial.Event, err = id.Event.Parse(*in.EventID); err != nil {
+			wrong.add("event_id", "event_id_malformed", "An event id has the form evt_ and 26 characters.")
+		}
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	trial.Settings = func(s endpoint.Settings) (endpoint.Settings, error) {
+		if !in.Transformation.IsSpecified() {
+			return s, nil
+		}
+		raw := json.RawMessage("null")
+		if given, err := in.Transformation.Get(); err == nil {
+			if raw, err = json.Marshal(given); err != nil {
+				return s, err
+			}
+		}
+		if err := s.Patch(map[string]json.RawMessage{"transformation": raw}); err != nil {
+			return s, err
+		}
+		return s, s.CheckTransformation()
+	}
+	var tried []show.Tried
+	if err := c.Tx(func(q *db.Tx) (err error) {
+		tried, err = trial.Try(c.Ctx(), q, c.Actor.Tenant)
+		return err
+	}); err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, encodeTried(tried))
+}
+
+func encodeTried(tried []show.Tried) TransformationTry {
+	v := TransformationTry{Results: []TransformationResult{}}
+	for _, t := range tried {
+		r := TransformationResult{
+			EventID:     id.Event.Format(t.Event.ID),
+			EventType:   t.Event.Type,
+			Method:      cmp.Or(t.Output.Method, http.MethodPost),
+			ContentType: t.Output.ContentType,
+			Headers:     []HandoutHeader{},
+		}
+		for _, h := range t.Output.Headers {
+			r.Headers = append(r.Headers, HandoutHeader{Name: h.Name, Value: h.Value})
+		}
+		if r.Problem.SetNull(); t.Problem == nil {
+			v.OK++
+			r.Body.Set(string(t.Output.Body))
+		} else {
+			v.Failed++
+			r.Body.SetNull()
+			r.Problem.Set(encodeProblem(*t.Problem))
+		}
+		v.Results = append(v.Results, r)
+	}
+	return v
+}
+
+func encodeProblem(p transform.Problem) (v TransformationProblem) {
+	v.Detail = p.Text
+	v.Header, v.Line, v.Column = orNullText(p.Header), orNullZero(p.Line), orNullZero(p.Column)
+	return v
+}
