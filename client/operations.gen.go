@@ -1647,6 +1647,7 @@ func (e VerificationState) Valid() bool {
 const (
 	Challenge    VerificationMode = "challenge"
 	ChallengeGet VerificationMode = "challenge_get"
+	Options      VerificationMode = "options"
 	Simple       VerificationMode = "simple"
 )
 
@@ -1656,6 +1657,8 @@ func (e VerificationMode) Valid() bool {
 	case Challenge:
 		return true
 	case ChallengeGet:
+		return true
+	case Options:
 		return true
 	case Simple:
 		return true
@@ -3103,7 +3106,7 @@ type Endpoint struct {
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification VerificationMode             `json:"verification"`
 	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
 
@@ -3261,7 +3264,7 @@ type EndpointCreated struct {
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification VerificationMode             `json:"verification"`
 	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
 
@@ -3435,7 +3438,7 @@ type EndpointInput struct {
 	// URL Required for the kind `http`. For other kinds it is derived from the connection
 	URL string `json:"url,omitempty"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
 	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
@@ -3549,7 +3552,7 @@ type EndpointPatch struct {
 	// URL A new URL must be verified again
 	URL *string `json:"url,omitempty"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
 	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
@@ -5796,7 +5799,7 @@ type Verification struct {
 // VerificationState defines model for Verification.State.
 type VerificationState string
 
-// VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+// VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 type VerificationMode string
 
 // WaitReason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;

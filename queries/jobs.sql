@@ -185,6 +185,9 @@ RETURNING s.tenant_id, s.id, s.endpoint_id, s.checked_at;
 UPDATE endpoint_secrets SET check_state = @state::text, checked_at = now(), check_due_at = NULL, check_status = sqlc.narg('status'), check_detail = @detail
 WHERE tenant_id = @tenant_id AND id = @id AND check_state = 'pending' AND checked_at = @requested_at::timestamptz;
 
+-- name: LimitRate :one
+UPDATE endpoints SET rate_limit = @rate_limit, updated_at = now() WHERE tenant_id = @tenant_id AND id = @id RETURNING *;
+
 -- name: ActivateEndpoint :one
 -- No row: the endpoint was changed, paused or deleted while it was being verified.
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()

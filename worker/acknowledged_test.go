@@ -45,7 +45,7 @@ func (h *house) verified(tenant, ep id.UUID) {
 	h.t.Helper()
 	var raw [16]byte
 	h.query("SELECT id FROM verifications WHERE endpoint_id = $1 ORDER BY id DESC LIMIT 1", []any{&raw}, ep)
-	if _, err := endpoints.OpenVerified(h.t.Context(), h.db, tenant, ep, raw, 200); err != nil {
+	if _, err := endpoints.OpenVerified(h.t.Context(), h.db, sql.PendingVerificationsRow{TenantID: tenant, EndpointID: ep, ID: raw}, 200, 0); err != nil {
 		h.t.Fatal(err)
 	}
 	eventually(h.t, 5*time.Second, "the endpoint is active", func() bool {

@@ -82,7 +82,7 @@ func TestAPersonWhoActsEndsTheWaitThatAnEndpointAskedFor(t *testing.T) {
 			v, err = endpoints.RequestVerification(h.t.Context(), q, tenant, ep)
 			return err
 		})
-		if opened, err := endpoints.OpenVerified(h.t.Context(), h.db, tenant, ep, v.ID, 200); err != nil || !opened {
+		if opened, err := endpoints.OpenVerified(h.t.Context(), h.db, sql.PendingVerificationsRow{TenantID: tenant, EndpointID: ep, ID: v.ID}, 200, 0); err != nil || !opened {
 			h.t.Errorf("the verification does not count: %v, %v", opened, err)
 		}
 	}

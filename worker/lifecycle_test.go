@@ -109,7 +109,7 @@ func (h *house) take(t *testing.T, tenant, ep id.UUID, move transition) {
 			return err
 		})
 		for i, want := range []bool{true, false} { // two workers got the response
-			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil ||
+			if opened, err := endpoints.OpenVerified(t.Context(), h.db, sql.PendingVerificationsRow{TenantID: tenant, EndpointID: ep, ID: v.ID}, 200, 0); err != nil ||
 				opened != want {
 				t.Errorf("%s by %s: try %d opened it: %v, %v", move.from, move.by, i, opened, err)
 			}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"posthorn/db"
@@ -9,6 +10,7 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
+	"posthorn/worker/send"
 )
 
 const (
@@ -77,11 +79,12 @@ func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 		w.finishVerification(ctx, v, 0, "The endpoint's configuration couldn't be read because of an error on our side.", "failed")
 		return
 	}
-	status, detail, verified := w.sender.Verify(ctx, s.Destination, leased.Endpoint.Verification, v)
+	ask := send.Ask{Mode: leased.Endpoint.Verification, Origin: w.origin(), Rate: leased.Endpoint.RateLimit}
+	status, detail, verified, permitted := w.sender.Verify(ctx, s.Destination, ask, v)
 	switch {
 	case ctx.Err() != nil:
 	case verified:
-		w.verified(ctx, v, status)
+		w.verified(ctx, v, status, permitted)
 	case int(v.Tries) > len(verifyDelays):
 		w.finishVerification(ctx, v, status, detail, "failed")
 	default:
@@ -126,9 +129,17 @@ func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificati
 	}
 }
 
-// verified activates the endpoint and wakes its lane.
-func (w *Worker) verified(ctx context.Context, v sql.PendingVerificationsRow, status int) {
-	opened, err := endpoints.OpenVerified(ctx, w.db, v.TenantID, v.EndpointID, v.ID, int32(status))
+// origin is the host that names this platform to receivers.
+func (w *Worker) origin() string {
+	if u, err := url.Parse(w.baseURL); err == nil && u.Hostname() != "" {
+		return u.Hostname()
+	}
+	return "posthorn"
+}
+
+// verified activates the endpoint, at the rate that it permits, and wakes its lane.
+func (w *Worker) verified(ctx context.Context, v sql.PendingVerificationsRow, status int, permitted send.Permission) {
+	opened, err := endpoints.OpenVerified(ctx, w.db, v, int32(status), permitted.PerSecond())
 	if err != nil {
 		if ctx.Err() == nil {
 			w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)

@@ -105,7 +105,7 @@ func (x *explained) verify(endpointID id.UUID) {
 	if err := x.sql.QueryRow(x.t.Context(), `SELECT id FROM verifications WHERE endpoint_id = $1 AND state = 'pending'`, [16]byte(endpointID)).Scan(&v); err != nil {
 		return
 	}
-	if _, err := endpoints.OpenVerified(x.t.Context(), x.db, x.tenant, endpointID, id.UUID(v), 200); err != nil {
+	if _, err := endpoints.OpenVerified(x.t.Context(), x.db, sql.PendingVerificationsRow{TenantID: x.tenant, EndpointID: endpointID, ID: id.UUID(v)}, 200, 0); err != nil {
 		x.t.Fatal(err)
 	}
 }

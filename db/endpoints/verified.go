@@ -12,8 +12,9 @@ import (
 )
 
 // OpenVerified makes a verified endpoint active, opens its lane, and resets its health counters. It returns false if
-// another verification has replaced this one.
-func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verification id.UUID, status int32) (bool, error) {
+// another verification has replaced this one. A rate in requests a second lowers the endpoint's rate limit; 0: none.
+func OpenVerified(ctx context.Context, d *db.DB, v sql.PendingVerificationsRow, status int32, rate int) (bool, error) {
+	tenant, endpointID := v.TenantID, v.EndpointID
 	err := d.Worker(ctx, func(q *sql.Queries) error {
 		// The tenant first: this lock serializes changes of its endpoints' states.
 		if _, err := q.LockTenant(ctx, tenant); err != nil {
@@ -22,7 +23,7 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		// A replaced verification does not cover the endpoint's present settings.
 		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
 			TenantID:   tenant,
-			ID:         verification,
+			ID:         v.ID,
 			State:      "succeeded",
 			LastStatus: &status,
 		})
@@ -34,6 +35,9 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		}
 		was, err := q.LockEndpoint(ctx, tenant, endpointID)
 		if err != nil {
+			return err
+		}
+		if err := lowerRate(ctx, q, was, rate); err != nil {
 			return err
 		}
 		e, err := q.ActivateEndpoint(ctx, tenant, endpointID)
@@ -54,6 +58,27 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// lowerRate sets the rate limit that an endpoint has asked for, if its own is higher.
+func lowerRate(ctx context.Context, q *sql.Queries, e sql.Endpoint, rate int) error {
+	if rate = min(rate, endpoint.MaxRate); rate == 0 || e.RateLimit != nil && int(*e.RateLimit) <= rate {
+		return nil
+	}
+	limited, err := q.LimitRate(ctx, sql.LimitRateParams{TenantID: e.TenantID, ID: e.ID, RateLimit: new(int32(rate))})
+	if err != nil {
+		return err
+	}
+	if err := reroute(ctx, q, limited, false); err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
+		Tenant:  &e.TenantID,
+		Action:  "endpoint.update",
+		Kind:    "endpoint",
+		Object:  id.Endpoint.Format(e.ID),
+		Details: map[string]any{"changed": []string{"rate_limit"}, "rate_limit": []any{e.RateLimit, rate}},
+	})
 }
 
 // open does what follows when a verification makes an endpoint active.

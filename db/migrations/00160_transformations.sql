@@ -25,7 +25,15 @@ GRANT SELECT ON transformations TO posthorn_worker;
 ALTER TABLE deliveries ADD COLUMN routing_version bigint;
 ALTER TABLE queue ADD COLUMN routing_version bigint;
 
+-- The handshake of CloudEvents' HTTP webhooks is a mode of verification.
+ALTER TABLE endpoints DROP CONSTRAINT endpoints_verification_check;
+ALTER TABLE endpoints ADD CONSTRAINT endpoints_verification_check CHECK (verification IN ('challenge', 'challenge_get', 'options', 'simple'));
+
 -- +goose Down
+
+UPDATE endpoints SET verification = 'challenge' WHERE verification = 'options';
+ALTER TABLE endpoints DROP CONSTRAINT endpoints_verification_check;
+ALTER TABLE endpoints ADD CONSTRAINT endpoints_verification_check CHECK (verification IN ('challenge', 'challenge_get', 'simple'));
 
 ALTER TABLE queue DROP COLUMN routing_version;
 ALTER TABLE deliveries DROP COLUMN routing_version;

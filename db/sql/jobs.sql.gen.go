@@ -483,6 +483,74 @@ func (q *Queries) KeptDays(ctx context.Context, before id.UUID, now time.Time) (
 	return items, nil
 }
 
+const LimitRate = `-- name: LimitRate :one
+UPDATE endpoints SET rate_limit = $1, updated_at = now() WHERE tenant_id = $2 AND id = $3 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret, retry_full, muted_at, muted_until, resume_at, credentials, certificate_ends_at, public_signature, transformation
+`
+
+type LimitRateParams struct {
+	RateLimit *int32
+	TenantID  id.UUID
+	ID        id.UUID
+}
+
+func (q *Queries) LimitRate(ctx context.Context, arg LimitRateParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, LimitRate, arg.RateLimit, arg.TenantID, arg.ID)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.SendTraceparent,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
+		&i.RetryFull,
+		&i.MutedAt,
+		&i.MutedUntil,
+		&i.ResumeAt,
+		&i.Credentials,
+		&i.CertificateEndsAt,
+		&i.PublicSignature,
+		&i.Transformation,
+	)
+	return i, err
+}
+
 const LongestRetention = `-- name: LongestRetention :one
 SELECT coalesce(max(retention_days), 90)::int FROM tenants WHERE state <> 'deleted'
 `

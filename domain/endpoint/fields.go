@@ -592,6 +592,7 @@ var fields = []Field{
 		Options: []Option{
 			{"challenge", "Echo a challenge", "A signed POST; the response body is the challenge, as plain text or JSON."},
 			{"challenge_get", "Echo a challenge by GET", "A GET with ?challenge=; the response body is the challenge."},
+			{"options", "CloudEvents handshake by OPTIONS", "The response has WebHook-Allowed-Origin. WebHook-Allowed-Rate lowers the rate limit."},
 			{"simple", "Any 2xx response", "For receivers that can't echo a challenge."},
 		},
 		Label:       "Verification",

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -436,7 +437,7 @@ func TestAVerificationOpensWhatWaitedForItAndIsDoneElsewhere(t *testing.T) {
 			w.setStatus(ep, status)
 			w.do("POST", "/api/v1/endpoints/"+ep+"/verify", tn.key, nil).want(http.StatusAccepted)
 			pending := one[[16]byte](w, "SELECT id FROM verifications WHERE state = 'pending'")
-			if _, err := endpoints.OpenVerified(t.Context(), w.db, tn.uuid, endpointID, pending, http.StatusOK); err != nil {
+			if _, err := endpoints.OpenVerified(t.Context(), w.db, sql.PendingVerificationsRow{TenantID: tn.uuid, EndpointID: endpointID, ID: pending}, http.StatusOK, 0); err != nil {
 				t.Fatal(err)
 			}
 			a := w.do("GET", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusOK)

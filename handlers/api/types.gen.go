@@ -1645,6 +1645,7 @@ func (e VerificationState) Valid() bool {
 const (
 	Challenge    VerificationMode = "challenge"
 	ChallengeGet VerificationMode = "challenge_get"
+	Options      VerificationMode = "options"
 	Simple       VerificationMode = "simple"
 )
 
@@ -1654,6 +1655,8 @@ func (e VerificationMode) Valid() bool {
 	case Challenge:
 		return true
 	case ChallengeGet:
+		return true
+	case Options:
 		return true
 	case Simple:
 		return true
@@ -3101,7 +3104,7 @@ type Endpoint struct {
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
 	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
@@ -3259,7 +3262,7 @@ type EndpointCreated struct {
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
 	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
@@ -3433,7 +3436,7 @@ type EndpointInput struct {
 	// URL Required for the kind `http`. For other kinds it is derived from the connection
 	URL string `json:"url,omitempty"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
 	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
@@ -3547,7 +3550,7 @@ type EndpointPatch struct {
 	// URL A new URL must be verified again
 	URL *string `json:"url,omitempty"`
 
-	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
 	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
@@ -5794,7 +5797,7 @@ type Verification struct {
 // VerificationState defines model for Verification.State.
 type VerificationState string
 
-// VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
+// VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `options` the OPTIONS request of CloudEvents' HTTP webhooks, `simple` accepts any 2xx.
 type VerificationMode string
 
 // WaitReason `in_flight`: its request was sent more than two seconds ago and has no response yet; `next`: it is sent next; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;

@@ -77,7 +77,8 @@ func (h EndpointHead) tabs() []components.Tab {
 	}
 	all := []components.Tab{
 		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.id()),
-		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
+		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"),
+		tab("transformation", "Transformation", h.Href+"/transformation"), tab("secrets", "Secrets", h.Href+"/secrets"),
 	}
 	if h.Endpoint.Settings.Kind == endpoint.Inbox {
 		all = slices.Insert(all, 1, tab("inbox", "Inbox", h.Href+"/inbox"))
@@ -214,6 +215,8 @@ func (v VerificationView) steps() []components.StepProps {
 	case v.Endpoint.Settings.Kind == endpoint.Kafka:
 		sent.Title, sent.Text = "Write a record", "A signed record to "+v.Endpoint.Settings.URL+"."
 		proof.Title, proof.Text = "Wait for the brokers", "All in-sync replicas must acknowledge the record."
+	case v.Endpoint.Settings.Verification == "options":
+		sent.Title, proof.Text = "Send an OPTIONS request", "Its headers must permit requests from this platform."
 	case v.Endpoint.Settings.Verification == "simple":
 		sent.Title, proof.Text = "Send a request", "Any 2xx response is enough."
 	}

@@ -33,6 +33,9 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 		return 0, "Nothing was sent: " + a.Error + ".", false
 	case r.Failure != delivery.FailNone:
 		return 0, "The endpoint didn't respond: " + a.Error + ".", false
+	case c.mode == modeOptions:
+		detail = c.permission(r.Status, answer)
+		return r.Status, detail, detail == ""
 	case r.Status < 200 || r.Status > 299:
 		return r.Status, "The endpoint returned " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
 	case c.mode == "simple" || echoes(a.ResponseExcerpt, c.text):
@@ -46,8 +49,16 @@ func (h *httpTransport) challenge(ctx context.Context, t *Destination, p *reques
 	own := *p
 	exchange := func() (delivery.Result, http.Header) {
 		return h.exchange(ctx, t, func(ctx context.Context) *http.Request {
-			if c.mode == "challenge_get" {
-				return getChallenge(ctx, t, c.text, own.headers[len(p.headers):], p.signGet)
+			switch c.mode {
+			case "challenge_get":
+				u := *t.to.(*httpAddress).url
+				q := u.Query()
+				q.Set("challenge", c.text)
+				u.RawQuery = q.Encode()
+				return bare(ctx, t, http.MethodGet, &u, slices.Concat(own.headers[len(p.headers):], p.signGet(&u)))
+			case modeOptions:
+				u := *t.to.(*httpAddress).url
+				return bare(ctx, t, http.MethodOptions, &u, slices.Concat(own.headers[len(p.headers):], c.headers()))
 			}
 			return post(ctx, t, &own)
 		}, a)
@@ -58,28 +69,15 @@ func (h *httpTransport) challenge(ctx context.Context, t *Destination, p *reques
 	return exchange()
 }
 
-// getChallenge is a GET with the endpoint's own headers, more that authenticate it, and those that sign its URL.
-func getChallenge(
-	ctx context.Context,
-	t *Destination,
-	challenge string,
-	more []signature.Header,
-	sign func(*url.URL) []signature.Header,
-) *http.Request {
-	u := *t.to.(*httpAddress).url
-	q := u.Query()
-	q.Set("challenge", challenge)
-	u.RawQuery = q.Encode()
+// bare is a request without a body, with the endpoint's own headers and more.
+func bare(ctx context.Context, t *Destination, method string, u *url.URL, more []signature.Header) *http.Request {
 	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
 	for _, c := range slices.Concat(t.headers, more) {
 		h[c.Name] = []string{c.Value}
 	}
-	for _, c := range sign(&u) {
-		h[c.Name] = []string{c.Value}
-	}
 	req := &http.Request{
-		Method:     http.MethodGet,
-		URL:        &u,
+		Method:     method,
+		URL:        u,
 		Host:       u.Host,
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,

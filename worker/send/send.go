@@ -95,16 +95,28 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	return s.transports[to.kind].deliver(ctx, to, r, a), a
 }
 
+// Ask is what a verification asks a receiver for.
+type Ask struct {
+	Mode   string
+	Origin string // the host that requests come from, for the mode options
+	Rate   *int32 // requests a second; nil: as many as there are
+}
+
+// Permission is how many requests a minute a receiver permits; 0: it says nothing, or any number.
+type Permission int
+
 // Verify sends a verification's challenge in the mode of the endpoint's kind and checks the response. The detail is a
 // sentence for the endpoint's owner; it is empty after a success.
-func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql.PendingVerificationsRow) (
+func (s *Sender) Verify(ctx context.Context, to *Destination, ask Ask, v sql.PendingVerificationsRow) (
 	status int,
 	detail string,
 	verified bool,
+	permitted Permission,
 ) {
 	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
 	r := s.ask(to, v.ID, "endpoint.verification", data, int(v.Tries))
-	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: mode, text: v.Challenge})
+	status, detail, verified = s.transports[to.kind].verify(ctx, to, r, challenge{mode: ask.Mode, text: v.Challenge, ask: ask, rate: &permitted})
+	return status, detail, verified, permitted
 }
 
 // Check sends a test event that is recorded nowhere, and reports whether the endpoint accepts it: with a 2xx. The

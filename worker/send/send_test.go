@@ -394,7 +394,7 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 			destination.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.Verify(t.Context(), destination, "challenge_get", sql.PendingVerificationsRow{
+					status, _, _, _ := s.Verify(t.Context(), destination, Ask{Mode: "challenge_get"}, sql.PendingVerificationsRow{
 						ID:        db.NewID(),
 						Challenge: "abc",
 						Tries:     1,

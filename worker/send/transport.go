@@ -49,6 +49,8 @@ type request struct {
 type challenge struct {
 	mode string // how the challenge is sent
 	text string
+	ask  Ask         // of the mode options
+	rate *Permission // is set by the mode options
 }
 
 func newTransports(policy egress.Policy) (map[endpoint.Kind]transport, *guard) {
