@@ -35,6 +35,8 @@ var twins = map[string]string{
 	"/endpoints/:endpoint_id/delete":                     "DELETE /endpoints/:endpoint_id",
 	"/endpoints/:endpoint_id/filter":                     "PATCH /endpoints/:endpoint_id",
 	"/endpoints/:endpoint_id/filter/try":                 "POST /endpoints/:endpoint_id/filter/dry-run",
+	"/endpoints/:endpoint_id/transformation":             "PATCH /endpoints/:endpoint_id",
+	"/endpoints/:endpoint_id/transformation/try":         "POST /endpoints/:endpoint_id/transformation/try",
 	"/endpoints/:endpoint_id/inbox/answer":               "PATCH /endpoints/:endpoint_id/inbox",
 	"/endpoints/:endpoint_id/inbox/clear":                "DELETE /endpoints/:endpoint_id/inbox/requests",
 	"/endpoints/test-connection":                         "POST /endpoints/test-connection",

@@ -22,6 +22,8 @@ type Trial struct {
 	Event    id.UUID // zero: the latest that the endpoint subscribes to
 	Limit    int
 	Now      time.Time
+	// Enough reports that no more events are tried; nil: all are.
+	Enough func() bool
 	// Settings are those to try, from the saved ones, whose secrets are marked.
 	Settings func(saved endpoint.Settings) (endpoint.Settings, error)
 }
@@ -33,6 +35,7 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 	if err != nil {
 		return nil, err
 	}
+	s.Transformation = s.Transformation.Hidden()
 	if s, err = t.Settings(s); err != nil {
 		return nil, err
 	}
@@ -51,6 +54,9 @@ func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried [
 	for _, e := range past {
 		if e.Data == nil {
 			continue // expunged
+		}
+		if t.Enough != nil && t.Enough() {
+			break
 		}
 		one, err := tryOn(s, t.Endpoint, e)
 		if err != nil {

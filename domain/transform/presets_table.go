@@ -101,12 +101,13 @@ var presets = []Preset{
 		ContentType: textType,
 	},
 	{
-		Name:        "a2a",
-		Label:       "A2A push notification",
-		Hint:        "The data is a task or an update as the Agent2Agent protocol has it, and is sent as it is, with the client's token.",
+		Name:  "a2a",
+		Label: "A2A push notification",
+		Hint:  "The data is a task or an update as the Agent2Agent protocol has it, and is sent as it is, with the client's token.",
+		// The specification names no header: A2A's libraries for Python and Go read different ones.
 		Expression:  `data`,
 		ContentType: "application/a2a+json",
-		Headers:     map[string]string{"X-A2A-Notification-Token": `vars.token`},
+		Headers:     map[string]string{"X-A2A-Notification-Token": `vars.token`, "A2A-Notification-Token": `vars.token`},
 		Variables:   []PresetVariable{{"token", "Notification token"}},
 	},
 	{

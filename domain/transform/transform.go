@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"posthorn/domain/egress"
 	"posthorn/domain/expression"
@@ -87,6 +88,20 @@ func (t *Transformation) Shown() *Transformation {
 	if c != nil {
 		for name := range c.Variables {
 			c.Variables[name] = Marker
+		}
+	}
+	return c
+}
+
+// hidden stands for the value of a variable where a transformation is tried.
+const hidden = "[hidden]"
+
+// Hidden is the transformation for trying it without the values of its variables, which nobody can read back.
+func (t *Transformation) Hidden() *Transformation {
+	c := t.Clone()
+	if c != nil {
+		for name := range c.Variables {
+			c.Variables[name] = hidden
 		}
 	}
 	return c
@@ -243,6 +258,8 @@ func (t *Transformation) checkVariables() error {
 		switch {
 		case !isName(name):
 			return refuse("variables", "transformation_invalid", "A variable's name has 1 to 50 lowercase letters, digits, and underscores, and begins with a letter, such as routing_key.")
+		case value == "":
+			return refuse("variables."+name, "transformation_invalid", "The variable "+name+" needs a value. Set it, or leave the variable out.")
 		case value == Marker:
 			return refuse("variables."+name, "transformation_invalid", "The variable "+name+" has no stored value. Send its value.")
 		case len(value) > maxVariable:
@@ -280,4 +297,54 @@ func (p *Problem) Error() string {
 		where += fmt.Sprintf(" at line %d, column %d", p.Line, p.Column)
 	}
 	return where + ": " + p.Text
+}
+
+// Mark is the line of an expression that a problem is in, and below it a caret at its character; empty: the problem is
+// nowhere in particular.
+func (p *Problem) Mark(source string) string {
+	lines := strings.Split(source, "\n")
+	if p == nil || p.Line < 1 || p.Line > len(lines) {
+		return ""
+	}
+	line := strings.ReplaceAll(strings.TrimRight(lines[p.Line-1], "\r"), "\t", " ")
+	return line + "\n" + strings.Repeat(" ", max(min(p.Column-1, utf8.RuneCountInString(line)), 0)) + "^"
+}
+
+// Source is the expression that a problem is in.
+func (t *Transformation) Source(p *Problem) string {
+	if t == nil || p == nil {
+		return ""
+	}
+	if p.Header != "" {
+		return t.Headers[p.Header]
+	}
+	return t.Expression
+}
+
+// Misplaced is where an expression can't be compiled; nil: all can be.
+func (t *Transformation) Misplaced() *Problem {
+	if t == nil {
+		return nil
+	}
+	at := func(header, source string) *Problem {
+		var p *expression.Problem
+		if _, err := language.Compile(source); errors.As(err, &p) {
+			return &Problem{Header: header, Problem: *p}
+		}
+		return nil
+	}
+	if t.Kind == CEL && len(t.Expression) <= MaxExpression {
+		if p := at("", t.Expression); p != nil {
+			return p
+		}
+	}
+	for i, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		if i == maxHeaders || len(t.Headers[name]) > maxHeader {
+			break
+		}
+		if p := at(name, t.Headers[name]); p != nil {
+			return p
+		}
+	}
+	return nil
 }

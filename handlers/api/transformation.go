@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/deliveries"
@@ -20,12 +21,15 @@ import (
 const (
 	triedByDefault = 10
 	mostTried      = 50
+	tryTime        = 2 * time.Second
 )
 
 // tryTransformation shows what an endpoint would receive for past events, by its transformation or a tried one. It
 // changes nothing.
 func (a *api) tryTransformation(c *handlers.Call) error {
-	trial := deliveries.Trial{Endpoint: c.PathID("endpoint_id"), Limit: triedByDefault, Now: a.Now()}
+	now := a.Now()
+	end := now.Add(tryTime)
+	trial := deliveries.Trial{Endpoint: c.PathID("endpoint_id"), Limit: triedByDefault, Now: now, Enough: func() bool { return a.Now().After(end) }}
 	if !c.Actor.Scopes.Has(access.EventsRead) {
 		return fault.New(fault.Forbidden, "scope_missing", "The result shows data of events, so it needs the scope "+string(access.EventsRead)+", which this key lacks.")
 	}

@@ -34,6 +34,9 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("GET", "/endpoints/:endpoint_id/filter", access.Read, a.showFilter),
 		page("POST", "/endpoints/:endpoint_id/filter", access.ChangeEndpoints, a.saveFilter),
 		page("POST", "/endpoints/:endpoint_id/filter/try", access.Read, a.tryFilter),
+		page("GET", "/endpoints/:endpoint_id/transformation", access.Read, a.showTransformation),
+		large(page("POST", "/endpoints/:endpoint_id/transformation", access.ChangeEndpoints, a.saveTransformation)),
+		large(page("POST", "/endpoints/:endpoint_id/transformation/try", access.Read, a.tryTransformation)),
 		page("GET", "/endpoints/:endpoint_id/secrets", access.Read, a.showSecrets),
 		// Portal links that show no secrets are admitted for the endpoints that they created (rotates).
 		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),

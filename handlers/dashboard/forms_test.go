@@ -13,7 +13,7 @@ import (
 )
 
 // trials are the forms that change nothing. They respond with a page: sending them again repeats nothing.
-var trials = []string{"/settings/export", "/filter/try", "/signature", "/deliveries/bulk", "/test-connection"}
+var trials = []string{"/settings/export", "/filter/try", "/transformation/try", "/signature", "/deliveries/bulk", "/test-connection"}
 
 func triesOnly(path string) bool {
 	for _, suffix := range trials {
@@ -52,6 +52,7 @@ var goodForms = map[string]url.Values{
 	"/endpoints/:endpoint_id/consumers/:consumer/delete": {},
 	"/endpoints/:endpoint_id/settings":                   newForm(),
 	"/endpoints/:endpoint_id/filter":                     {"filter": {""}},
+	"/endpoints/:endpoint_id/transformation":             {"kind": {"cel"}, "expression": {"data"}},
 	"/endpoints/:endpoint_id/secrets":                    {"overlap": {"0"}},
 	"/endpoints/:endpoint_id/switch-secret":              {},
 	"/endpoints/:endpoint_id/certificate-request":        {},

@@ -248,7 +248,7 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 
 // lookPages are pages on which members have forms and buttons.
 var lookPages = []string{
-	"", "/endpoints", "/endpoints/:endpoint_id", "/endpoints/:endpoint_id/settings", "/endpoints/:endpoint_id/filter", "/endpoints/:endpoint_id/secrets", "/deliveries",
+	"", "/endpoints", "/endpoints/:endpoint_id", "/endpoints/:endpoint_id/settings", "/endpoints/:endpoint_id/filter", "/endpoints/:endpoint_id/transformation", "/endpoints/:endpoint_id/secrets", "/deliveries",
 	"/deliveries/:delivery_id", "/events", "/events/:event_id", "/event-types", "/keys", "/members", "/audit-log", "/notices", "/bulk-jobs", "/settings", "/signature",
 }
 
