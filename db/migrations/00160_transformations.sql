@@ -25,8 +25,16 @@ GRANT SELECT ON transformations TO posthorn_worker;
 ALTER TABLE deliveries ADD COLUMN routing_version bigint;
 ALTER TABLE queue ADD COLUMN routing_version bigint;
 
+-- After an edit of the endpoint's transformation: up to which number the rows that waited for it are due again. null:
+-- none is left.
+ALTER TABLE lanes ADD COLUMN edited_up_to bigint;
+CREATE INDEX lanes_edited ON lanes (endpoint_id) WHERE edited_up_to IS NOT NULL;
+
+-- functions: 734ccf9b0a0985ff
+
 -- +goose Down
 
+ALTER TABLE lanes DROP COLUMN edited_up_to;
 ALTER TABLE queue DROP COLUMN routing_version;
 ALTER TABLE deliveries DROP COLUMN routing_version;
 DROP TABLE transformations;
