@@ -5762,7 +5762,7 @@ type TransformationTryInput struct {
 	// EventID One event, instead of the latest
 	EventID *string `json:"event_id,omitempty"`
 
-	// Limit How many of the latest events
+	// Limit How many of the latest events; by default 10
 	Limit *int `json:"limit,omitempty"`
 
 	// Transformation By default the saved one

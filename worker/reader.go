@@ -187,7 +187,6 @@ func (w *Worker) lease(ctx context.Context) error {
 	}
 	for i := range leased {
 		w.dispatch.Install(leaseOf(leased[i]), settings[i], now)
-		w.releaseTransformed(ctx, leased[i].EndpointID, settings[i])
 	}
 	if w.dispatch.HasWanted() {
 		w.signal()

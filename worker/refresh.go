@@ -86,9 +86,7 @@ func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, behi
 			if d, ok := details[ep]; ok {
 				lease := leaseOf(d)
 				lease.Rev, lease.Version = numbers[ep], behind[ep]
-				s := w.settingsOf(d)
-				w.dispatch.Configure(lease, s, now)
-				w.releaseTransformed(ctx, ep, s)
+				w.dispatch.Configure(lease, w.settingsOf(d), now)
 			}
 		}
 	}

@@ -116,6 +116,15 @@ func (w *Worker) scheduleDue(ctx context.Context, since time.Time) (n int, now t
 	if err != nil {
 		return 0, time.Time{}, err
 	}
+	for _, ep := range due.Edited {
+		released, more, err := queue.ReleaseEdited(ctx, w.db, ep)
+		if err != nil {
+			return 0, time.Time{}, err
+		}
+		if released || more {
+			w.scheduler.soon(0) // they are due now
+		}
+	}
 	for _, r := range due.Rows {
 		if seq, seen := first[r.EndpointID]; !seen || r.Seq < seq {
 			first[r.EndpointID] = r.Seq

@@ -351,6 +351,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 			Decision:   then.Decision,
 			Result:     response,
 			Attempt:    attempt,
+			Edited:     s.Destination.NewestTransformation(),
 		},
 	}
 	return then.Next

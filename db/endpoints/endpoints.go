@@ -485,7 +485,9 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before sh
 		version, err = q.BumpRouting(ctx, tenant)
 	}
 	if err == nil && !sameTransformation(to, before.Settings) {
-		err = keepTransformation(ctx, q, ring, row, version, to.Transformation)
+		if err = keepTransformation(ctx, q, ring, row, version, to.Transformation); err == nil {
+			err = q.NoteEdit(ctx, tenant, endpointID)
+		}
 	}
 	if err != nil {
 		return row, err

@@ -16,6 +16,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/incidents"
 	"posthorn/tools/dbtest"
@@ -324,7 +325,7 @@ func (w *statesWorld) rowsAgree(all []laneState, seen map[string]bool) {
 			condition.RowReady, condition.RowRetry, condition.RowBlocked,
 			condition.RowDeferred,
 		} {
-			for _, due := range []time.Duration{-time.Minute, 30 * time.Second, time.Hour} {
+			for _, due := range []time.Duration{-time.Minute, 30 * time.Second, time.Hour, delivery.UntilEdit} {
 				for _, asked := range []bool{false, true} {
 					at := l.At.Add(due)
 					r := condition.Row{State: state, Due: at, Asked: asked}

@@ -29,12 +29,19 @@ ALTER TABLE queue ADD COLUMN routing_version bigint;
 ALTER TABLE endpoints DROP CONSTRAINT endpoints_verification_check;
 ALTER TABLE endpoints ADD CONSTRAINT endpoints_verification_check CHECK (verification IN ('challenge', 'challenge_get', 'options', 'simple'));
 
+-- After an edit of the endpoint's transformation: up to which number the rows that waited for it are due again. null:
+-- none is left.
+ALTER TABLE lanes ADD COLUMN edited_up_to bigint;
+CREATE INDEX lanes_edited ON lanes (endpoint_id) WHERE edited_up_to IS NOT NULL;
+
+-- functions: 734ccf9b0a0985ff
+
 -- +goose Down
 
 UPDATE endpoints SET verification = 'challenge' WHERE verification = 'options';
 ALTER TABLE endpoints DROP CONSTRAINT endpoints_verification_check;
 ALTER TABLE endpoints ADD CONSTRAINT endpoints_verification_check CHECK (verification IN ('challenge', 'challenge_get', 'simple'));
-
+ALTER TABLE lanes DROP COLUMN edited_up_to;
 ALTER TABLE queue DROP COLUMN routing_version;
 ALTER TABLE deliveries DROP COLUMN routing_version;
 DROP TABLE transformations;

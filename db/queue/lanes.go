@@ -296,6 +296,7 @@ type Due struct {
 	Next *float64              // seconds until the next; nil: none is known
 	// Release are lanes with a backlog to release; the first of them.
 	Release []id.UUID
+	Edited  []id.UUID // lanes whose transformation was edited; the first of them
 	Now     time.Time // the database's clock
 	// Shifted is the sum, in seconds, of the clock's steps that were seen and corrected.
 	Shifted float64
@@ -332,23 +333,36 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 			due.Release, err = pgx.CollectRows(r, pgx.RowTo[id.UUID])
 			return err
 		})
+		b.Queue(sql.EditedLanes, releaseLanes).Query(func(r pgx.Rows) (err error) {
+			due.Edited, err = pgx.CollectRows(r, pgx.RowTo[id.UUID])
+			return err
+		})
 	})
 	return due, err
 }
 
-// ReleaseTransformed makes a chunk of a lane's deliveries due that wait for an edit of its transformation, above a
-// number. It returns the highest number of the chunk; 0: there are no more.
-func ReleaseTransformed(ctx context.Context, d *db.DB, endpointID id.UUID, after int64) (last int64, err error) {
-	err = hot(ctx, d, func(b *pgx.Batch) {
-		b.Queue(sql.ReleaseTransformed, endpointID, after).Query(func(rows pgx.Rows) error {
-			list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-			for _, seq := range list {
-				last = max(last, seq)
-			}
+// ReleaseEdited makes the next chunk of a lane's deliveries due that waited for an edit of its transformation. released
+// reports whether there were any, more whether another chunk is possibly left.
+func ReleaseEdited(ctx context.Context, d *db.DB, endpoint id.UUID) (released, more bool, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		after, err := q.LockEdited(ctx, endpoint)
+		if db.IsNoRows(err) {
+			return nil
+		}
+		if err != nil {
 			return err
-		})
+		}
+		rows, err := q.ReleaseEdited(ctx, endpoint, after)
+		if err != nil {
+			return err
+		}
+		released, more = len(rows) > 0, len(rows) == releaseChunk
+		for _, seq := range rows {
+			after = max(after, seq)
+		}
+		return q.EditedUpTo(ctx, sql.EditedUpToParams{EndpointID: endpoint, Done: !more, UpTo: after})
 	})
-	return last, err
+	return released, more, err
 }
 
 const (

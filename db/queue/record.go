@@ -30,7 +30,10 @@ type Outcome struct {
 	Probes     int16 // those that the schedule does not count
 	Decision   delivery.Decision
 	Result     delivery.Result
-	Attempt    *Attempt // nil: the delivery ended without a request
+	Attempt    *Attempt // nil: the delivery ended without a request, or waits for an edit
+	// Edited is, of a delivery that waits for an edit of its endpoint's transformation, the newest version that was
+	// tried.
+	Edited int64
 }
 
 // Attempt is the stored part of one request and its response. Durations are microseconds.
@@ -96,6 +99,7 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 		first.Queue(sql.AssertAlive, r.Worker)
 	}
 	r.queueMatches(first, matched)
+	r.queueEdits(first)
 	if r.Again {
 		queueKnown(first, r.Outcomes, known)
 	}
@@ -163,6 +167,24 @@ func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 	}
 	if len(later.Tenants) > 0 {
 		b.Queue(sql.RescheduleQueue, db.Args(later)...).Query(collectIDs(matched))
+	}
+}
+
+// queueEdits makes what waits for an edit due at once that was made in the meantime. The lock orders it with the edit:
+// either the version is there now, or the edit comes later and releases the row.
+func (r *OutcomeBatch) queueEdits(b *pgx.Batch) {
+	var p sql.DueIfEditedParams
+	for _, o := range r.Outcomes {
+		if o.Result.Failure == delivery.FailTransformation {
+			p.Tenants = append(p.Tenants, o.TenantID)
+			p.Deliveries = append(p.Deliveries, o.DeliveryID)
+			p.Endpoints = append(p.Endpoints, o.EndpointID)
+			p.Versions = append(p.Versions, o.Edited)
+		}
+	}
+	if len(p.Tenants) > 0 {
+		b.Queue(sql.LockEdits, p.Endpoints)
+		b.Queue(sql.DueIfEdited, db.Args(p)...)
 	}
 }
 

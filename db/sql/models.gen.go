@@ -537,6 +537,7 @@ type Lane struct {
 	ReleaseBefore *time.Time
 	ReleaseAfter  int64
 	InFlight      json.RawMessage
+	EditedUpTo    *int64
 }
 
 type LateDay struct {

@@ -37,6 +37,72 @@ func (q *Queries) DropOldTransformations(ctx context.Context, arg DropOldTransfo
 	return err
 }
 
+const DueIfEdited = `-- name: DueIfEdited :exec
+UPDATE queue q SET due_at = now()
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::bigint[]))
+	AS u(tenant_id, delivery_id, endpoint_id, version)
+WHERE q.tenant_id = u.tenant_id AND q.delivery_id = u.delivery_id AND q.state = 1 AND q.due_at > now() + interval '100 years'
+	AND EXISTS (SELECT FROM transformations t WHERE t.endpoint_id = u.endpoint_id AND t.routing_version > u.version)
+`
+
+type DueIfEditedParams struct {
+	Tenants    []id.UUID
+	Deliveries []id.UUID
+	Endpoints  []id.UUID
+	Versions   []int64
+}
+
+// Rows that were just put off until an edit, by a worker that did not know the newest version.
+func (q *Queries) DueIfEdited(ctx context.Context, arg DueIfEditedParams) error {
+	_, err := q.db.Exec(ctx, DueIfEdited,
+		arg.Tenants,
+		arg.Deliveries,
+		arg.Endpoints,
+		arg.Versions,
+	)
+	return err
+}
+
+const EditedLanes = `-- name: EditedLanes :many
+SELECT endpoint_id FROM lanes WHERE edited_up_to IS NOT NULL ORDER BY endpoint_id LIMIT $1
+`
+
+// Lanes whose endpoint's transformation was edited, each once in a round.
+func (q *Queries) EditedLanes(ctx context.Context, limit int32) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, EditedLanes, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var endpoint_id id.UUID
+		if err := rows.Scan(&endpoint_id); err != nil {
+			return nil, err
+		}
+		items = append(items, endpoint_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const EditedUpTo = `-- name: EditedUpTo :exec
+UPDATE lanes SET edited_up_to = CASE WHEN $1::boolean THEN NULL ELSE $2::bigint END WHERE endpoint_id = $3
+`
+
+type EditedUpToParams struct {
+	Done       bool
+	UpTo       int64
+	EndpointID id.UUID
+}
+
+func (q *Queries) EditedUpTo(ctx context.Context, arg EditedUpToParams) error {
+	_, err := q.db.Exec(ctx, EditedUpTo, arg.Done, arg.UpTo, arg.EndpointID)
+	return err
+}
+
 const ForgetVariables = `-- name: ForgetVariables :exec
 UPDATE transformations SET variables = NULL WHERE tenant_id = $1 AND endpoint_id = $2 AND variables IS NOT NULL
 `
@@ -108,7 +174,39 @@ func (q *Queries) LaneTransformations(ctx context.Context, endpoints []id.UUID) 
 	return items, nil
 }
 
-const ReleaseTransformed = `-- name: ReleaseTransformed :many
+const LockEdited = `-- name: LockEdited :one
+SELECT edited_up_to::bigint AS edited_up_to FROM lanes WHERE endpoint_id = $1 AND edited_up_to IS NOT NULL FOR UPDATE SKIP LOCKED
+`
+
+// The session that holds the row releases the next chunk.
+func (q *Queries) LockEdited(ctx context.Context, endpointID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, LockEdited, endpointID)
+	var edited_up_to int64
+	err := row.Scan(&edited_up_to)
+	return edited_up_to, err
+}
+
+const LockEdits = `-- name: LockEdits :exec
+SELECT endpoint_id FROM lanes WHERE endpoint_id = ANY($1::uuid[]) ORDER BY endpoint_id FOR SHARE
+`
+
+// An edit of one of these endpoints' transformations waits, or has ended: it changes the row too.
+func (q *Queries) LockEdits(ctx context.Context, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, LockEdits, endpoints)
+	return err
+}
+
+const NoteEdit = `-- name: NoteEdit :exec
+UPDATE lanes SET edited_up_to = 0 WHERE tenant_id = $1 AND endpoint_id = $2
+`
+
+// What waits for an edit of the endpoint's transformation becomes due (ReleaseEdited).
+func (q *Queries) NoteEdit(ctx context.Context, tenantID id.UUID, endpointID id.UUID) error {
+	_, err := q.db.Exec(ctx, NoteEdit, tenantID, endpointID)
+	return err
+}
+
+const ReleaseEdited = `-- name: ReleaseEdited :many
 WITH page AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state = 1 AND q.endpoint_id = $1 AND q.seq > $2::bigint AND q.due_at > now() + interval '100 years'
@@ -118,9 +216,10 @@ UPDATE queue q SET due_at = now() FROM page
 WHERE q.tenant_id = page.tenant_id AND q.delivery_id = page.delivery_id RETURNING q.seq
 `
 
-// Rows of a lane that wait for an edit of its transformation, oldest first, become due.
-func (q *Queries) ReleaseTransformed(ctx context.Context, endpointID id.UUID, after int64) ([]int64, error) {
-	rows, err := q.db.Query(ctx, ReleaseTransformed, endpointID, after)
+// The next rows of a lane that wait for an edit, oldest first, become due. A row that another transaction has locked is
+// moved by that one.
+func (q *Queries) ReleaseEdited(ctx context.Context, endpointID id.UUID, after int64) ([]int64, error) {
+	rows, err := q.db.Query(ctx, ReleaseEdited, endpointID, after)
 	if err != nil {
 		return nil, err
 	}

@@ -460,6 +460,12 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			condition.Wait{Reason: condition.EndpointUnverified},
 			time.Time{},
 		},
+		"the transformation fails": {
+			condition.Row{State: condition.RowRetry, Due: now.Add(delivery.UntilEdit)},
+			lane(nil),
+			condition.Wait{Reason: condition.Transformation},
+			time.Time{},
+		},
 		"disabled, whether served or not": {
 			condition.Row{},
 			condition.Lane{Condition: condition.Condition{State: condition.Disabled}},

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/domain/transform"
 )
 
 // good is a valid set of settings that each case spoils in one place.
@@ -481,6 +482,7 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"kafka":               func(s *endpoint.Settings) { s.Connection = place("x") },
 		"auth":                func(s *endpoint.Settings) { s.Auth = &endpoint.Auth{Type: endpoint.Bearer, Secret: "x"} },
 		"tls":                 func(s *endpoint.Settings) { s.TLS = &endpoint.ClientTLS{CA: "x"} },
+		"transformation":      func(s *endpoint.Settings) { s.Transformation = &transform.Transformation{Kind: transform.Thin} },
 		"custom_headers":      func(s *endpoint.Settings) { header(s, "A", "b") },
 		"metadata":            func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}

@@ -31,5 +31,10 @@ func (t *Destination) wireWith(version int64) string {
 	return w.String()
 }
 
-// Transforms reports whether the endpoint has, or had, a transformation.
-func (t *Destination) Transforms() bool { return t.transformations != nil }
+// NewestTransformation is the newest version of the endpoint's transformation; 0: it never had one.
+func (t *Destination) NewestTransformation() int64 {
+	if n := len(t.transformations); n > 0 {
+		return t.transformations[n-1].From
+	}
+	return 0
+}
