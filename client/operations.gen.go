@@ -1519,7 +1519,6 @@ const (
 	TransformationKindCel    TransformationKind = "cel"
 	TransformationKindFields TransformationKind = "fields"
 	TransformationKindFull   TransformationKind = "full"
-	TransformationKindThin   TransformationKind = "thin"
 )
 
 // Valid indicates whether the value is a known member of the TransformationKind enum.
@@ -1530,8 +1529,6 @@ func (e TransformationKind) Valid() bool {
 	case TransformationKindFields:
 		return true
 	case TransformationKindFull:
-		return true
-	case TransformationKindThin:
 		return true
 	default:
 		return false
@@ -5678,8 +5675,8 @@ type TestInput struct {
 	Type *string `json:"type,omitempty"`
 }
 
-// Transformation What an endpoint makes of its events. `full`: the event as the endpoint's format has it. `thin`: `id`, `type`, `timestamp`, and a link to the
-// event. `fields`: a part of the data. `cel`: the value of an expression, a string as text and everything else as JSON.
+// Transformation What an endpoint makes of its events. `full`: the event as the endpoint's format has it. `fields`: a part of
+// the data. `cel`: the value of an expression, a string as text and everything else as JSON.
 type Transformation struct {
 	// ContentType By default that of the body
 	ContentType *string `json:"content_type,omitempty"`

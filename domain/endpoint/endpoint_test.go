@@ -482,9 +482,11 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"kafka":               func(s *endpoint.Settings) { s.Connection = place("x") },
 		"auth":                func(s *endpoint.Settings) { s.Auth = &endpoint.Auth{Type: endpoint.Bearer, Secret: "x"} },
 		"tls":                 func(s *endpoint.Settings) { s.TLS = &endpoint.ClientTLS{CA: "x"} },
-		"transformation":      func(s *endpoint.Settings) { s.Transformation = &transform.Transformation{Kind: transform.Thin} },
-		"custom_headers":      func(s *endpoint.Settings) { header(s, "A", "b") },
-		"metadata":            func(s *endpoint.Settings) { s.Metadata = entries(1) },
+		"transformation": func(s *endpoint.Settings) {
+			s.Transformation = &transform.Transformation{Kind: transform.CEL, Expression: "data"}
+		},
+		"custom_headers": func(s *endpoint.Settings) { header(s, "A", "b") },
+		"metadata":       func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
 	// Four fields make one name: a policy, its delays, their jitter and its spread. Two are wire: the shape and its
 	// secret.

@@ -133,6 +133,9 @@ func (s *Settings) Patch(given map[string]json.RawMessage) error {
 	if err := s.keepSecret(before, given["auth"] != nil); err != nil {
 		return err
 	}
+	if err := s.keepVariables(before, given["transformation"]); err != nil {
+		return err
+	}
 	return s.patchHeaders(given["custom_headers"], given["sensitive_headers"])
 }
 

@@ -67,6 +67,25 @@ func setTransformation(s *Settings, raw json.RawMessage) error {
 	return nil
 }
 
+// keepVariables refuses to send the variables that are stored to another host than they were given for. given: the
+// change has a new transformation. A value that was sent again is anybody's to send anywhere.
+func (s *Settings) keepVariables(before Settings, given json.RawMessage) error {
+	if s.Transformation == nil || before.Transformation == nil || len(before.Transformation.Variables) == 0 || origin(s.URL) == origin(before.URL) {
+		return nil
+	}
+	var sent *transform.Transformation
+	if given != nil {
+		sent, _ = transform.Parse(given) // it was parsed before
+	}
+	for name, value := range s.Transformation.Variables {
+		if kept := before.Transformation.Variables[name]; kept != "" && kept == value && (sent == nil || sent.Variables[name] == Marker) {
+			return fault.InvalidField("transformation.variables."+name, "transformation_invalid",
+				"Send the value of "+name+" again. The stored one is kept only if the URL's host stays the same.")
+		}
+	}
+	return nil
+}
+
 // setURL sets the URL. A masked URL, as a list shows it, means the present one.
 func setURL(s *Settings, raw json.RawMessage) error {
 	url := unquote(raw)

@@ -86,7 +86,6 @@ type Input struct {
 	Format   signature.Format
 	Key      string
 	Channels []string
-	Link     string // where the event can be read without a key; of Thin, and of expressions as event.link
 }
 
 // Output is a request's content.
@@ -103,8 +102,6 @@ func (c *Compiled) Render(in Input) (out Output, err error) {
 	m := in.Message
 	out.ContentType = m.BodyType(in.Format)
 	switch c.t.Kind {
-	case Thin:
-		out.Body, out.ContentType = thin(in), jsonType
 	case Fields:
 		if m.Data, err = c.part(m); err != nil {
 			return out, err
@@ -194,25 +191,6 @@ func problemOf(header string, vars *variables, err error) error {
 	return p
 }
 
-// thin is the body that has a link instead of the data.
-func thin(in Input) []byte {
-	m := in.Message
-	at := m.OccurredAt
-	if at.IsZero() {
-		at = m.CreatedAt
-	}
-	body, err := json.Marshal(struct {
-		ID        string `json:"id"`
-		Type      string `json:"type"`
-		Timestamp string `json:"timestamp"`
-		URL       string `json:"url"`
-	}{m.EventID, m.Type, timestamp(at), in.Link})
-	if err != nil {
-		panic(err) // texts alone
-	}
-	return body
-}
-
 func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // decode reads data with its numbers as they were written.
@@ -252,7 +230,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		}
 		return map[string]any{
 			"id": m.EventID, "type": m.Type, "timestamp": timestamp(at), "created_at": timestamp(m.CreatedAt), "key": v.in.Key,
-			"channels": channels, "version": m.Version, "content_type": m.BodyType(signature.Raw), "link": v.in.Link,
+			"channels": channels, "version": m.Version, "content_type": m.BodyType(signature.Raw),
 		}, true
 	case "delivery":
 		return map[string]any{"id": m.DeliveryID, "first_id": m.FirstID}, true

@@ -1,5 +1,4 @@
-// Package transform shapes what an endpoint receives: fewer fields, a link instead of the data, or JSON that an
-// expression builds. A transformation is a pure function of the event, so that every attempt of a delivery has the same
+// Package transform shapes what an endpoint receives: fewer fields, or JSON that an expression builds. A transformation is a pure function of the event, so that every attempt of a delivery has the same
 // bytes (docs/transformations.md).
 package transform
 
@@ -26,13 +25,12 @@ type Kind string
 // The kinds.
 const (
 	Full   Kind = "full"   // as the endpoint's format has it
-	Thin   Kind = "thin"   // id, type, time, and a link to the event
 	Fields Kind = "fields" // as the format has it, with a part of the data
 	CEL    Kind = "cel"    // what an expression builds
 )
 
 // Kinds lists the kinds.
-func Kinds() []Kind { return []Kind{Full, Thin, Fields, CEL} }
+func Kinds() []Kind { return []Kind{Full, Fields, CEL} }
 
 // The bounds.
 const (
@@ -180,7 +178,7 @@ func (t *Transformation) Check(http bool, taken ...string) error {
 		}
 	}
 	if !slices.Contains(Kinds(), t.Kind) {
-		add(refuse("kind", "transformation_invalid", "transformation.kind must be full, thin, fields, or cel."))
+		add(refuse("kind", "transformation_invalid", "transformation.kind must be full, fields, or cel."))
 	}
 	add(t.checkPaths())
 	add(t.checkRequest(http, taken))

@@ -27,7 +27,6 @@ func inputOf(data string) Input {
 		Format:   signature.Standard,
 		Key:      "customer 7",
 		Channels: []string{"eu"},
-		Link:     "https://hooks.example.com/links/abc",
 	}
 }
 
@@ -47,7 +46,6 @@ func TestWhatIsSentIsWhatTheTransformationSays(t *testing.T) {
 		body        string
 		contentType string
 	}{
-		"thin":               {Transformation{Kind: Thin}, `{"id":"evt_1","type":"order.paid","timestamp":"2026-11-24T10:00:00.000Z","url":"https://hooks.example.com/links/abc"}`, "application/json"},
 		"kept fields":        {Transformation{Kind: Fields, Keep: []string{"id", "items.*.sku"}}, `{"id":"evt_1","type":"order.paid","timestamp":"2026-11-24T10:00:00.000Z","data":{"id":12345678901234567890,"items":[{"sku":"a"},{"sku":"b"}]}}`, "application/json"},
 		"dropped fields":     {Transformation{Kind: Fields, Drop: []string{"customer", "items"}}, `{"id":"evt_1","type":"order.paid","timestamp":"2026-11-24T10:00:00.000Z","data":{"id":12345678901234567890,"total":1.50}}`, "application/json"},
 		"redacted fields":    {Transformation{Kind: Fields, Keep: []string{"customer"}, Redact: []string{"customer.email"}}, `{"id":"evt_1","type":"order.paid","timestamp":"2026-11-24T10:00:00.000Z","data":{"customer":{"email":"***","name":"Anna"}}}`, "application/json"},
@@ -89,7 +87,7 @@ func TestAProblemNamesItsPlace(t *testing.T) {
 		"transformation.headers":      {Kind: Full, Headers: map[string]string{"Host": `"x"`}},
 		"transformation.kind":         {Kind: "js"},
 		"transformation.keep":         {Kind: Fields, Keep: []string{"a..b"}},
-		"transformation.drop":         {Kind: Thin, Drop: []string{"a"}},
+		"transformation.drop":         {Kind: Full, Drop: []string{"a"}},
 		"transformation.method":       {Kind: Full, Method: "GET"},
 		"transformation.content_type": {Kind: Full, ContentType: "a b"},
 		"transformation.variables":    {Kind: Full, Variables: map[string]string{"A": "x"}},

@@ -68,7 +68,7 @@ var probeBodies = map[string]string{
 	"POST /signing-keys/rotate":                                 `{"starts_in_seconds":0}`,
 	"GET /endpoints/:endpoint_id/failures":                      ``,
 	"POST /endpoints/test-connection":                           `{"url":"https://10.0.0.1/"}`,
-	"POST /endpoints/:endpoint_id/transformation/try":           `{"transformation":{"kind":"thin"}}`,
+	"POST /endpoints/:endpoint_id/transformation/try":           `{"transformation":{"kind":"fields","keep":["a"]}}`,
 	"POST /endpoints/:endpoint_id/test-connection":              `{"url":"https://127.0.0.1/"}`,
 	"POST /endpoints/:endpoint_id/certificate-request":          ``,
 	"POST /endpoints/:endpoint_id/rewind":                       `{"start":"oldest"}`,

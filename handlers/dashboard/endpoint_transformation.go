@@ -113,7 +113,7 @@ func triedOn(c *handlers.Call, t *transform.Transformation, one show.Tried) *pag
 	v := &pages.TriedView{
 		Href:        root(c) + "/events/" + id.Event.Format(one.Event.ID),
 		Type:        one.Event.Type,
-		Before:      indented(one.Before),
+		Before:      triedText(one.Before),
 		ContentType: one.Output.ContentType,
 		Method:      one.Output.Method,
 	}
@@ -121,14 +121,14 @@ func triedOn(c *handlers.Call, t *transform.Transformation, one show.Tried) *pag
 		v.Problem, v.Mark = one.Problem.Error(), one.Problem.Mark(t.Source(one.Problem))
 		return v
 	}
-	v.After = indented(one.Output.Body)
+	v.After = triedText(one.Output.Body)
 	for _, h := range one.Output.Headers {
 		v.Headers = append(v.Headers, pages.TriedHeader{Name: h.Name, Value: h.Value})
 	}
 	return v
 }
 
-func indented(body []byte) pages.Excerpt {
+func triedText(body []byte) pages.Excerpt {
 	shown := pretty(slices.Clip(append([]byte{}, body...)))
 	if len(shown.Text) > shownTried {
 		shown = excerpt([]byte(shown.Text), shownTried)

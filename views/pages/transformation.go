@@ -208,7 +208,6 @@ func (v TransformationView) fixed() bool { return v.Shell.Looks() || !v.Tries &&
 func (v TransformationView) kinds() []components.Option {
 	return []components.Option{
 		{Value: string(transform.Full), Label: "None: the whole event"},
-		{Value: string(transform.Thin), Label: "Thin: id, type, time, and a link"},
 		{Value: string(transform.Fields), Label: "Fields: a part of the data"},
 		{Value: string(transform.CEL), Label: "Expression: a body of your own"},
 	}

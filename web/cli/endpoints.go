@@ -31,6 +31,7 @@ type endpointsCommands struct {
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
 	Connection    connectionCommand     `cmd:"" name:"test-connection" help:"Connect to the receiver step by step, and show the time and the error of each step."`
+	Transform     transformCommand      `cmd:"" help:"Try a transformation on past events, or save it."`
 	Certificate   certificateCommand    `cmd:"" name:"certificate-request" help:"Create a certificate signing request, for a client certificate whose key never leaves the server."`
 	Failures      failuresCommand       `cmd:"" help:"Group the newest failures of an endpoint by the response."`
 	Recover       recoverCommand        `cmd:"" help:"Send deliveries again that failed since a time and were not replayed."`

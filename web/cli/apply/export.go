@@ -245,6 +245,12 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 				auth[secret] = x.variable(tenant, name, secret)
 			}
 		}
+		if own, ok := fields["transformation"].(map[string]any); ok {
+			variables, _ := own["variables"].(map[string]any)
+			for variable := range variables {
+				variables[variable] = x.variable(tenant, name, "transformation_"+variable)
+			}
+		}
 		if own, ok := fields["tls"].(map[string]any); ok && own["client_certificate"] != nil {
 			own["private_key"] = x.variable(tenant, name, "tls_private_key")
 		}

@@ -127,7 +127,7 @@ func showWriteOnly(wanted, present []desired.Object) {
 	for _, o := range present {
 		secondSignature(o.Fields) // own_secret is shown, and not written
 		if w, ok := by[objectName(o)]; ok && o.Kind == desired.Endpoint {
-			for _, field := range []string{"auth", "custom_headers", "kafka", "tls", "wire"} {
+			for _, field := range []string{"auth", "custom_headers", "kafka", "tls", "transformation", "wire"} {
 				o.Fields[field] = filled(o.Fields[field], w.Fields[field], field != "custom_headers")
 			}
 		}
@@ -146,7 +146,7 @@ func filled(shown, from any, named bool) any {
 	for name, v := range given {
 		own, has := there[name]
 		switch {
-		case has && own == nil, !has && named && endpoint.WriteOnly(name):
+		case has && own == nil, has && own == endpoint.Marker, !has && named && endpoint.WriteOnly(name):
 			out[name] = v
 		default:
 			if has {
