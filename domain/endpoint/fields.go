@@ -639,11 +639,10 @@ var fields = []Field{
 		show:  showTLS,
 	},
 	{
-		Name:  "transformation",
-		Group: Advanced,
-		Type:  Special,
-		set:   setTransformation,
-		show:  func(s Settings) any { return s.Transformation.Shown() },
+		Name: "transformation", // on a page of its own
+		Type: Special,
+		set:  setTransformation,
+		show: func(s Settings) any { return s.Transformation.Shown() },
 	},
 	{
 		Name:        "custom_headers",
