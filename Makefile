@@ -16,7 +16,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/... ./views/emails
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build check test generate module verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
+.PHONY: help run demo build check test generate module verify format lint vuln bench e2e ha ha-tools homes fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,15 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 # all packages that it compiled are used again.
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 40m -tags '$(TAGS) e2e' $(TESTFLAGS) $(E2E)
+
+# Patroni from its published package, for the system's Python: its servers run as another user, who must reach them.
+ha-tools: ## bring Patroni into bin/ha, for the tests of a managed cluster (python3-venv)
+	@[ -d bin/ha ] || { python=$$([ -x /usr/bin/python3 ] && echo /usr/bin/python3 || command -v python3); \
+	  $$python -m venv bin/ha-venv && bin/ha-venv/bin/pip install -q --target bin/ha-part 'patroni[etcd3]==4.1.5' 'psycopg[binary]' && \
+	  rm -rf bin/ha-venv && mv bin/ha-part bin/ha; }
+
+ha: build ha-tools ## a cluster that Patroni manages, and each fault of it, three times (docs/ops/ha.md; root, etcd, haproxy)
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=3 -timeout 60m -tags '$(TAGS) e2e' -v -run 'TestAManagedClusterLosesNothing' $(TESTFLAGS) ./web/e2e
 
 homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
 	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/move ./web

@@ -75,6 +75,15 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 	if cfg.ValidateConnect == nil && severalHosts(cfg) {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
+	asked := cfg.ValidateConnect
+	cfg.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		if asked != nil {
+			if err := asked(ctx, c); err != nil {
+				return err
+			}
+		}
+		return validateTimeline(ctx, c)
+	}
 	if o.Pooled {
 		// A pooler keeps neither settings nor prepared statements: the next transaction can run on another server
 		// connection.

@@ -59,7 +59,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		cfg.MaxConns = o.MaxConns
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
-	cfg.PingTimeout = pingWithin
+	cfg.PingTimeout, cfg.PrepareConn = pingWithin, isCurrent
 	prepareConfig(cfg.ConnConfig, url, o)
 	cfg.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
 		registerTypes(c.TypeMap(), buffersOf(c.PgConn()))

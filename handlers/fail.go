@@ -95,7 +95,10 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	case e.Lasting:
 		k.log.Error("request failed", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
 	case e.Kind == fault.Unavailable && e.Cause != nil:
-		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", requestID(c))
+		method, route, request := c.Request.Method, c.FullPath(), requestID(c)
+		k.outages.count(e.Code, func(n int) {
+			k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", method, "route", route, "request_id", request, "requests", n)
+		})
 	}
 	if c.Writer.Written() {
 		return // the response has started; it can only be ended

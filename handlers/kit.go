@@ -47,6 +47,8 @@ type Kit struct {
 	limit *limiter
 	now   func() time.Time
 
+	outages repeats
+
 	bodies, anonymous *Shares // of bytes of request bodies
 	queue             *queue  // of strangers
 

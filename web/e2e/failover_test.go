@@ -103,3 +103,42 @@ func TestAFailoverLosesNothingThatWasAcknowledged(t *testing.T) {
 		}
 	}
 }
+
+// TestAPrimaryThatComesBackIsRefused lets the old primary run again after its replica was promoted. Both accept writes
+// now. A process that has seen the new timeline connects to the old server no more, although its URL names it first.
+func TestAPrimaryThatComesBackIsRefused(t *testing.T) {
+	t.Parallel()
+	primary := newServer(t, "127.0.0.1", freePort(t), place{})
+	replica := primary.newStandby("replica", "127.0.0.1", freePort(t))
+	eventually(t, patience, "the replica follows", func() bool {
+		return primary.ask("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1"
+	})
+	w := newWorldAt(t, []string{"POSTHORN_DATABASE_URL=" + urlOf(primary, replica), "POSTHORN_MASTER_KEY=" + masterKey}, nil)
+	web := w.launch("web", "web").ready()
+	w.serveAt(web)
+	w.open(urlOf(primary, replica) + "&target_session_attrs=read-write")
+	w.makeTenant()
+	w.emit(event("order.completed", 0))
+	eventually(t, patience, "the replica has the event", func() bool {
+		return replica.ask(`SELECT pg_last_wal_replay_lsn() >= '`+primary.ask("SELECT pg_current_wal_lsn()")+`'`) == "t"
+	})
+	primary.kill()
+	if told := replica.ask("SELECT pg_promote()"); told != "t" && told != "\x01" {
+		t.Fatalf("the replica was not promoted: %q", told)
+	}
+	w.sql.Reset()
+	w.emit(event("order.completed", 1))
+	primary.start()
+	before := primary.askIn("posthorn", "SELECT count(*) FROM posthorn.events")
+	// Each connection is a new one, so that each could have gone to the server that is named first.
+	for i := 2; i < 30; i++ {
+		replica.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'posthorn%'")
+		w.emit(event("order.completed", i))
+	}
+	if after := primary.askIn("posthorn", "SELECT count(*) FROM posthorn.events"); after != before {
+		t.Errorf("the old primary has %s events, it had %s", after, before)
+	}
+	if n := replica.askIn("posthorn", "SELECT count(*) FROM posthorn.events"); n != "30" {
+		t.Errorf("the new primary has %s of 30 events", n)
+	}
+}

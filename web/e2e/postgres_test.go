@@ -187,8 +187,10 @@ func (s *server) start(settings ...string) {
 	})
 }
 
-func (s *server) connect() (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=5", net.JoinHostPort(s.host, s.port)))
+func (s *server) connect() (*pgx.Conn, error) { return s.connectTo("postgres") }
+
+func (s *server) connectTo(database string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&connect_timeout=5", net.JoinHostPort(s.host, s.port), database))
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +199,12 @@ func (s *server) connect() (*pgx.Conn, error) {
 }
 
 // ask runs a statement as the superuser and returns the first value of its first row, as text; empty: none.
-func (s *server) ask(sql string) (text string) {
+func (s *server) ask(sql string) (text string) { s.t.Helper(); return s.askIn("postgres", sql) }
+
+// askIn is ask in a database.
+func (s *server) askIn(database, sql string) (text string) {
 	s.t.Helper()
-	conn, err := s.connect()
+	conn, err := s.connectTo(database)
 	if err != nil {
 		s.t.Fatalf("%s: %v", s.name, err)
 	}
