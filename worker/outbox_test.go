@@ -289,7 +289,9 @@ func TestNoticesOfATenantGoOnlyToEndpointsThatNameThemAndUseUpNoQuota(t *testing
 		END $$`)
 	}
 	eventually(t, 20*time.Second, "the channel has them", func() bool { return len(channel.seen()) >= n })
-	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.count("SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM queue)") == 0 })
+	eventually(t, 20*time.Second, "nothing waits", func() bool {
+		return h.count("SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM queue)") == 0
+	})
 	if a, c := len(all.seen()), len(channel.seen()); a != 0 || c != n {
 		t.Errorf("* got %d, the channel %d of %d", a, c, n)
 	}
