@@ -113,7 +113,7 @@ CROSS JOIN LATERAL (
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest(@patterns::text[]) AS p(pattern)
-			WHERE p.pattern = '*' OR posthorn.matches_type(p.pattern, e.type)) AS matches
+			WHERE p.pattern = '*' AND NOT starts_with(e.type, 'posthorn.') OR posthorn.matches_type(p.pattern, e.type)) AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 	ORDER BY e.created_at DESC, e.id DESC

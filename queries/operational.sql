@@ -1,5 +1,6 @@
--- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay
--- runs as the worker role; making the tenant, as the console.
+-- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. Alert
+-- channels: they become events of the tenant itself, where an endpoint asks for them. The relay runs as the worker role;
+-- making the tenant, as the console.
 
 -- name: LockForPlatformTenant :one
 SELECT settings FROM platform FOR UPDATE;
@@ -12,7 +13,17 @@ UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb(@tenant:
 SELECT event_types FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: TakeUnrelayed :many
-SELECT * FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT sqlc.arg('limit') FOR UPDATE SKIP LOCKED;
+-- With the mute of the alerts of their endpoint.
+SELECT sqlc.embed(n), m.muted_at, m.muted_until
+FROM notices n LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
+WHERE n.relayed_at IS NULL ORDER BY n.id LIMIT sqlc.arg('limit') FOR UPDATE OF n SKIP LOCKED;
+
+-- name: AlertChannels :many
+-- The endpoints that ask for notices of their own tenant, of tenants that can emit.
+SELECT e.tenant_id, e.id, e.event_types
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id AND t.state = 'active'
+WHERE e.tenant_id = ANY(@tenants::uuid[]) AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'));
 
 -- name: MarkRelayed :exec
 UPDATE notices n SET relayed_at = now()
@@ -23,11 +34,14 @@ WHERE n.tenant_id = u.tenant_id AND n.id = u.id;
 -- Rejected if the tenant is suspended or deleted: the notice is dropped.
 SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], @idempotency_key::text, NULL::text, @occurred_at::timestamptz)::text AS event;
 
+-- name: EmitAlert :one
+SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], NULL::text, NULL::text, @occurred_at::timestamptz)::text AS event;
+
 -- name: TakeUnannounced :many
 -- Dead letters with the facts of their deliveries.
 SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
 	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
-	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url
+	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, e.muted_at, e.muted_until
 FROM dead_letters l
 LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
@@ -40,8 +54,12 @@ UPDATE dead_letters l SET announced = true
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[])) AS u(tenant_id, delivery_id)
 WHERE l.tenant_id = u.tenant_id AND l.delivery_id = u.delivery_id;
 
+-- name: SomeAlertChannel :one
+-- Whether an endpoint of any tenant asks for notices.
+SELECT EXISTS (SELECT FROM endpoints e WHERE e.deleted_at IS NULL AND e.event_types::text LIKE '%posthorn.%');
+
 -- name: SkipUnannounced :execrows
--- No endpoint subscribes to them.
+-- Nobody subscribes to them.
 UPDATE dead_letters l SET announced = true
 FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announced LIMIT sqlc.arg('limit')::int FOR UPDATE SKIP LOCKED) few
 WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id;

@@ -45,6 +45,7 @@ CROSS JOIN LATERAL (
 ) d
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n FROM events v WHERE @count_events::boolean AND v.tenant_id = t.id AND v.created_at >= @low AND v.created_at < @high
+		AND NOT starts_with(v.type, 'posthorn.') -- notices to the tenant itself, which no quota counts
 ) e
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= @first AND w.delivery_id < @last

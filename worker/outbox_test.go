@@ -272,6 +272,36 @@ func TestWhatIsEmittedInSQLIsCountedAndRejectedByNoQuota(t *testing.T) {
 
 // One tenant's rows take so long that in each round only some of them get their turn. Another tenant's rows behind them
 // are stored at once, and the slow tenant's rows all are, in their order.
+func TestNoticesOfATenantGoOnlyToEndpointsThatNameThemAndUseUpNoQuota(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.exec(`UPDATE tenants SET settings = '{"limits": {"events_per_month": 1}}', strict_types = true WHERE id = $1`, tenant)
+	all, channel := newReceiver(t, nil), newReceiver(t, nil)
+	h.endpoint(tenant, all.URL, nil)
+	h.endpoint(tenant, channel.URL, func(s *endpoint.Settings) { s.EventTypes = []string{"posthorn.key.*"} })
+	h.worker(false)
+	const n = 3
+	for range n {
+		h.exec(`DO $$ BEGIN
+			SET LOCAL ROLE posthorn_worker;
+			PERFORM posthorn.emit('` + id.Tenant.Format(tenant) + `', 'posthorn.key.created', '{"n":1}');
+		END $$`)
+	}
+	eventually(t, 20*time.Second, "the channel has them", func() bool { return len(channel.seen()) >= n })
+	eventually(t, 20*time.Second, "nothing waits", func() bool {
+		return h.count("SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM queue)") == 0
+	})
+	if a, c := len(all.seen()), len(channel.seen()); a != 0 || c != n {
+		t.Errorf("* got %d, the channel %d of %d", a, c, n)
+	}
+	var used int
+	h.query(fmt.Sprintf(`SELECT coalesce((SELECT sum(x) FROM ledger l, unnest(l.events) x), 0) + coalesce((SELECT sum(events) FROM books WHERE tenant_id = '%s'), 0)`, tenant), []any{&used})
+	if used != 0 {
+		t.Errorf("the quota counts %d", used)
+	}
+}
+
 func TestATenantWhoseRowsTakeLongDoesNotStallTheOutbox(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

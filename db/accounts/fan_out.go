@@ -148,8 +148,7 @@ func unconfirmed(ctx context.Context, q *sql.Queries, t show.Tenant) ([]string, 
 
 func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
 	n := r.NoticeRow
-	mute := health.Mute{At: db.OrZero(r.MutedAt), Until: db.OrZero(r.MutedUntil)}
-	if n.Kind.Mutable() && mute.Holds(n.CreatedAt) {
+	if n.Kind.Muted(muteOf(r.MutedAt, r.MutedUntil), n.CreatedAt) {
 		return nil // the notice appears on the tenant's pages
 	}
 	settings := notice.ReadSettings(r.TenantSettings)

@@ -74,9 +74,10 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 	return tenant, text, err
 }
 
-// RelayNotices emits at most `most` new notices as events of the platform's tenant, in the transaction that marks them,
-// so each is emitted once. It also marks notices of kinds that have no event. It returns how many it handled.
-func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) {
+// RelayNotices emits at most `most` new notices as events of the platform's tenant, and of their own tenant where an
+// endpoint asks for them, in the transaction that marks them, so each is emitted once. It also marks notices that become
+// no event. It returns how many it handled.
+func RelayNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
 		if err != nil {
@@ -92,8 +93,25 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 		}
 		var tenants, ids []id.UUID
 		for _, r := range rows {
-			tenants = append(tenants, r.TenantID)
-			ids = append(ids, r.ID)
+			tenants = append(tenants, r.NoticeRow.TenantID)
+			ids = append(ids, r.NoticeRow.ID)
+		}
+		channels, err := readChannels(ctx, q, tenants)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			r := row.NoticeRow
+			if err := channels.alert(ctx, q, links, notice.Posted{
+				Kind:     r.Kind,
+				ID:       id.Notice.Format(r.ID),
+				Tenant:   r.TenantID,
+				Endpoint: r.EndpointID,
+				At:       r.CreatedAt,
+				Details:  r.Details,
+			}, muteOf(row.MutedAt, row.MutedUntil)); err != nil {
+				return err
+			}
 			// The platform's own endpoints get no events about themselves: an endpoint that fails would get an endless
 			// series of events about its failures.
 			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
@@ -150,9 +168,9 @@ func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, e operatio
 	return err
 }
 
-// AnnounceDeadLetters emits at most `most` dead letters as delivery.failed, as RelayNotices does with notices. If no
-// endpoint of the platform subscribes to the type, it only marks them.
-func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err error) {
+// AnnounceDeadLetters emits at most `most` dead letters as delivery.failed, as RelayNotices does with notices. What
+// nobody subscribes to is only marked.
+func AnnounceDeadLetters(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
 		if err != nil {
@@ -163,9 +181,14 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 			return err
 		}
 		if !wanted {
-			skipped, err := q.SkipUnannounced(ctx, most)
-			n = int(skipped)
-			return err
+			if some, err := q.SomeAlertChannel(ctx); err != nil || !some {
+				if err == nil {
+					var skipped int64
+					skipped, err = q.SkipUnannounced(ctx, most)
+					n = int(skipped)
+				}
+				return err
+			}
 		}
 		rows, err := q.TakeUnannounced(ctx, most)
 		if n = len(rows); err != nil || n == 0 {
@@ -175,10 +198,23 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 		for _, r := range rows {
 			tenants = append(tenants, r.TenantID)
 			deliveries = append(deliveries, r.DeliveryID)
-			if r.TenantID == to {
+		}
+		channels, err := readChannels(ctx, q, tenants)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			f, err := failureOf(r)
+			if err != nil {
+				return err
+			}
+			if err := channels.alert(ctx, q, links, f.posted(), muteOf(r.MutedAt, r.MutedUntil)); err != nil {
+				return err
+			}
+			if !wanted || r.TenantID == to {
 				continue
 			}
-			if err := announce(ctx, q, to, r); err != nil {
+			if err := f.toPlatform(ctx, q, to); err != nil {
 				return err
 			}
 		}
@@ -187,8 +223,15 @@ func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err 
 	return n, err
 }
 
-func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannouncedRow) error {
-	details := notice.FailedDetails{
+// failure is a dead letter on its way to those who subscribe.
+type failure struct {
+	row     sql.TakeUnannouncedRow
+	details notice.FailedDetails
+	text    json.RawMessage
+}
+
+func failureOf(r sql.TakeUnannouncedRow) (failure, error) {
+	f := failure{row: r, details: notice.FailedDetails{
 		Endpoint:    id.Endpoint.Format(r.EndpointID),
 		URL:         egress.Mask(r.URL),
 		Delivery:    id.Delivery.Format(r.DeliveryID),
@@ -198,21 +241,36 @@ func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannou
 		LastStatus:  int(r.LastStatus),
 		LastFailure: delivery.Failure(r.LastFailure).String(),
 		FailedAt:    r.FailedAt,
-	}
+	}}
 	if !r.EventID.IsZero() {
-		details.Event = id.Event.Format(r.EventID)
+		f.details.Event = id.Event.Format(r.EventID)
 	}
-	text, err := json.Marshal(details)
-	if err != nil {
-		return err
-	}
+	text, err := json.Marshal(f.details)
+	f.text = text
+	return f, err
+}
+
+// toPlatform emits it in the platform's tenant.
+func (f failure) toPlatform(ctx context.Context, q *sql.Queries, to id.UUID) error {
 	// A delivery that fails again after a replay fails at another time.
-	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
-	return emitOperational(ctx, q, to, operationalEvent{string(notice.DeliveryFailed), key, r.FailedAt, Operational{
-		Tenant:   id.Tenant.Format(r.TenantID),
-		Endpoint: details.Endpoint,
-		Details:  text,
+	key := f.details.Delivery + ":" + f.row.FailedAt.UTC().Format("20060102T150405.000000")
+	return emitOperational(ctx, q, to, operationalEvent{string(notice.DeliveryFailed), key, f.row.FailedAt, Operational{
+		Tenant:   id.Tenant.Format(f.row.TenantID),
+		Endpoint: f.details.Endpoint,
+		Details:  f.text,
 	}})
+}
+
+// posted is it as a notice of its own tenant.
+func (f failure) posted() notice.Posted {
+	return notice.Posted{
+		Kind:     notice.DeliveryFailed,
+		ID:       f.details.Delivery,
+		Tenant:   f.row.TenantID,
+		Endpoint: &f.row.EndpointID,
+		At:       f.row.FailedAt,
+		Details:  f.text,
+	}
 }
 
 // wantsFailures reports whether an endpoint of the platform's tenant subscribes to delivery.failed.

@@ -19,8 +19,8 @@ import (
 func (f *told) relay() {
 	f.t.Helper()
 	for _, take := range []func() (int, error){
-		func() (int, error) { return accounts.RelayNotices(f.t.Context(), f.db, 100) },
-		func() (int, error) { return accounts.AnnounceDeadLetters(f.t.Context(), f.db, 100) },
+		func() (int, error) { return accounts.RelayNotices(f.t.Context(), f.db, f.links, 100) },
+		func() (int, error) { return accounts.AnnounceDeadLetters(f.t.Context(), f.db, f.links, 100) },
 	} {
 		if _, err := take(); err != nil {
 			f.t.Fatal(err)

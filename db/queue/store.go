@@ -12,6 +12,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/ledger"
 	"posthorn/db/sql"
+	"posthorn/domain/filter"
 	"posthorn/domain/id"
 )
 
@@ -328,7 +329,9 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 	}
 	totals := ledger.Totals{}
 	for _, e := range events {
-		totals.At(e.TenantID, e.CreatedAt).Events++
+		if !filter.Own(e.Type) { // a notice to the tenant itself uses up no quota
+			totals.At(e.TenantID, e.CreatedAt).Events++
+		}
 	}
 	defer totals.Queue(b)
 	if n == 0 {

@@ -281,7 +281,7 @@ const LatestEvents = `-- name: LatestEvents :many
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest($1::text[]) AS p(pattern)
-			WHERE p.pattern = '*' OR posthorn.matches_type(p.pattern, e.type)) AS matches
+			WHERE p.pattern = '*' AND NOT starts_with(e.type, 'posthorn.') OR posthorn.matches_type(p.pattern, e.type)) AS matches
 	FROM events e
 	WHERE e.tenant_id = $2 AND e.created_at BETWEEN $3::timestamptz AND $4::timestamptz
 	ORDER BY e.created_at DESC, e.id DESC

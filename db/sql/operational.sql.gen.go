@@ -14,6 +14,63 @@ import (
 	"posthorn/domain/id"
 )
 
+const AlertChannels = `-- name: AlertChannels :many
+SELECT e.tenant_id, e.id, e.event_types
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id AND t.state = 'active'
+WHERE e.tenant_id = ANY($1::uuid[]) AND e.deleted_at IS NULL
+	AND EXISTS (SELECT FROM unnest(e.event_types) AS p(pattern) WHERE starts_with(p.pattern, 'posthorn.'))
+`
+
+type AlertChannelsRow struct {
+	TenantID   id.UUID
+	ID         id.UUID
+	EventTypes []string
+}
+
+// The endpoints that ask for notices of their own tenant, of tenants that can emit.
+func (q *Queries) AlertChannels(ctx context.Context, tenants []id.UUID) ([]AlertChannelsRow, error) {
+	rows, err := q.db.Query(ctx, AlertChannels, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AlertChannelsRow{}
+	for rows.Next() {
+		var i AlertChannelsRow
+		if err := rows.Scan(&i.TenantID, &i.ID, &i.EventTypes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const EmitAlert = `-- name: EmitAlert :one
+SELECT posthorn.emit($1::text, $2::text, CAST($3::text AS json), NULL::text, NULL::text[], NULL::text, NULL::text, $4::timestamptz)::text AS event
+`
+
+type EmitAlertParams struct {
+	Tenant     string
+	Type       string
+	Data       string
+	OccurredAt time.Time
+}
+
+func (q *Queries) EmitAlert(ctx context.Context, arg EmitAlertParams) (string, error) {
+	row := q.db.QueryRow(ctx, EmitAlert,
+		arg.Tenant,
+		arg.Type,
+		arg.Data,
+		arg.OccurredAt,
+	)
+	var event string
+	err := row.Scan(&event)
+	return event, err
+}
+
 const EmitOperational = `-- name: EmitOperational :one
 SELECT posthorn.emit($1::text, $2::text, CAST($3::text AS json), NULL::text, NULL::text[], $4::text, NULL::text, $5::timestamptz)::text AS event
 `
@@ -45,8 +102,9 @@ const LockForPlatformTenant = `-- name: LockForPlatformTenant :one
 SELECT settings FROM platform FOR UPDATE
 `
 
-// Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay
-// runs as the worker role; making the tenant, as the console.
+// Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. Alert
+// channels: they become events of the tenant itself, where an endpoint asks for them. The relay runs as the worker role;
+// making the tenant, as the console.
 func (q *Queries) LockForPlatformTenant(ctx context.Context) (json.RawMessage, error) {
 	row := q.db.QueryRow(ctx, LockForPlatformTenant)
 	var settings json.RawMessage
@@ -116,7 +174,7 @@ FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announce
 WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id
 `
 
-// No endpoint subscribes to them.
+// Nobody subscribes to them.
 func (q *Queries) SkipUnannounced(ctx context.Context, limit int32) (int64, error) {
 	result, err := q.db.Exec(ctx, SkipUnannounced, limit)
 	if err != nil {
@@ -125,10 +183,22 @@ func (q *Queries) SkipUnannounced(ctx context.Context, limit int32) (int64, erro
 	return result.RowsAffected(), nil
 }
 
+const SomeAlertChannel = `-- name: SomeAlertChannel :one
+SELECT EXISTS (SELECT FROM endpoints e WHERE e.deleted_at IS NULL AND e.event_types::text LIKE '%posthorn.%')
+`
+
+// Whether an endpoint of any tenant asks for notices.
+func (q *Queries) SomeAlertChannel(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, SomeAlertChannel)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const TakeUnannounced = `-- name: TakeUnannounced :many
 SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
 	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
-	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url
+	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url, e.muted_at, e.muted_until
 FROM dead_letters l
 LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
 LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
@@ -149,6 +219,8 @@ type TakeUnannouncedRow struct {
 	LastStatus  int32
 	LastFailure int16
 	URL         string
+	MutedAt     *time.Time
+	MutedUntil  *time.Time
 }
 
 // Dead letters with the facts of their deliveries.
@@ -173,6 +245,8 @@ func (q *Queries) TakeUnannounced(ctx context.Context, limit int32) ([]TakeUnann
 			&i.LastStatus,
 			&i.LastFailure,
 			&i.URL,
+			&i.MutedAt,
+			&i.MutedUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -185,28 +259,39 @@ func (q *Queries) TakeUnannounced(ctx context.Context, limit int32) ([]TakeUnann
 }
 
 const TakeUnrelayed = `-- name: TakeUnrelayed :many
-SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, m.muted_at, m.muted_until
+FROM notices n LEFT JOIN endpoints m ON m.tenant_id = n.tenant_id AND m.id = n.endpoint_id
+WHERE n.relayed_at IS NULL ORDER BY n.id LIMIT $1 FOR UPDATE OF n SKIP LOCKED
 `
 
-func (q *Queries) TakeUnrelayed(ctx context.Context, limit int32) ([]NoticeRow, error) {
+type TakeUnrelayedRow struct {
+	NoticeRow  NoticeRow
+	MutedAt    *time.Time
+	MutedUntil *time.Time
+}
+
+// With the mute of the alerts of their endpoint.
+func (q *Queries) TakeUnrelayed(ctx context.Context, limit int32) ([]TakeUnrelayedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnrelayed, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []NoticeRow{}
+	items := []TakeUnrelayedRow{}
 	for rows.Next() {
-		var i NoticeRow
+		var i TakeUnrelayedRow
 		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.Kind,
-			&i.Key,
-			&i.EndpointID,
-			&i.Details,
-			&i.CreatedAt,
-			&i.MailedAt,
-			&i.RelayedAt,
+			&i.NoticeRow.TenantID,
+			&i.NoticeRow.ID,
+			&i.NoticeRow.Kind,
+			&i.NoticeRow.Key,
+			&i.NoticeRow.EndpointID,
+			&i.NoticeRow.Details,
+			&i.NoticeRow.CreatedAt,
+			&i.NoticeRow.MailedAt,
+			&i.NoticeRow.RelayedAt,
+			&i.MutedAt,
+			&i.MutedUntil,
 		); err != nil {
 			return nil, err
 		}

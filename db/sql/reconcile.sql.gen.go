@@ -377,6 +377,7 @@ CROSS JOIN LATERAL (
 ) d
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n FROM events v WHERE $5::boolean AND v.tenant_id = t.id AND v.created_at >= $3 AND v.created_at < $4
+		AND NOT starts_with(v.type, 'posthorn.') -- notices to the tenant itself, which no quota counts
 ) e
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= $6 AND w.delivery_id < $7

@@ -44,12 +44,19 @@ func segments(s string) bool {
 	return !fresh
 }
 
+// ownPrefix begins the types of Posthorn's own notices, which no tenant can emit.
+const ownPrefix = "posthorn."
+
+// Own reports whether a type, or a pattern, is of Posthorn's own notices. Such an event goes only to endpoints that name
+// the type or its prefix: who subscribes to * asked for the events of a product.
+func Own(typ string) bool { return strings.HasPrefix(typ, ownPrefix) }
+
 // MatchType reports whether any of the patterns takes an event type. order.* takes order.created and
-// order.item.created, not order itself. No pattern takes nothing. It does not allocate. Patterns are those that
-// ValidPattern accepts.
+// order.item.created, not order itself. * takes all types but Posthorn's own. No pattern takes nothing. It does not
+// allocate. Patterns are those that ValidPattern accepts.
 func MatchType(patterns []string, typ string) bool {
 	for _, p := range patterns {
-		if p == "*" || p == typ {
+		if p == "*" && !Own(typ) || p == typ {
 			return true
 		}
 		if n := len(p) - 1; n > 0 && p[n] == '*' && len(typ) > n && typ[:n] == p[:n] {

@@ -40,6 +40,14 @@ func TestPatternsTakeWhatTheySay(t *testing.T) {
 		{"user.* order.created", "order.created", true},
 		{"user.* invoice.paid", "order.created", false},
 		{"", "order.created", false},
+		{"*", "posthorn.endpoint.disabled", false}, // Posthorn's own notices are asked for by name
+		{"* posthorn.endpoint.*", "posthorn.endpoint.disabled", true},
+		{"posthorn.*", "posthorn.endpoint.disabled", true},
+		{"posthorn.endpoint.disabled", "posthorn.endpoint.disabled", true},
+		{"posthorn.quota.*", "posthorn.endpoint.disabled", false},
+		{"posthorn.*", "order.created", false},
+		{"*", "posthorn", true}, // the prefix ends with a dot
+		{"*", "posthorns.created", true},
 	} {
 		if got := MatchType(strings.Fields(c.patterns), c.typ); got != c.want {
 			t.Errorf("%q on %q: got %v", c.patterns, c.typ, got)

@@ -1,5 +1,5 @@
 // Package notify sends notices: notices as mails, the state of tenants as daily digests and alerts, and operational
-// events to the platform's own tenant.
+// events to the platform's own tenant and alerts to the channels of tenants.
 //
 // Every step is a transaction that marks what it did. Steps can be repeated, on several workers and after a crash, and
 // nothing is announced twice.
@@ -67,7 +67,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 			Every: lookEvery,
 			Do: func(ctx context.Context) error {
 				return drain(ctx, func(ctx context.Context, most int32) (int, error) {
-					return accounts.RelayNotices(ctx, n.DB, most)
+					return accounts.RelayNotices(ctx, n.DB, n.Links, most)
 				})
 			},
 		},
@@ -76,7 +76,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 			Every: lookEvery,
 			Do: func(ctx context.Context) error {
 				return drain(ctx, func(ctx context.Context, most int32) (int, error) {
-					return accounts.AnnounceDeadLetters(ctx, n.DB, most)
+					return accounts.AnnounceDeadLetters(ctx, n.DB, n.Links, most)
 				})
 			},
 		},
