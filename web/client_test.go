@@ -446,7 +446,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"e":                               "egress-proxy emit endpoints events export",
-		"endpoints ":                      "certificate-request create delete failures get list mute pause recover replay-missing resume rewind secret test test-connection unmute update verify",
+		"endpoints ":                      "certificate-request create delete failures get list mute pause recover replay-missing resume rewind secret test test-connection transform unmute update verify",
 		"endpoints secret r":              "rotate",
 		"deliveries list --sta":           "--status",
 		"deliveries list --status ca":     "canceled",

@@ -60,6 +60,7 @@ func situations() []*situation {
 			wait:  condition.Retry,
 			make:  "WITH d AS (UPDATE deliveries SET status = 1, attempts = 1, last_status = 500 WHERE id = $2) " + row("state = 1, attempts = 1, due_at = "+later),
 		},
+		{state: condition.Active, wait: condition.Transformation, make: row("state = 1, due_at = now() + interval '200 years'")},
 		{state: condition.Active, wait: condition.Deferred, make: row("state = 3, due_at = " + later)},
 		{
 			state: condition.Active,

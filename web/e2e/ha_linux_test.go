@@ -25,9 +25,9 @@ const (
 	managedRate    = 25 // events a second
 )
 
-// managed is an installation on three PostgreSQL servers that Patroni manages with etcd, as docs/ops/ha.md says: a quorum
-// of replicas has each commit. Two web processes and two workers; one of each reaches the primary through HAProxy, the
-// other by naming all servers.
+// managed is an installation on three PostgreSQL servers that Patroni manages with etcd, as docs/ops/ha.md says: a
+// quorum of replicas has each commit. Two web processes and two workers; one of each reaches the primary through
+// HAProxy, the other by naming all servers.
 type managed struct {
 	*world
 	l       *lan
