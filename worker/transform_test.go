@@ -49,8 +49,9 @@ func (h *house) delivery(tenant, dlv id.UUID) (d show.Delivery) {
 	return d
 }
 
-// TestEveryAttemptHasTheSameBytes: while an endpoint's transformation is edited again and again, its receiver fails, and
-// workers come and go, each delivery has the same body on every attempt. A replay has the version of its own moment.
+// TestEveryAttemptHasTheSameBytes: while an endpoint's transformation is edited again and again, its receiver fails,
+// and workers come and go, each delivery has the same body on every attempt. A replay has the version of its own
+// moment.
 func TestEveryAttemptHasTheSameBytes(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -46,8 +46,8 @@ func (c channels) want(p notice.Posted) bool {
 	return false
 }
 
-// alert emits a notice in its own tenant, if a channel asks for it and no mute keeps it from being sent. The event has no
-// idempotency key: a key that a tenant can name could be used before.
+// alert emits a notice in its own tenant, if a channel asks for it and no mute keeps it from being sent. The event has
+// no idempotency key: a key that a tenant can name could be used before.
 func (c channels) alert(ctx context.Context, q *sql.Queries, links Links, p notice.Posted, mute health.Mute) error {
 	if p.Kind.Muted(mute, p.At) || !c.want(p) {
 		return nil

@@ -75,8 +75,8 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 }
 
 // RelayNotices emits at most `most` new notices as events of the platform's tenant, and of their own tenant where an
-// endpoint asks for them, in the transaction that marks them, so each is emitted once. It also marks notices that become
-// no event. It returns how many it handled.
+// endpoint asks for them, in the transaction that marks them, so each is emitted once. It also marks notices that
+// become no event. It returns how many it handled.
 func RelayNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)

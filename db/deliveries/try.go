@@ -28,8 +28,8 @@ type Trial struct {
 	Settings func(saved endpoint.Settings) (endpoint.Settings, error)
 }
 
-// Try applies an endpoint's transformation to past events, without their deliveries. It changes nothing, and the planner
-// settings of its transaction.
+// Try applies an endpoint's transformation to past events, without their deliveries. It changes nothing, and the
+// planner settings of its transaction.
 func (t Trial) Try(ctx context.Context, q *sql.Queries, tenant id.UUID) (tried []show.Tried, err error) {
 	s, err := endpoints.ReadBareSettings(ctx, q, tenant, t.Endpoint)
 	if err != nil {

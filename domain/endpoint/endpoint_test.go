@@ -103,7 +103,7 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"a delay of a day and a second", func(s *endpoint.Settings) { custom(s, 86401) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"a delay that overflows", func(s *endpoint.Settings) { custom(s, 1<<62) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"another ordering", func(s *endpoint.Settings) { s.Ordering = "lifo" }, "ordering", "none, key or strict"},
-		{"another verification", func(s *endpoint.Settings) { s.Verification = "trust" }, "verification", "challenge_get or simple"},
+		{"another verification", func(s *endpoint.Settings) { s.Verification = "trust" }, "verification", "options or simple"},
 		{"a version", func(s *endpoint.Settings) { s.PayloadVersion = "2026-01-31" }, "", ""},
 		{"a version with a space", func(s *endpoint.Settings) { s.PayloadVersion = "1 2" }, "payload_version", "1 to 64"},
 		{"a version of 65", func(s *endpoint.Settings) { s.PayloadVersion = long(65) }, "payload_version", "1 to 64"},

@@ -54,8 +54,9 @@ func setPreset(s *Settings, raw json.RawMessage) error {
 	return nil
 }
 
-// setTransformation replaces the transformation; null removes it. A variable whose value is the marker keeps it, as long
-// as what is sent goes to the same host: who can change an endpoint must not learn its secrets by sending them elsewhere.
+// setTransformation replaces the transformation; null removes it. A variable whose value is the marker keeps it, as
+// long as what is sent goes to the same host: who can change an endpoint must not learn its secrets by sending them
+// elsewhere.
 func setTransformation(s *Settings, raw json.RawMessage) error {
 	before := s.Transformation
 	after, err := transform.Parse(raw)

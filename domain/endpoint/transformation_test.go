@@ -9,7 +9,8 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// TestStoredVariablesStayWithTheirHost: who can change an endpoint, and not read its secrets, can't send them elsewhere.
+// TestStoredVariablesStayWithTheirHost: who can change an endpoint, and not read its secrets, can't send them
+// elsewhere.
 func TestStoredVariablesStayWithTheirHost(t *testing.T) {
 	t.Parallel()
 	saved := good()

@@ -47,8 +47,8 @@ func segments(s string) bool {
 // ownPrefix begins the types of Posthorn's own notices, which no tenant can emit.
 const ownPrefix = "posthorn."
 
-// Own reports whether a type, or a pattern, is of Posthorn's own notices. Such an event goes only to endpoints that name
-// the type or its prefix: who subscribes to * asked for the events of a product.
+// Own reports whether a type, or a pattern, is of Posthorn's own notices. Such an event goes only to endpoints that
+// name the type or its prefix: who subscribes to * asked for the events of a product.
 func Own(typ string) bool { return strings.HasPrefix(typ, ownPrefix) }
 
 // MatchType reports whether any of the patterns takes an event type. order.* takes order.created and

@@ -22,8 +22,8 @@ var presetEvents = map[string]string{
 	"foreign": `{"title":7,"status":["x"],"severity":{"a":1},"dedup_key":null}`,
 }
 
-// TestEachPresetFitsItsReceiver: whatever the event is, the body is what the receiver documents. The schemas in testdata
-// name their sources.
+// TestEachPresetFitsItsReceiver: whatever the event is, the body is what the receiver documents. The schemas in
+// testdata name their sources.
 func TestEachPresetFitsItsReceiver(t *testing.T) {
 	t.Parallel()
 	for _, p := range Presets() {

@@ -1,5 +1,5 @@
-// Package transform shapes what an endpoint receives: fewer fields, or JSON that an expression builds. A transformation is a pure function of the event, so that every attempt of a delivery has the same
-// bytes (docs/transformations.md).
+// Package transform shapes what an endpoint receives: fewer fields, or JSON that an expression builds. A transformation
+// is a pure function of the event, so that every attempt of a delivery has the same bytes (docs/transformations.md).
 package transform
 
 import (

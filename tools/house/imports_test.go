@@ -33,12 +33,14 @@ var house = map[string]room{
 	"docs": {driver: true, outside: []string{"github.com/standard-webhooks/standard-webhooks", "github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
-// tables are libraries of rules and names without I/O, and the one package of domain that uses each.
+// tables are libraries of rules and names without I/O, and the packages of domain that use each.
 var tables = map[string]string{
-	"domain/filter":  "cel.dev/cel-go",
-	"domain/schema":  "github.com/santhosh-tekuri/jsonschema",
-	"domain/account": "golang.org/x/net/idna",
-	"domain/mail":    "golang.org/x/net",
+	"domain/expression": "cel.dev/cel-go",
+	"domain/filter":     "cel.dev/cel-go",
+	"domain/transform":  "cel.dev/cel-go",
+	"domain/schema":     "github.com/santhosh-tekuri/jsonschema",
+	"domain/account":    "golang.org/x/net/idna",
+	"domain/mail":       "golang.org/x/net",
 }
 
 // Names that say nothing about what a folder does.
