@@ -283,3 +283,46 @@ UPDATE history_days SET failed_at = NULL, failure = '' WHERE tenant_id = @tenant
 -- name: HistoryChanges :exec
 -- A published file is to be left out of the metadata.
 UPDATE history_table SET changes = changes + 1;
+
+-- name: StoredPartAt :one
+-- The part in storage of which an id of a moment is.
+SELECT * FROM history_parts p
+WHERE p.tenant_id = @tenant_id AND p.gone AND p.day = @day AND p.low <= @created::timestamptz AND p.high > @created;
+
+-- name: StoredPartsOf :many
+-- The parts of a day that are in storage, oldest first.
+SELECT * FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.gone ORDER BY p.low;
+
+-- name: ShareHistory :one
+-- Keeps a day where it is for the rest of the transaction.
+SELECT h.state FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day FOR SHARE;
+
+-- name: IsPartStored :one
+SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND p.gone AND p.lines = @lines)::boolean AS stored;
+
+-- name: EventsThere :many
+-- Those of some events, created between two moments, that are in the table.
+SELECT e.id FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high AND e.id = ANY(@ids::uuid[]);
+
+-- name: DropLentEvents :exec
+-- Events of a part that are in the table too, since they were replayed from storage. Their part comes back with them.
+DELETE FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high;
+
+-- name: MarkReplayedLetters :exec
+-- Replays of deliveries in storage are noted in the database alone.
+UPDATE dead_letters l SET replayed = true
+WHERE l.tenant_id = @tenant_id AND l.delivery_id = ANY(@deliveries::uuid[]) AND NOT l.replayed
+	AND EXISTS (SELECT FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = l.delivery_id);
+
+-- name: DropLent :exec
+-- Deliveries of a part that a transaction has borrowed.
+WITH a AS (
+	DELETE FROM attempts x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries::uuid[]) AND x.created_at >= @since::timestamptz
+), l AS (
+	DELETE FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries)
+), c AS (
+	DELETE FROM cancellations x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries)
+), d AS (
+	DELETE FROM deliveries x WHERE x.tenant_id = @tenant_id AND x.created_at >= @low::timestamptz AND x.created_at < @high::timestamptz AND x.id = ANY(@deliveries)
+)
+SELECT 1;

@@ -508,6 +508,9 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 			if string(sum[:]) != string(part.Lines) {
 				return history.ErrLines
 			}
+			if err := q.DropLentEvents(ctx, sql.DropLentEventsParams{TenantID: y.Tenant, Low: part.Low, High: part.High}); err != nil {
+				return err
+			}
 			var n int64
 			for _, table := range history.Tables {
 				if len(rows[table]) == 0 {
@@ -527,6 +530,13 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 			}
 			if n != part.N {
 				return errArrived
+			}
+			letters, err := history.Rows{DeadLetters: rows["dead_letters"]}.LetterIDs()
+			if err != nil {
+				return err
+			}
+			if err := markReplayed(ctx, q, y.Tenant, letters); err != nil {
+				return err
 			}
 			return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
 				TenantID: y.Tenant,

@@ -219,6 +219,92 @@ func (q *Queries) DropHistoryFile(ctx context.Context, argID id.UUID) error {
 	return err
 }
 
+const DropLent = `-- name: DropLent :exec
+WITH a AS (
+	DELETE FROM attempts x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2::uuid[]) AND x.created_at >= $3::timestamptz
+), l AS (
+	DELETE FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2)
+), c AS (
+	DELETE FROM cancellations x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2)
+), d AS (
+	DELETE FROM deliveries x WHERE x.tenant_id = $1 AND x.created_at >= $4::timestamptz AND x.created_at < $5::timestamptz AND x.id = ANY($2)
+)
+SELECT 1
+`
+
+type DropLentParams struct {
+	TenantID   id.UUID
+	Deliveries []id.UUID
+	Since      time.Time
+	Low        time.Time
+	High       time.Time
+}
+
+// Deliveries of a part that a transaction has borrowed.
+func (q *Queries) DropLent(ctx context.Context, arg DropLentParams) error {
+	_, err := q.db.Exec(ctx, DropLent,
+		arg.TenantID,
+		arg.Deliveries,
+		arg.Since,
+		arg.Low,
+		arg.High,
+	)
+	return err
+}
+
+const DropLentEvents = `-- name: DropLentEvents :exec
+DELETE FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3
+`
+
+type DropLentEventsParams struct {
+	TenantID id.UUID
+	Low      time.Time
+	High     time.Time
+}
+
+// Events of a part that are in the table too, since they were replayed from storage. Their part comes back with them.
+func (q *Queries) DropLentEvents(ctx context.Context, arg DropLentEventsParams) error {
+	_, err := q.db.Exec(ctx, DropLentEvents, arg.TenantID, arg.Low, arg.High)
+	return err
+}
+
+const EventsThere = `-- name: EventsThere :many
+SELECT e.id FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3 AND e.id = ANY($4::uuid[])
+`
+
+type EventsThereParams struct {
+	TenantID id.UUID
+	Low      time.Time
+	High     time.Time
+	Ids      []id.UUID
+}
+
+// Those of some events, created between two moments, that are in the table.
+func (q *Queries) EventsThere(ctx context.Context, arg EventsThereParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, EventsThere,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Ids,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ExpiredHistory = `-- name: ExpiredHistory :many
 SELECT h.tenant_id, h.day FROM history_days h JOIN tenants t ON t.id = h.tenant_id
 WHERE h.day < (now() AT TIME ZONE 'UTC')::date - t.retention_days AND t.state <> 'deleted'
@@ -763,6 +849,29 @@ func (q *Queries) IsDifferenceAccepted(ctx context.Context, tenantID id.UUID, da
 	return accepted, err
 }
 
+const IsPartStored = `-- name: IsPartStored :one
+SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND p.gone AND p.lines = $4)::boolean AS stored
+`
+
+type IsPartStoredParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+	Lines    []byte
+}
+
+func (q *Queries) IsPartStored(ctx context.Context, arg IsPartStoredParams) (bool, error) {
+	row := q.db.QueryRow(ctx, IsPartStored,
+		arg.TenantID,
+		arg.Day,
+		arg.Low,
+		arg.Lines,
+	)
+	var stored bool
+	err := row.Scan(&stored)
+	return stored, err
+}
+
 const KeepHistoryPart = `-- name: KeepHistoryPart :exec
 WITH old AS (
 	UPDATE history_files f SET dirty = true FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND f.id = p.file_id
@@ -940,6 +1049,18 @@ func (q *Queries) MarkHistoryPart(ctx context.Context, arg MarkHistoryPartParams
 		arg.Day,
 		arg.Low,
 	)
+	return err
+}
+
+const MarkReplayedLetters = `-- name: MarkReplayedLetters :exec
+UPDATE dead_letters l SET replayed = true
+WHERE l.tenant_id = $1 AND l.delivery_id = ANY($2::uuid[]) AND NOT l.replayed
+	AND EXISTS (SELECT FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = l.delivery_id)
+`
+
+// Replays of deliveries in storage are noted in the database alone.
+func (q *Queries) MarkReplayedLetters(ctx context.Context, tenantID id.UUID, deliveries []id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkReplayedLetters, tenantID, deliveries)
 	return err
 }
 
@@ -1189,6 +1310,18 @@ func (q *Queries) SetHistoryCounts(ctx context.Context, arg SetHistoryCountsPara
 	return err
 }
 
+const ShareHistory = `-- name: ShareHistory :one
+SELECT h.state FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2 FOR SHARE
+`
+
+// Keeps a day where it is for the rest of the transaction.
+func (q *Queries) ShareHistory(ctx context.Context, tenantID id.UUID, day time.Time) (string, error) {
+	row := q.db.QueryRow(ctx, ShareHistory, tenantID, day)
+	var state string
+	err := row.Scan(&state)
+	return state, err
+}
+
 const StayHome = `-- name: StayHome :one
 SELECT pg_try_advisory_xact_lock_shared(hashtextextended(($1::uuid)::text, 19)) AS stays
 `
@@ -1232,4 +1365,80 @@ func (q *Queries) StoredDaySince(ctx context.Context, tenantID id.UUID, since ti
 	var day time.Time
 	err := row.Scan(&day)
 	return day, err
+}
+
+const StoredPartAt = `-- name: StoredPartAt :one
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts p
+WHERE p.tenant_id = $1 AND p.gone AND p.day = $2 AND p.low <= $3::timestamptz AND p.high > $3
+`
+
+type StoredPartAtParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Created  time.Time
+}
+
+// The part in storage of which an id of a moment is.
+func (q *Queries) StoredPartAt(ctx context.Context, arg StoredPartAtParams) (HistoryPart, error) {
+	row := q.db.QueryRow(ctx, StoredPartAt, arg.TenantID, arg.Day, arg.Created)
+	var i HistoryPart
+	err := row.Scan(
+		&i.TenantID,
+		&i.Day,
+		&i.Low,
+		&i.High,
+		&i.Object,
+		&i.Digest,
+		&i.Lines,
+		&i.N,
+		&i.Bytes,
+		&i.Size,
+		&i.Counts,
+		&i.Others,
+		&i.Gone,
+		&i.FileID,
+		&i.Places,
+	)
+	return i, err
+}
+
+const StoredPartsOf = `-- name: StoredPartsOf :many
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.gone ORDER BY p.low
+`
+
+// The parts of a day that are in storage, oldest first.
+func (q *Queries) StoredPartsOf(ctx context.Context, tenantID id.UUID, day time.Time) ([]HistoryPart, error) {
+	rows, err := q.db.Query(ctx, StoredPartsOf, tenantID, day)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HistoryPart{}
+	for rows.Next() {
+		var i HistoryPart
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Day,
+			&i.Low,
+			&i.High,
+			&i.Object,
+			&i.Digest,
+			&i.Lines,
+			&i.N,
+			&i.Bytes,
+			&i.Size,
+			&i.Counts,
+			&i.Others,
+			&i.Gone,
+			&i.FileID,
+			&i.Places,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

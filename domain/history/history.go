@@ -127,6 +127,13 @@ func ErrStored(day time.Time) error {
 	return e
 }
 
+// ErrUnreachable says that the store could not be read.
+var ErrUnreachable = fault.New(
+	fault.Unavailable,
+	"storage_unavailable",
+	"This is of a day in storage, which can't be read now. Try again in a minute. If it persists, the platform's operator can see why in the log.",
+)
+
 // Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.
 func Cutoff(now time.Time, after int) time.Time {
 	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -after)

@@ -30,6 +30,32 @@ type Reader struct {
 // NewReader returns a reader for one use: it is not safe for concurrent use.
 func NewReader(d *db.DB, store Store) *Reader { return &Reader{db: d, store: store} }
 
+// Source reads parts for requests.
+type Source struct {
+	db    *db.DB
+	store Store
+	slots chan struct{}
+}
+
+// sourceSlots is how many parts a process reads for requests at a time: each can need tens of megabytes.
+const sourceSlots = 2
+
+// NewSource returns a source that is safe for concurrent use.
+func NewSource(d *db.DB, store Store) *Source {
+	return &Source{db: d, store: store, slots: make(chan struct{}, sourceSlots)}
+}
+
+// Lines reads a part.
+func (s *Source) Lines(ctx context.Context, part sql.HistoryPart) ([]byte, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.slots }()
+	return NewReader(s.db, s.store).Lines(ctx, part)
+}
+
 // wholeBytes is the size up to which an object is read with one request.
 const wholeBytes = 4 << 20
 
