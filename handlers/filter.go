@@ -220,7 +220,7 @@ var filters = map[Filter]func(r *pageReader, value string){
 	ByStoredDay: func(r *pageReader, value string) {
 		at, err := time.Parse(time.DateOnly, value)
 		if r.page.StoredDay = at; err != nil {
-			r.refuse(string(ByStoredDay), "date_malformed", "stored_day must be a UTC day, such as 2031-03-30.")
+			r.refuse(string(ByStoredDay), "stored_day_malformed", "stored_day must be a UTC day, such as 2031-03-30.")
 		}
 	},
 	ByTenant: func(r *pageReader, value string) { r.id(id.Tenant, "tenant", value, &r.page.Tenant) },
