@@ -5701,7 +5701,7 @@ type ShareID = string
 type Since = time.Time
 
 // StoredDay defines model for stored_day.
-type StoredDay = openapi_types.Date
+type StoredDay = string
 
 // SubscriptionID defines model for subscription_id.
 type SubscriptionID = string

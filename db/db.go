@@ -136,8 +136,8 @@ func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id
 // errUndone ends a transaction whose changes nobody is to see.
 var errUndone = errors.New("undone")
 
-// Borrow runs first as Console, fn as a tenant, and last as Console, in one transaction. Without last all of it is undone:
-// fn reads what first has written, and nobody else ever does.
+// Borrow runs first as Console, fn as a tenant, and last as Console, in one transaction. Without last all of it is
+// undone: fn reads what first has written, and nobody else ever does.
 func (d *DB) Borrow(ctx context.Context, tenant id.UUID, first, fn, last func(*sql.Queries) error) error {
 	err := d.onOne(context.WithValue(ctx, readOnly{}, nil), roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
 		if err := first(q); err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OpenSchema is the version of the open tables' schema (docs/ops/history.md). A column that is added raises it; a column
-// is never renamed, and its meaning never changes.
+// OpenSchema is the version of the open tables' schema (docs/ops/history.md). A column that is added raises it; a
+// column is never renamed, and its meaning never changes.
 const OpenSchema = 1
 
 // The open tables, in their order everywhere.

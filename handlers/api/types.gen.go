@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 
 	"github.com/oapi-codegen/nullable"
-	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
 // Defines values for AnalyticsBy.
@@ -5700,7 +5699,7 @@ type ShareID = string
 type Since = Time
 
 // StoredDay defines model for stored_day.
-type StoredDay = openapi_types.Date
+type StoredDay = string
 
 // SubscriptionID defines model for subscription_id.
 type SubscriptionID = string
