@@ -35,6 +35,10 @@ build: bin/posthorn ## build bin/posthorn, static and stripped
 bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, which are skipped without it
 	$(GO) build -modfile=tools/s3.mod -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
+bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, which are skipped without them
+	python3 -m venv bin/readers
+	bin/readers/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
+
 # Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE
 	@[ -e $@ ] || echo 'Building Posthorn. The first build compiles about 700 packages: about two minutes on two cores. Later ones take seconds.'

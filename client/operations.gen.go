@@ -5895,6 +5895,9 @@ type ShareID = string
 // Since defines model for since.
 type Since = time.Time
 
+// StoredDay defines model for stored_day.
+type StoredDay = string
+
 // SubscriptionID defines model for subscription_id.
 type SubscriptionID = string
 
@@ -6010,6 +6013,10 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
+	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// header `Posthorn-Stored-Day` of the response names the day
+	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
+
 	// Status `on_hold` is held, and what waits behind a circuit breaker or an operator's pause. `dead_letter` is failed and not replayed,
 	// archived, a test event, or sent to a test inbox or a listener. `all_failed` is failed, retrying, and canceled after an attempt.
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -6088,6 +6095,10 @@ type ListEventsParams struct {
 	// Type An event type, or a prefix such as `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// header `Posthorn-Stored-Day` of the response names the day
+	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
 
 	// TraceID Events that belong to a trace: 32 lowercase hexadecimal digits
 	TraceID *TraceID `form:"trace_id,omitempty" json:"trace_id,omitempty"`
@@ -6610,6 +6621,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 	r.setQuery("until", params.Until)
 	r.setQuery("type", params.Type)
 	r.setQuery("channel", params.Channel)
+	r.setQuery("stored_day", params.StoredDay)
 	r.setQuery("status", params.Status)
 	r.setQuery("endpoint", params.Endpoint)
 	r.setQuery("wait", params.Wait)
@@ -7181,6 +7193,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 	r.setQuery("until", params.Until)
 	r.setQuery("type", params.Type)
 	r.setQuery("channel", params.Channel)
+	r.setQuery("stored_day", params.StoredDay)
 	r.setQuery("trace_id", params.TraceID)
 	r.setQuery("event_id", params.EventID)
 	r.setQuery("outcome", params.Outcome)

@@ -9,6 +9,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -130,6 +131,36 @@ func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id
 		}
 		return fn(q)
 	})
+}
+
+// errUndone ends a transaction whose changes nobody is to see.
+var errUndone = errors.New("undone")
+
+// Borrow runs first as Console, fn as a tenant, and last as Console, in one transaction. Without last all of it is
+// undone: fn reads what first has written, and nobody else ever does.
+func (d *DB) Borrow(ctx context.Context, tenant id.UUID, first, fn, last func(*sql.Queries) error) error {
+	err := d.onOne(context.WithValue(ctx, readOnly{}, nil), roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
+		if err := first(q); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, setRole, roleTenant, tenant.String()); err != nil {
+			return err
+		}
+		if err := fn(q); err != nil {
+			return err
+		}
+		if last == nil {
+			return errUndone
+		}
+		if _, err := conn.Exec(ctx, setRole, roleConsole, ""); err != nil {
+			return err
+		}
+		return last(q)
+	})
+	if errors.Is(err, errUndone) {
+		return nil
+	}
+	return err
 }
 
 // ConsoleThenIngest runs first as Console and then, if it returned true, fn as Ingest, in one transaction. fn queues

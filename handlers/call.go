@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db"
+	"posthorn/db/days"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -33,6 +34,8 @@ type Call struct {
 	form     url.Values            // the form, once it was read
 	visitor  *account.PortalAccess // of an error page: the portal link of a caller who was not admitted, for its look
 	plain    bool                  // the response is not compressed
+	lent     *days.Lent            // rows of a day in storage that the call's transactions see
+	replays  bool                  // what its transactions change of these stays
 }
 
 // Warn adds a warning to the call's pages.
@@ -43,7 +46,13 @@ func (c *Call) Ctx() context.Context { return c.ctx }
 
 // Tx runs fn in a transaction of the tenant that the call acts in: it sees the rows of this tenant and no others.
 func (c *Call) Tx(fn func(*db.Tx) error) error {
-	return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
+	switch {
+	case c.lent == nil:
+		return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
+	case c.replays:
+		return c.lent.Act(c.Ctx(), c.kit.db, fn)
+	}
+	return c.lent.Read(c.Ctx(), c.kit.db, fn)
 }
 
 // ID reads an id from a path parameter. In the API, an invalid id becomes an id that no row has: whatever else is wrong

@@ -12,7 +12,7 @@ var Deliveries = List{
 	Of:       id.Delivery,
 	Back:     true,
 	Statuses: delivery.Selections(),
-	Filters:  []Filter{BySince, ByUntil, ByType, ByChannel, ByEndpoint, ByArchived, ByWait, ByJob},
+	Filters:  []Filter{BySince, ByUntil, ByType, ByChannel, ByEndpoint, ByArchived, ByWait, ByJob, ByStoredDay},
 }
 
 // Deliveries is the list of deliveries that a page asks for.

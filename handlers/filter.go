@@ -41,6 +41,8 @@ const (
 	ByState    Filter = "condition"
 	ByKind     Filter = "kind" // of an endpoint
 	BySearch   Filter = "q"    // any text
+	// ByStoredDay lists a day in storage, instead of what is in the database.
+	ByStoredDay Filter = "stored_day"
 	// ByPrincipal filters subscriptions by who subscribed.
 	ByPrincipal Filter = "principal"
 )
@@ -213,8 +215,14 @@ func (r *pageReader) endpoint(value string) (err error) {
 
 // filters read the values of a list's filters into the page.
 var filters = map[Filter]func(r *pageReader, value string){
-	BySince:  func(r *pageReader, value string) { r.time(string(BySince), value, &r.page.Since) },
-	ByUntil:  func(r *pageReader, value string) { r.time(string(ByUntil), value, &r.page.Until) },
+	BySince: func(r *pageReader, value string) { r.time(string(BySince), value, &r.page.Since) },
+	ByUntil: func(r *pageReader, value string) { r.time(string(ByUntil), value, &r.page.Until) },
+	ByStoredDay: func(r *pageReader, value string) {
+		at, err := time.Parse(time.DateOnly, value)
+		if r.page.StoredDay = at; err != nil {
+			r.refuse(string(ByStoredDay), "stored_day_malformed", "stored_day must be a UTC day, such as 2031-03-30.")
+		}
+	},
 	ByTenant: func(r *pageReader, value string) { r.id(id.Tenant, "tenant", value, &r.page.Tenant) },
 	ByJob:    func(r *pageReader, value string) { r.id(id.Job, "job", value, &r.page.Job) },
 	ByType: func(r *pageReader, value string) {

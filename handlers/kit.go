@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db"
+	"posthorn/db/days"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -24,7 +25,8 @@ import (
 
 // Config holds the dependencies of a Kit.
 type Config struct {
-	DB            *db.DB // of routes that act in a tenant
+	DB            *db.DB      // of routes that act in a tenant
+	Stored        days.Source // reads days in storage; nil: there are none
 	Authenticator *Authenticator
 	Log           *slog.Logger
 	Now           func() time.Time
@@ -42,6 +44,7 @@ type Config struct {
 // Kit mounts routes and handles errors before and after their handlers.
 type Kit struct {
 	db    *db.DB
+	store days.Source
 	auth  *Authenticator
 	log   *slog.Logger
 	limit *limiter
@@ -69,6 +72,7 @@ type Kit struct {
 func New(c Config) *Kit {
 	k := &Kit{
 		db:           c.DB,
+		store:        c.Stored,
 		auth:         c.Authenticator,
 		log:          c.Log,
 		now:          c.Now,
@@ -321,6 +325,9 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			if leave, err = k.enter(call); err == nil {
 				defer leave()
 			}
+		}
+		if err == nil {
+			err = call.borrow(r)
 		}
 		switch {
 		case err == nil:

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
@@ -76,6 +77,7 @@ type Page struct {
 	Principal string // of a subscription
 	Code      string
 	Archived  bool
+	StoredDay time.Time         // the day in storage that the list is of
 	Chosen    map[string]string // the words of the list's choices
 	Given     url.Values        // the filters as they were given, also invalid ones
 
@@ -83,6 +85,7 @@ type Page struct {
 	back   bool   // the page before a row was asked for
 	path   string // of the page
 	cursor string // what the list's cursors are bound to
+	rest   []byte // where a list of a day in storage goes on after the part that was read
 }
 
 // EndpointKind is the kind of the endpoints of a list: listeners alone are disconnected.
@@ -111,7 +114,10 @@ func (c *Call) Page(l List) (Page, error) {
 			return r.page, err
 		}
 	}
-	return r.page, nil
+	if !p.StoredDay.IsZero() {
+		err = c.lendList(p)
+	}
+	return r.page, err
 }
 
 // listKey is everything that a cursor is bound to except for its position. It includes the path parameters: the
@@ -134,6 +140,9 @@ func (c *Call) listKey(l List, ascending bool, query url.Values) string {
 
 // Cursor is the API's cursor after a position; empty at the end of the list.
 func (p Page) Cursor(position []byte) string {
+	if position == nil {
+		position = p.rest
+	}
 	if position == nil {
 		return ""
 	}
@@ -196,6 +205,9 @@ type Listed[T any] struct {
 // rows is shown as the start of the list.
 func ReadPage[T any](p Page, position func(T) []byte, read func(show.Range) (show.Page[T], error)) (v Listed[T], err error) {
 	found, err := read(p.Range)
+	if found.Next == nil {
+		found.Next = p.rest
+	}
 	if err == nil && p.back && found.Next == nil {
 		p.back, p.Ascending, p.After = false, p.list.Ascending, nil
 		found, err = read(p.Range)

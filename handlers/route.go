@@ -15,6 +15,8 @@ type Route struct {
 	MaxBody int64
 	// Changes says that a GET changes something. It has no HEAD, because programs that only look send that.
 	Changes bool
+	// Replays says that the route replays what its path names. That can be of a day in storage, as with every GET.
+	Replays bool
 	// Queued says that the request waits for one of the few places that strangers' requests have, with its whole body.
 	// It is for handlers that use the database and wait for nobody outside.
 	Queued bool
@@ -23,6 +25,12 @@ type Route struct {
 	// Timeout is how long the handler can take; 0 is DefaultTimeout, less than 0 is unlimited (streams).
 	Timeout time.Duration
 	Handler Handler
+}
+
+// Replaying is the route that replays what its path names.
+func (r Route) Replaying() Route {
+	r.Replays = true
+	return r
 }
 
 // Endless is the route with a response that can take any time: a stream.

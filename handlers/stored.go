@@ -1,7 +1,10 @@
 package handlers
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"posthorn/db"
@@ -11,13 +14,102 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
+	"posthorn/views/components"
 	"posthorn/views/layout"
 )
+
+// storedHeader names the day in storage from which a response was read.
+const storedHeader = "Posthorn-Stored-Day"
+
+// neverStored is the age of what can't be in storage yet: days stay for two days at least.
+const neverStored = 24 * time.Hour
+
+// borrow reads from storage what the path names, if it is of a day in storage and the route reads or replays it.
+func (c *Call) borrow(r Route) error {
+	if c.kit.store == nil || c.Actor.Tenant.IsZero() || r.Method != http.MethodGet && !r.Replays {
+		return nil
+	}
+	for param, read := range map[string]struct {
+		kind id.Kind
+		of   func(context.Context, *db.DB, days.Source, id.UUID, id.UUID) (*days.Lent, error)
+	}{"event_id": {id.Event, days.OfEvent}, "delivery_id": {id.Delivery, days.OfDelivery}} {
+		named, malformed := read.kind.Parse(c.Param(param))
+		if malformed != nil || c.kit.now().Sub(named.Time()) < neverStored {
+			continue
+		}
+		lent, err := read.of(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, named)
+		if err != nil {
+			return c.unreachable(err)
+		}
+		if lent != nil {
+			c.replays = r.Replays
+			c.lend(lent)
+			return nil
+		}
+	}
+	return nil
+}
+
+// unreachable logs why the store could not be read, and returns what the caller learns.
+func (c *Call) unreachable(err error) error {
+	if !errors.Is(err, history.ErrUnreachable) {
+		return err
+	}
+	c.kit.log.Warn("history in storage could not be read", "tenant", id.Tenant.Format(c.Actor.Tenant), "path", c.FullPath(), "error", err)
+	return history.ErrUnreachable
+}
+
+// lend makes the call's transactions see rows of a day in storage, and says so.
+func (c *Call) lend(lent *days.Lent) {
+	c.lent = lent
+	c.Header(storedHeader, lent.Day.Format(time.DateOnly))
+	next := lent.Day.AddDate(0, 0, 1)
+	c.Warn(layout.Warning{
+		Title: "This day is in storage",
+		Text: "The history of " + lent.Day.Format("2 January 2006") + " is read from storage, which takes longer. " +
+			"Before you archive, expunge, or replay in bulk, bring the day back.",
+		Href: "/t/" + id.Tenant.Format(c.Actor.Tenant) + "/deliveries?" + url.Values{
+			string(BySince): {lent.Day.Format(time.RFC3339)},
+			string(ByUntil): {next.Format(time.RFC3339)},
+		}.Encode() + "#storage",
+		Label: "Bring the day back",
+		Tone:  components.Info,
+	})
+}
+
+// lendList reads from storage the part of a day that a page of a list begins in. The page then ends with this part.
+func (c *Call) lendList(p *Page) error {
+	if c.kit.store == nil {
+		return errNotStored
+	}
+	part, err := days.OfList(c.Ctx(), c.kit.db, c.kit.store, c.Actor.Tenant, p.StoredDay, p.Range)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	if part.Lent == nil {
+		return errNotStored
+	}
+	if p.Since.Before(part.Since) {
+		p.Since = part.Since
+	}
+	if p.Until.IsZero() || p.Until.After(part.Until) {
+		p.Until = part.Until
+	}
+	p.rest = part.Next
+	c.lend(part.Lent)
+	return nil
+}
+
+var errNotStored = fault.InvalidFields([]fault.Field{{
+	Name:   string(ByStoredDay),
+	Code:   "stored_day_unknown",
+	Detail: "No part of this day is in storage. GET /history lists the days that are. Leave stored_day out to list the others.",
+}})
 
 // ofStoredDay explains why an event or a delivery that the path names was not found, if it is of a day that the tenant
 // has in storage. Any id of such a day gets the same response: nobody learns which ids there are.
 func (c *Call) ofStoredDay(err error) error {
-	if !fault.Is(err, fault.ErrNotFound.Code) || c.Actor.Tenant.IsZero() || c.kit.db == nil {
+	if c.lent != nil || !fault.Is(err, fault.ErrNotFound.Code) || c.Actor.Tenant.IsZero() || c.kit.db == nil {
 		return err
 	}
 	for param, kind := range map[string]id.Kind{"event_id": id.Event, "delivery_id": id.Delivery} {

@@ -75,11 +75,68 @@ UPDATE history_days SET counts = @counts, bytes = @bytes WHERE tenant_id = @tena
 UPDATE history_days SET failed_at = now(), failure = @failure WHERE tenant_id = @tenant_id AND day = @day;
 
 -- name: ForgetHistory :exec
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day)
 DELETE FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day;
 
 -- name: ForgetHistoryParts :exec
-DELETE FROM history_parts WHERE tenant_id = @tenant_id AND day = @day;
+-- The rows of the parts stay in their files until these are written again without them.
+WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day RETURNING p.file_id)
+UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p);
+
+-- name: ForgetHistoryOfTenant :exec
+WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = @tenant_id RETURNING p.file_id)
+UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p);
+
+-- name: NextHistoryOfDay :many
+-- More days of tenants that can be exported together with one: the same day, in the order of their tenants.
+SELECT h.tenant_id, h.day, h.state FROM history_days h JOIN tenants t ON t.id = h.tenant_id
+WHERE h.state = 'exporting' AND h.day = @day AND t.state <> 'deleted' AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => @seconds))
+	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = h.tenant_id AND m.state <> 'done')
+ORDER BY h.tenant_id LIMIT sqlc.arg('limit')::int;
+
+-- name: OldHistory :many
+-- Days in storage of the oldest day that has objects of lines, in the order of their tenants.
+SELECT h.tenant_id, h.day, h.state FROM history_days h
+WHERE h.state = 'stored' AND h.day = (
+		SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
+		WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => @seconds))
+		ORDER BY p.day LIMIT 1)
+	AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)
+	AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => @seconds))
+ORDER BY h.tenant_id LIMIT sqlc.arg('limit')::int;
+
+-- name: AddHistoryFile :one
+-- Before its objects are written, so that no object is unknown.
+INSERT INTO history_files (id, day, objects, version) SELECT @id, @day, @objects, t.version + 1 FROM history_table t RETURNING version;
+
+-- name: HistoryFileIsWritten :exec
+-- All its rows are of parts.
+WITH t AS (UPDATE history_table SET changes = changes + 1)
+UPDATE history_files f SET dirty = false, objects = @objects WHERE f.id = @id;
+
+-- name: DirtyHistoryFile :one
+SELECT * FROM history_files WHERE dirty AND id > @after ORDER BY id LIMIT 1;
+
+-- name: HistoryPartsOfFile :many
+SELECT * FROM history_parts WHERE file_id = @file_id ORDER BY tenant_id, low;
+
+-- name: MoveHistoryPart :execrows
+-- A part's rows are in another file now. No row: the part has changed.
+UPDATE history_parts SET file_id = @file_id, object = @object, places = @places, digest = '', bytes = @bytes
+WHERE tenant_id = @tenant_id AND day = @day AND low = @low AND file_id IS NOT DISTINCT FROM sqlc.narg('old_file')::uuid AND lines = @lines;
+
+-- name: DropHistoryFile :exec
+DELETE FROM history_files WHERE id = @id;
+
+-- name: NextHistoryVersion :one
+-- No row: nothing has changed since the last metadata.
+UPDATE history_table SET version = version + 1 WHERE changes <> published RETURNING uuids, version, changes;
+
+-- name: HistoryFiles :many
+-- Those that are published.
+SELECT * FROM history_files WHERE NOT dirty ORDER BY day, id;
+
+-- name: HistoryIsPublished :exec
+UPDATE history_table SET published = @changes WHERE published < @changes;
 
 -- name: HasHistory :one
 -- Whether a tenant has a day that is not all in the tables, or objects of one.
@@ -93,10 +150,14 @@ SELECT EXISTS (SELECT FROM tenant_moves WHERE tenant_id = @tenant_id AND directi
 SELECT * FROM history_parts WHERE tenant_id = @tenant_id AND day = @day ORDER BY low;
 
 -- name: KeepHistoryPart :exec
-INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others)
-VALUES (@tenant_id, @day, @low, @high, @object, @digest, @lines, @n, @bytes, @size, @counts, @others)
+WITH old AS (
+	UPDATE history_files f SET dirty = true FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND f.id = p.file_id
+)
+INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, file_id, places)
+VALUES (@tenant_id, @day, @low, @high, @object, '', @lines, @n, @bytes, @size, @counts, @others, @file_id, @places)
 ON CONFLICT (tenant_id, day, low) DO UPDATE SET high = excluded.high, object = excluded.object, digest = excluded.digest, lines = excluded.lines,
-	n = excluded.n, bytes = excluded.bytes, size = excluded.size, counts = excluded.counts, others = excluded.others;
+	n = excluded.n, bytes = excluded.bytes, size = excluded.size, counts = excluded.counts, others = excluded.others, file_id = excluded.file_id,
+	places = excluded.places;
 
 -- name: MarkHistoryPart :exec
 UPDATE history_parts SET gone = @gone WHERE tenant_id = @tenant_id AND day = @day AND low = @low;
@@ -212,3 +273,56 @@ SELECT EXISTS (SELECT FROM book_differences b WHERE b.tenant_id = @tenant_id AND
 -- name: StoredDaySince :one
 -- The first day in storage with anything that was created at a moment or later.
 SELECT p.day FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.gone AND p.high > @since::timestamptz ORDER BY p.day LIMIT 1;
+
+-- name: HistoryFileByID :one
+SELECT * FROM history_files WHERE id = @id;
+
+-- name: HistoryIsWell :exec
+UPDATE history_days SET failed_at = NULL, failure = '' WHERE tenant_id = @tenant_id AND day = @day AND failed_at IS NOT NULL;
+
+-- name: HistoryChanges :exec
+-- A published file is to be left out of the metadata.
+UPDATE history_table SET changes = changes + 1;
+
+-- name: StoredPartAt :one
+-- The part in storage of which an id of a moment is.
+SELECT * FROM history_parts p
+WHERE p.tenant_id = @tenant_id AND p.gone AND p.day = @day AND p.low <= @created::timestamptz AND p.high > @created;
+
+-- name: StoredPartsOf :many
+-- The parts of a day that are in storage, oldest first.
+SELECT * FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.gone ORDER BY p.low;
+
+-- name: ShareHistory :one
+-- Keeps a day where it is for the rest of the transaction.
+SELECT h.state FROM history_days h WHERE h.tenant_id = @tenant_id AND h.day = @day FOR SHARE;
+
+-- name: IsPartStored :one
+SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = @tenant_id AND p.day = @day AND p.low = @low AND p.gone AND p.lines = @lines)::boolean AS stored;
+
+-- name: EventsThere :many
+-- Those of some events, created between two moments, that are in the table.
+SELECT e.id FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high AND e.id = ANY(@ids::uuid[]);
+
+-- name: DropLentEvents :exec
+-- Events of a part that are in the table too, since they were replayed from storage. Their part comes back with them.
+DELETE FROM events e WHERE e.tenant_id = @tenant_id AND e.created_at >= @low AND e.created_at < @high;
+
+-- name: MarkReplayedLetters :exec
+-- Replays of deliveries in storage are noted in the database alone.
+UPDATE dead_letters l SET replayed = true
+WHERE l.tenant_id = @tenant_id AND l.delivery_id = ANY(@deliveries::uuid[]) AND NOT l.replayed
+	AND EXISTS (SELECT FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = l.delivery_id);
+
+-- name: DropLent :exec
+-- Deliveries of a part that a transaction has borrowed.
+WITH a AS (
+	DELETE FROM attempts x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries::uuid[]) AND x.created_at >= @since::timestamptz
+), l AS (
+	DELETE FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries)
+), c AS (
+	DELETE FROM cancellations x WHERE x.tenant_id = @tenant_id AND x.delivery_id = ANY(@deliveries)
+), d AS (
+	DELETE FROM deliveries x WHERE x.tenant_id = @tenant_id AND x.created_at >= @low::timestamptz AND x.created_at < @high::timestamptz AND x.id = ANY(@deliveries)
+)
+SELECT 1;

@@ -39,12 +39,12 @@ func TestTheSettingsOfTheHistoryPageAreTaken(t *testing.T) {
 	}
 }
 
-// An event's day goes into storage and comes back by the command line, and the event is replayed as it was.
-func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	var bodies [][]byte
-	arrived := make(chan []byte, 10)
+// storedEvent emits an event, which is delivered, and puts its day into storage. arrived has the bodies that the
+// receiver gets; folder is the storage.
+func storedEvent(t *testing.T) (d *desk, event, day, folder string, arrived chan []byte) {
+	t.Helper()
+	d = newDesk(t)
+	arrived = make(chan []byte, 10)
 	r := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if bytes.Contains(body, []byte("endpoint.verification")) {
@@ -56,6 +56,7 @@ func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
 			return
 		}
 		arrived <- body
+		_, _ = w.Write([]byte("thanks for ü"))
 	}))
 	t.Cleanup(r.Close)
 	var endpoint thing
@@ -66,28 +67,138 @@ func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
 		return now.Status == "active"
 	})
 	d.ok(nil, "emit order.completed", `{"n":  1, "text":"ü"}`)
-	bodies = append(bodies, <-arrived)
-	var events []client.Event
 	eventually(t, "the delivery is recorded", func() bool {
 		var list []client.Delivery
 		d.ok(&list, "deliveries list --json")
 		return len(list) == 1 && list[0].Status == "delivered"
 	})
 	// The clock can't be turned back: its rows are made older instead.
-	day := time.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly)
+	day = time.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly)
 	d.age(5)
+	var events []client.Event
 	d.ok(&events, "events list --json")
 	if len(events) != 1 {
 		t.Fatalf("%d events", len(events))
 	}
-	event := events[0].ID
-	program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+t.TempDir(), "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Worker: true})
+	folder = t.TempDir()
+	program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+folder, "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Worker: true})
 	eventually(t, "the day is stored", func() bool {
 		var list []client.HistoryDay
 		d.ok(&list, "history list --json")
 		return len(list) == 1 && list[0].Day == day && list[0].State == client.Stored && list[0].Events == 1 &&
 			list[0].Attempts == 1
 	})
+	return d, events[0].ID, day, folder, arrived
+}
+
+// Where the web process has the storage too, a stored day is listed, read, explained, and replayed byte for byte, and
+// stays in storage.
+func TestAStoredDayIsReadAndReplayedInPlace(t *testing.T) {
+	t.Parallel()
+	d, event, day, folder, arrived := storedEvent(t)
+	first := <-arrived
+	web := program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+folder, "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Web: true})
+	near := *d
+	near.url = web.URL()
+	get := func(path string, wants ...string) string {
+		t.Helper()
+		status, body := near.ask(http.MethodGet, path, "")
+		for _, want := range wants {
+			if status != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("GET %s: %d %s, want %s", path, status, body, want)
+			}
+		}
+		return body
+	}
+	get("/events/"+event, `{"n":1,"text":"ü"}`, event)
+	get("/events/"+event+"/routing", `"order.completed"`)
+	if body := get("/deliveries"); strings.Contains(body, event) {
+		t.Errorf("a list that didn't ask for the day has it: %s", body)
+	}
+	get("/events?stored_day="+day, event)
+	get("/events?stored_day="+day+"&type=order.*", event)
+	var list struct {
+		Data []client.Delivery `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(get("/deliveries?status=delivered&stored_day="+day)), &list); err != nil || len(list.Data) != 1 {
+		t.Fatalf("the list of the day has %d deliveries: %v", len(list.Data), err)
+	}
+	for _, other := range []string{"status=failed&", "type=invoice.paid&", "until=2020-01-01T00:00:00Z&"} {
+		if body := get("/deliveries?" + other + "stored_day=" + day); strings.Contains(body, event) {
+			t.Errorf("%s lists %s", other, body)
+		}
+	}
+	for _, wrong := range []string{"2020-01-01", "yesterday", "2031-02-30"} {
+		if status, body := near.ask(http.MethodGet, "/events?stored_day="+wrong, ""); status != http.StatusBadRequest || !strings.Contains(body, "stored_day") {
+			t.Errorf("the day %s: %d %s", wrong, status, body)
+		}
+	}
+	original := list.Data[0].ID
+	get("/deliveries/"+original, `"thanks for ü"`, `"number":1`, event)
+	get("/events/"+event+"/deliveries", original)
+	// An id of the day that nothing has is unknown.
+	unknown := original[:len(original)-2] + "00"
+	if status, body := near.ask(http.MethodGet, "/deliveries/"+unknown, ""); status != http.StatusNotFound {
+		t.Errorf("an unknown delivery of the day: %d %s", status, body)
+	}
+	// The day of the event was moved, which is in the body: the rest is the same bytes.
+	sent := func(body []byte) string {
+		_, data, _ := strings.Cut(string(body), `"data":`)
+		return data
+	}
+	for n, path := range []string{"/deliveries/" + original + "/replay", "/events/" + event + "/replay"} {
+		if status, body := near.ask(http.MethodPost, path, ""); status != http.StatusAccepted {
+			t.Fatalf("a replay in place by %s: %d %s", path, status, body)
+		}
+		select {
+		case body := <-arrived:
+			if sent(body) != sent(first) || !bytes.Contains(body, []byte(event)) {
+				t.Errorf("sent was %s, want the data of %s", body, first)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s sent nothing: %s", path, get("/deliveries"))
+		}
+		// An event with a delivery in progress is not replayed to the same endpoint.
+		eventually(t, "the replay is recorded", func() bool {
+			return strings.Count(get("/deliveries?status=delivered"), `"replay_of":"`) == n+1
+		})
+	}
+	get("/deliveries/"+original, `"replayed_by":"dlv_`)
+	var days []client.HistoryDay
+	d.ok(&days, "history list --json")
+	if len(days) != 1 || days[0].State != client.Stored {
+		t.Errorf("the day is %v", days)
+	}
+	// What has to change the day still needs it back, and it comes back with what was replayed.
+	if status, body := near.ask(http.MethodPost, "/deliveries/"+original+"/archive", ""); status != http.StatusConflict || !strings.Contains(body, "day_stored") {
+		t.Errorf("archived in storage: %d %s", status, body)
+	}
+	d.ok(nil, "history restore "+day)
+	get("/deliveries/"+original, `"replayed_by":"dlv_`, `"thanks for ü"`)
+	get("/events/"+event, `{"n":1,"text":"ü"}`)
+}
+
+func TestStorageThatCannotBeReadSaysSo(t *testing.T) {
+	t.Parallel()
+	d, event, _, folder, _ := storedEvent(t)
+	web := program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+folder, "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Web: true})
+	near := *d
+	near.url = web.URL()
+	if err := os.RemoveAll(folder + "/tables"); err != nil {
+		t.Fatal(err)
+	}
+	status, body := near.ask(http.MethodGet, "/events/"+event, "")
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "storage_unavailable") || strings.Contains(body, folder) || strings.Contains(body, "parquet") {
+		t.Errorf("an event whose file is missing: %d %s", status, body)
+	}
+}
+
+// An event's day goes into storage and comes back by the command line, and the event is replayed as it was.
+func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
+	t.Parallel()
+	d, event, day, _, arrived := storedEvent(t)
+	bodies := [][]byte{<-arrived}
+	var events []client.Event
 	if got := d.run("events get " + event); got.code == 0 || !strings.Contains(got.stderr, "day_stored") || !strings.Contains(got.stderr, "posthorn history restore "+day) {
 		t.Errorf("an event of a stored day: %d %s%s", got.code, got.stdout, got.stderr)
 	}

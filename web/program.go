@@ -15,6 +15,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/accounts"
+	"posthorn/db/days"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
@@ -192,6 +193,14 @@ func (p *Program) takeHome(ctx context.Context, general *db.DB) error {
 		err = fault.New(fault.Invalid, "home_other", fmt.Sprintf("The database is that of the home %s, and POSTHORN_HOME is %s. Correct POSTHORN_HOME or POSTHORN_DATABASE_URL.", is, p.Config.Home))
 	}
 	return err
+}
+
+// stored reads days in storage; nil where there is no storage.
+func (p *Program) stored(general *db.DB) days.Source {
+	if p.Config.History == nil {
+		return nil
+	}
+	return history.NewSource(general, p.Config.History)
 }
 
 func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ring) (*worker.Worker, error) {

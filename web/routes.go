@@ -128,6 +128,7 @@ func mcpDeps(own api.Deps, inner http.Handler) mcp.Deps {
 func kitConfig(p *Program, general *db.DB, keys *handlers.Authenticator, ring *seal.Ring) handlers.Config {
 	return handlers.Config{
 		DB:             general,
+		Stored:         p.stored(general),
 		Authenticator:  keys,
 		Log:            p.Log,
 		Now:            time.Now,

@@ -73,6 +73,11 @@ func (s *deadly) Get(ctx context.Context, name string, most int64) ([]byte, erro
 	return s.Store.Get(ctx, name, most)
 }
 
+func (s *deadly) Range(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	defer s.next()
+	return s.Store.Range(ctx, name, from, n)
+}
+
 func (s *deadly) Delete(ctx context.Context, name string) error {
 	defer s.next()
 	return s.Store.Delete(ctx, name)
@@ -123,7 +128,7 @@ func TestKillsLeaveHistoryWhole(t *testing.T) {
 	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
 	day := h.historyDay(tenant, ep, 5, 600)
 	before := h.historyRows(tenant)
-	_, path := h.folder()
+	store, path := h.folder()
 	there := func(want string, objects int) {
 		t.Helper()
 		state, why := h.historyState(tenant, day)
@@ -136,7 +141,8 @@ func TestKillsLeaveHistoryWhole(t *testing.T) {
 		for ; !kill(); killed++ {
 			h.reconciled()
 		}
-		there("stored", 2)
+		there("stored", 3)
+		h.published(store, tenant, 600)
 		if n := h.count("SELECT count(*) FROM deliveries WHERE tenant_id = $1", tenant); n != 0 {
 			t.Fatalf("%d deliveries are left", n)
 		}
@@ -145,6 +151,7 @@ func TestKillsLeaveHistoryWhole(t *testing.T) {
 			h.reconciled()
 		}
 		there("back", 0)
+		h.published(store, tenant, 0)
 		if h.historyRows(tenant) != before {
 			t.Fatal("rows that came back differ")
 		}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,11 +112,11 @@ func (h *house) reconciled() {
 	}
 }
 
-// files are the objects of a folder.
+// files are the objects of a folder that hold rows.
 func files(t *testing.T, path string) (names []string) {
 	t.Helper()
 	if err := filepath.WalkDir(path, func(name string, entry os.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
+		if err == nil && !entry.IsDir() && !strings.Contains(name, "/metadata/") {
 			names = append(names, name)
 		}
 		return err
@@ -130,8 +131,8 @@ func TestADayLeavesAndComesBackColumnByColumn(t *testing.T) {
 	h := newHouse(t)
 	store, path := h.folder()
 	h.leavesAndComesBack(store)
-	if left := files(t, path); len(left) != 2 {
-		t.Errorf("the other tenant's object and manifest are to be there: %v", left)
+	if left := files(t, path); len(left) != 3 {
+		t.Errorf("the other tenant's objects are to be there: %v", left)
 	}
 }
 
@@ -158,16 +159,12 @@ func (h *house) leavesAndComesBack(store history.Store) {
 	}
 	h.reconciled()
 
-	var manifest domainhistory.Manifest
-	body, err := store.Get(t.Context(), id.Tenant.Format(tenant)+"/"+day.Format(time.DateOnly)+"/"+domainhistory.ManifestName, 1<<20)
-	if err == nil {
-		err = json.Unmarshal(body, &manifest)
-	}
-	c := manifest.Counts
-	if err != nil || c.Events != 200 || c.Deliveries != 200 || c.Attempts != 400 || c.States["failed"] != 40 ||
-		c.Types["order.1"] != 67 || c.Endpoints[id.Endpoint.Format(ep)] != 200 ||
-		len(manifest.Parts) != 1 || manifest.Parts[0].SHA256 == "" {
-		t.Errorf("the manifest: %s, %v", body, err)
+	var counts []byte
+	var c domainhistory.Counts
+	h.query("SELECT counts::text::bytea FROM history_days WHERE tenant_id = $1 AND day = $2", []any{&counts}, tenant, day)
+	if err := json.Unmarshal(counts, &c); err != nil || c.Events != 200 || c.Deliveries != 200 || c.Attempts != 400 || c.States["failed"] != 40 ||
+		c.Types["order.1"] != 67 || c.Endpoints[id.Endpoint.Format(ep)] != 200 {
+		t.Errorf("the day holds %s, %v", counts, err)
 	}
 
 	h.ask(tenant, day)
@@ -178,8 +175,8 @@ func (h *house) leavesAndComesBack(store history.Store) {
 	if after := h.historyRows(tenant); after != before {
 		t.Errorf("rows that came back differ:\n%s\nwant\n%s", after, before)
 	}
-	if names, err := store.List(t.Context(), id.Tenant.Format(tenant)+"/"); err != nil || len(names) != 0 {
-		t.Errorf("objects of the day are left: %v, %v", names, err)
+	if n := h.count("SELECT count(*) FROM history_parts WHERE tenant_id = $1", tenant); n != 0 {
+		t.Errorf("%d parts of the day are left", n)
 	}
 	h.reconciled()
 
@@ -243,6 +240,13 @@ func (s *breaking) Get(ctx context.Context, name string, most int64) ([]byte, er
 	return body, err
 }
 
+func (s *breaking) Range(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	if err := s.next(); err != nil {
+		return nil, err
+	}
+	return s.Store.Range(ctx, name, from, n)
+}
+
 func (s *breaking) Delete(ctx context.Context, name string) error {
 	if err := s.next(); err != nil {
 		return err
@@ -271,18 +275,16 @@ func TestHistoryGoesOnAfterEveryFailureOfItsStore(t *testing.T) {
 		store := &breaking{Store: folder, at: at}
 		h.work(h.keeper(store))
 		failed := store.calls.Load() >= at
-		if _, why := h.historyState(tenant, day); failed != (why == errBroken.Error()) {
-			t.Fatalf("call %d fails, and the day's failure is %q", at, why)
-		}
 		h.reconciled()
 		h.exec("UPDATE history_days SET failed_at = now() - interval '1 hour' WHERE failed_at IS NOT NULL")
 		h.work(h.keeper(folder))
 		if state, why := h.historyState(tenant, day); state != "stored" {
 			t.Fatalf("after the failure of call %d the day is %s: %s", at, state, why)
 		}
-		if n := len(files(t, path)); n != 2 {
-			t.Errorf("after the failure of call %d the store has %d objects, want one and a manifest", at, n)
+		if n := len(files(t, path)); n != 3 {
+			t.Errorf("after the failure of call %d the store has %d objects, want one a table", at, n)
 		}
+		h.published(folder, tenant, 30)
 		h.ask(tenant, day)
 		store = &breaking{Store: folder, at: at}
 		h.work(h.keeper(store))
@@ -291,6 +293,10 @@ func TestHistoryGoesOnAfterEveryFailureOfItsStore(t *testing.T) {
 		h.work(h.keeper(folder))
 		if state, why := h.historyState(tenant, day); state != "back" || h.historyRows(tenant) != before {
 			t.Fatalf("after the failure of call %d the day is %s, or its rows differ: %s", at, state, why)
+		}
+		h.published(folder, tenant, 0)
+		if n := len(files(t, path)); n != 0 {
+			t.Errorf("after the failure of call %d on the way back the store has %d objects", at, n)
 		}
 		if !failed {
 			return
@@ -368,11 +374,11 @@ func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
 	day := h.historyDay(tenant, ep, 5, 30)
 	folder, path := h.folder()
-	// When the manifest is written, everything is exported and nothing is deleted.
+	// When an object is written, everything is read and nothing is deleted.
 	changed := false
 	h.work(h.keeper(&changing{
 		Store: folder,
-		name:  domainhistory.ManifestName,
+		name:  ".parquet",
 		do: func() {
 			if !changed {
 				h.exec("UPDATE events SET data = NULL WHERE tenant_id = $1", tenant)
@@ -383,7 +389,7 @@ func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
 	if state, why := h.historyState(tenant, day); state != "stored" || !changed {
 		t.Fatalf("the day is %s: %s", state, why)
 	}
-	if n := len(files(t, path)); n != 2 {
+	if n := len(files(t, path)); n != 3 {
 		t.Errorf("%d objects are left: what was exported first is to be deleted", n)
 	}
 	h.ask(tenant, day)
@@ -408,7 +414,7 @@ func (s *changing) Put(ctx context.Context, name string, body []byte) error {
 	return err
 }
 
-func TestADayOfManyRowsHasSeveralObjects(t *testing.T) {
+func TestADayOfManyRowsHasSeveralParts(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -420,7 +426,8 @@ func TestADayOfManyRowsHasSeveralObjects(t *testing.T) {
 	began := time.Now()
 	h.work(k)
 	out := time.Since(began)
-	if state, why := h.historyState(tenant, day); state != "stored" || len(files(t, path)) != 3 {
+	if state, why := h.historyState(tenant, day); state != "stored" || len(files(t, path)) != 3 ||
+		h.count("SELECT count(*) FROM history_parts") != 2 {
 		t.Fatalf("the day is %s, with %v: %s", state, files(t, path), why)
 	}
 	h.ask(tenant, day)
@@ -441,8 +448,8 @@ func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
 	h.historyDay(gone, goneEp, 5, 10)
 	store, path := h.folder()
 	h.work(h.keeper(store))
-	if n := len(files(t, path)); n != 4 {
-		t.Fatalf("%d objects", n)
+	if n := len(files(t, path)); n != 3 {
+		t.Fatalf("%d objects: two tenants are to share them", n)
 	}
 	w := New(Config{
 		DB:        h.db,
@@ -461,15 +468,22 @@ func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
-	if err := bare.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || len(files(t, path)) != 4 || h.count("SELECT count(*) FROM tenants WHERE erased_at IS NOT NULL") != 0 {
+	if err := bare.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || h.count("SELECT count(*) FROM history_parts") != 2 || h.count("SELECT count(*) FROM tenants WHERE erased_at IS NOT NULL") != 0 {
 		t.Errorf("a worker without the store says that the tenant is erased: %v", err)
 	}
-	if err := w.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || len(files(t, path)) != 2 || h.count("SELECT count(*) FROM history_days") != 1 {
+	if err := w.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || len(files(t, path)) != 3 || h.count("SELECT count(*) FROM history_days") != 1 {
 		t.Errorf("objects of the deleted tenant are left: %v, %v", files(t, path), err)
 	}
 	if n := h.count("SELECT count(*) FROM tenants WHERE erased_at IS NOT NULL"); n != 1 {
 		t.Errorf("%d tenants are erased", n)
 	}
+	for _, file := range files(t, path) {
+		if body, err := os.ReadFile(file); err != nil || bytes.Contains(body, []byte(id.Tenant.Format(gone))) {
+			t.Errorf("%s still has rows of the deleted tenant: %v", file, err)
+		}
+	}
+	h.published(store, tenant, 10)
+	h.published(store, gone, 0)
 	h.exec("UPDATE tenants SET retention_days = 4 WHERE id = $1", tenant)
 	h.work(h.keeper(store))
 	if left := files(t, path); len(left) != 0 || h.count("SELECT count(*) FROM history_days") != 0 {

@@ -31,6 +31,8 @@ func (y Day) end() time.Time { return y.At.AddDate(0, 0, 1) }
 type Part struct {
 	Low, High time.Time
 	Lines     []byte
+	Sum       [sha256.Size]byte // of the lines
+	Size      int64             // of the lines
 	N         int64
 	Counts    history.Counts
 	Others    []id.UUID // events of other days that deliveries of this part replayed
@@ -158,9 +160,17 @@ func (y Day) Fail(ctx context.Context, d *db.DB, why string) error {
 	})
 }
 
+// Well forgets that a day was not moved before.
+func (y Day) Well(ctx context.Context, d *db.DB) error {
+	return d.Console(ctx, func(q *sql.Queries) error { return q.HistoryIsWell(ctx, y.Tenant, y.At) })
+}
+
 // Forget deletes the record of a day whose objects are deleted.
 func (y Day) Forget(ctx context.Context, d *db.DB) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
+		if err := q.ForgetHistoryParts(ctx, y.Tenant, y.At); err != nil {
+			return err
+		}
 		return q.ForgetHistory(ctx, y.Tenant, y.At)
 	})
 }
@@ -196,6 +206,7 @@ func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Par
 		_, err = y.read(ctx, q, &p, false)
 		return err
 	})
+	p.Sum, p.Size = sha256.Sum256(p.Lines), int64(len(p.Lines))
 	return p, err
 }
 
@@ -302,20 +313,18 @@ func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, loc
 	return nil
 }
 
-// Object describes a part's object in the store.
-type Object struct {
-	Name   string
-	Digest []byte // SHA-256
-	Bytes  int64
+// Placed says where in a set of files a part's rows are: the first row and the number of rows in each table.
+type Placed struct {
+	Places []int64
+	Bytes  int64 // the part's share of the objects
 }
 
-// Keep records the object of a part. It replaces the one that the part had.
-func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
+// Keep records the files of a part. They replace those that the part had.
+func (y Day) Keep(ctx context.Context, d *db.DB, p Part, in File, at Placed) error {
 	counts, err := json.Marshal(p.Counts)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(p.Lines)
 	return y.as(ctx, d, func(q *sql.Queries) error {
 		others := p.Others
 		if others == nil {
@@ -326,15 +335,24 @@ func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
 			Day:      y.At,
 			Low:      p.Low,
 			High:     p.High,
-			Object:   o.Name,
-			Digest:   o.Digest,
-			Lines:    sum[:],
+			Object:   in.ID.String(),
+			Lines:    p.Sum[:],
 			N:        p.N,
-			Bytes:    o.Bytes,
-			Size:     int64(len(p.Lines)),
+			Bytes:    at.Bytes,
+			Size:     p.Size,
 			Counts:   counts,
 			Others:   others,
+			FileID:   &in.ID,
+			Places:   at.Places,
 		})
+	})
+}
+
+// Ready reports why a day can't leave now, if it can't: something waits, or its ledger differs from its rows.
+func (y Day) Ready(ctx context.Context, d *db.DB) error {
+	return y.as(ctx, d, func(q *sql.Queries) error {
+		_, err := y.agree(ctx, q)
+		return err
 	})
 }
 
@@ -345,44 +363,12 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 		return err
 	}
 	return y.as(ctx, d, func(q *sql.Queries) error {
-		entered, err := q.AreEventsEntered(ctx, y.At)
+		r, err := y.agree(ctx, q)
+		if r.RowsN != sum.Deliveries || r.RowsEvents != sum.Events {
+			return errors.Join(err, ErrRows)
+		}
 		if err != nil {
 			return err
-		}
-		rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-			Day:         y.At,
-			Tenants:     []id.UUID{y.Tenant},
-			Low:         y.At,
-			High:        y.end(),
-			First:       id.FirstAt(y.At),
-			Last:        id.FirstAt(y.end()),
-			CountEvents: true,
-		})
-		if err != nil || len(rows) != 1 {
-			return errors.Join(err, errState)
-		}
-		r := rows[0]
-		if r.RowsN != sum.Deliveries || r.RowsEvents != sum.Events {
-			return ErrRows
-		}
-		if r.RowsWaiting > 0 || r.Queued > 0 {
-			return errNeeded
-		}
-		totals := reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled)
-		tables := reconcile.Page{
-			Accepted:  r.RowsN,
-			Delivered: r.RowsDelivered,
-			Failed:    r.RowsFailed,
-			Canceled:  r.RowsCanceled,
-		}
-		if entered {
-			totals.Events, tables.Events = r.Events, r.RowsEvents
-		}
-		if reconcile.Amount(totals, tables) != 0 {
-			accepted, err := q.IsDifferenceAccepted(ctx, y.Tenant, y.At)
-			if err != nil || !accepted {
-				return errors.Join(err, errTotals)
-			}
 		}
 		return q.SetHistoryCounts(ctx, sql.SetHistoryCountsParams{
 			TenantID: y.Tenant,
@@ -391,6 +377,48 @@ func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int6
 			Bytes:    bytes,
 		})
 	})
+}
+
+// agree compares a day's ledger with its rows.
+func (y Day) agree(ctx context.Context, q *sql.Queries) (r sql.ReconcilePagesRow, err error) {
+	entered, err := q.AreEventsEntered(ctx, y.At)
+	if err != nil {
+		return r, err
+	}
+	rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
+		Day:         y.At,
+		Tenants:     []id.UUID{y.Tenant},
+		Low:         y.At,
+		High:        y.end(),
+		First:       id.FirstAt(y.At),
+		Last:        id.FirstAt(y.end()),
+		CountEvents: true,
+	})
+	if err != nil || len(rows) != 1 {
+		return r, errors.Join(err, errState)
+	}
+	r = rows[0]
+	if r.RowsWaiting > 0 || r.Queued > 0 {
+		return r, errNeeded
+	}
+	totals := reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled)
+	tables := reconcile.Page{
+		Accepted:  r.RowsN,
+		Delivered: r.RowsDelivered,
+		Failed:    r.RowsFailed,
+		Canceled:  r.RowsCanceled,
+	}
+	if entered {
+		totals.Events, tables.Events = r.Events, r.RowsEvents
+	}
+	if reconcile.Amount(totals, tables) == 0 {
+		return r, nil
+	}
+	accepted, err := q.IsDifferenceAccepted(ctx, y.Tenant, y.At)
+	if err == nil && !accepted {
+		err = errTotals
+	}
+	return r, err
 }
 
 // To moves the day to another state.
@@ -480,6 +508,9 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 			if string(sum[:]) != string(part.Lines) {
 				return history.ErrLines
 			}
+			if err := q.DropLentEvents(ctx, sql.DropLentEventsParams{TenantID: y.Tenant, Low: part.Low, High: part.High}); err != nil {
+				return err
+			}
 			var n int64
 			for _, table := range history.Tables {
 				if len(rows[table]) == 0 {
@@ -499,6 +530,13 @@ func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) 
 			}
 			if n != part.N {
 				return errArrived
+			}
+			letters, err := history.Rows{DeadLetters: rows["dead_letters"]}.LetterIDs()
+			if err != nil {
+				return err
+			}
+			if err := markReplayed(ctx, q, y.Tenant, letters); err != nil {
+				return err
 			}
 			return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
 				TenantID: y.Tenant,

@@ -14,6 +14,24 @@ import (
 	"posthorn/domain/id"
 )
 
+const AddHistoryFile = `-- name: AddHistoryFile :one
+INSERT INTO history_files (id, day, objects, version) SELECT $1, $2, $3, t.version + 1 FROM history_table t RETURNING version
+`
+
+type AddHistoryFileParams struct {
+	ID      id.UUID
+	Day     time.Time
+	Objects json.RawMessage
+}
+
+// Before its objects are written, so that no object is unknown.
+func (q *Queries) AddHistoryFile(ctx context.Context, arg AddHistoryFileParams) (int64, error) {
+	row := q.db.QueryRow(ctx, AddHistoryFile, arg.ID, arg.Day, arg.Objects)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
+}
+
 const AskHistory = `-- name: AskHistory :one
 UPDATE history_days SET state = CASE WHEN state = 'back' THEN state ELSE 'returning' END, back_at = now()
 WHERE tenant_id = $1 AND day = $2 RETURNING tenant_id, day, state, counts, bytes, stored_at, back_at, failed_at, failure
@@ -175,6 +193,118 @@ func (q *Queries) DeleteHistory(ctx context.Context, arg DeleteHistoryParams) (i
 	return n, err
 }
 
+const DirtyHistoryFile = `-- name: DirtyHistoryFile :one
+SELECT id, day, objects, version, dirty FROM history_files WHERE dirty AND id > $1 ORDER BY id LIMIT 1
+`
+
+func (q *Queries) DirtyHistoryFile(ctx context.Context, after id.UUID) (HistoryFile, error) {
+	row := q.db.QueryRow(ctx, DirtyHistoryFile, after)
+	var i HistoryFile
+	err := row.Scan(
+		&i.ID,
+		&i.Day,
+		&i.Objects,
+		&i.Version,
+		&i.Dirty,
+	)
+	return i, err
+}
+
+const DropHistoryFile = `-- name: DropHistoryFile :exec
+DELETE FROM history_files WHERE id = $1
+`
+
+func (q *Queries) DropHistoryFile(ctx context.Context, argID id.UUID) error {
+	_, err := q.db.Exec(ctx, DropHistoryFile, argID)
+	return err
+}
+
+const DropLent = `-- name: DropLent :exec
+WITH a AS (
+	DELETE FROM attempts x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2::uuid[]) AND x.created_at >= $3::timestamptz
+), l AS (
+	DELETE FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2)
+), c AS (
+	DELETE FROM cancellations x WHERE x.tenant_id = $1 AND x.delivery_id = ANY($2)
+), d AS (
+	DELETE FROM deliveries x WHERE x.tenant_id = $1 AND x.created_at >= $4::timestamptz AND x.created_at < $5::timestamptz AND x.id = ANY($2)
+)
+SELECT 1
+`
+
+type DropLentParams struct {
+	TenantID   id.UUID
+	Deliveries []id.UUID
+	Since      time.Time
+	Low        time.Time
+	High       time.Time
+}
+
+// Deliveries of a part that a transaction has borrowed.
+func (q *Queries) DropLent(ctx context.Context, arg DropLentParams) error {
+	_, err := q.db.Exec(ctx, DropLent,
+		arg.TenantID,
+		arg.Deliveries,
+		arg.Since,
+		arg.Low,
+		arg.High,
+	)
+	return err
+}
+
+const DropLentEvents = `-- name: DropLentEvents :exec
+DELETE FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3
+`
+
+type DropLentEventsParams struct {
+	TenantID id.UUID
+	Low      time.Time
+	High     time.Time
+}
+
+// Events of a part that are in the table too, since they were replayed from storage. Their part comes back with them.
+func (q *Queries) DropLentEvents(ctx context.Context, arg DropLentEventsParams) error {
+	_, err := q.db.Exec(ctx, DropLentEvents, arg.TenantID, arg.Low, arg.High)
+	return err
+}
+
+const EventsThere = `-- name: EventsThere :many
+SELECT e.id FROM events e WHERE e.tenant_id = $1 AND e.created_at >= $2 AND e.created_at < $3 AND e.id = ANY($4::uuid[])
+`
+
+type EventsThereParams struct {
+	TenantID id.UUID
+	Low      time.Time
+	High     time.Time
+	Ids      []id.UUID
+}
+
+// Those of some events, created between two moments, that are in the table.
+func (q *Queries) EventsThere(ctx context.Context, arg EventsThereParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, EventsThere,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Ids,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ExpiredHistory = `-- name: ExpiredHistory :many
 SELECT h.tenant_id, h.day FROM history_days h JOIN tenants t ON t.id = h.tenant_id
 WHERE h.day < (now() AT TIME ZONE 'UTC')::date - t.retention_days AND t.state <> 'deleted'
@@ -223,7 +353,6 @@ func (q *Queries) FailHistory(ctx context.Context, arg FailHistoryParams) error 
 }
 
 const ForgetHistory = `-- name: ForgetHistory :exec
-WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2)
 DELETE FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2
 `
 
@@ -232,10 +361,22 @@ func (q *Queries) ForgetHistory(ctx context.Context, tenantID id.UUID, day time.
 	return err
 }
 
-const ForgetHistoryParts = `-- name: ForgetHistoryParts :exec
-DELETE FROM history_parts WHERE tenant_id = $1 AND day = $2
+const ForgetHistoryOfTenant = `-- name: ForgetHistoryOfTenant :exec
+WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 RETURNING p.file_id)
+UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p)
 `
 
+func (q *Queries) ForgetHistoryOfTenant(ctx context.Context, tenantID id.UUID) error {
+	_, err := q.db.Exec(ctx, ForgetHistoryOfTenant, tenantID)
+	return err
+}
+
+const ForgetHistoryParts = `-- name: ForgetHistoryParts :exec
+WITH parts AS (DELETE FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 RETURNING p.file_id)
+UPDATE history_files f SET dirty = true WHERE f.id IN (SELECT p.file_id FROM parts p)
+`
+
+// The rows of the parts stay in their files until these are written again without them.
 func (q *Queries) ForgetHistoryParts(ctx context.Context, tenantID id.UUID, day time.Time) error {
 	_, err := q.db.Exec(ctx, ForgetHistoryParts, tenantID, day)
 	return err
@@ -326,6 +467,16 @@ func (q *Queries) HistoryCancellations(ctx context.Context, tenantID id.UUID, de
 		return nil, err
 	}
 	return items, nil
+}
+
+const HistoryChanges = `-- name: HistoryChanges :exec
+UPDATE history_table SET changes = changes + 1
+`
+
+// A published file is to be left out of the metadata.
+func (q *Queries) HistoryChanges(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, HistoryChanges)
+	return err
 }
 
 const HistoryDeadLetters = `-- name: HistoryDeadLetters :many
@@ -438,6 +589,83 @@ func (q *Queries) HistoryEvents(ctx context.Context, arg HistoryEventsParams) ([
 	return items, nil
 }
 
+const HistoryFileByID = `-- name: HistoryFileByID :one
+SELECT id, day, objects, version, dirty FROM history_files WHERE id = $1
+`
+
+func (q *Queries) HistoryFileByID(ctx context.Context, argID id.UUID) (HistoryFile, error) {
+	row := q.db.QueryRow(ctx, HistoryFileByID, argID)
+	var i HistoryFile
+	err := row.Scan(
+		&i.ID,
+		&i.Day,
+		&i.Objects,
+		&i.Version,
+		&i.Dirty,
+	)
+	return i, err
+}
+
+const HistoryFileIsWritten = `-- name: HistoryFileIsWritten :exec
+WITH t AS (UPDATE history_table SET changes = changes + 1)
+UPDATE history_files f SET dirty = false, objects = $1 WHERE f.id = $2
+`
+
+// All its rows are of parts.
+func (q *Queries) HistoryFileIsWritten(ctx context.Context, objects json.RawMessage, iD id.UUID) error {
+	_, err := q.db.Exec(ctx, HistoryFileIsWritten, objects, iD)
+	return err
+}
+
+const HistoryFiles = `-- name: HistoryFiles :many
+SELECT id, day, objects, version, dirty FROM history_files WHERE NOT dirty ORDER BY day, id
+`
+
+// Those that are published.
+func (q *Queries) HistoryFiles(ctx context.Context) ([]HistoryFile, error) {
+	rows, err := q.db.Query(ctx, HistoryFiles)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HistoryFile{}
+	for rows.Next() {
+		var i HistoryFile
+		if err := rows.Scan(
+			&i.ID,
+			&i.Day,
+			&i.Objects,
+			&i.Version,
+			&i.Dirty,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HistoryIsPublished = `-- name: HistoryIsPublished :exec
+UPDATE history_table SET published = $1 WHERE published < $1
+`
+
+func (q *Queries) HistoryIsPublished(ctx context.Context, changes int64) error {
+	_, err := q.db.Exec(ctx, HistoryIsPublished, changes)
+	return err
+}
+
+const HistoryIsWell = `-- name: HistoryIsWell :exec
+UPDATE history_days SET failed_at = NULL, failure = '' WHERE tenant_id = $1 AND day = $2 AND failed_at IS NOT NULL
+`
+
+func (q *Queries) HistoryIsWell(ctx context.Context, tenantID id.UUID, day time.Time) error {
+	_, err := q.db.Exec(ctx, HistoryIsWell, tenantID, day)
+	return err
+}
+
 const HistoryPartEnd = `-- name: HistoryPartEnd :one
 WITH d AS (
 	SELECT count(*) AS n, max(x.created_at) AS last FROM (
@@ -481,7 +709,7 @@ func (q *Queries) HistoryPartEnd(ctx context.Context, arg HistoryPartEndParams) 
 }
 
 const HistoryParts = `-- name: HistoryParts :many
-SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone FROM history_parts WHERE tenant_id = $1 AND day = $2 ORDER BY low
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts WHERE tenant_id = $1 AND day = $2 ORDER BY low
 `
 
 func (q *Queries) HistoryParts(ctx context.Context, tenantID id.UUID, day time.Time) ([]HistoryPart, error) {
@@ -507,6 +735,48 @@ func (q *Queries) HistoryParts(ctx context.Context, tenantID id.UUID, day time.T
 			&i.Counts,
 			&i.Others,
 			&i.Gone,
+			&i.FileID,
+			&i.Places,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HistoryPartsOfFile = `-- name: HistoryPartsOfFile :many
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts WHERE file_id = $1 ORDER BY tenant_id, low
+`
+
+func (q *Queries) HistoryPartsOfFile(ctx context.Context, fileID *id.UUID) ([]HistoryPart, error) {
+	rows, err := q.db.Query(ctx, HistoryPartsOfFile, fileID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HistoryPart{}
+	for rows.Next() {
+		var i HistoryPart
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Day,
+			&i.Low,
+			&i.High,
+			&i.Object,
+			&i.Digest,
+			&i.Lines,
+			&i.N,
+			&i.Bytes,
+			&i.Size,
+			&i.Counts,
+			&i.Others,
+			&i.Gone,
+			&i.FileID,
+			&i.Places,
 		); err != nil {
 			return nil, err
 		}
@@ -579,11 +849,38 @@ func (q *Queries) IsDifferenceAccepted(ctx context.Context, tenantID id.UUID, da
 	return accepted, err
 }
 
+const IsPartStored = `-- name: IsPartStored :one
+SELECT EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND p.gone AND p.lines = $4)::boolean AS stored
+`
+
+type IsPartStoredParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+	Lines    []byte
+}
+
+func (q *Queries) IsPartStored(ctx context.Context, arg IsPartStoredParams) (bool, error) {
+	row := q.db.QueryRow(ctx, IsPartStored,
+		arg.TenantID,
+		arg.Day,
+		arg.Low,
+		arg.Lines,
+	)
+	var stored bool
+	err := row.Scan(&stored)
+	return stored, err
+}
+
 const KeepHistoryPart = `-- name: KeepHistoryPart :exec
-INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+WITH old AS (
+	UPDATE history_files f SET dirty = true FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.low = $3 AND f.id = p.file_id
+)
+INSERT INTO history_parts (tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, file_id, places)
+VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (tenant_id, day, low) DO UPDATE SET high = excluded.high, object = excluded.object, digest = excluded.digest, lines = excluded.lines,
-	n = excluded.n, bytes = excluded.bytes, size = excluded.size, counts = excluded.counts, others = excluded.others
+	n = excluded.n, bytes = excluded.bytes, size = excluded.size, counts = excluded.counts, others = excluded.others, file_id = excluded.file_id,
+	places = excluded.places
 `
 
 type KeepHistoryPartParams struct {
@@ -592,13 +889,14 @@ type KeepHistoryPartParams struct {
 	Low      time.Time
 	High     time.Time
 	Object   string
-	Digest   []byte
 	Lines    []byte
 	N        int64
 	Bytes    int64
 	Size     int64
 	Counts   json.RawMessage
 	Others   []id.UUID
+	FileID   *id.UUID
+	Places   []int64
 }
 
 func (q *Queries) KeepHistoryPart(ctx context.Context, arg KeepHistoryPartParams) error {
@@ -608,13 +906,14 @@ func (q *Queries) KeepHistoryPart(ctx context.Context, arg KeepHistoryPartParams
 		arg.Low,
 		arg.High,
 		arg.Object,
-		arg.Digest,
 		arg.Lines,
 		arg.N,
 		arg.Bytes,
 		arg.Size,
 		arg.Counts,
 		arg.Others,
+		arg.FileID,
+		arg.Places,
 	)
 	return err
 }
@@ -753,6 +1052,54 @@ func (q *Queries) MarkHistoryPart(ctx context.Context, arg MarkHistoryPartParams
 	return err
 }
 
+const MarkReplayedLetters = `-- name: MarkReplayedLetters :exec
+UPDATE dead_letters l SET replayed = true
+WHERE l.tenant_id = $1 AND l.delivery_id = ANY($2::uuid[]) AND NOT l.replayed
+	AND EXISTS (SELECT FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = l.delivery_id)
+`
+
+// Replays of deliveries in storage are noted in the database alone.
+func (q *Queries) MarkReplayedLetters(ctx context.Context, tenantID id.UUID, deliveries []id.UUID) error {
+	_, err := q.db.Exec(ctx, MarkReplayedLetters, tenantID, deliveries)
+	return err
+}
+
+const MoveHistoryPart = `-- name: MoveHistoryPart :execrows
+UPDATE history_parts SET file_id = $1, object = $2, places = $3, digest = '', bytes = $4
+WHERE tenant_id = $5 AND day = $6 AND low = $7 AND file_id IS NOT DISTINCT FROM $8::uuid AND lines = $9
+`
+
+type MoveHistoryPartParams struct {
+	FileID   *id.UUID
+	Object   string
+	Places   []int64
+	Bytes    int64
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+	OldFile  *id.UUID
+	Lines    []byte
+}
+
+// A part's rows are in another file now. No row: the part has changed.
+func (q *Queries) MoveHistoryPart(ctx context.Context, arg MoveHistoryPartParams) (int64, error) {
+	result, err := q.db.Exec(ctx, MoveHistoryPart,
+		arg.FileID,
+		arg.Object,
+		arg.Places,
+		arg.Bytes,
+		arg.TenantID,
+		arg.Day,
+		arg.Low,
+		arg.OldFile,
+		arg.Lines,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const NeedsHistory = `-- name: NeedsHistory :one
 SELECT (EXISTS (SELECT FROM queue q WHERE q.tenant_id = $1 AND q.delivery_id >= $2 AND q.delivery_id < $3)
 	OR EXISTS (SELECT FROM queue q WHERE q.tenant_id = $1 AND q.event_id >= $2 AND q.event_id < $3))::boolean AS needed
@@ -791,6 +1138,102 @@ func (q *Queries) NextHistory(ctx context.Context, seconds float64) (NextHistory
 	var i NextHistoryRow
 	err := row.Scan(&i.TenantID, &i.Day, &i.State)
 	return i, err
+}
+
+const NextHistoryOfDay = `-- name: NextHistoryOfDay :many
+SELECT h.tenant_id, h.day, h.state FROM history_days h JOIN tenants t ON t.id = h.tenant_id
+WHERE h.state = 'exporting' AND h.day = $1 AND t.state <> 'deleted' AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => $2))
+	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = h.tenant_id AND m.state <> 'done')
+ORDER BY h.tenant_id LIMIT $3::int
+`
+
+type NextHistoryOfDayParams struct {
+	Day     time.Time
+	Seconds float64
+	Limit   int32
+}
+
+type NextHistoryOfDayRow struct {
+	TenantID id.UUID
+	Day      time.Time
+	State    string
+}
+
+// More days of tenants that can be exported together with one: the same day, in the order of their tenants.
+func (q *Queries) NextHistoryOfDay(ctx context.Context, arg NextHistoryOfDayParams) ([]NextHistoryOfDayRow, error) {
+	rows, err := q.db.Query(ctx, NextHistoryOfDay, arg.Day, arg.Seconds, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NextHistoryOfDayRow{}
+	for rows.Next() {
+		var i NextHistoryOfDayRow
+		if err := rows.Scan(&i.TenantID, &i.Day, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const NextHistoryVersion = `-- name: NextHistoryVersion :one
+UPDATE history_table SET version = version + 1 WHERE changes <> published RETURNING uuids, version, changes
+`
+
+type NextHistoryVersionRow struct {
+	Uuids   []id.UUID
+	Version int64
+	Changes int64
+}
+
+// No row: nothing has changed since the last metadata.
+func (q *Queries) NextHistoryVersion(ctx context.Context) (NextHistoryVersionRow, error) {
+	row := q.db.QueryRow(ctx, NextHistoryVersion)
+	var i NextHistoryVersionRow
+	err := row.Scan(&i.Uuids, &i.Version, &i.Changes)
+	return i, err
+}
+
+const OldHistory = `-- name: OldHistory :many
+SELECT h.tenant_id, h.day, h.state FROM history_days h
+WHERE h.state = 'stored' AND h.day = (
+		SELECT p.day FROM history_parts p JOIN history_days x ON x.tenant_id = p.tenant_id AND x.day = p.day JOIN tenants t ON t.id = p.tenant_id
+		WHERE p.file_id IS NULL AND x.state = 'stored' AND t.state <> 'deleted' AND (x.failed_at IS NULL OR x.failed_at < now() - make_interval(secs => $1))
+		ORDER BY p.day LIMIT 1)
+	AND EXISTS (SELECT FROM history_parts p WHERE p.tenant_id = h.tenant_id AND p.day = h.day AND p.file_id IS NULL)
+	AND (h.failed_at IS NULL OR h.failed_at < now() - make_interval(secs => $1))
+ORDER BY h.tenant_id LIMIT $2::int
+`
+
+type OldHistoryRow struct {
+	TenantID id.UUID
+	Day      time.Time
+	State    string
+}
+
+// Days in storage of the oldest day that has objects of lines, in the order of their tenants.
+func (q *Queries) OldHistory(ctx context.Context, seconds float64, limit int32) ([]OldHistoryRow, error) {
+	rows, err := q.db.Query(ctx, OldHistory, seconds, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OldHistoryRow{}
+	for rows.Next() {
+		var i OldHistoryRow
+		if err := rows.Scan(&i.TenantID, &i.Day, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ReadAsHistory = `-- name: ReadAsHistory :exec
@@ -867,6 +1310,18 @@ func (q *Queries) SetHistoryCounts(ctx context.Context, arg SetHistoryCountsPara
 	return err
 }
 
+const ShareHistory = `-- name: ShareHistory :one
+SELECT h.state FROM history_days h WHERE h.tenant_id = $1 AND h.day = $2 FOR SHARE
+`
+
+// Keeps a day where it is for the rest of the transaction.
+func (q *Queries) ShareHistory(ctx context.Context, tenantID id.UUID, day time.Time) (string, error) {
+	row := q.db.QueryRow(ctx, ShareHistory, tenantID, day)
+	var state string
+	err := row.Scan(&state)
+	return state, err
+}
+
 const StayHome = `-- name: StayHome :one
 SELECT pg_try_advisory_xact_lock_shared(hashtextextended(($1::uuid)::text, 19)) AS stays
 `
@@ -910,4 +1365,80 @@ func (q *Queries) StoredDaySince(ctx context.Context, tenantID id.UUID, since ti
 	var day time.Time
 	err := row.Scan(&day)
 	return day, err
+}
+
+const StoredPartAt = `-- name: StoredPartAt :one
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts p
+WHERE p.tenant_id = $1 AND p.gone AND p.day = $2 AND p.low <= $3::timestamptz AND p.high > $3
+`
+
+type StoredPartAtParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	Created  time.Time
+}
+
+// The part in storage of which an id of a moment is.
+func (q *Queries) StoredPartAt(ctx context.Context, arg StoredPartAtParams) (HistoryPart, error) {
+	row := q.db.QueryRow(ctx, StoredPartAt, arg.TenantID, arg.Day, arg.Created)
+	var i HistoryPart
+	err := row.Scan(
+		&i.TenantID,
+		&i.Day,
+		&i.Low,
+		&i.High,
+		&i.Object,
+		&i.Digest,
+		&i.Lines,
+		&i.N,
+		&i.Bytes,
+		&i.Size,
+		&i.Counts,
+		&i.Others,
+		&i.Gone,
+		&i.FileID,
+		&i.Places,
+	)
+	return i, err
+}
+
+const StoredPartsOf = `-- name: StoredPartsOf :many
+SELECT tenant_id, day, low, high, object, digest, lines, n, bytes, size, counts, others, gone, file_id, places FROM history_parts p WHERE p.tenant_id = $1 AND p.day = $2 AND p.gone ORDER BY p.low
+`
+
+// The parts of a day that are in storage, oldest first.
+func (q *Queries) StoredPartsOf(ctx context.Context, tenantID id.UUID, day time.Time) ([]HistoryPart, error) {
+	rows, err := q.db.Query(ctx, StoredPartsOf, tenantID, day)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HistoryPart{}
+	for rows.Next() {
+		var i HistoryPart
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Day,
+			&i.Low,
+			&i.High,
+			&i.Object,
+			&i.Digest,
+			&i.Lines,
+			&i.N,
+			&i.Bytes,
+			&i.Size,
+			&i.Counts,
+			&i.Others,
+			&i.Gone,
+			&i.FileID,
+			&i.Places,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -450,6 +450,14 @@ type HistoryDay struct {
 	Failure  string
 }
 
+type HistoryFile struct {
+	ID      id.UUID
+	Day     time.Time
+	Objects json.RawMessage
+	Version int64
+	Dirty   bool
+}
+
 type HistoryPart struct {
 	TenantID id.UUID
 	Day      time.Time
@@ -464,6 +472,16 @@ type HistoryPart struct {
 	Counts   json.RawMessage
 	Others   []id.UUID
 	Gone     bool
+	FileID   *id.UUID
+	Places   []int64
+}
+
+type HistoryTable struct {
+	ID        bool
+	Uuids     []id.UUID
+	Version   int64
+	Changes   int64
+	Published int64
 }
 
 type Home struct {

@@ -29,12 +29,6 @@ const MaxDays = 4000
 // Delayed is what people read about a day whose last try failed.
 const Delayed = "The last try failed. It is repeated every ten minutes."
 
-// Format is the version of the objects and of the manifest.
-const Format = 1
-
-// ManifestName is the name of a day's manifest beside its objects. It is written after them.
-const ManifestName = "manifest.json"
-
 // Tables are those whose rows an object can hold, in their order in it and in which they are brought back.
 var Tables = [...]string{"events", "deliveries", "attempts", "dead_letters", "cancellations"}
 
@@ -79,29 +73,6 @@ func (c *Counts) Add(o Counts) {
 			(*m.to)[name] += n
 		}
 	}
-}
-
-// Part is one object, as the manifest describes it. It holds what was created from Low until before High.
-type Part struct {
-	Object string    `json:"object"`
-	Low    time.Time `json:"from"`
-	High   time.Time `json:"to"`
-	Lines  int64     `json:"lines"`
-	Bytes  int64     `json:"bytes"`  // of the object
-	SHA256 string    `json:"sha256"` // of the object, in hexadecimal
-}
-
-// Manifest describes a day of a tenant in the store.
-type Manifest struct {
-	Format  int       `json:"format"`
-	Schema  int64     `json:"schema"` // newest migration of the database that wrote it
-	Tenant  string    `json:"tenant"`
-	Day     string    `json:"day"`
-	Written time.Time `json:"written_at"`
-	FirstID string    `json:"first_id"` // ids of the day are from this UUID
-	LastID  string    `json:"last_id"`  // until before this one
-	Counts  Counts    `json:"counts"`
-	Parts   []Part    `json:"parts"`
 }
 
 // A line of an object is {"table":"events","row":{...}}.
@@ -155,6 +126,13 @@ func ErrStored(day time.Time) error {
 	e.Cause = InStorage{Day: day}
 	return e
 }
+
+// ErrUnreachable says that the store could not be read.
+var ErrUnreachable = fault.New(
+	fault.Unavailable,
+	"storage_unavailable",
+	"This is of a day in storage, which can't be read now. Try again in a minute. If it persists, the platform's operator can see why in the log.",
+)
 
 // Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.
 func Cutoff(now time.Time, after int) time.Time {

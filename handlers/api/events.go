@@ -218,6 +218,7 @@ var eventList = handlers.List{
 		handlers.ByChannel,
 		handlers.ByTrace,
 		handlers.ByEventID,
+		handlers.ByStoredDay,
 	},
 	Choices: []handlers.Choice{handlers.ByOutcome},
 }

@@ -247,7 +247,7 @@ func (a *api) deliveryRoutes() []handlers.Route {
 		route("GET", "/deliveries/:delivery_id/attempts/:attempt_id", access.WebhooksRead, a.getAttempt),
 		route("POST", "/deliveries/:delivery_id/retry-now", access.WebhooksWrite, a.retryDelivery),
 		route("POST", "/deliveries/:delivery_id/cancel", access.WebhooksWrite, a.cancelDelivery),
-		route("POST", "/deliveries/:delivery_id/replay", access.WebhooksWrite, a.replayDelivery),
+		route("POST", "/deliveries/:delivery_id/replay", access.WebhooksWrite, a.replayDelivery).Replaying(),
 		route("POST", "/deliveries/:delivery_id/archive", access.WebhooksWrite, a.archiveDelivery),
 		route("POST", "/deliveries/:delivery_id/unarchive", access.WebhooksWrite, a.unarchiveDelivery),
 
@@ -259,7 +259,7 @@ func (a *api) deliveryRoutes() []handlers.Route {
 		route("GET", "/endpoints/:endpoint_id/failures", access.WebhooksRead, a.listEndpointFailures),
 		route("POST", "/endpoints/:endpoint_id/recover", access.WebhooksWrite, a.recoverEndpoint),
 		route("POST", "/endpoints/:endpoint_id/replay-missing", access.WebhooksWrite, a.replayMissing),
-		route("POST", "/events/:event_id/replay", access.WebhooksWrite, a.replayEvent),
+		route("POST", "/events/:event_id/replay", access.WebhooksWrite, a.replayEvent).Replaying(),
 		route("POST", "/events/:event_id/expunge", access.MembersWrite, a.expungeEvent),
 		route("POST", "/expunges", access.MembersWrite, a.createExpunge),
 		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),

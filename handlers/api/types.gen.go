@@ -5893,6 +5893,9 @@ type ShareID = string
 // Since defines model for since.
 type Since = Time
 
+// StoredDay defines model for stored_day.
+type StoredDay = string
+
 // SubscriptionID defines model for subscription_id.
 type SubscriptionID = string
 
@@ -6008,6 +6011,10 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
+	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// header `Posthorn-Stored-Day` of the response names the day
+	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
+
 	// Status `on_hold` is held, and what waits behind a circuit breaker or an operator's pause. `dead_letter` is failed and not replayed,
 	// archived, a test event, or sent to a test inbox or a listener. `all_failed` is failed, retrying, and canceled after an attempt.
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -6086,6 +6093,10 @@ type ListEventsParams struct {
 	// Type An event type, or a prefix such as `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// header `Posthorn-Stored-Day` of the response names the day
+	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
 
 	// TraceID Events that belong to a trace: 32 lowercase hexadecimal digits
 	TraceID *TraceID `form:"trace_id,omitempty" json:"trace_id,omitempty"`

@@ -116,7 +116,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Tx, p handlers.Page, 
 	}
 	v.Newer, v.Older, v.Short = found.Newer, found.Older, found.Short
 	v.List = a.deliveryRows(c, p, found.Rows)
-	if v.Older == "" && !waits(p) {
+	if v.Older == "" && !waits(p) && p.StoredDay.IsZero() {
 		v.Stored, err = a.storedDays(c, q, p)
 		v.Stored.Noun, v.Stored.Here = pages.StoredDeliveries, p.Here()+pages.StoredAnchor
 	}
@@ -137,6 +137,10 @@ func (a *dashboard) deliveryRows(c *handlers.Call, p handlers.Page, found []show
 		Rows:  found,
 		Acts:  c.Actor.May(access.ActOnDeliveries),
 		Plain: deliveryFilter(p.Given),
+	}
+	if !p.StoredDay.IsZero() {
+		v.Acts = false // jobs skip days in storage
+		return v       // and their rows don't change
 	}
 	texts := make([]string, len(found))
 	for i, d := range found {

@@ -224,7 +224,7 @@ func (a *dashboard) deliveryActions() []handlers.Route {
 		page("POST", "/deliveries/:delivery_id/shares/:share_id/revoke", access.ActOnDeliveries, a.revokeShare),
 		one("retry-now", deliveries.ActRetryNow, "Retrying now."),
 		one("cancel", deliveries.ActCancel, "Canceled."),
-		one("replay", deliveries.ActReplay, "Replayed. This is the new delivery."),
+		one("replay", deliveries.ActReplay, "Replayed. This is the new delivery.").Replaying(),
 		one("archive", deliveries.ActArchive, "Archived. Lists don't show it."),
 		one("unarchive", deliveries.ActUnarchive, "Unarchived. Lists show it again."),
 	}

@@ -29,7 +29,7 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 		emission,
 		page("GET", "/events/:event_id", access.Read, a.showEvent),
 		page("GET", "/events/:event_id/data", access.Read, a.downloadData),
-		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent),
+		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent).Replaying(),
 		page("POST", "/events/:event_id/expunge", access.Expunge, a.expungeEvent),
 	}
 }
@@ -43,6 +43,7 @@ var eventList = handlers.List{
 		handlers.ByUntil,
 		handlers.ByType,
 		handlers.ByChannel,
+		handlers.ByStoredDay,
 	},
 	Choices: []handlers.Choice{handlers.ByOutcome},
 }
@@ -77,7 +78,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 			return events.List(c.Ctx(), q, c.Actor.Tenant, filter, r, a.Now())
 		})
 		v.Rows, v.Newer, v.Older, v.Short = found.Rows, found.Newer, found.Older, found.Short
-		if err != nil || v.Older != "" {
+		if err != nil || v.Older != "" || !p.StoredDay.IsZero() {
 			return err
 		}
 		v.Stored, err = a.storedDays(c, q, p)

@@ -50,6 +50,7 @@ var grows = map[string]string{
 	"KeptDays":               "reads the waiting deliveries of days before the retention, of all tenants, as the worker",
 	"HistoryEvents":          "reads a part of a day that leaves the database",
 	"HistoryDeliveries":      "reads a part of a day that leaves the database",
+	"EventsThere":            "reads a part of a day in storage, which is at most 10,000 events",
 	"LockHistoryRows":        "locks a part of a day that leaves the database",
 	"NeedsHistory":           "reads the waiting deliveries of a part of a day that leaves the database",
 	"SuccessByHour":          "reads a sample of the attempts, for the status page",

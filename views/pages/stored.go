@@ -3,6 +3,9 @@ package pages
 import (
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/a-h/templ"
 
 	"posthorn/domain/history"
 	"posthorn/views/components"
@@ -29,6 +32,11 @@ const (
 // StoredAnchor is where a list shows its days in storage.
 const StoredAnchor = "#storage"
 
+// open is the list of a day in storage, read from there.
+func (v StoredDays) open(d history.Day) templ.SafeURL {
+	return templ.SafeURL(v.Root + "/" + string(v.Noun) + "?stored_day=" + d.At.Format(time.DateOnly))
+}
+
 func dayName(d history.Day) string { return d.At.Format("2 January 2006") }
 
 // count says how much of what the list shows a day has.
@@ -53,9 +61,9 @@ func (v StoredDays) sum(days []history.Day) string {
 }
 
 func (v StoredDays) text() string {
-	text := "Older days are in storage, and their " + string(v.Noun) + " aren't listed. "
+	text := "Older days are in storage, and their " + string(v.Noun) + " aren't listed here. Open a day to read it from storage, which takes longer. "
 	if v.Restores {
-		return text + "Bring a day back to list, search, and replay them."
+		return text + "Bring a day back to search it and to act on many."
 	}
 	return text + "An owner, an admin, or a developer can bring a day back."
 }

@@ -2,22 +2,15 @@ package history
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/days"
-	"posthorn/db/migrations"
 	"posthorn/db/sql"
 	"posthorn/domain/history"
 	"posthorn/domain/id"
@@ -46,7 +39,10 @@ const (
 	lookEvery   = 10 * time.Minute
 	beginMost   = 500
 	leaveTries  = 3
-	failureText = 500
+	// How many tenants' rows one set of files has at most, and how many lines. Both bound the memory of the process.
+	tenantsTogether = 256
+	setBytes        = 96 << 20
+	failureText     = 500
 )
 
 // New returns a Keeper that does nothing before Work.
@@ -56,46 +52,69 @@ var errDiffers = errors.New("the object that was read back differs from the one 
 
 // Work does what is due. It returns early if another process works.
 func (k *Keeper) Work(ctx context.Context) error {
+	return k.alone(ctx, func(hold func() error) error {
+		if err := k.look(ctx); err != nil {
+			return err
+		}
+		for {
+			day, found, err := days.Next(ctx, k.DB, retryAfter)
+			if err != nil {
+				return err
+			}
+			if !found {
+				break
+			}
+			if err := k.failed(ctx, day, k.do(ctx, day, hold)); err != nil {
+				return err
+			}
+		}
+		if err := k.convert(ctx, hold); err != nil {
+			return err
+		}
+		err := k.tidy(ctx, hold)
+		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) && !IsBusy(err) {
+			k.Log.Warn("the open tables of history could not be published; it is tried again", "error", err)
+			err = nil
+		}
+		return err
+	})
+}
+
+// errBusy says that another process works on history.
+var errBusy = errors.New("another process works on history")
+
+// IsBusy reports whether another process works on history.
+func IsBusy(err error) bool { return errors.Is(err, errBusy) }
+
+// alone runs fn as the one process that works on history. fn extends its lease by hold, after each step.
+func (k *Keeper) alone(ctx context.Context, fn func(hold func() error) error) error {
 	held, mine, err := days.Hold(ctx, k.DB, time.Time{}, leaseLasts)
 	if err != nil || !mine {
 		return err
 	}
 	defer func() { _ = days.Release(context.WithoutCancel(ctx), k.DB, held) }()
-	if err := k.look(ctx); err != nil {
+	return fn(func() error {
+		held, mine, err = days.Hold(ctx, k.DB, held, leaseLasts)
+		if err == nil && !mine {
+			err = errBusy
+		}
+		return err
+	})
+}
+
+// failed records that a day was not moved, and returns nil. It returns errors after which no day can be moved.
+func (k *Keeper) failed(ctx context.Context, day days.Day, err error) error {
+	if err == nil || ctx.Err() != nil || db.IsUnavailable(err) || IsBusy(err) {
 		return err
 	}
-	for {
-		day, found, err := days.Next(ctx, k.DB, retryAfter)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return nil
-		}
-		err = k.do(ctx, day, func() error {
-			held, mine, err = days.Hold(ctx, k.DB, held, leaseLasts)
-			if err == nil && !mine {
-				err = errors.New("another process took over the work on history")
-			}
-			return err
-		})
-		if ctx.Err() != nil || db.IsUnavailable(err) {
-			return err
-		}
-		if err != nil {
-			if !days.IsPassing(err) {
-				k.Log.Warn("a day of history could not be moved; it is tried again", "tenant", id.Tenant.Format(day.Tenant), "day", day.At.Format(time.DateOnly),
-					"state", string(day.State), "error", err)
-			}
-			why := clip(err.Error())
-			if days.IsPassing(err) {
-				why = "waiting: " + why // CountHistory
-			}
-			if err := day.Fail(ctx, k.DB, why); err != nil {
-				return err
-			}
-		}
+	why := clip(err.Error())
+	if days.IsPassing(err) {
+		why = "waiting: " + why // CountHistory
+	} else {
+		k.Log.Warn("a day of history could not be moved; it is tried again", "tenant", id.Tenant.Format(day.Tenant), "day", day.At.Format(time.DateOnly),
+			"state", string(day.State), "error", err)
 	}
+	return day.Fail(ctx, k.DB, why)
 }
 
 func clip(text string) string {
@@ -119,7 +138,7 @@ func (k *Keeper) look(ctx context.Context) error {
 		return err
 	}
 	for _, day := range expired {
-		if err := k.deleteAll(ctx, folderOf(day)); err != nil {
+		if err := k.deleteOld(ctx, day); err != nil {
 			return err
 		}
 		if err := day.Forget(ctx, k.DB); err != nil {
@@ -149,58 +168,91 @@ func (k *Keeper) do(ctx context.Context, day days.Day, hold func() error) error 
 	return nil
 }
 
-// export writes the objects of a day, compares them with the ledger, and deletes the rows.
-func (k *Keeper) export(ctx context.Context, day days.Day, hold func() error) error {
-	parts, err := day.Parts(ctx, k.DB)
+// exported is a day of a tenant while it is exported together with others.
+type exported struct {
+	day    days.Day
+	counts history.Counts
+	bytes  int64
+	err    error
+}
+
+// export writes the rows of a day of a tenant, and of the same day of other tenants, into files. Each tenant's rows are
+// compared with its ledger, and then may leave.
+func (k *Keeper) export(ctx context.Context, first days.Day, hold func() error) error {
+	together, err := days.Together(ctx, k.DB, first.At, retryAfter, tenantsTogether)
 	if err != nil {
 		return err
 	}
-	low, end := day.At, day.At.AddDate(0, 0, 1)
-	if n := len(parts); n > 0 {
-		low = parts[n-1].High
+	b := k.newBatch(first.At)
+	all := make([]*exported, len(together))
+	for i, day := range together {
+		all[i] = &exported{day: day}
+		if all[i].err = k.exportDay(ctx, b, all[i], hold); ctx.Err() != nil || db.IsUnavailable(all[i].err) || IsBusy(all[i].err) {
+			return all[i].err
+		}
 	}
-	for low.Before(end) {
-		p, err := day.ReadPart(ctx, k.DB, low, end)
+	b.end(ctx)
+	if err := hold(); err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.err == nil {
+			e.err = b.ofTenant(e.day.Tenant)
+		}
+		if e.err == nil {
+			e.err = e.day.Check(ctx, k.DB, e.counts, e.bytes)
+		}
+		if e.err == nil {
+			e.err = e.day.To(ctx, k.DB, history.Leaving)
+		} else if failed := e.day.To(ctx, k.DB, history.Exporting); !days.IsPassing(failed) { // it starts again, without files
+			e.err = errors.Join(e.err, failed)
+		}
+		if e.day.Tenant == first.Tenant {
+			err = e.err
+		} else if failed := k.failed(ctx, e.day, e.err); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// exportDay reads the rows of a tenant's day into files.
+func (k *Keeper) exportDay(ctx context.Context, b *batch, e *exported, hold func() error) error {
+	if err := e.day.Ready(ctx, k.DB); err != nil {
+		return err
+	}
+	if err := k.deleteOld(ctx, e.day); err != nil {
+		return err
+	}
+	if err := e.day.To(ctx, k.DB, history.Exporting); err != nil {
+		return err
+	}
+	for low, end := e.day.At, e.day.At.AddDate(0, 0, 1); low.Before(end); {
+		p, err := e.day.ReadPart(ctx, k.DB, low, end)
 		if err != nil {
 			return err
 		}
+		low = p.High
 		if p.N > 0 {
-			if err := k.keep(ctx, day, p); err != nil {
+			e.counts.Add(p.Counts)
+			if err := b.add(ctx, e.day.Tenant, p.Lines, k.keeps(e.day, p, &e.bytes)); err != nil {
 				return err
 			}
 		}
-		low = p.High
 		if err := hold(); err != nil {
 			return err
 		}
 	}
-	if err := k.describe(ctx, day, true); err != nil {
-		return err
-	}
-	if err := day.To(ctx, k.DB, history.Leaving); err != nil {
-		return err
-	}
-	return k.leave(ctx, day, hold)
+	return nil
 }
 
-// keep writes a part into the store, reads it back, and records it.
-func (k *Keeper) keep(ctx context.Context, day days.Day, p days.Part) error {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(p.Lines); err != nil {
-		return err
+// keeps records a part of a day when its files are written. The lines are not kept in memory until then.
+func (k *Keeper) keeps(day days.Day, p days.Part, bytes *int64) recordPart {
+	p.Lines = nil
+	return func(ctx context.Context, f days.File, at days.Placed) error {
+		*bytes += at.Bytes
+		return day.Keep(ctx, k.DB, p, f, at)
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	var random [4]byte
-	_, _ = rand.Read(random[:])
-	name := p.Low.Format("150405.000") + "-" + hex.EncodeToString(random[:]) + ".ndjson.gz"
-	if err := k.put(ctx, folderOf(day)+name, packed.Bytes()); err != nil {
-		return err
-	}
-	sum := sha256.Sum256(packed.Bytes())
-	return day.Keep(ctx, k.DB, p, days.Object{Name: name, Digest: sum[:], Bytes: int64(packed.Len())})
 }
 
 // put writes an object and reads it back.
@@ -215,54 +267,6 @@ func (k *Keeper) put(ctx context.Context, name string, body []byte) error {
 		err = errDiffers
 	}
 	return err
-}
-
-// describe writes the manifest; checked compares the day with the ledger first.
-func (k *Keeper) describe(ctx context.Context, day days.Day, checked bool) error {
-	parts, err := day.Parts(ctx, k.DB)
-	if err != nil {
-		return err
-	}
-	m := history.Manifest{
-		Format:  history.Format,
-		Schema:  migrations.Newest(),
-		Tenant:  id.Tenant.Format(day.Tenant),
-		Day:     day.At.Format(time.DateOnly),
-		Written: time.Now().UTC().Truncate(time.Second),
-		FirstID: id.FirstAt(day.At).String(),
-		LastID:  id.FirstAt(day.At.AddDate(0, 0, 1)).String(),
-		Parts:   []history.Part{},
-	}
-	var size int64
-	for _, p := range parts {
-		var counts history.Counts
-		if err := json.Unmarshal(p.Counts, &counts); err != nil {
-			return err
-		}
-		m.Counts.Add(counts)
-		size += p.Bytes
-		m.Parts = append(m.Parts, history.Part{
-			Object: p.Object,
-			Low:    p.Low.UTC(),
-			High:   p.High.UTC(),
-			Lines:  p.N,
-			Bytes:  p.Bytes,
-			SHA256: hex.EncodeToString(p.Digest),
-		})
-	}
-	if checked {
-		if err := day.Check(ctx, k.DB, m.Counts, size); err != nil {
-			if errors.Is(err, days.ErrRows) {
-				err = errors.Join(err, day.To(ctx, k.DB, history.Exporting)) // start again
-			}
-			return err
-		}
-	}
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return k.put(ctx, folderOf(day)+history.ManifestName, append(text, '\n'))
 }
 
 // leave deletes the rows of a day, part by part. It first exports again the parts that changed since their export.
@@ -301,17 +305,14 @@ func (k *Keeper) leave(ctx context.Context, day days.Day, hold func() error) err
 	if rest.N > 0 {
 		return fmt.Errorf("%d rows were added to the day while it left; bring it back, and it leaves with them", rest.N)
 	}
-	if err := k.tidy(ctx, day); err != nil {
-		return err
-	}
 	if err := day.To(ctx, k.DB, history.Stored); err != nil {
 		return err
 	}
-	k.Log.Info("a day of history is in storage", "tenant", id.Tenant.Format(day.Tenant), "day", day.At.Format(time.DateOnly), "objects", len(parts))
+	k.Log.Info("a day of history is in storage", "tenant", id.Tenant.Format(day.Tenant), "day", day.At.Format(time.DateOnly), "parts", len(parts))
 	return nil
 }
 
-// again exports a part whose rows have changed, and describes the day with it.
+// again exports a part whose rows have changed, into files of its own.
 func (k *Keeper) again(ctx context.Context, day days.Day, old sql.HistoryPart) (part sql.HistoryPart, err error) {
 	p, err := day.ReadPart(ctx, k.DB, old.Low, old.High)
 	if err != nil {
@@ -320,10 +321,12 @@ func (k *Keeper) again(ctx context.Context, day days.Day, old sql.HistoryPart) (
 	if !p.High.Equal(old.High) {
 		return part, days.ErrRows
 	}
-	if err := k.keep(ctx, day, p); err != nil {
+	b := k.newBatch(day.At)
+	if err := b.add(ctx, day.Tenant, p.Lines, k.keeps(day, p, new(int64))); err != nil {
 		return part, err
 	}
-	if err := k.describe(ctx, day, false); err != nil {
+	b.end(ctx)
+	if err := b.ofTenant(day.Tenant); err != nil {
 		return part, err
 	}
 	parts, err := day.Parts(ctx, k.DB)
@@ -335,18 +338,158 @@ func (k *Keeper) again(ctx context.Context, day days.Day, old sql.HistoryPart) (
 	return part, errors.Join(err, days.ErrRows)
 }
 
-// tidy deletes objects of the day that no part names: those of an interrupted try, and of parts that changed.
-func (k *Keeper) tidy(ctx context.Context, day days.Day) error {
+// deleteOld deletes the objects of lines that a day has, or that an older version began to write.
+func (k *Keeper) deleteOld(ctx context.Context, day days.Day) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
 		return err
 	}
-	named := map[string]bool{folderOf(day) + history.ManifestName: true}
 	for _, p := range parts {
-		named[folderOf(day)+p.Object] = true
+		if p.FileID == nil {
+			return k.deleteAll(ctx, folderOf(day))
+		}
 	}
-	return k.deleteBut(ctx, folderOf(day), named)
+	return nil
 }
+
+// convert writes days that an older version stored as lines into files, those of one date at a time.
+func (k *Keeper) convert(ctx context.Context, hold func() error) error {
+	old, err := days.Old(ctx, k.DB, retryAfter, tenantsTogether)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	b := k.newBatch(old[0].At)
+	failed := make([]error, len(old))
+	for i, day := range old {
+		parts, err := day.Parts(ctx, k.DB)
+		if err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if part.FileID != nil {
+				continue
+			}
+			lines, err := k.reader().Lines(ctx, part)
+			if err == nil {
+				err = b.add(ctx, day.Tenant, lines, k.moves(part))
+			}
+			if err != nil {
+				failed[i] = fmt.Errorf("%s: %w", part.Object, err)
+				break
+			}
+			if err := hold(); err != nil {
+				return err
+			}
+		}
+	}
+	b.end(ctx)
+	for i, day := range old {
+		err := failed[i]
+		if err == nil {
+			err = b.ofTenant(day.Tenant)
+		}
+		if err == nil {
+			err = k.deleteAll(ctx, folderOf(day))
+		}
+		if err == nil {
+			err = day.Well(ctx, k.DB)
+		}
+		if err := k.failed(ctx, day, err); err != nil {
+			return err
+		}
+	}
+	k.Log.Info("days of history were written into the open tables", "day", old[0].At.Format(time.DateOnly), "tenants", len(old))
+	return hold()
+}
+
+// moves records that a part is in other files, when these are written.
+func (k *Keeper) moves(part sql.HistoryPart) recordPart {
+	return func(ctx context.Context, f days.File, at days.Placed) error {
+		return days.MovePart(ctx, k.DB, part, f, at)
+	}
+}
+
+// tidy writes files with rows of no part again without these, publishes the metadata, and then deletes the old files.
+func (k *Keeper) tidy(ctx context.Context, hold func() error) error {
+	var unused []days.File
+	var failed error
+	for after := (id.UUID{}); ; {
+		f, parts, found, err := days.NextDirty(ctx, k.DB, after)
+		if err != nil {
+			return err
+		}
+		if !found {
+			break
+		}
+		after = f.ID
+		drop, err := k.rewrite(ctx, f, parts)
+		if ctx.Err() != nil || db.IsUnavailable(err) {
+			return err
+		}
+		if err != nil {
+			k.Log.Warn("files of history could not be written again; it is tried again", "file", f.ID.String(), "day", f.Day.Format(time.DateOnly), "error", err)
+			failed = err
+		}
+		if drop {
+			unused = append(unused, f)
+		}
+		if err := hold(); err != nil {
+			return err
+		}
+	}
+	if len(unused) > 0 {
+		if err := days.Changed(ctx, k.DB); err != nil {
+			return err
+		}
+	}
+	if err := k.publish(ctx); err != nil {
+		return err
+	}
+	for _, f := range unused {
+		for table := range history.Open {
+			if err := k.Store.Delete(ctx, objectName(table, f.Day, f.ID)); err != nil {
+				return err
+			}
+		}
+		if err := days.DropFile(ctx, k.DB, f); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// rewrite moves the parts of a set of files into another. It returns true if no part needs the old one.
+func (k *Keeper) rewrite(ctx context.Context, f days.File, parts []sql.HistoryPart) (drop bool, err error) {
+	var rows int64
+	for _, p := range parts {
+		for i := 1; i < len(p.Places); i += 2 {
+			rows += p.Places[i]
+		}
+	}
+	if len(parts) > 0 && rows == f.Rows() {
+		return false, days.Written(ctx, k.DB, f) // the process ended before it said so
+	}
+	b := k.newBatch(f.Day)
+	r := k.reader()
+	for _, part := range parts {
+		lines, err := r.Lines(ctx, part)
+		if err != nil {
+			return false, err
+		}
+		if err := b.add(ctx, part.TenantID, lines, k.moves(part)); err != nil {
+			return false, err
+		}
+	}
+	b.end(ctx)
+	for _, part := range parts {
+		if err := b.ofTenant(part.TenantID); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (k *Keeper) reader() *Reader { return NewReader(k.DB, k.Store) }
 
 func (k *Keeper) deleteAll(ctx context.Context, prefix string) error {
 	return k.deleteBut(ctx, prefix, nil)
@@ -371,17 +514,18 @@ func (k *Keeper) deleteBut(ctx context.Context, prefix string, keep map[string]b
 	return nil
 }
 
-// bringBack inserts the rows of a day again and deletes its objects.
+// bringBack inserts the rows of a day again. Then no part names its files.
 func (k *Keeper) bringBack(ctx context.Context, day days.Day, hold func() error) error {
 	parts, err := day.Parts(ctx, k.DB)
 	if err != nil {
 		return err
 	}
+	r := k.reader()
 	for _, part := range parts {
 		if !part.Gone {
 			continue
 		}
-		lines, err := k.fetch(ctx, folderOf(day)+part.Object, part)
+		lines, err := r.Lines(ctx, part)
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.Object, err)
 		}
@@ -392,7 +536,7 @@ func (k *Keeper) bringBack(ctx context.Context, day days.Day, hold func() error)
 			return err
 		}
 	}
-	if err := k.deleteAll(ctx, folderOf(day)); err != nil {
+	if err := k.deleteOld(ctx, day); err != nil {
 		return err
 	}
 	if err := day.To(ctx, k.DB, history.Back); err != nil {
@@ -402,29 +546,20 @@ func (k *Keeper) bringBack(ctx context.Context, day days.Day, hold func() error)
 	return nil
 }
 
-// fetch reads and unpacks an object. If its content is not what was written, it returns an error.
-func (k *Keeper) fetch(ctx context.Context, name string, part sql.HistoryPart) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeWithin)
-	defer cancel()
-	packed, err := k.Store.Get(ctx, name, part.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	if sum := sha256.Sum256(packed); string(sum[:]) != string(part.Digest) {
-		return nil, errDiffers
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	lines, err := io.ReadAll(io.LimitReader(r, part.Size+1))
-	if err == nil && int64(len(lines)) != part.Size {
-		err = errDiffers
-	}
-	return lines, err
-}
-
-// Erase deletes a deleted tenant's objects from the store, and then its records in the database.
+// Erase deletes a deleted tenant's rows from the store. Its records in the database are deleted later.
 func (k *Keeper) Erase(ctx context.Context, tenant id.UUID) error {
-	return k.deleteAll(ctx, id.Tenant.Format(tenant)+"/")
+	err := errBusy
+	if failed := k.alone(ctx, func(hold func() error) error {
+		if err = k.deleteAll(ctx, id.Tenant.Format(tenant)+"/"); err != nil {
+			return err
+		}
+		if err = days.ForgetTenant(ctx, k.DB, tenant); err != nil {
+			return err
+		}
+		err = k.tidy(ctx, hold)
+		return err
+	}); failed != nil {
+		return failed
+	}
+	return err
 }

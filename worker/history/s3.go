@@ -85,6 +85,21 @@ func (s bucket) Get(ctx context.Context, name string, most int64) ([]byte, error
 	return body, err
 }
 
+func (s bucket) Range(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	var options minio.GetObjectOptions
+	if err := options.SetRange(from, from+n-1); err != nil {
+		return nil, err
+	}
+	object, err := s.client.GetObject(ctx, s.name, s.prefix+name, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = object.Close() }()
+	return io.ReadAll(io.LimitReader(object, n))
+}
+
+func (s bucket) URL() string { return "s3://" + s.name + "/" + s.prefix }
+
 func (s bucket) Delete(ctx context.Context, name string) error {
 	return s.client.RemoveObject(ctx, s.name, s.prefix+name, minio.RemoveObjectOptions{})
 }

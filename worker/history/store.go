@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,10 +18,14 @@ type Store interface {
 	Put(ctx context.Context, name string, body []byte) error
 	// Get returns an object of at most so many bytes.
 	Get(ctx context.Context, name string, most int64) ([]byte, error)
+	// Range returns n bytes of an object, or fewer at its end.
+	Range(ctx context.Context, name string, from, n int64) ([]byte, error)
 	// Delete deletes an object. A missing object is no error.
 	Delete(ctx context.Context, name string) error
 	// List returns the names with a prefix. The prefix ends in a slash.
 	List(ctx context.Context, prefix string) ([]string, error)
+	// URL is where other programs find the objects: the name of an object follows it.
+	URL() string
 }
 
 // Where says where objects are kept.
@@ -67,6 +72,13 @@ func (n named) Get(ctx context.Context, name string, most int64) ([]byte, error)
 	return body, during("read", name, err)
 }
 
+func (n named) Range(ctx context.Context, name string, from, size int64) ([]byte, error) {
+	body, err := n.store.Range(ctx, name, from, size)
+	return body, during("read", name, err)
+}
+
+func (n named) URL() string { return n.store.URL() }
+
 func (n named) Delete(ctx context.Context, name string) error {
 	return during("delete", name, n.store.Delete(ctx, name))
 }
@@ -84,15 +96,20 @@ func during(what, name string, err error) error {
 }
 
 // folder is a store on a file system, such as one that all workers mount.
-type folder struct{ root *os.Root }
+type folder struct {
+	root *os.Root
+	path string
+}
 
 func openFolder(path string) (Store, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("names a folder that can't be opened: %w", err)
 	}
-	return folder{root}, nil
+	return folder{root, path}, nil
 }
+
+func (s folder) URL() string { return (&url.URL{Scheme: "file", Path: s.path}).String() + "/" }
 
 // Put writes a temporary file and renames it, so that a partial object is never visible.
 func (s folder) Put(_ context.Context, name string, body []byte) error {
@@ -127,6 +144,19 @@ func (s folder) Get(_ context.Context, name string, most int64) ([]byte, error) 
 		return nil, errTooLarge
 	}
 	return s.root.ReadFile(name)
+}
+
+func (s folder) Range(_ context.Context, name string, from, n int64) ([]byte, error) {
+	f, err := s.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, n)
+	got, err := f.ReadAt(body, from)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return body[:got], errors.Join(err, f.Close())
 }
 
 func (s folder) Delete(_ context.Context, name string) error {

@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	domainhistory "posthorn/domain/history"
+	"posthorn/domain/id"
+	"posthorn/worker/history"
+)
+
+// published checks that the newest metadata name existing files alone, which have n deliveries of a tenant. It reads
+// the paths from the manifests' bytes: the tests with other programs read them as Iceberg.
+func (h *house) published(store history.Store, tenant id.UUID, n int64) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	get := func(name string) []byte {
+		h.t.Helper()
+		body, err := store.Get(ctx, strings.TrimPrefix(name, store.URL()), 64<<20)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return body
+	}
+	var rows int64
+	for table, t := range domainhistory.Open {
+		folder := "tables/" + t.Name + "/metadata/"
+		var metadata struct {
+			Snapshots []struct {
+				List string `json:"manifest-list"`
+			} `json:"snapshots"`
+		}
+		version := string(get(folder + "version-hint.text"))
+		if err := json.Unmarshal(get(folder+"v"+version+".metadata.json"), &metadata); err != nil || len(metadata.Snapshots) != 1 {
+			h.t.Fatalf("the metadata of %s: %v", t.Name, err)
+		}
+		for _, manifest := range named(get(metadata.Snapshots[0].List), store.URL(), ".avro") {
+			for _, name := range named(get(manifest), store.URL(), ".parquet") {
+				f, err := parquet.OpenFile(bytes.NewReader(get(name)), int64(len(get(name))))
+				if err != nil {
+					h.t.Fatal(err)
+				}
+				if table == domainhistory.OpenDeliveries {
+					rows += rowsOf(h.t, f, id.Tenant.Format(tenant))
+				}
+			}
+		}
+	}
+	if rows != n {
+		h.t.Errorf("the open table has %d deliveries of the tenant, want %d", rows, n)
+	}
+}
+
+// named are the addresses in a file of Avro that begin and end so.
+func named(body []byte, begins, ends string) (names []string) {
+	for _, piece := range strings.Split(string(body), begins)[1:] {
+		if name, _, found := strings.Cut(piece, ends); found {
+			names = append(names, begins+name+ends)
+		}
+	}
+	return names
+}
+
+func rowsOf(t testing.TB, f *parquet.File, tenant string) (n int64) {
+	t.Helper()
+	leaf, found := f.Schema().Lookup("tenant_id")
+	if !found {
+		t.Fatal("the file has no tenants")
+	}
+	rows := make([]parquet.Row, 100)
+	for _, group := range f.RowGroups() {
+		r := group.Rows()
+		for {
+			k, err := r.ReadRows(rows)
+			for _, row := range rows[:k] {
+				if row[leaf.ColumnIndex].String() == tenant {
+					n++
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		_ = r.Close()
+	}
+	return n
+}
+
+// Many small tenants share files, and each comes back from them alone.
+func TestSmallTenantsShareFiles(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	store, path := h.folder()
+	tenants, before := make([]id.UUID, 12), map[id.UUID]string{}
+	day := h.historyDay(h.tenant(), h.endpoint(h.tenant(), "http://127.0.0.1:1", nil), 5, 1)
+	for i := range tenants {
+		tenants[i] = h.tenant()
+		h.historyDay(tenants[i], h.endpoint(tenants[i], "http://127.0.0.1:1", nil), 5, 5+i)
+		before[tenants[i]] = h.historyRows(tenants[i])
+	}
+	h.work(h.keeper(store))
+	if n := len(files(t, path)); n != 3 {
+		t.Fatalf("13 tenants have %d objects", n)
+	}
+	for i, tenant := range tenants {
+		h.published(store, tenant, int64(5+i))
+	}
+	h.ask(tenants[3], day)
+	h.ask(tenants[7], day)
+	h.work(h.keeper(store))
+	for i, tenant := range tenants {
+		want, n := "stored", int64(5+i)
+		if i == 3 || i == 7 {
+			want, n = "back", 0
+			if h.historyRows(tenant) != before[tenant] {
+				t.Errorf("tenant %d came back with other rows", i)
+			}
+		}
+		if state, why := h.historyState(tenant, day); state != want {
+			t.Errorf("tenant %d is %s, want %s: %s", i, state, want, why)
+		}
+		h.published(store, tenant, n)
+	}
+	if n := len(files(t, path)); n != 3 {
+		t.Errorf("%d objects are left", n)
+	}
+	h.reconciled()
+}
+
+// The text of a row is taken apart and put together again without a difference, whatever people wrote into it.
+func TestBytesLeaveARowAndComeBack(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{
+		`{"tenant_id":"x","type":"a","data":"\\x7b7d","key":null}`,
+		`{"tenant_id":"x","type":"a","data":"\\x","key":null}`,
+		`{"tenant_id":"x","type":"a","data":null,"key":",\"data\":\"\\\\x00"}`,
+		`{"tenant_id":"x","type":"a,\"data\":\"\\\\x41\"","data":"\\x00ff","key":",\"data\":\"\\\\x00"}`,
+	} {
+		rest, data, err := domainhistory.TakeBytes(row, domainhistory.ColumnData)
+		if err != nil || domainhistory.PutBytes(rest, domainhistory.ColumnData, data) != row {
+			t.Errorf("%s became %s and %x: %v", row, rest, data, err)
+		}
+		if null := strings.Contains(row, `"data":null`); null != (data == nil) {
+			t.Errorf("%s has the bytes %v", row, data)
+		}
+	}
+	if _, _, err := domainhistory.TakeBytes(`{"a":1,"data":"\\x7","b":1}`, "data"); err == nil {
+		t.Error(fmt.Errorf("half a byte was read"))
+	}
+}
