@@ -70,6 +70,7 @@ var proofs = map[string]struct {
 	"docs/ops/deploy.md ini":                 {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
 	"docs/ops/deploy.md nginx":               {1, "web/ops_page_test.go TestTheProxyOfThePagePassesOnWhatPosthornNeeds"},
 	"docs/ops/egress.md sh":                  {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/history.md text":               {1, "worker/history_readers_test.go TestOtherProgramsReadStoredHistory"},
 	"docs/ops/history.md sh":                 {1, "web/history_test.go TestTheSettingsOfTheHistoryPageAreTaken"},
 	"docs/ops/homes.md sh":                   {2, "web/homes_test.go TestTheSettingsOfTheHomesPageAreTaken"},
 	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
