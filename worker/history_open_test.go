@@ -2,13 +2,17 @@ package worker
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	"posthorn/db/sql"
 	domainhistory "posthorn/domain/history"
 	"posthorn/domain/id"
 	"posthorn/worker/history"
@@ -152,4 +156,72 @@ func TestBytesLeaveARowAndComeBack(t *testing.T) {
 	if _, _, err := domainhistory.TakeBytes(`{"a":1,"data":"\\x7","b":1}`, "data"); err == nil {
 		t.Error(fmt.Errorf("half a byte was read"))
 	}
+}
+
+// asOlderVersions makes of a tenant's stored day what older versions wrote: an object of compressed lines for each part.
+func (h *house) asOlderVersions(store history.Store, tenant id.UUID, day time.Time) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	var parts []sql.HistoryPart
+	if err := h.db.Console(ctx, func(q *sql.Queries) (err error) {
+		parts, err = q.StoredPartsOf(ctx, tenant, day)
+		return err
+	}); err != nil || len(parts) == 0 {
+		h.t.Fatal(len(parts), err)
+	}
+	for i, part := range parts {
+		lines, err := history.NewSource(h.db, store).Lines(ctx, part)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(lines); err != nil {
+			h.t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			h.t.Fatal(err)
+		}
+		name := fmt.Sprintf("%06d.000-abcdef.ndjson.gz", i)
+		if err := store.Put(ctx, id.Tenant.Format(tenant)+"/"+day.Format(time.DateOnly)+"/"+name, packed.Bytes()); err != nil {
+			h.t.Fatal(err)
+		}
+		digest := sha256.Sum256(packed.Bytes())
+		h.exec("UPDATE history_parts SET object = $3, digest = $4, bytes = $5, file_id = NULL, places = '{}' WHERE tenant_id = $1 AND day = $2 AND low = $6",
+			tenant, day, name, digest[:], packed.Len(), part.Low)
+	}
+	h.exec("UPDATE history_files SET dirty = true")
+}
+
+// TestObjectsOfOlderVersionsAreReadAndRewritten: a day that an older version stored comes back as it was, and a worker
+// writes those that stay into the open tables.
+func TestObjectsOfOlderVersionsAreReadAndRewritten(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	store, path := h.folder()
+	back, stays := h.tenant(), h.tenant()
+	day := h.historyDay(back, h.endpoint(back, "http://127.0.0.1:1", nil), 5, 7)
+	h.historyDay(stays, h.endpoint(stays, "http://127.0.0.1:1", nil), 5, 9)
+	before, other := h.historyRows(back), h.historyRows(stays)
+	h.work(h.keeper(store))
+	h.asOlderVersions(store, back, day)
+	h.asOlderVersions(store, stays, day)
+	h.ask(back, day)
+	h.work(h.keeper(store))
+	if h.historyRows(back) != before {
+		t.Error("the day came back with other rows")
+	}
+	h.work(h.keeper(store))
+	h.published(store, stays, 9)
+	for _, name := range files(t, path) {
+		if strings.HasSuffix(name, ".ndjson.gz") {
+			t.Errorf("%s is left", name)
+		}
+	}
+	h.ask(stays, day)
+	h.work(h.keeper(store))
+	if h.historyRows(stays) != other {
+		t.Error("the day that was written again came back with other rows")
+	}
+	h.reconciled()
 }
