@@ -158,7 +158,8 @@ func TestBytesLeaveARowAndComeBack(t *testing.T) {
 	}
 }
 
-// asOlderVersions makes of a tenant's stored day what older versions wrote: an object of compressed lines for each part.
+// asOlderVersions makes of a tenant's stored day what older versions wrote: an object of compressed lines for each
+// part.
 func (h *house) asOlderVersions(store history.Store, tenant id.UUID, day time.Time) {
 	h.t.Helper()
 	ctx := h.t.Context()
