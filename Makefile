@@ -36,8 +36,9 @@ bin/versitygw: tools/s3.mod ## build an S3 server for the tests of history, whic
 	$(GO) build -modfile=tools/s3.mod -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 bin/readers: ## install DuckDB and PyIceberg for the tests of stored history, which are skipped without them
-	python3 -m venv bin/readers
-	bin/readers/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
+	python3 -m venv --clear bin/readers-part
+	bin/readers-part/bin/pip install -q duckdb==2.0.1 pyarrow==26.0.1 pyiceberg==0.12.0
+	mv bin/readers-part bin/readers
 
 # Go decides what is stale, not make. CGO off: the C resolver would read 0x7f.1 as 127.0.0.1 (SECURITY: egress).
 bin/posthorn: FORCE
