@@ -61,7 +61,7 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 # These tests drive bin/posthorn from outside, so the race detector would see nothing of it. With the flags of the build,
 # all packages that it compiled are used again.
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 40m -tags '$(TAGS) e2e' $(TESTFLAGS) $(E2E)
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=1 -timeout 60m -tags '$(TAGS) e2e' $(TESTFLAGS) $(E2E)
 
 # Patroni from its published package, for the system's Python: its servers run as another user, who must reach them.
 ha-tools: ## bring Patroni into bin/ha, for the tests of a managed cluster (python3-venv)
@@ -70,7 +70,7 @@ ha-tools: ## bring Patroni into bin/ha, for the tests of a managed cluster (pyth
 	  rm -rf bin/ha-venv && mv bin/ha-part bin/ha; }
 
 ha: build ha-tools ## a cluster that Patroni manages, and each fault of it, three times (docs/ops/ha.md; root, etcd, haproxy)
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=3 -timeout 60m -tags '$(TAGS) e2e' -v -run 'TestAManagedClusterLosesNothing' $(TESTFLAGS) ./web/e2e
+	POSTHORN_E2E_FAULTS=all POSTHORN_BIN=$(CURDIR)/bin/posthorn CGO_ENABLED=0 $(GO) test -trimpath -count=3 -timeout 60m -tags '$(TAGS) e2e' -v -run 'TestAManagedClusterLosesNothing' $(TESTFLAGS) ./web/e2e
 
 homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
 	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/move ./web
