@@ -6013,7 +6013,7 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
-	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// StoredDay Lists this UTC day from storage, see /docs/ops/history, instead of what is in the database. It is slower, a page can be short, and the
 	// header `Posthorn-Stored-Day` of the response names the day
 	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
 
@@ -6096,7 +6096,7 @@ type ListEventsParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
-	// StoredDay Lists this UTC day from storage ([docs/ops/history.md](ops/history.md)) instead of what is in the database. It is slower, a page can be short, and the
+	// StoredDay Lists this UTC day from storage, see /docs/ops/history, instead of what is in the database. It is slower, a page can be short, and the
 	// header `Posthorn-Stored-Day` of the response names the day
 	StoredDay *StoredDay `form:"stored_day,omitempty" json:"stored_day,omitempty"`
 
