@@ -37,7 +37,7 @@ func (e oldTimelineError) Error() string {
 		"Stop it, or let its manager make it a replica. After a restore to an earlier time, restart Posthorn", e.timeline, e.newest)
 }
 
-// askTimeline is '' on a replica, which has no timeline of its own.
+// askTimeline is ” on a replica, which has no timeline of its own.
 const askTimeline = `SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE (SELECT system_identifier FROM pg_control_system())::text END,
 	CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END`
 

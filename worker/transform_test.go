@@ -73,10 +73,9 @@ func TestEveryAttemptHasTheSameBytes(t *testing.T) {
 	const edits, perEdit = 8, 5
 	var all []id.UUID
 	for i := range edits {
-		switch {
-		case i == 3:
+		if i == 3 {
 			h.transform(tenant, ep, "")
-		default:
+		} else {
 			// Every other version fails for the events whose number is even.
 			h.transform(tenant, ep, fmt.Sprintf(`{"version": %d, "n": data.n, "key": vars.key, "even": data.n %% 2 == 0 && %t ? data.missing : "x"}`, i, i%2 == 0))
 		}

@@ -153,7 +153,7 @@ func (c *Compiled) header(name string, vars *variables) (string, error) {
 	if err != nil {
 		return "", problemOf(name, vars, err)
 	}
-	text := ""
+	var text string
 	switch v := v.(type) {
 	case types.String:
 		text = string(v)

@@ -27,7 +27,7 @@ func TestATransformationIsEditedBesidePastEvents(t *testing.T) {
 	}
 	// Trying changes nothing and shows no value of a variable that is stored.
 	owner.post(path+"/transformation/try", form("do", "all")).want(200, "the field name is missing").keep("transformation-run")
-	owner.get(path+"/transformation").want(200).lacks("data.name")
+	owner.get(path + "/transformation").want(200).lacks("data.name")
 	owner.post(path+"/transformation", form()).to(path + "/transformation")
 	owner.get(path+"/transformation").want(200, "data.name", "key: ***").lacks("canary-value").keep("transformation")
 	owner.post(path+"/transformation/try", form("variables", "key: ***")).want(200).lacks("canary-value")
@@ -35,8 +35,8 @@ func TestATransformationIsEditedBesidePastEvents(t *testing.T) {
 	owner.post(path+"/transformation", form("headers", "Host: \"x\"")).want(400, `id="f-headers-error"`)
 	owner.post(path+"/transformation/try", form("do", "preset", "preset", "pagerduty", "variables", "")).want(200, "event_action", "routing_key:")
 	owner.post(path+"/transformation", url.Values{"kind": {"full"}}).to(path + "/transformation")
-	owner.get(path+"/transformation").want(200).lacks("data.name")
+	owner.get(path + "/transformation").want(200).lacks("data.name")
 	viewer := w.as(access.Viewer)
-	viewer.get(path+"/transformation").want(200).lacks("Save transformation")
+	viewer.get(path + "/transformation").want(200).lacks("Save transformation")
 	viewer.post(path+"/transformation", form()).want(403)
 }

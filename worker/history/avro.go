@@ -26,9 +26,6 @@ func (a *avro) string(s string) { a.bytes([]byte(s)) }
 // some begins a value of a union of null and another type, which is not null.
 func (a *avro) some() { a.long(1) }
 
-// null is the null of such a union.
-func (a *avro) null() { a.long(0) }
-
 // avroFile is an object container file. The same content gives the same bytes.
 func avroFile(schema string, meta map[string]string, records [][]byte) []byte {
 	var f, data avro
