@@ -126,7 +126,7 @@ func TestAHostileExpressionIsBounded(t *testing.T) {
 		if err == nil {
 			_, err = Try(&x, inputOf(data))
 		}
-		if took := time.Since(started); err == nil || took > 500*time.Millisecond {
+		if took := time.Since(started); err == nil || took > 5*time.Second {
 			t.Errorf("%s: %v after %v", name, err, took)
 		}
 	}
