@@ -158,6 +158,9 @@ func appendHead(dst []byte, m Message, field TypeField) []byte {
 
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
+// Timestamp is a moment as bodies have it.
+func Timestamp(at time.Time) string { return string(appendTime(nil, at)) }
+
 // appendTime writes a moment in timeLayout, in UTC and to the millisecond. Every body has two.
 func appendTime(dst []byte, at time.Time) []byte {
 	at = at.UTC()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -191,8 +190,6 @@ func problemOf(header string, vars *variables, err error) error {
 	return p
 }
 
-func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
-
 // decode reads data with its numbers as they were written.
 func decode(data []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -229,7 +226,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 			channels[i] = c
 		}
 		return map[string]any{
-			"id": m.EventID, "type": m.Type, "timestamp": timestamp(at), "created_at": timestamp(m.CreatedAt), "key": v.in.Key,
+			"id": m.EventID, "type": m.Type, "timestamp": signature.Timestamp(at), "created_at": signature.Timestamp(m.CreatedAt), "key": v.in.Key,
 			"channels": channels, "version": m.Version, "content_type": m.BodyType(signature.Raw),
 		}, true
 	case "delivery":
